@@ -48,8 +48,8 @@ def named_classes(config: Any, weights_name: str) -> tuple[str, ...]:
             "of its config.json"
         )
     problem = getattr(config, "problem_type", None)
-    # The softmax of a single number is always 1, so that a head with one number gives a measure. Only in a
-    # multi-label classifier it is the probability of one class, by a sigmoid.
+    # The softmax of a single number is always 1, so a head with one number is a regression. Only in a
+    # multi-label classifier the number is the probability of one class, by a sigmoid.
     gives_one_number = len(names) == 1 and problem != MULTI_LABEL
     if problem == REGRESSION or gives_one_number:
         raise BackboneError(
@@ -73,7 +73,7 @@ def answers_fields(
 ) -> dict[str, Any]:
     """Return the provenance fields of the group of a store that holds class probabilities (`NAME.answers`).
 
-    Such a group has the provenance of the network's own group, in which these fields are replaced.
+    These fields replace those of the network's own group. All other fields are the same for both groups.
 
     Parameters
     ----------
@@ -86,14 +86,15 @@ def answers_fields(
     meaning
         What one probability means.
     """
+    meaning_of_clip = f"{meaning}, mean over the frames" if of_frames else meaning
     fields: dict[str, Any] = {
         "head": CLASSIFIER,
         "layer": "probabilities of classes",
-        "arrays": {"pooled": f"{meaning}, mean over the frames" if of_frames else meaning},
+        "arrays": {"pooled": meaning_of_clip},
         "architecture": {"type": network_type, "features": list(class_names)},
     }
     if of_frames:
-        fields["perceives"] = list(PICTURES)  # what can be told from single frames, which show no motion
+        fields["perceives"] = list(PICTURES)  # single frames show no motion
     return fields
 
 
@@ -134,7 +135,7 @@ class ClassifierBase(nn.Module):
 
     def forward(self, **inputs: Any) -> Any:
         """Run the classifier, keep its logits for `take_logits`, and return the output of its network."""
-        # V-JEPA 2's classifier passes this argument to its network itself: it would be given twice.
+        # V-JEPA 2's classifier passes this argument to its network itself, and fails if it gets it too.
         inputs.pop("skip_predictor", None)
         self._logits = self.classifier(**inputs).logits
         output = self._output
@@ -178,12 +179,15 @@ class WithClassProbabilities(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`, and add `answers/pooled` [B, Q]: probabilities of Q classes.
 
-        Those of a clip are the mean over its frames, if the classifier takes single frames.
+        If the classifier takes single frames, the probabilities of a clip are the mean over its frames.
         """
         results = dict(self.network(pixels))
-        logits = self._classifier[0].take_logits().float()  # [B F, Q] of frames, or [B, Q] of clips
+        # N is B F if the classifier takes single frames, and B if it takes clips.
+        logits = self._classifier[0].take_logits().float()  # [N, Q]
         probabilities = logits.sigmoid() if self._is_multi_label else logits.softmax(dim=-1)
-        by_clip = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])  # [B, F or 1, Q]
+        n_clips = len(pixels)
+        n_classes = probabilities.shape[-1]
+        by_clip = probabilities.reshape(n_clips, -1, n_classes)  # [B, F or 1, Q]
         results[f"{ANSWERS}/pooled"] = by_clip.mean(dim=1)
         return results
 
@@ -208,7 +212,7 @@ class WithAnswers(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`, and add `answers/pooled` [B, Q]: probabilities of Q classes.
 
-        Those of a clip are the mean over its frames.
+        The probabilities of a clip are the mean over its frames.
         """
         results = dict(self.network(pixels))
         logits = self.classifier(results["frames"]).float()  # vectors [B, F, D] to [B, F, Q]

@@ -87,19 +87,22 @@ class InspectedType:
 
     def network(self) -> nn.Module:
         """Load the network: inside its classifier, or alone and without the parts that read texts."""
-        # Pooling layers that can be switched off may be untrained, so that their output is not read.
-        pooler_off = pooler_off_arguments(self.cls)
+        # A pooling layer that the class can leave out may be untrained. Its output is not used.
+        arguments_without_pooler = pooler_off_arguments(self.cls)
         if self.in_classifier:
-            keeps_pooler = not pooler_off
-            return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
+            has_trained_pooler = len(arguments_without_pooler) == 0
+            return load_classifier(
+                self.weights, self.model_type, self.config, keeps_pooler=has_trained_pooler
+            )
         network: nn.Module = load_pretrained(
             self.cls,
             self.weights,
             self.config,
             allow_unexpected=self._names_of_unused_tensors(),
-            **pooler_off,
+            **arguments_without_pooler,
         )
-        if self.call.method != "forward":  # a method for features of pictures, which reads no text
+        has_method_for_pictures = self.call.method != "forward"  # such as `get_image_features`
+        if has_method_for_pictures:
             _drop_language_parts(network)
         return network
 
@@ -114,13 +117,13 @@ class InspectedType:
 
     def vision_config(self) -> Any:
         """Return the configuration of the part that sees; the whole one if the network has no other part."""
-        return getattr(self.config, "vision_config", None) or self.config
+        return _vision_config(self.config)
 
     def frames(self, backbone: str, given: int | None) -> int:
-        """Return the number of frames of a clip.
+        """Return the number of frames of a clip: the given one, or the network's default.
 
-        It is the given one. Else it is `N_FRAMES` for networks of pictures, and for networks of clips the
-        number in the configuration, or `USUAL_CLIP_FRAMES` if that names none.
+        The default of networks of pictures is `N_FRAMES`. That of networks of clips is the number in their
+        configuration, or `USUAL_CLIP_FRAMES` if the configuration has none.
 
         Parameters
         ----------
@@ -138,15 +141,17 @@ class InspectedType:
         takes_clips = self.call.form == "clips"
         right_backbone = "video" if takes_clips else "image"
         if backbone != right_backbone:
-            what = "clips" if takes_clips else "pictures"
+            inputs = "clips" if takes_clips else "pictures"
             raise BackboneError(
-                f"{self.weights.name}: a network of type {self.model_type!r} sees {what}: "
+                f"{self.weights.name}: a network of type {self.model_type!r} sees {inputs}: "
                 f"--backbone {right_backbone}"
             )
         if given:
             return given
-        if not takes_clips:
-            return N_FRAMES
+        return self._clip_frames_in_config() if takes_clips else N_FRAMES
+
+    def _clip_frames_in_config(self) -> int:
+        """Return the number of frames in the configuration of a network of clips, or `USUAL_CLIP_FRAMES`."""
         config = self.vision_config()
         frames_field = clip_fields(config).frames_field
         if not frames_field:
@@ -202,21 +207,29 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
     cls = network_class(type_of_class, weights.name)
     in_classifier = answers or is_of_a_classifier(weights, model_type)
     called_class = classifier_class(weights, model_type) if in_classifier else cls
-    inspected = InspectedType(
+    call = call_of(called_class, backbone, weights.name)
+    if call.form == "pictures" and _has_number_of_frames(config):
+        # The signature of this network of clips cannot be told from that of a network of pictures.
+        call = replace(call, form="clips")
+    return InspectedType(
         weights=weights,
         model_type=model_type,
         cls=cls,
         config=config,
-        call=call_of(called_class, backbone, weights.name),
+        call=call,
         in_classifier=in_classifier,
         is_vision_half=is_vision_half,
     )
-    # The signatures of some networks of clips are those of networks of pictures. Only the former have a
-    # number of frames in their configuration.
-    has_number_of_frames = clip_fields(inspected.vision_config()).frames_field != ""
-    if inspected.call.form == "pictures" and has_number_of_frames:
-        return replace(inspected, call=replace(inspected.call, form="clips"))
-    return inspected
+
+
+def _vision_config(config: Any) -> Any:
+    """Return the configuration of the part that sees; the whole one if the network has no other part."""
+    return getattr(config, "vision_config", None) or config
+
+
+def _has_number_of_frames(config: Any) -> bool:
+    """Return whether a configuration has a number of frames, as only those of networks of clips have."""
+    return clip_fields(_vision_config(config)).frames_field != ""
 
 
 def module_of(
@@ -237,7 +250,7 @@ def module_of(
     if inspected.call.form == "pictures":
         return DensePictures(model, inspected.call)
     # The network may need further results of the processor, such as how many patches are merged to one. They
-    # do not depend on the frame, so that those of any frame serve for all.
+    # are the same for all frames.
     black_frame = np.zeros((64, 64, 3), np.uint8)
     picture = call_processor(processor.name, processor.settings, black_frame)
     return PackedPictures(model, inspected.call, processor, picture.other_arguments)
@@ -295,10 +308,12 @@ def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
 def _hidden_state(output: Any) -> Any:
     """Return the vectors to average: a tensor, or a list with a tensor `[T, D]` for each picture.
 
-    They are `last_hidden_state`, or the output itself if it is a tensor. Some networks have no
-    `last_hidden_state`, and several vectors for each picture as `pooler_output`: then it is these.
+    They are the output itself if it is a tensor, else its `last_hidden_state`. An output without
+    `last_hidden_state` may have several vectors for each picture as `pooler_output`, which are then taken.
     """
-    hidden = output if torch.is_tensor(output) else getattr(output, HIDDEN, None)
+    if torch.is_tensor(output):
+        return output
+    hidden = getattr(output, HIDDEN, None)
     if hidden is None:
         hidden = getattr(output, POOLER, None)
     if torch.is_tensor(hidden) or isinstance(hidden, tuple | list):
@@ -315,8 +330,8 @@ def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
     pooled = getattr(output, POOLER, None)
     if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
         return None
-    has_only_axes_of_one = all(length == 1 for length in pooled.shape[2:])
-    return pooled.flatten(1) if has_only_axes_of_one else None
+    has_one_vector = all(length == 1 for length in pooled.shape[2:])
+    return pooled.flatten(1) if has_one_vector else None
 
 
 def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
@@ -336,9 +351,10 @@ def _means_over_positions(hidden: torch.Tensor) -> Vectors:
         return Vectors(hidden, HIDDEN)
     if hidden.ndim == 3:
         return Vectors(hidden.mean(dim=1), f"mean of {HIDDEN} over its tokens")
-    # Pictures are square, so that height and width are equal. Maps whose three axes are all equal count as
-    # [N, D, h, w], the layout of torch.
-    channels_last = hidden.shape[1] == hidden.shape[2] != hidden.shape[3]
+    # Pictures are square, so that height and width are the two equal axes. Maps whose three axes are all
+    # equal count as [N, D, h, w], the layout of torch.
+    _, second, third, fourth = hidden.shape
+    channels_last = second == third and third != fourth
     height_and_width = (1, 2) if channels_last else (2, 3)
     return Vectors(hidden.mean(dim=height_and_width), f"mean of {HIDDEN} over its places")
 
@@ -361,9 +377,10 @@ def _rows_of_pictures(n_rows: int, patch_counts: Sequence[int]) -> list[int]:
         If the rows cannot be divided among the pictures.
     """
     n_patches = sum(patch_counts)
-    patches_per_row = n_patches // max(n_rows, 1)
-    is_whole = patches_per_row > 0 and all(count % patches_per_row == 0 for count in patch_counts)
-    if not is_whole or n_rows * patches_per_row != n_patches:
+    patches_per_row = n_patches // max(n_rows, 1)  # without rows the patches do not fit, see below
+    fits = patches_per_row > 0 and n_rows * patches_per_row == n_patches
+    has_whole_rows = fits and all(count % patches_per_row == 0 for count in patch_counts)
+    if not has_whole_rows:
         raise RowsError(f"{counted(len(patch_counts), 'picture')} gave {counted(n_rows, 'row')}")
     return [count // patches_per_row for count in patch_counts]
 
@@ -385,10 +402,7 @@ class DensePictures(nn.Module):
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D].
-
-        Sets `meaning`, which only an output of the network shows.
-        """
+        """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]; set `meaning`."""
         n_clips, n_frames = pixels.shape[:2]
         pictures = pixels.flatten(0, 1)  # [B F, 3, h, w]
         output = _called(self.model, self.call, {self.call.pixels_argument: pictures})
@@ -417,7 +431,7 @@ class DenseClips(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: `pooled` [B, D], and `frames` [B, F, D] if each has one token.
 
-        Sets `meaning`, which only an output of the network shows.
+        Set `meaning`.
         """
         n_clips, n_frames = pixels.shape[:2]
         output = _called(self.model, self.call, {self.call.pixels_argument: pixels})
@@ -468,11 +482,13 @@ class PackedPictures(nn.Module):
     def __init__(
         self, model: nn.Module, call: ClassCall, processor: OwnProcessor, other_arguments: Mapping[str, Any]
     ) -> None:
-        """Hold the network, the other arguments of its call, and the scale and shift of its patches."""
+        """Store the network, its further arguments, and the scale and shift that turn bytes into values."""
         super().__init__()
-        self.model, self.call = model, call
+        self.model = model
+        self.call = call
         self.meaning = ""
-        # Patches lie in time, height and width (a grid), or in height and width (a shape).
+        # Numbers of patches of a picture in the header: in time, height and width for the form `grid`, in
+        # height and width for the form `shapes` (`class_calls`).
         self.n_grid_sides = 3 if call.form == "grid" else 2
         self.further_values: dict[str, NDArray[Any]] = {}  # required argument -> its value for one picture
         for name in call.other_arguments:
@@ -485,14 +501,15 @@ class PackedPictures(nn.Module):
     def forward(self, prepared: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, E], `pooled` [B, E].
 
-        Sets `meaning`, which only an output of the network shows.
+        How P patches are packed is described at the class. Set `meaning`.
         """
         n_clips, n_frames = prepared.shape[:2]
         rows = _packed_rows(prepared)  # [N, P + 1, D], of the N = B F pictures
-        header = _decode_numbers(rows[:, 0], 1 + self.n_grid_sides)  # [N, 3 or 4]
-        patch_counts = header[:, 0]
-        grids = header[:, 1:]
+        headers = rows[:, 0]
         patches = rows[:, 1:] * self.scale + self.shift  # [N, P, D]
+        header_numbers = _decode_numbers(headers, 1 + self.n_grid_sides)  # [N, 3 or 4]
+        patch_counts = header_numbers[:, 0]
+        grids = header_numbers[:, 1:]
         arguments = {
             **self._further_arguments(len(rows), prepared.device),
             **self._patch_arguments(patches, patch_counts),
@@ -507,8 +524,8 @@ class PackedPictures(nn.Module):
     def _patch_arguments(self, patches: torch.Tensor, patch_counts: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return the arguments that hold the patches, and the mask if the network takes one.
 
-        A network that takes grids gets the used patches of all pictures as one sequence. One that takes
-        shapes gets as many patches of each picture, the unused ones 0 and left out by the mask.
+        A network that takes grids gets the used patches of all pictures as one sequence. A network that takes
+        shapes gets P patches for every picture; the unused ones are 0, and the mask leaves them out.
 
         Parameters
         ----------
@@ -540,16 +557,17 @@ class PackedPictures(nn.Module):
     def _vectors(self, output: Any, patch_counts: list[int]) -> Vectors:
         """Return one vector for each picture, as `picture_vectors`; tokens of unused patches are left out."""
         n_pictures = len(patch_counts)
-        has_pooled_vectors = _pooler_vectors(output, n_pictures) is not None
-        hidden: Any = getattr(output, HIDDEN, None)
-        # A network that takes as many patches of each picture gives a token for each, used or not.
-        has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == n_pictures
-        if has_pooled_vectors or not has_unused_tokens:
+        if _pooler_vectors(output, n_pictures) is not None:
             return picture_vectors(output, patch_counts)
-        means = []
-        for tokens, count in zip(hidden, patch_counts, strict=True):
-            means.append(tokens[:count].mean(dim=0))
-        return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
+        hidden: Any = getattr(output, HIDDEN, None)
+        # A network that gets P patches for every picture gives P tokens for each, also of unused patches.
+        has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == n_pictures
+        if has_unused_tokens:
+            means = []
+            for tokens, count in zip(hidden, patch_counts, strict=True):
+                means.append(tokens[:count].mean(dim=0))
+            return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
+        return picture_vectors(output, patch_counts)
 
     def _further_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
         """Return the other required arguments of the network, repeated for each of the pictures."""
@@ -583,10 +601,9 @@ def _decode_numbers(headers: torch.Tensor, n_numbers: int) -> torch.Tensor:
 
 
 def type_of(weights: Weights) -> str:
-    """Return the `model_type` of weights.
+    """Return the `model_type` of weights, by their configuration; `TIMM` for a configuration of timm.
 
-    It is `TIMM` if their configuration is timm's own, and the type that they name if weights are random, as
-    `vit` in `random:7:vit`.
+    Random weights have their type in their name: `vit` in `random:7:vit`.
 
     Raises
     ------
@@ -598,6 +615,5 @@ def type_of(weights: Weights) -> str:
             raise BackboneError(f"{weights.name}: expected random:{weights.seed}:TYPE")
         return weights.network
     config = weights.config()
-    if "model_type" not in config and "architecture" in config:
-        return TIMM
-    return str(config.get("model_type"))
+    is_of_timm = "model_type" not in config and "architecture" in config
+    return TIMM if is_of_timm else str(config.get("model_type"))

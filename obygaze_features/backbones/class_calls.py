@@ -138,17 +138,24 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
             f"{weights_name}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
         )
-    form = _form(parameters, pixels_argument)
+    form = _form(parameters, pixels_argument)  # the forms are described at the top of this module
     grid_argument = ""
     mask_argument = ""
     if form == "grid":
         grid_argument = _first_parameter(GRID_ARGUMENTS, parameters)
-    if form == "shapes":
+    elif form == "shapes":
         grid_argument = SHAPES_ARGUMENT
         mask_argument = _first_parameter(MASK_ARGUMENTS, parameters)
     known_arguments = {pixels_argument, grid_argument, mask_argument}
     other_arguments = [name for name in _required(parameters) if name not in known_arguments]
-    return ClassCall(method, form, pixels_argument, grid_argument, mask_argument, tuple(other_arguments))
+    return ClassCall(
+        method=method,
+        form=form,
+        pixels_argument=pixels_argument,
+        grid_argument=grid_argument,
+        mask_argument=mask_argument,
+        other_arguments=tuple(other_arguments),
+    )
 
 
 def _form(parameters: Parameters, pixels_argument: str) -> Form:

@@ -50,14 +50,17 @@ def _names_in(path: Path) -> tuple[str, ...] | None:
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Add a number to every name that occurred before: the second `crane` is called `crane (2)`."""
-    unique: dict[str, None] = {}
-    times: Counter[str] = Counter()
+    """Add a number to every name that occurred before: the second `crane` is called `crane (2)`.
+
+    If a class is called `crane (2)` already, the second `crane` is called `crane (3)`.
+    """
+    unique: dict[str, None] = {}  # a set that keeps the order
+    last_numbers: Counter[str] = Counter()  # name -> number that its last occurrence got
     for name in names:
-        times[name] += 1
-        numbered = name if times[name] == 1 else f"{name} ({times[name]})"
+        last_numbers[name] += 1
+        numbered = name if last_numbers[name] == 1 else f"{name} ({last_numbers[name]})"
         while numbered in unique:
-            times[name] += 1
-            numbered = f"{name} ({times[name]})"
+            last_numbers[name] += 1
+            numbered = f"{name} ({last_numbers[name]})"
         unique[numbered] = None
     return tuple(unique)

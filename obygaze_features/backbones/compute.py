@@ -125,9 +125,9 @@ class Compute:
     def record(self, attention: str | None = ATTENTION) -> dict[str, Any]:
         """Return the settings that affect the numbers, as the provenance of a store records them.
 
-        A GPU is recorded without its model, so that a machine with another model can continue a store; the
-        journal has the model for each clip. With `same_device` the record has the model, too. One clip at
-        once is not recorded.
+        A GPU is recorded as `cuda`, so that a machine with another model can continue a store; the journal
+        records the model for each clip. With `same_device` the model is recorded instead of `cuda`. The
+        number of clips at once is recorded only if it is not 1.
 
         Parameters
         ----------
@@ -137,10 +137,10 @@ class Compute:
         device = self.torch_device()
         clips_at_once = self.initial_batch_size()
         dtype_of_weights = "bfloat16" if self.precision == "bfloat16-weights" else "float32"
-        dtype_of_products = self.precision if self.precision in AUTOCAST else None
+        autocast_dtype = self.precision if self.precision in AUTOCAST else None
         record: dict[str, Any] = {
             "dtype": dtype_of_weights,
-            "autocast": dtype_of_products,
+            "autocast": autocast_dtype,
             "attention": attention,
             "tf32": self.tf32,
             "compiled": self.compiled,
@@ -229,7 +229,7 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
 
 
 def _restore_precision(backend: Any, precision: str) -> None:
-    """Make a backend of torch have a precision again that was read from it before.
+    """Set a backend of torch back to a precision that was read from it before.
 
     Reading does not tell whether the precision was set for this backend, or inherited from torch's setting
     for all backends. If inheriting gives it, the backend inherits again.

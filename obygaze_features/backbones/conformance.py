@@ -109,8 +109,8 @@ class Conformance:
     @property
     def passed(self) -> bool:
         """Return whether the network passed all of `CHECKS`; False if one of them was not made."""
-        passed_checks = [finding.check for finding in self.findings if finding.passed]
-        return passed_checks == list(CHECKS)
+        passed_checks = tuple(finding.check for finding in self.findings if finding.passed)
+        return passed_checks == CHECKS  # checks are made in this order
 
     def failures(self) -> list[Finding]:
         """Return the results of the checks that the network failed."""
@@ -258,7 +258,8 @@ def _run_checks(
         except Exception as error:  # noqa: BLE001 - networks raise anything
             return _failed(inspected, processor_finding, _error_finding("runs", error))
         shapes = {name: list(values.shape[1:]) for name, values in results.items()}
-        # Check -> what makes it; called below, one by one, as any of them may raise an error.
+        # Name of a check -> function that makes it. They are functions because a check may raise an error,
+        # which `_finding` records as its failure.
         checks: dict[str, Callable[[], Outcome]] = {
             "deterministic": lambda: _is_deterministic(module, clips, results),
             "finite": lambda: _is_finite(results),
@@ -307,16 +308,17 @@ def _clips(processor: OwnProcessor | None, side: int, n_frames: int) -> torch.Te
     """Make two clips of noise, prepared and normalised as the network's module takes them.
 
     They are float `[2, F, 3, h, w]`, or packed patches, as the processor makes them. Without a processor they
-    are drawn from a normal distribution, as normalised pictures are about 0.
+    are drawn from a normal distribution, because the values of normalised pictures lie around 0.
     """
     rng = np.random.default_rng(0)
     if processor is None:
         return torch.from_numpy(rng.normal(size=(2, n_frames, 3, side, side))).float()
-    frames = [processor(_coarse_noise(rng)) for _ in range(2 * n_frames)]
-    affine = processor.affine
-    values = np.stack(frames) * np.array(affine.scale) + np.array(affine.shift)
+    frames = np.stack([processor(_coarse_noise(rng)) for _ in range(2 * n_frames)])  # uint8 [2 F, h, w, 3]
+    normalisation = processor.affine
+    values = frames * np.array(normalisation.scale) + np.array(normalisation.shift)
     clips = values.reshape(2, n_frames, *values.shape[1:])  # [2, F, h, w, 3]
-    return torch.from_numpy(clips.transpose(0, 1, 4, 2, 3)).float().contiguous()
+    channels_first = clips.transpose(0, 1, 4, 2, 3)
+    return torch.from_numpy(channels_first).float().contiguous()
 
 
 def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8]]:

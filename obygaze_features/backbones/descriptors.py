@@ -33,7 +33,8 @@ BIN_EDGES = (
 )  # fmt: skip
 """Cosine and sine of the bins' inner edges: multiples of 22.5 degrees."""
 CUBE_ROOT_BITS = 709_958_130
-"""Two thirds of the bits of float32's 1.0, less what makes the largest error of the first guess smallest."""
+"""Constant of the first guess of `cube_root`: two thirds of the bits of float32's 1.0 as a whole number, less
+a correction that makes the largest error of the guess as small as possible."""
 CIE_EPSILON = 216 / 24389
 """Relative luminance below which CIE 1976 replaces the cube root by a straight line."""
 CIE_KAPPA = 24389 / 27
@@ -134,23 +135,47 @@ def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     Hue is sector plus fraction of the hexcone model (Smith 1978), from 0 to 6; grey pixels have hue 0.
     """
     red, green, blue = (clip[..., channel].astype(np.int32) for channel in range(3))
-    value = np.maximum(np.maximum(red, green), blue)
+    value = np.maximum(np.maximum(red, green), blue)  # 0 to 255
     chroma = value - np.minimum(np.minimum(red, green), blue)
-    divisor = np.maximum(chroma, 1)  # no division by 0 in grey pixels
-    # Red is at 0 (and 6), green at 2, blue at 4. Of equal channels the first decides.
-    hue_near_red = (green - blue) / divisor % 6
-    hue_near_green = (blue - red) / divisor + 2
-    hue_near_blue = (red - green) / divisor + 4
-    hue = np.select([value == red, value == green], [hue_near_red, hue_near_green], default=hue_near_blue)
+    hue = _hue(red, green, blue, value, chroma)
     hue_bin = np.minimum((hue * (HUES / 6)).astype(np.int32), HUES - 1)
     hue_bin[chroma == 0] = 0
-    # Saturation is chroma / value, from 0 to 1; value is from 0 to 255.
+    # Saturation is chroma / value, from 0 to 1.
     saturation_bin = np.minimum(chroma * SATURATIONS // np.maximum(value, 1), SATURATIONS - 1)
     value_bin = value * VALUES // 256
     # One number for each combination, in the order of `FEATURES`: the bin of value counts up fastest.
     hue_and_saturation_bin = hue_bin * SATURATIONS + saturation_bin
     bins = hue_and_saturation_bin * VALUES + value_bin
     return _histograms(bins, HUES * SATURATIONS * VALUES)
+
+
+def _hue(
+    red: NDArray[np.int32],
+    green: NDArray[np.int32],
+    blue: NDArray[np.int32],
+    value: NDArray[np.int32],
+    chroma: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """Compute the hue of pixels, from 0 to 6: red is at 0 (and 6), green at 2, blue at 4.
+
+    The largest channel says near which of the three the hue is; of equal ones, the first in this order. Grey
+    pixels get a number without meaning.
+
+    Parameters
+    ----------
+    red, green, blue
+        The channels.
+    value
+        The largest of them.
+    chroma
+        The largest of them minus the smallest, 0 for grey pixels.
+    """
+    divisor = np.maximum(chroma, 1)  # no division by 0 in grey pixels
+    hue_near_red = (green - blue) / divisor % 6  # from -1 to 1; the remainder turns -1 to 0 into 5 to 6
+    hue_near_green = (blue - red) / divisor + 2
+    hue_near_blue = (red - green) / divisor + 4
+    is_near = [value == red, value == green]
+    return np.select(is_near, [hue_near_red, hue_near_green], default=hue_near_blue)
 
 
 def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -184,11 +209,12 @@ def _compressed(tristimulus: NDArray[np.float32]) -> NDArray[np.float32]:
 def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
     """Compute cube roots of normal positive numbers, the same on every processor.
 
-    NumPy's last bit depends on the processor and on the C library. Here a guess from the bits of the number
-    is improved by two steps of Halley's iteration; all but one in some millions are rounded correctly.
+    The last bit of NumPy's result depends on the processor and on the C library. Here a guess from the bits
+    of the number is improved by two steps of Halley's iteration. Some one in a million results differ in the
+    last bit from the correctly rounded root.
     """
-    # The bits of a float, read as a whole number, grow about as the number's logarithm: their third is the
-    # logarithm of the cube root, up to a constant.
+    # Read as a whole number, the bits of a float are about a constant plus a multiple of its logarithm. So a
+    # third of them, plus another constant, are about the bits of the cube root.
     bits = t.view(np.int32)
     guess = (bits // 3 + CUBE_ROOT_BITS).view(np.float32)
     root32 = _nearer_cube_root(guess, t)  # relative error at most 3e-5
@@ -246,18 +272,22 @@ def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32])
 def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     """Compute shares of the ten rotation-invariant uniform patterns, `[F, 10]` (Ojala et al. 2002, eq. 9).
 
-    Neighbours are the eight adjacent pixels, without interpolation.
+    A pixel is compared with its eight adjacent pixels, without interpolation. Its pattern is uniform if those
+    that are at least as light stand side by side on the circle around it; their number is then the pattern.
+    All other pixels have the pattern `NOT_UNIFORM`.
     """
     height, width = lightness.shape[1:]
-    centre = lightness[:, 1:-1, 1:-1]
-    is_as_light = []
+    centre = lightness[:, 1:-1, 1:-1]  # pixels with eight neighbours
+    is_as_light_by_neighbour = []
     for down, across in NEIGHBOURS:
-        neighbour = lightness[:, 1 + down : height - 1 + down, 1 + across : width - 1 + across]
-        is_as_light.append(neighbour >= centre)
-    circle = np.stack(is_as_light)  # [8, F, h - 2, w - 2]
-    changes_to_next = circle != np.roll(circle, 1, axis=0)
-    is_uniform = changes_to_next.sum(axis=0) <= 2  # the lighter neighbours stand side by side
-    n_as_light = circle.sum(axis=0)
+        rows = slice(1 + down, height - 1 + down)
+        columns = slice(1 + across, width - 1 + across)
+        neighbour = lightness[:, rows, columns]
+        is_as_light_by_neighbour.append(neighbour >= centre)
+    is_as_light = np.stack(is_as_light_by_neighbour)  # [8, F, h - 2, w - 2], once around the pixel
+    changes_to_next = is_as_light != np.roll(is_as_light, 1, axis=0)
+    is_uniform = changes_to_next.sum(axis=0) <= 2
+    n_as_light = is_as_light.sum(axis=0)
     patterns = np.where(is_uniform, n_as_light, NOT_UNIFORM)
     return _histograms(patterns, N_PATTERNS)
 

@@ -62,7 +62,7 @@ class DetectorFile:
 
     @property
     def source(self) -> str:
-        """What loads the detector again, in the option `weights` of the backbone `people`."""
+        """Value of the option `weights` of the backbone `people` that loads this detector."""
         return f"{ONNX}{self.network.path}:{self.network.layer}"
 
     @property
@@ -116,19 +116,27 @@ class DetectorFile:
         return Faces(boxes[chosen], noses)
 
     def _persons(self, output: "_Output") -> Persons:
-        """Convert the output of a person detector to persons, in shares of the picture."""
+        """Convert the output of a person detector to persons, in shares of the picture.
+
+        A row of the output has down, across and score of each joint, and then the box of the person.
+        """
         if output.rows.shape[1] != N_PERSON:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
-        top, left, bottom, right, score = rows[:, N_ALL_JOINTS:].T
+        joint_columns = rows[:, :N_ALL_JOINTS]
+        box_columns = rows[:, N_ALL_JOINTS:]
+
+        top, left, bottom, right, score = box_columns.T
         boxes_in_input = np.column_stack([left, top, right, bottom, score])
         boxes = self._checked_boxes(output.in_picture(boxes_in_input))
-        joint_values = rows[:, :N_ALL_JOINTS].reshape(-1, N_JOINTS, 3)
+
+        joint_values = joint_columns.reshape(-1, N_JOINTS, 3)
         down = joint_values[:, :, 0]
         across = joint_values[:, :, 1]
         joint_score = joint_values[:, :, 2]
         joints_in_input = np.stack([across, down, joint_score], axis=2)  # [N, 17, 3]
-        joints = joints_in_input / [*output.covered_shares, 1]  # scores stay
+        width_share, height_share = output.covered_shares
+        joints = joints_in_input / [width_share, height_share, 1]  # scores stay
         if not np.isfinite(joints).all():
             raise self._unexpected(output.rows.shape)
         return Persons(boxes, joints)
@@ -159,9 +167,11 @@ class DetectorFile:
 
         Rows whose score is NaN stay too: `_checked_boxes` refuses them.
         """
-        score_column = N_BOX - 1 if self.detects == "faces" else -1
-        is_unsure = rows[:, score_column] < (self.network.description.score or 0.0)  # False for NaN
-        return rows[~is_unsure]
+        # Behind the edges of the box; in the row of a person the box comes last.
+        score_column = N_BOX - 1 if self.detects == "faces" else N_PERSON - 1
+        threshold = self.network.description.score or 0.0
+        is_below = rows[:, score_column] < threshold  # False for NaN
+        return rows[~is_below]
 
     def _checked_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return boxes [N, 5]; refuse them if a number is out of range, or a box has no width or height."""

@@ -68,9 +68,11 @@ def efficientnet_lite0(
     weights = _weights_of_wheel()
     network = _network(weights)
     pictures = Pictures(network, _read, frame_meaning="mean over positions, before the classifier")
-    module: nn.Module = pictures  # which further outputs are added to
+
+    # Layers and class probabilities are added by modules around this one, each in a side group.
+    module: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, WIDTH), "pooled": (WIDTH,)}
-    side_group_fields: dict[str, dict[str, Any]] = {}  # provenance of layers and answers
+    side_group_fields: dict[str, dict[str, Any]] = {}  # name of a side group -> its provenance fields
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         stored_layers = find_layers(network, (BLOCKS,), wanted_layers, f"backbone '{NAME}'")
@@ -78,7 +80,7 @@ def efficientnet_lite0(
             pictures,
             stored_layers,
             with_frames=wanted_layers.frames,
-            n_prefix_tokens=0,
+            n_prefix_tokens=0,  # its layers are maps, without a class token
             n_time_steps=n_frames,
         )
         shapes = output_shapes(weights, module, n_frames, PRESET.geometry.size)
@@ -88,6 +90,7 @@ def efficientnet_lite0(
         module = WithAnswers(module, _classifier(weights, len(class_names)))
         shapes[f"{ANSWERS}/pooled"] = (len(class_names),)
         side_group_fields[ANSWERS] = answers_fields(class_names, NAME)
+
     return network_backbone(
         NAME,
         module,

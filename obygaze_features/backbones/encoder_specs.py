@@ -206,20 +206,20 @@ class EncoderSpec(Struct, frozen=True, forbid_unknown_fields=True):
     def reader(self) -> Read:
         """Make the function that runs a network and returns its tokens and vector (None for their mean).
 
-        It is a plain function of plain values, so that torch.compile can trace it.
+        The function does not use `self`: torch.compile traces functions of plain values, and no structs.
         """
         vector_of = VECTORS[self.pooling]
         part_name = self.called_part
         pixels_argument = self.pixels_argument()
         further_arguments = self.call_arguments
-        is_position_major = self.position_major
+        has_tokens_by_position = self.position_major
 
         def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
             """Return the last hidden state and the vector, if the type has one, of prepared pixels."""
             part = getattr(model, part_name) if part_name else model
             output = part(**{pixels_argument: pixels}, **further_arguments)
             hidden = output.last_hidden_state
-            if is_position_major:
+            if has_tokens_by_position:
                 hidden = time_first(hidden, n_time_steps=pixels.shape[1])
             return hidden, vector_of(model, output)
 
@@ -251,15 +251,16 @@ class TextSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def usual_fields(table: str) -> dict[str, dict[str, object]]:
-    """Return `model_type` -> fields that transformers knows of the types in a table of `networks.toml`.
+    """Return `model_type` -> default fields of its entry in a table of `networks.toml`.
 
-    The table states them only where they differ. They are `network`, the class; and for networks of pictures
-    or clips also `processor`, the class that prepares pictures, and `of_clips`.
+    An entry may leave out what transformers knows of the type. That is `network`, the class of the network,
+    and `processor`, the class that prepares its pictures. The field `of_clips` follows from the table.
 
     Parameters
     ----------
     table
-        Name of the table. Those in `texts` read texts, those in `videos` clips, and all others pictures.
+        Name of the table: `texts` has networks that read texts, `videos` those that take clips, and all
+        others those that take pictures. Networks of texts have only the field `network`.
     """
     fields_of_types: dict[str, dict[str, object]] = {}
     for model_type in TABLES[table]:

@@ -194,9 +194,9 @@ def xclip(
 
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
-    """Load the vision half of a CLIP; its output has `image_embeds`, `[B, D]`."""
-    specs = {"clip": IMAGES["clip"]}
-    half = SeeingHalf(find_weights(weights), specs, default_type="clip", config_field=VISION)
+    """Load the vision half of a CLIP for pictures `[B, 3, h, w]`; its output has `image_embeds`, `[B, D]`."""
+    only_clip = {"clip": IMAGES["clip"]}
+    half = SeeingHalf(find_weights(weights), only_clip, default_type="clip", config_field=VISION)
     return LoadedNetwork(half.network(), half.weights, half.preset())
 
 
@@ -300,7 +300,8 @@ class Half(Generic[AnySpec]):
         self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
         self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
         self.half_config: Any = self._config_of_half(config_field)
-        is_siglip = self.vision_spec.siglip2_citation != ""  # the rows of SigLIPs state both papers
+        # The rows of SigLIP types in `networks.toml`, and no others, also state the paper of SigLIP 2.
+        is_siglip = self.vision_spec.siglip2_citation != ""
         self.is_siglip2 = is_siglip and second_siglip(weights)
 
     def _config_of_half(self, config_field: str) -> Any:
@@ -325,15 +326,17 @@ class Half(Generic[AnySpec]):
 
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
-        cls = getattr(transformers, self.spec.network)
-        # The class may be that of the whole network, or that of this half.
-        config = self.config if isinstance(self.config, cls.config_class) else self.half_config
-        is_vision_half = self.spec is self.vision_spec
-        # The parts of the other half are not read if the class lacks them, and are dropped if it has them.
+        network_class = getattr(transformers, self.spec.network)
+        # Some of these classes are of the whole network, others of one half; so are their configurations.
+        is_of_whole_network = isinstance(self.config, network_class.config_class)
+        config = self.config if is_of_whole_network else self.half_config
+        is_vision_half = isinstance(self.spec, EncoderSpec)
         unused_parts = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
+        # A class of one half has no such parts: their tensors in the file are skipped. A class of the whole
+        # network loads them, and they are deleted below.
         names_of_unused_tensors = [rf"{part}(\..*)?" for part in unused_parts]  # regular expressions
         model = load_pretrained(
-            cls,
+            network_class,
             self.weights,
             config,
             allow_unexpected=(*HEADS, *names_of_unused_tensors),
@@ -377,9 +380,12 @@ class SeeingHalf(Half[EncoderSpec]):
             return None
         configured: Any = getattr(self.half_config, size_field)
         height_and_width = configured if isinstance(configured, list | tuple) else [configured]
-        if len(set(height_and_width)) != 1:
-            expected = f"{size_field} is {configured}, expected the side of a square, in pixels"
-            raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
+        is_square = len(set(height_and_width)) == 1
+        if not is_square:
+            raise BackboneError(
+                f"{self.weights.name}/{CONFIG}: {size_field} is {configured}, expected the side of a square, "
+                "in pixels"
+            )
         side: int | None = height_and_width[0]
         return side
 
@@ -395,8 +401,8 @@ class SeeingHalf(Half[EncoderSpec]):
         other_presets
             Names that may be chosen besides those of the presets for the network's type.
         by_known_name
-            What a processor is called that does the same as one of the presets for the network's type: by the
-            name of the preset if True, by its class if False.
+            How the preset is named if the weights' processor does the same as a named preset: by the name of
+            that preset if True, by the class of the processor if False.
         """
         side = self.input_side()
         if name is not None:
@@ -430,9 +436,9 @@ class SeeingHalf(Half[EncoderSpec]):
         usual = getattr(self.half_config, fields.frames_field)
         step = self._frames_per_step(fields.step_field)
         frames = wanted or usual
-        makes_whole_steps = frames % step == 0
-        is_of_a_length = frames == usual or self.spec.any_length
-        if not makes_whole_steps or not is_of_a_length:
+        has_whole_steps = frames % step == 0
+        takes_this_length = frames == usual or self.spec.any_length
+        if not has_whole_steps or not takes_this_length:
             takes = f"a multiple of {step}" if self.spec.any_length else usual
             raise BackboneError(
                 f"backbone '{backbone}' with these weights takes {takes} frames a clip, not {frames}"
@@ -538,8 +544,8 @@ def _build(
     source = find_weights(weights)
     model_type = _type_without_a_row(name, source)
     if model_type:
-        needs_row = {"tokens": tokens != "none", "layers": layers is not None}
-        _refuse_options_of_rows(source, model_type, needs_row)
+        options_in_use = {"tokens": tokens != "none", "layers": layers is not None}
+        _refuse_options_of_rows(source, model_type, options_in_use)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
     is_clip = name == "clip"
     named_backbone = _BACKBONES[name]
@@ -547,38 +553,33 @@ def _build(
     length = half.clip_length(name, n_frames)
     # `clip` calls a processor by the preset that does the same; `image` and `video` call it by its class.
     chosen_preset = half.preset(preset, named_backbone.presets, by_known_name=is_clip)
+
     needs_classifier = answers or (name == "image" and half.needs_its_classifier())
     classifier = half.load_in_classifier() if needs_classifier else None
     module = half.module(name, tokens, length.frames_per_step, classifier)
-    # What is stored in addition is computed by modules around this one, in groups of their own.
-    network: nn.Module = module
-    side_group_fields: dict[str, dict[str, Any]] = {}  # group -> its provenance fields
+    # Class probabilities and layers are computed by modules around this one, and stored in side groups.
+    extended = _Extended(module, {})
     if classifier is not None and answers:
-        network = WithClassProbabilities(module, classifier)
-        side_group_fields[ANSWERS] = _fields_of_answers(
-            classifier, source, half.type, of_frames=not half.spec.of_clips
-        )
+        extended = _with_answers(extended, classifier, half)
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         network_with_blocks = module.model if classifier is None else classifier.inner_network
-        stored_layers = find_layers(
-            network_with_blocks, half.spec.stacks, wanted_layers, f"backbone '{name}', {source.name}"
+        extended = _with_layers(
+            extended,
+            network_with_blocks,
+            wanted_layers,
+            half=half,
+            length=length,
+            backbone=name,
         )
-        network = WithLayers(
-            network,
-            stored_layers,
-            with_frames=wanted_layers.frames,
-            n_prefix_tokens=half.n_prefix_tokens(),
-            n_time_steps=length.n_frames // length.frames_per_step,
-        )
-        side_group_fields |= layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
+
     # `clip` also reads the halves of CLIPs that were saved alone, and calls all of them by their family.
     type_in_provenance = half.spec.family if is_clip else half.type
     return network_backbone(
         name,
-        network,
+        extended.network,
         n_frames=length.n_frames,
-        shapes=output_shapes(source, network, length.n_frames, chosen_preset.geometry.size),
+        shapes=output_shapes(source, extended.network, length.n_frames, chosen_preset.geometry.size),
         meanings=module.meanings,
         weights=source,
         preset=chosen_preset,
@@ -586,10 +587,69 @@ def _build(
         attention=module.model.config._attn_implementation,
         head=half.spec.head,
         layer=half.spec.layer,
-        side_group_fields=side_group_fields,
+        side_group_fields=extended.side_group_fields,
         **half.record(type_in_provenance),
         **_space_fields(name, half.spec, source),
     )
+
+
+class _Extended(NamedTuple):
+    """A network that computes side groups besides its own arrays.
+
+    Attributes
+    ----------
+    network
+        The module that computes all arrays.
+    side_group_fields
+        Name of each side group -> its provenance fields.
+    """
+
+    network: nn.Module
+    side_group_fields: dict[str, dict[str, Any]]
+
+
+def _with_answers(extended: _Extended, classifier: ClassifierBase, half: SeeingHalf) -> _Extended:
+    """Add the class probabilities of the classifier around the network, as the side group `ANSWERS`."""
+    fields = _fields_of_answers(classifier, half.weights, half.type, of_frames=not half.spec.of_clips)
+    network = WithClassProbabilities(extended.network, classifier)
+    return _Extended(network, {**extended.side_group_fields, ANSWERS: fields})
+
+
+def _with_layers(
+    extended: _Extended,
+    network_with_blocks: Any,
+    layers: Layers,
+    *,
+    half: SeeingHalf,
+    length: ClipLength,
+    backbone: str,
+) -> _Extended:
+    """Add layers of the network, each as a side group.
+
+    Parameters
+    ----------
+    extended
+        The network and the side groups that it computes already.
+    network_with_blocks
+        The part of the network that has the blocks.
+    layers
+        The layers to store.
+    half, length
+        How such a network is read, and how long its clips are.
+    backbone
+        Name of the backbone, for messages.
+    """
+    where = f"backbone '{backbone}', {half.weights.name}"
+    stored_layers = find_layers(network_with_blocks, half.spec.stacks, layers, where)
+    network = WithLayers(
+        extended.network,
+        stored_layers,
+        with_frames=layers.frames,
+        n_prefix_tokens=half.n_prefix_tokens(),
+        n_time_steps=length.n_frames // length.frames_per_step,
+    )
+    fields = layer_group_fields(stored_layers, with_frames=layers.frames)
+    return _Extended(network, {**extended.side_group_fields, **fields})
 
 
 def _space_fields(name: str, spec: EncoderSpec, source: Weights) -> dict[str, Any]:
@@ -622,18 +682,18 @@ SAID_BY_ROWS_ONLY = {
 """Option -> what it needs to know of a network, and only a row of `networks.toml` says."""
 
 
-def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[str, bool]) -> None:
+def _refuse_options_of_rows(source: Weights, model_type: str, options_in_use: Mapping[str, bool]) -> None:
     """Refuse options that need a row in `networks.toml`, for a network whose type has none.
 
     Parameters
     ----------
     source, model_type
         The weights and their type.
-    wanted
-        Option -> whether it was given.
+    options_in_use
+        Option -> whether it is used.
     """
-    for option, is_given in wanted.items():
-        if is_given:
+    for option, is_used in options_in_use.items():
+        if is_used:
             raise BackboneError(
                 f"{source.name}: no --{option} for a network of type {model_type!r}: its class does not say "
                 f"{SAID_BY_ROWS_ONLY[option]}; leave out --{option}, or add a row for the type "
@@ -646,9 +706,10 @@ def _fields_of_answers(
 ) -> dict[str, Any]:
     """Return the provenance fields of the class probabilities that the classifier around a network gives."""
     classes = named_classes(classifier.config, source.name)
-    # Of a multi-label classifier, the probabilities of a clip do not sum to 1.
-    of_what = "each class alone" if is_multi_label(classifier.config) else "each class"
-    return answers_fields(classes, model_type, of_frames=of_frames, meaning=f"probability of {of_what}")
+    meaning = "probability of each class"
+    if is_multi_label(classifier.config):  # the probabilities of a clip do not sum to 1
+        meaning = "probability of each class alone"
+    return answers_fields(classes, model_type, of_frames=of_frames, meaning=meaning)
 
 
 def _backbone_of_any_type(
@@ -659,8 +720,9 @@ def _backbone_of_any_type(
     clip_length = inspected.frames(name, n_frames)
     checked = check(inspected, n_frames)
     checked.conformance.raise_if_failed()
-    module, processor = checked.module, checked.processor
-    if processor is None:  # a network without one fails the check
+    module = checked.module
+    processor = checked.processor
+    if processor is None:  # for type checkers: a network without a processor fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
     shapes = _shapes_of_clip(checked.conformance, clip_length)
     vector_meaning = checked.conformance.pooled
@@ -668,12 +730,12 @@ def _backbone_of_any_type(
     network: nn.Module = module
     side_group_fields: dict[str, dict[str, Any]] = {}  # group -> its provenance fields
     if answers:
-        classifier = module.model  # loaded by `inspect_type` as wanted
+        classifier = module.model  # with `answers`, `inspect_type` loads the network inside its classifier
         network = WithClassProbabilities(module, classifier)
         fields = _fields_of_answers(classifier, source, inspected.model_type, of_frames=is_of_frames)
         side_group_fields[ANSWERS] = fields
-        n_classes = len(fields["architecture"]["features"])
-        shapes[f"{ANSWERS}/pooled"] = (n_classes,)
+        classes = fields["architecture"]["features"]
+        shapes[f"{ANSWERS}/pooled"] = (len(classes),)
     return network_backbone(
         name,
         network,

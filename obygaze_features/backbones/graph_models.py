@@ -112,15 +112,7 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
     start = 0
     for group in manifest:
         for entry in group["weights"]:
-            # `quantization` names the type of the stored numbers where the network computes in another one,
-            # as in half precision.
-            stored_as = entry.get("quantization", entry)
-            stored_type = np.dtype(stored_as["dtype"]).newbyteorder("<")
-            if "scale" in stored_as:  # integers that stand for scale * integer + min
-                raise ValueError(
-                    f"{entry['name']}: weights are rounded to {stored_type.name}; read are those of float32 "
-                    "and float16: convert the network without this quantization"
-                )
+            stored_type = _stored_type(entry)
             shape = tuple(entry["shape"])
             n_numbers = int(np.prod(shape, dtype=np.int64))
             end = start + n_numbers * stored_type.itemsize
@@ -131,6 +123,22 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
     if start != len(weights):
         raise ValueError(f"{len(weights):,} bytes of weights, and {start:,} were expected")
     return constants
+
+
+def _stored_type(entry: Mapping[str, Any]) -> np.dtype[Any]:
+    """Return the type in which the numbers of a constant are stored; refuse rounding to integers.
+
+    An entry with `quantization` is stored in another type than the network computes in, such as float16.
+    """
+    stored_as = entry.get("quantization", entry)
+    stored_type = np.dtype(stored_as["dtype"]).newbyteorder("<")
+    is_rounded = "scale" in stored_as  # to integers that stand for scale * integer + min
+    if is_rounded:
+        raise ValueError(
+            f"{entry['name']}: weights are rounded to {stored_type.name}; read are those of float32 "
+            "and float16: convert the network without this quantization"
+        )
+    return stored_type
 
 
 def _read_node(entry: Mapping[str, Any]) -> Node:
@@ -524,9 +532,14 @@ def _read_indexing(
 ) -> _Indexing:
     """Read the entries of a StridedSlice: what stands between the brackets of numpy's indexing.
 
-    Bit p of a mask, an attribute of the node, tells what entry p is: of `new_axis_mask`, a new axis; of
-    `shrink_axis_mask`, an index. Other entries are ranges; of `begin_mask` and `end_mask` a bit tells that a
-    range starts at the beginning, or goes to the end, of its axis.
+    The node has masks as attributes. A mask has a bit for each entry, which means if it is 1:
+
+    - in `new_axis_mask`: the entry is a new axis;
+    - in `shrink_axis_mask`: the entry is an index;
+    - in `begin_mask`: the entry is a range that starts at the beginning of its axis;
+    - in `end_mask`: the entry is a range that goes to the end of its axis.
+
+    Entries without a bit in the first two masks are ranges.
     """
     masks = node.attributes
     if masks["ellipsis_mask"]:

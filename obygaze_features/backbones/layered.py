@@ -212,32 +212,36 @@ def average_patches(
 ) -> torch.Tensor:
     """Average the tokens of a layer over the patches of each time step, in float32.
 
+    The shapes of tokens and result depend on the order of the tokens. For B clips of S time steps (frames, or
+    the few frames that a token spans) and P positions of patches they are:
+
+    ================  ===========================================  ============
+    order             tokens                                       result
+    ================  ===========================================  ============
+    `frames`          [B S, P, D]                                  [B S, D]
+    `maps`            [B S, D, h, w]                               [B S, D]
+    `time first`      [B, S P, D], one time step after the other   [B, S, D]
+    `position first`  [B, P S, D], one position after the other    [B, S, D]
+    `positions`       [B P, S, D]                                  [B P, S, D]
+    ================  ===========================================  ============
+
+    The positions of the last order lie in different rows, which `group_by_clip` averages.
+
     Parameters
     ----------
     tokens
-        `[N, T, D]`, or with several axes of positions in place of T; for the order `maps`, `[N, D, h, w]`.
+        As above, where P may be several axes. Tokens other than those of patches come before them on the
+        second axis.
     order
-        What the axes N and T stand for:
-
-        - `frames`, `maps`: N are the frames of all clips, T (or h and w) the positions in a frame;
-        - `time first`: N are clips, T the patches of the first time step, then those of the next one;
-        - `position first`: N are clips, T the time steps of the first position, then those of the next one;
-        - `positions`: N are the positions of all clips, T the time steps.
+        How the tokens are ordered.
     n_prefix_tokens
         Number of tokens before the patch tokens.
     n_time_steps
         Number of time steps of a clip, S.
-
-    Returns
-    -------
-    torch.Tensor
-        For the orders `frames` and `maps`, `[N, D]` with a row for each frame; for `time first` and `position
-        first`, `[N, S, D]`; for `positions`, the tokens `[N, S, D]` themselves: `group_by_clip` averages
-        them.
     """
     if order == "maps":
         return tokens.flatten(2).float().mean(dim=2)
-    patches = tokens.flatten(1, -2)[:, n_prefix_tokens:].float()  # [N, patches of all time steps, D]
+    patches = tokens.flatten(1, -2)[:, n_prefix_tokens:].float()  # [rows, patches, D]
     n_rows, _, width = patches.shape
     if order == "frames":
         return patches.mean(dim=1)
@@ -245,7 +249,7 @@ def average_patches(
         return patches.reshape(n_rows, n_time_steps, -1, width).mean(dim=2)
     if order == "position first":
         return patches.reshape(n_rows, -1, n_time_steps, width).mean(dim=1)
-    return patches  # the positions lie in other rows, which `group_by_clip` averages
+    return patches  # of the order `positions`
 
 
 def group_by_clip(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:

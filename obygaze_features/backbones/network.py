@@ -81,14 +81,19 @@ def network_backbone(
     other_fields
         Further fields of the provenance.
     """
-    dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
-    all_outputs = []
-    for key, shape in shapes.items():
-        array = key.rpartition("/")[2]
-        all_outputs.append(BackboneOutput(key, shape, dtypes[array]))
+    all_outputs = _outputs(shapes, compute)
     outputs = tuple(output for output in all_outputs if "/" not in output.name)  # of the main group
     geometry = preset if isinstance(preset, OwnProcessor) else preset.geometry
     fused = fuse_layers(network)
+    encode = Runner(
+        name,
+        network,
+        preset.affine,
+        tuple(all_outputs),
+        n_frames=n_frames,
+        size=geometry.sides,
+        compute=compute,
+    )
     provenance = {
         "head": head,
         "layer": layer,
@@ -107,20 +112,30 @@ def network_backbone(
         name=name,
         n_frames=n_frames,
         prepare=geometry,
-        encode=Runner(
-            name,
-            network,
-            preset.affine,
-            tuple(all_outputs),
-            n_frames=n_frames,
-            size=geometry.sides,
-            compute=compute,
-        ),
+        encode=encode,
         outputs=outputs,
         provenance=provenance,
         libraries=libraries,
         side_groups=tuple(side_groups),
     )
+
+
+def _outputs(shapes: Mapping[str, tuple[int, ...]], compute: Compute) -> list[BackboneOutput]:
+    """Describe the arrays that a network gives, by their shapes, with the data types of the store.
+
+    Parameters
+    ----------
+    shapes
+        Array, or `GROUP/ARRAY` of a side group -> its shape for one clip.
+    compute
+        Says in which type `frames` are stored.
+    """
+    dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
+    outputs = []
+    for name, shape in shapes.items():
+        array = name.rpartition("/")[2]
+        outputs.append(BackboneOutput(name, shape, dtypes[array]))
+    return outputs
 
 
 def side_group(
@@ -261,17 +276,18 @@ def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
 
     The formulas are unchanged; results differ in the last digits.
 
-    - `gelu_fast`, x / 2 (1 + tanh(0.79788456 x (1 + 0.044715 x^2))), becomes torch's GELU by tanh (Hendrycks
-      and Gimpel 2016). In transformers it is nine kernels, each of which reads and writes the widest values
-      of the network.
-    - `quick_gelu`, which is several kernels too, becomes torch's SiLU.
-    - `conv3d` over patches side by side becomes a matrix product: torch 2.9 has no quick kernel for it in
-      bfloat16 (pytorch/pytorch#174051).
+    - The activation `gelu_fast` becomes torch's GELU with the same tanh approximation (Hendrycks and Gimpel
+      2016). In transformers it is nine kernels, each of which reads and writes the widest values of the
+      network.
+    - The activation `quick_gelu`, which is several kernels too, becomes torch's SiLU (`_replace_quick_gelu`).
+    - A `conv3d` over patches side by side becomes a matrix product (`PatchProduct`): torch 2.9 has no quick
+      kernel for it in bfloat16 (pytorch/pytorch#174051).
 
     Returns
     -------
     dict
-        `activations`, `convolutions` -> old -> new layer, for the provenance; empty if nothing was replaced.
+        `activations` and `convolutions` -> name of a replaced layer -> name of its replacement, for the
+        provenance; empty if nothing was replaced.
     """
     replaced: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for module in network.modules():

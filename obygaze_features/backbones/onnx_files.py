@@ -154,7 +154,7 @@ class OnnxNetwork:
             results[name] = np.stack([arrays[name] for arrays in by_clip])
         return results
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", invalid="ignore")  # values that are not finite are refused with their clip
     def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode one clip, `[F, h, w, 3]`: `frames` [F, D], `pooled` [D] and perhaps class probabilities.
 
@@ -165,19 +165,14 @@ class OnnxNetwork:
         """
         output = self.run(clip)
         n_frames, height, width, _ = clip.shape
-        channel_axis = -1  # the numbers of a vector stand last, but perhaps in maps
-        if output.ndim == AXES_OF_MAPS and output.size:
-            channel_axis = self._channel_axis(output, height / width)
         has_vectors = output.dtype.kind == "f" and 2 <= output.ndim <= AXES_OF_MAPS and output.size > 0
-        is_usable = has_vectors and len(output) == n_frames
-        if is_usable and self.width is not None:
-            is_usable = output.shape[channel_axis] == self.width
-        if not is_usable:
-            raise BackboneError(
-                f"{self.path.name}: it gives {output.dtype} {list(output.shape)} as {self.layer}, and "
-                f"vectors were expected: [{n_frames}, D], [{n_frames}, T, D] or a map of features; "
-                f"D is {self.width or 'any'}"
-            )
+        if not has_vectors or len(output) != n_frames:
+            raise self._not_vectors(output, n_frames)
+        channel_axis = output.ndim - 1  # the numbers of a vector stand last, except in some maps
+        if output.ndim == AXES_OF_MAPS:
+            channel_axis = self._channel_axis(output, height / width)
+        if self.width not in (None, output.shape[channel_axis]):
+            raise self._not_vectors(output, n_frames)
         vectors = np.moveaxis(output.astype(np.float32), channel_axis, -1)
         frames = vectors.reshape(n_frames, -1, vectors.shape[-1]).mean(axis=1)  # [F, D]
         results = {"frames": frames, "pooled": frames.mean(axis=0)}
@@ -185,12 +180,20 @@ class OnnxNetwork:
             results[f"{ANSWERS}/pooled"] = self.probabilities(output).mean(axis=0)
         return results
 
+    def _not_vectors(self, output: NDArray[Any], n_frames: int) -> BackboneError:
+        """Return the error for an output that is not vectors of each frame, or of another length."""
+        return BackboneError(
+            f"{self.path.name}: it gives {output.dtype} {list(output.shape)} as {self.layer}, and "
+            f"vectors were expected: [{n_frames}, D], [{n_frames}, T, D] or a map of features; "
+            f"D is {self.width or 'any'}"
+        )
+
     def _channel_axis(self, maps: NDArray[Any], ratio: float) -> int:
         """Return the axis of the channels, 1 or 3, of feature maps `[F, C, h, w]` or `[F, h, w, C]`.
 
-        A layer inside the network may have another layout than its input. The ratio of height and width tells
-        which axes are these: it is near that of the pictures. If both layouts fit equally well, it is that of
-        the input.
+        A layer inside the network may have another layout than its input. Maps have about the same ratio of
+        height and width as the pictures, which tells which axes are height and width. If both layouts fit
+        equally well, the maps have the layout of the input.
 
         Parameters
         ----------
@@ -249,25 +252,31 @@ class OnnxNetwork:
         """
         session = _session(self.path, self.sha256, self.layer)
         try:
-            network_input = session.get_inputs()[0]
-            values = self.description.values(clip)
-            has_fixed_size = network_input.shape and isinstance(network_input.shape[0], int)
-            at_once = network_input.shape[0] if has_fixed_size else len(values)
-            outputs = []
-            for first in range(0, len(values), at_once):
-                batch = values[first : first + at_once]
-                (output,) = session.run([self.layer], {network_input.name: batch})
-                outputs.append(np.atleast_1d(output))
-            return np.concatenate(outputs)
+            return self._run_in_batches(session, self.description.values(clip))
         except Exception as error:
-            takes = ", ".join(f"{value.name}, {value.type} {value.shape}" for value in session.get_inputs())
+            inputs = [f"{value.name}, {value.type} {value.shape}" for value in session.get_inputs()]
             raise BackboneError(
-                f"{self.path.name}: it takes {takes}; it does not run on what its TOML says, "
+                f"{self.path.name}: it takes {', '.join(inputs)}; it does not run on what its TOML says, "
                 f"{self.description.type} {self.description.layout}, "
                 f"{counted(len(clip), 'frame')} a clip (--n) of "
                 f"{clip.shape[1]} x {clip.shape[2]} pixels of 3 channels: "
                 f"{type(error).__name__}: {first_line(error, 200)}"
             ) from error
+
+    def _run_in_batches(self, session: Any, values: NDArray[Any]) -> NDArray[Any]:
+        """Run the network on the values of F frames, and return the output of the layer for all of them.
+
+        If the network takes a fixed number of frames at once, it gets as many at a time, else all of them.
+        """
+        network_input = session.get_inputs()[0]
+        has_fixed_batch = network_input.shape and isinstance(network_input.shape[0], int)
+        frames_at_once = network_input.shape[0] if has_fixed_batch else len(values)
+        outputs = []
+        for first in range(0, len(values), frames_at_once):
+            batch = values[first : first + frames_at_once]
+            (output,) = session.run([self.layer], {network_input.name: batch})
+            outputs.append(np.atleast_1d(output))
+        return np.concatenate(outputs)
 
 
 def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
@@ -300,17 +309,7 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     name = description.name or _name_of_file(path) or "onnx"
     if name in backbone_names():
         raise BackboneError(f"{path}: {name!r} is another backbone: say another name in its TOML (name)")
-    network_input = f"{description.channels}, {description.layout}, {description.type}"
-    order = f"resize, crop, uint8; scale * x + shift a channel; {network_input}"
-    provenance = {
-        **fields_without_weights(description.type),
-        "layer": network.layer,
-        "weights_sha256": network.sha256,
-        "architecture": {"type": "onnx", "file": path.name},
-        "preset": {**Preset(name, description.geometry, description.affine).record(), "order": order},
-        "licence": description.licence or NO_LICENCE,
-        "citation": description.citation or "",
-    }
+    provenance = _provenance(network, name)
     return Backbone(
         name=name,
         n_frames=n_frames,
@@ -322,6 +321,23 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
         encode_in_worker=True,
         side_groups=_answers(network, name, provenance),
     )
+
+
+def _provenance(network: OnnxNetwork, name: str) -> dict[str, Any]:
+    """Return the provenance of the main group of a network, whose backbone has the given name."""
+    description = network.description
+    network_input = f"{description.channels}, {description.layout}, {description.type}"
+    order = f"resize, crop, uint8; scale * x + shift a channel; {network_input}"
+    preset = Preset(name, description.geometry, description.affine)
+    return {
+        **fields_without_weights(description.type),
+        "layer": network.layer,
+        "weights_sha256": network.sha256,
+        "architecture": {"type": "onnx", "file": network.path.name},
+        "preset": {**preset.record(), "order": order},
+        "licence": description.licence or NO_LICENCE,
+        "citation": description.citation or "",
+    }
 
 
 def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
@@ -471,14 +487,18 @@ def _check_description(description: Description, path: Path) -> None:
 
 
 def _fits(description: Description) -> bool:
-    """Return whether `size`, `shortest`, `step` and the filter suit the fit: pad, squash or crop."""
-    size, shortest, step = description.size, description.shortest, description.step
+    """Return whether `size`, `shortest`, `step` and the filter suit the fit: squash, pad or crop."""
+    size = description.size
+    shortest = description.shortest
+    step = description.step
     if description.fit == "squash":
         return not shortest and not step
     if not isinstance(size, int):  # only squashed pictures may have a height and a width
         return False
     if description.fit == "pad":
-        return isinstance(step, int) and size % step == 0 and not shortest
+        is_multiple_of_step = isinstance(step, int) and size % step == 0
+        return is_multiple_of_step and not shortest
+    # The fit is a crop.
     is_within_shortest = isinstance(shortest, int) and size <= shortest
     return is_within_shortest and not step and description.resize != "opencv-bilinear"
 

@@ -82,8 +82,8 @@ def openclip(
     pictures = Pictures(load_openclip(source, config).visual, _read_vectors)
     width = int(config["embed_dim"])
     chosen_preset = _preset(source, config, preset)
-    # A ResNet's configuration has the number of blocks of each stage.
-    is_resnet = isinstance(config["vision_cfg"].get("layers"), list)
+    is_resnet = _is_resnet(config)
+
     network: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, width), "pooled": (width,)}
     side_group_fields: dict[str, dict[str, Any]] = {}
@@ -103,6 +103,7 @@ def openclip(
         )
         shapes = output_shapes(source, network, n_frames, chosen_preset.geometry.size)
         side_group_fields = layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
+
     return network_backbone(
         "openclip",
         network,
@@ -120,6 +121,12 @@ def openclip(
         libraries=LIBRARIES,
         space=space_of("openclip", source),
     )
+
+
+def _is_resnet(config: dict[str, Any]) -> bool:
+    """Return whether the image half is a ResNet, whose configuration lists the blocks of each stage."""
+    layers = config["vision_cfg"].get("layers")  # of a vision transformer, their number
+    return isinstance(layers, list)
 
 
 def _read_vectors(visual: Any, pixels: Any) -> tuple[Any, Any]:
@@ -228,7 +235,10 @@ def find_openclip(source: str) -> Weights:
 
 
 def configuration(weights: Weights) -> dict[str, Any]:
-    """Return a network's configuration: OpenCLIP's for a named model, else the file in the weights' folder.
+    """Return a network's configuration.
+
+    It is OpenCLIP's own for random weights (that of the default model) and for a model of `OPENCLIP`. Else it
+    is the file in the weights' folder.
 
     Raises
     ------
@@ -237,15 +247,22 @@ def configuration(weights: Weights) -> dict[str, Any]:
     """
     import open_clip  # noqa: PLC0415 - an extra, and slow
 
-    architecture = named_architecture(weights.repository)
     if weights.seed is not None:
-        architecture = OPENCLIP[HUB["openclip"]].architecture
+        architecture: str | None = OPENCLIP[HUB["openclip"]].architecture
+    else:
+        architecture = named_architecture(weights.repository)
     if architecture is not None:
         named: dict[str, Any] = open_clip.get_model_config(architecture)
         return named
     config = weights.config(OPEN_CLIP.config).get("model_cfg")
     if not isinstance(config, dict):
         raise BackboneError(f"{weights.name}: {OPEN_CLIP.config} has no model_cfg")
+    _refuse_foreign_parts(weights, config)
+    return config
+
+
+def _refuse_foreign_parts(weights: Weights, config: dict[str, Any]) -> None:
+    """Refuse a configuration, one half of which asks for a network or tokenizer of another package."""
     for half, fields in config.items():
         if not isinstance(fields, dict):
             continue
@@ -255,7 +272,6 @@ def configuration(weights: Weights) -> dict[str, Any]:
                     f"{weights.name}: its configuration asks for {half}.{field}; "
                     "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
                 )
-    return config
 
 
 def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:

@@ -291,7 +291,8 @@ def _picture_processor(samples: Samples) -> OwnProcessor:
 def _patch_processor(samples: Samples) -> OwnProcessor:
     """Make the `prepare` of a processor of patches: room, scale and shift are read from the samples.
 
-    Each element of a patch has its own scale and shift, as channels lie in another order in each class.
+    Each element of a patch has its own scale and shift, as channels lie in another order in each class. The
+    value of a black element is the shift, and that of a white one is 255 times the scale above it.
     """
     if any(picture.values.ndim != 2 or not picture.grid for picture in samples.noise):
         raise BackboneError(f"{samples.label} gives no patches with a grid, which the network takes")
@@ -300,16 +301,16 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
     scale = (white - black) / 255
     n_elements = len(black)
     # In patches of three channels, black and white differ in every element.
-    tells_black_from_white = np.isfinite(scale).all() and (scale != 0).all()
-    if n_elements % 3 != 0 or not tells_black_from_white:
+    black_differs_from_white = np.isfinite(scale).all() and (scale != 0).all()
+    if n_elements % 3 != 0 or not black_differs_from_white:
         raise BackboneError(
             f"{samples.label} gives patches of {n_elements} elements that are not three channels"
         )
     most_patches = max(len(picture.values) for picture in samples.noise)
-    # An eighth more, as a frame may have a shape that was not tried, and a few patches more.
+    # An eighth more, as frames of a shape that was not tried may have a few more patches.
     room = most_patches + most_patches // 8
-    fits_header = n_elements >= MOST_NUMBERS * NUMBER_BITS
-    if room > MOST_PATCHES or not fits_header:
+    has_room_for_header = n_elements >= MOST_NUMBERS * NUMBER_BITS  # a row has as many elements as a patch
+    if room > MOST_PATCHES or not has_room_for_header:
         raise BackboneError(
             f"{samples.label} makes {most_patches} patches of {n_elements} elements of a picture"
         )
@@ -361,10 +362,11 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
         )
     takes_clips = call.pixels_argument == CLIPS_ARGUMENT
     has_video_processor = "video_processor_type" in processor_config
-    if has_video_processor and (takes_clips or not _has_image_processor(weights)):
-        if not is_torchvision_available():
-            name = processor_config["video_processor_type"]
-            raise BackboneError(f"{weights.name}: its processor {name} {NEEDS_TORCHVISION}")
+    uses_video_processor = has_video_processor and (takes_clips or not _has_image_processor(weights))
+    if uses_video_processor and not is_torchvision_available():
+        name = processor_config["video_processor_type"]
+        raise BackboneError(f"{weights.name}: its processor {name} {NEEDS_TORCHVISION}")
+    if uses_video_processor:
         processor = load_from_folder(transformers.AutoVideoProcessor, weights, "its processor")
     else:
         processor = load_from_folder(AutoImageProcessor, weights, "its processor", backend="pil")
@@ -422,8 +424,9 @@ def _processor(name: str, settings: str) -> Any:
 def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Picture:
     """Prepare one frame, uint8 `[H, W, 3]`, with a transformers processor.
 
-    What a result of the processor is follows from its name: `pixel_values...` are the pixels or patches,
-    `..._grid_thw` and `spatial_shapes` the grid of the patches. All others are `other_arguments`.
+    The processor returns several results by name. Those that begin with `pixel_values` are the pixels or
+    patches. The grid of the patches is called `image_grid_thw`, `video_grid_thw`, `grid_thw` or
+    `spatial_shapes`. All others are `other_arguments`.
 
     Parameters
     ----------
@@ -453,12 +456,14 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
     if values is None:
         raise ValueError(f"it gives {', '.join(results)} and no pixel_values")
     if not grid:
-        return Picture(_without_batch_axes(values, n_axes=3), grid, other_arguments)  # [3, h, w]
-    patches = _without_batch_axes(values, n_axes=2)  # [P, D]
-    masks = [other_arguments[name] for name in MASK_ARGUMENTS if name in other_arguments]
-    if masks:  # it is 1 for patches, and 0 for padding behind them
-        n_patches = int(np.asarray(masks[0]).sum())
-        patches = patches[:n_patches]
+        picture = _without_batch_axes(values, n_axes=3)  # [3, h, w]
+        return Picture(picture, grid, other_arguments)
+    patches = _without_batch_axes(values, n_axes=2)  # [P, D], perhaps with padding at the end
+    for mask_name in MASK_ARGUMENTS:
+        if mask_name in other_arguments:
+            mask = np.asarray(other_arguments[mask_name])  # 1 for patches, 0 for padding
+            patches = patches[: int(mask.sum())]
+            break
     return Picture(patches, grid, other_arguments)
 
 

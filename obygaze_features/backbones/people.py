@@ -258,7 +258,7 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
     Parameters
     ----------
     sightings
-        The faces or persons that each detector found.
+        What each detector found: one gives faces, another one persons.
     """
     faces = no_faces()
     persons = no_persons()
@@ -269,16 +269,19 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
             persons = _countable_persons(sighting)
     face_heights = _heights(faces.boxes)
     person_heights = _heights(persons.boxes)
-    owners = _owners(faces, persons)
-    n_faces_without_joints = sum(owner is None for owner in owners)
-    has_side = np.isfinite(faces.noses) & (face_heights >= LEAST_FACE_WITH_SIDE)
-    is_in_profile = has_side & (np.abs(faces.noses - 0.5) >= PROFILE)
+    owners = _owners(faces, persons)  # for each face the index of its person
+    n_faces_without_person = sum(owner is None for owner in owners)
+    has_known_side = np.isfinite(faces.noses) & (face_heights >= LEAST_FACE_WITH_SIDE)
+    nose_from_middle = np.abs(faces.noses - 0.5)
+    is_in_profile = has_known_side & (nose_from_middle >= PROFILE)
+    largest_face = float(face_heights.max(initial=0.0))
+    # Heights are rounded to a thousandth, which is about half a pixel: finer differences depend on the
+    # machine that computed them.
     return FrameMeasures(
-        persons=float(len(person_heights) + n_faces_without_joints),
-        # Half a pixel is about a thousandth; finer differences depend on the machine that computed them.
-        face=round(float(face_heights.max(initial=0.0)), 3),
+        persons=float(len(person_heights) + n_faces_without_person),
+        face=round(largest_face, 3),
         height=round(_largest_person(face_heights, person_heights, owners), 3),
-        sides=float(has_side.sum()),
+        sides=float(has_known_side.sum()),
         profiles=float(is_in_profile.sum()),
         scale=float(_scale_of_picture(faces, persons, owners)),
     )
@@ -352,22 +355,29 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
 
 
 def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | None]) -> int:
-    """Classify a picture as close, medium or long by its largest face; without faces by a torso.
+    """Classify a picture as `CLOSE`, `MEDIUM` or `LONG` by its largest face; without faces by a torso.
 
     A face of medium size may belong to a person who is seen from head to foot: such a picture is long.
+
+    Parameters
+    ----------
+    faces, persons
+        The faces and persons that count.
+    owners
+        For each face the index of its person; None if it has none.
     """
     if not len(faces.boxes):
         return _scale_by_torso(persons)
     face_heights = _heights(faces.boxes)
-    largest = int(face_heights.argmax())
-    face_height = float(face_heights[largest])
-    owner = owners[largest]
+    largest_face = int(face_heights.argmax())
+    face_height = float(face_heights[largest_face])
     scale = _scale(face_height)
-    if scale == MEDIUM and owner is not None:
-        shows_whole_body = _heights(persons.boxes)[owner] >= WHOLE_BODY * face_height
-        if shows_whole_body:
-            return LONG
-    return scale
+    owner = owners[largest_face]
+    if scale != MEDIUM or owner is None:
+        return scale
+    owner_height = _heights(persons.boxes)[owner]
+    shows_whole_body = owner_height >= WHOLE_BODY * face_height
+    return LONG if shows_whole_body else MEDIUM
 
 
 def _scale(face: float) -> int:
@@ -413,7 +423,7 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
         - `screen`: share of frames with anybody
         - `face`: median height of the largest face over the frames with a face; absent if these are less than
           half of the frames with anybody
-        - `height`: the same of the largest person
+        - `height`: median height of the largest person, in the same way
         - `close`, `medium`, `long`: 1 for the scale of over half of the frames with anybody, 0 for the other
           two; absent if no scale has so many
         - `profile`: share of faces in profile
@@ -432,12 +442,14 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
     else:
         for name in ("face", "height"):
             is_known = column[name] > 0
-            is_known_in_half = is_known.any() and 2 * is_known.sum() >= has_people.sum()
+            n_known = is_known.sum()
+            is_known_in_half = n_known > 0 and n_known >= has_people.sum() / 2
             if is_known_in_half:
                 values[name] = float(np.median(column[name][is_known]))
         values |= _majority_scale(column["scale"][has_people])
-    if column["sides"].any():
-        values["profile"] = float(column["profiles"].sum() / column["sides"].sum())
+    n_faces_with_side = column["sides"].sum()
+    if n_faces_with_side > 0:
+        values["profile"] = float(column["profiles"].sum() / n_faces_with_side)
     values[PEOPLE_FRAMES] = float(len(frames))
     return values
 

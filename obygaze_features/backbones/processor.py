@@ -100,7 +100,8 @@ def preset_of_processor(
         raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
     defaults = PROCESSORS[name]
     if not configuration and side is not None:
-        defaults = _scaled(defaults, side)  # nothing states a size, so that the network's is taken
+        # No file states the size of pictures: it is that of the network's input.
+        defaults = _scaled(defaults, side)
     geometry = fields.geometry(defaults)
     has_network_side = side is None or geometry.size == side
     if not has_network_side or geometry.size % multiple != 0:
@@ -232,16 +233,22 @@ class _ProcessorFields:
         filter_name = FILTERS[self.read("resample", Filter, defaults.resample)]
         resample: Any = f"{defaults.library}-{filter_name}"
         class_crops = defaults.crop is not None
-        crop: int | None = None
-        if self.read("do_center_crop", Flag, class_crops):
-            default_crop = defaults.crop or defaults.size
-            crop = self._side("crop_size", self.get("crop_size", default_crop))
+        crop = self._crop_side(defaults)
         size = self.get("size", defaults.size)
-        if isinstance(size, dict) and set(size) == {"shortest_edge"}:
+        if isinstance(size, int) and class_crops:
+            size = {"shortest_edge": size}  # what a single number means in classes that crop
+        is_shortest_edge = isinstance(size, dict) and set(size) == {"shortest_edge"}
+        if is_shortest_edge:
             return self._cropped(resample, size, crop)
-        if isinstance(size, int) and class_crops:  # in classes that crop, a number is the shortest edge
-            return self._cropped(resample, {"shortest_edge": size}, crop)
         return self._squashed(resample, size, crop)
+
+    def _crop_side(self, defaults: Processor) -> int | None:
+        """Return the side of the centre crop in pixels; None if there is no crop."""
+        class_crops = defaults.crop is not None
+        if not self.read("do_center_crop", Flag, class_crops):
+            return None
+        default_side = defaults.crop or defaults.size
+        return self._side("crop_size", self.get("crop_size", default_side))
 
     def _cropped(self, resample: Any, size: dict[str, Any], crop: int | None) -> Geometry:
         """Return the geometry that resizes the shortest edge and crops; the crop must fit into it."""
@@ -268,10 +275,10 @@ class _ProcessorFields:
         return int(side)
 
     def affine(self, defaults: Processor) -> Affine:
-        """Return how pixels of 0 to 255 are normalised: rescaled, then reduced by mean and deviation.
+        """Return how pixels of 0 to 255 are normalised: rescaled, then standardised by mean and deviation.
 
-        The value of a pixel x, `((factor * x + offset) - mean) / std`, is put as one multiplication and one
-        addition.
+        A processor computes `((factor * x + offset) - mean) / std` of a pixel x. This is `scale * x + shift`,
+        which the result holds for each channel.
 
         Parameters
         ----------
@@ -285,6 +292,7 @@ class _ProcessorFields:
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3
         if self.read("do_normalize", Flag, defaults.normalise is not None):
+            # A class that does not normalise by default has no constants: the configuration must give them.
             default_mean, default_std = CONSTANTS.get(defaults.normalise or "", (None, None))
             mean = self._three("image_mean", default_mean)
             std = self._three("image_std", default_std)

@@ -130,12 +130,11 @@ def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDA
     """Squash an image as OpenCV's bilinear filter does: across, then down, in whole numbers.
 
     Numbers are in fixed point: with b bits of fraction, a value v is held as the whole number v * 2^b. The
-    weights have `OPENCV_BITS`, and a product has the bits of both factors. OpenCV's 8-bit code cuts off bits
-    after each step, here too:
+    weights have `OPENCV_BITS` bits of fraction. Like OpenCV's 8-bit code, this cuts bits off after each step:
 
-    - the sum across, `OPENCV_BITS`, is cut to `ACROSS_BITS`;
-    - its product with a weight down, `ACROSS_BITS + OPENCV_BITS`, is cut to `DOWN_BITS`;
-    - the sum of both rows, `DOWN_BITS`, is rounded to a whole number.
+    - the weighted sum across has `OPENCV_BITS`, and is cut to `ACROSS_BITS`;
+    - its product with a weight down has `ACROSS_BITS + OPENCV_BITS`, and is cut to `DOWN_BITS`;
+    - the sum of both products has `DOWN_BITS`, and is rounded to a whole number.
 
     If both sides are halved, OpenCV takes the mean of 2 x 2 pixels instead.
     """
@@ -203,12 +202,12 @@ def antialiased_resize(
     """Resize as Pillow or torch does, bit for bit; compute only pixels inside the crop.
 
     The image is resized across, then down; both results are rounded half up and clipped to uint8. When an
-    image shrinks, the kernel is stretched by the scale (antialiasing).
+    image shrinks, the kernel is stretched by the scale (antialiasing). This is what Pillow does before
+    version 13, and torch's `interpolate` on uint8 with weights of fewer bits.
 
-    Pillow before version 13 does the same, and so does torch's `interpolate` on uint8, whose weights have
-    fewer bits. Pillow 13 resizes down first where the height shrinks much more than the width. Pillow itself
-    is called for large images, as it is quicker there, if it gives the same for an image of noise of this
-    size.
+    Large images are resized by Pillow itself, which is quicker there, if it gives the same bytes for an image
+    of noise of this size. (Pillow 13 does not for some sizes: it resizes down first where the height shrinks
+    much more than the width.)
 
     Parameters
     ----------
@@ -221,14 +220,14 @@ def antialiased_resize(
     name
         The filter: `bilinear` or `bicubic`.
     bits
-        Bits of the weights' fraction, 22 in Pillow; None is as many as keep the largest weight below 2^15, as
-        in torch.
+        Bits of the weights' fraction: 22 in Pillow; None for torch, where they are as many as keep the
+        largest weight below 2^15 (`_bits_of_torch`).
 
     Returns
     -------
     `[crop height, crop width, C]`.
     """
-    if image.shape[:2] == size:  # all weights are 0 or 1
+    if image.shape[:2] == size:  # nothing to resize
         top, left, height, width = crop
         return image[top : top + height, left : left + width].copy()
     suits_pillow = bits == PILLOW_BITS and image.shape[2] == 3
@@ -360,16 +359,16 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     scale = size / n
     stretch = max(scale, 1.0)  # an image that grows is not smoothed
     reach = half_width * stretch
-    centre = (np.arange(n) + 0.5) * scale  # of each output, in pixels of the image
-    # An output takes the pixels from `first` up to, not including, `end`: those whose middle the kernel
-    # reaches. The bounds are rounded as by Pillow, which adds a half and cuts off the fraction.
+    centre = (np.arange(n) + 0.5) * scale  # of each output, in pixels of the image, [n]
+    # An output takes the pixels whose middle the kernel reaches: from `first` up to, not including, `end`,
+    # [n]. Like Pillow, a half is added and the fraction cut off, which rounds to the nearest pixel.
     first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
     end = np.minimum((centre + reach + 0.5).astype(np.int64), size)
-    n_taps = end - first  # of each output
-    tap_numbers = np.arange(int(n_taps.max()))[:, None]  # [taps, 1]
+    n_used = end - first  # taps of each output, [n]
+    tap_numbers = np.arange(int(n_used.max()))[:, None]  # [taps, 1]
+    is_used = tap_numbers < n_used  # [taps, n]
     pixels = first + tap_numbers  # [taps, n]
-    distances = (pixels - centre + 0.5) * (1.0 / stretch)  # from the middle of a pixel to the centre
-    is_used = tap_numbers < n_taps
+    distances = (pixels - centre + 0.5) * (1.0 / stretch)  # from the centre to the middle of a pixel
     weights = _summing_to_one(np.where(is_used, kernel(distances), 0.0))
     if bits is None:
         bits = _bits_of_torch(float(weights.max()))

@@ -127,12 +127,14 @@ def _tokenizer(
 
 def _config(weights: Weights) -> Any:
     """Read the configuration of the network; raise an error if it is not an encoder of texts."""
-    # The type of weights is that of their configuration; the one here is for random weights that name none.
-    usual_type = "" if weights.network else "bert"
-    config = auto_config(weights, usual_type, UNTRAINED)
+    # Only random weights need a type: others have a configuration. Those that name a type are read like
+    # weights without a configuration, which raises an error.
+    type_of_random_weights = "" if weights.network else "bert"
+    config = auto_config(weights, type_of_random_weights, UNTRAINED)
     # Networks of images have no vocabulary; those of images and texts have it in their `text_config`.
     reads_texts = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")
-    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads_texts:
+    is_encoder = type(config) in MODEL_MAPPING and not config.is_encoder_decoder
+    if not is_encoder or not reads_texts:
         raise BackboneError(f"{weights.name}: a network of type {config.model_type!r} is no sentence encoder")
     return config
 
@@ -175,20 +177,20 @@ def read_pooling(weights: Weights) -> Pooling:
         return Pooling()
     modules = _read_modules(weights, path)
     kinds = [module.kind for module in modules]
-    is_known = kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
-    if not is_known or modules[0].folder != "":
+    is_supported = kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+    if not is_supported or modules[0].folder != "":
         shown = ", ".join(f"{module.kind} in {module.folder!r}" for module in modules)
         raise BackboneError(
             f"{weights.name}/{MODULES}: asks for {shown}; "
             "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
-    _, pooling_module, *_ = modules
     limits = _limits(weights)
     prompt = object_beside(weights, PROMPTS).get("default_prompt_name")
     if prompt is not None:
         raise BackboneError(
             f"{weights.name}/{PROMPTS}: puts the prompt {prompt!r} first, which is not supported"
         )
+    pooling_module = modules[1]
     return Pooling(
         _mode(weights, pooling_module.folder),
         normalise="Normalize" in kinds,

@@ -8,7 +8,7 @@ the middle three quarters of its width. Lightness and its sums are integers, so 
 same signature. Only a sketch of 12 x 12 squares can be drawn from the signature of a frame.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,39 @@ HEIGHT = 96
 WIDTH = 160
 CELLS = 12
 """Cells of a view along each side."""
+
+
+class View(NamedTuple):
+    """A part of frames that is described: its edges, as shares of height and width.
+
+    Attributes
+    ----------
+    between_borders
+        Whether it is a part of the picture between flat borders, and not of the whole frame.
+    """
+
+    top: float
+    bottom: float
+    left: float
+    right: float
+    between_borders: bool
+
+    def of(self, frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Cut the view out of frames `[F, h, w]`."""
+        height, width = frames.shape[1:]
+        rows = slice(round(self.top * height), round(self.bottom * height))
+        columns = slice(round(self.left * width), round(self.right * width))
+        return frames[:, rows, columns]
+
+
 VIEWS = {
-    "frame": (0.0, 1.0, 0.0, 1.0),
-    "upper": (0.0, 0.78, 0.0, 1.0),
-    "picture": (0.0, 1.0, 0.0, 1.0),
-    "inner": (0.05, 0.95, 0.05, 0.95),
-    "middle": (0.0, 1.0, 0.125, 0.875),
+    "frame": View(top=0.0, bottom=1.0, left=0.0, right=1.0, between_borders=False),
+    "upper": View(top=0.0, bottom=0.78, left=0.0, right=1.0, between_borders=False),
+    "picture": View(top=0.0, bottom=1.0, left=0.0, right=1.0, between_borders=True),
+    "inner": View(top=0.05, bottom=0.95, left=0.05, right=0.95, between_borders=True),
+    "middle": View(top=0.0, bottom=1.0, left=0.125, right=0.875, between_borders=True),
 }
-"""Top, bottom, left and right of each view, as shares of height and width."""
-VIEWS_OF_FRAME = ("frame", "upper")
-"""Views of the frame; the others are of the picture."""
+"""The views by name, in the order of the columns."""
 SIGNS = 2 * CELLS * (CELLS - 1)
 """Signs of a view: [12, 11] across, then [11, 12] down."""
 DEAD_ZONE = 1
@@ -83,17 +106,12 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     top, bottom = lines_between_borders(clip, line_axis=2)
     left, right = lines_between_borders(clip, line_axis=1)
     picture = clip[:, top:bottom, left:right]
-    columns = []
-    for name, (top_share, bottom_share, left_share, right_share) in VIEWS.items():
-        # The views in `VIEWS_OF_FRAME` are parts of whole frames, with flat borders; the others are parts of
-        # the picture between the borders.
-        frames = clip if name in VIEWS_OF_FRAME else picture
-        height, width = frames.shape[1:]
-        rows = slice(round(top_share * height), round(bottom_share * height))
-        columns_of_view = slice(round(left_share * width), round(right_share * width))
-        view = frames[:, rows, columns_of_view]
-        columns.append(_difference_signs(cell_means(view)))
-    return np.concatenate([*columns, _texture(picture)], axis=1)
+    descriptions = []
+    for view in VIEWS.values():
+        pixels = view.of(picture if view.between_borders else clip)
+        descriptions.append(_difference_signs(cell_means(pixels)))  # [F, SIGNS]
+    descriptions.append(_texture(picture))  # [F, 1]
+    return np.concatenate(descriptions, axis=1)
 
 
 def _texture(picture: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -132,21 +150,20 @@ def lines_between_borders(clip: NDArray[np.uint8], line_axis: int) -> tuple[int,
     line_axis
         Axis along which a line runs: 2 for rows, 1 for columns.
     """
-    # Without the 3 % darkest and the 3 % lightest pixels of a line, which may be noise.
+    # The darkest 3 % and the lightest 3 % of the pixels of a line are left out, as they may be noise.
     low, high = np.percentile(clip, (3, 97), axis=line_axis, method="nearest")  # [F, lines]
-    ranges_of_frames = high.astype(int) - low
-    ranges = np.percentile(
-        ranges_of_frames, 90, axis=0, method="nearest"
-    )  # exceeded in a tenth of the frames
-    n_lines = len(ranges)
-    not_flat = np.flatnonzero(ranges > FLAT)
-    if not len(not_flat):
+    ranges = high.astype(int) - low
+    # A line has at most this range in nine of ten frames.
+    usual_ranges = np.percentile(ranges, 90, axis=0, method="nearest")  # [lines]
+    n_lines = len(usual_ranges)
+    lines_of_picture = np.flatnonzero(usual_ranges > FLAT)
+    if not len(lines_of_picture):
         return 0, n_lines
-    first = int(not_flat[0])
-    end = int(not_flat[-1]) + 1
+    first = int(lines_of_picture[0])
+    end = int(lines_of_picture[-1]) + 1
     if end - first < LEAST_SHOWN * n_lines:
         return 0, n_lines
-    # The line between border and picture is a mixture of both.
+    # The line next to a border is a mixture of border and picture, and is left out.
     if first > 0:
         first += 1
     if end < n_lines:

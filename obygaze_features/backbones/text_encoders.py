@@ -89,16 +89,23 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
     tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
     family = spec.vision.family
     if family in ("siglip", "siglip2") and _wants_lower_case(half):
-        tokenizer.lower = tokenizer.sees_case()  # others ignore case themselves
-    # VideoPrism's network masks its own padding token.
-    if family == "videoprism" and tokenizer.pad_id != config.pad_token_id:
-        raise BackboneError(
-            f"{source.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
-            f"pad_token_id is {config.pad_token_id}"
-        )
-    if not spec.pads_to_limit:
+        # A tokenizer that does not distinguish case need not get texts in lower case.
+        tokenizer.lower = tokenizer.sees_case()
+    if family == "videoprism":
+        _check_padding(half, tokenizer)
+    if not spec.pads_to_limit:  # the network reads a text at its end token
         check_end(source, tokenizer, config.eos_token_id)
     return tokenizer
+
+
+def _check_padding(half: Half[TextSpec], tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer with another padding token than the network's, which masks only its own."""
+    expected = half.half_config.pad_token_id
+    if tokenizer.pad_id != expected:
+        raise BackboneError(
+            f"{half.weights.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
+            f"pad_token_id is {expected}"
+        )
 
 
 def _wants_lower_case(half: Half[TextSpec]) -> bool:

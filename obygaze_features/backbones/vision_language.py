@@ -102,18 +102,18 @@ class Answerer:
         prompt = self.prompt(question, len(images))
         inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
         tokens_of_answers = self.processor.tokenizer([*YES_AND_NO], add_special_tokens=False).input_ids
-        # The network gets the prompt and all tokens of an answer but the last, and returns the probability of
-        # each next token. Answers that differ in the last token alone share this call, as yes and no do where
-        # each is one token.
-        calls: dict[tuple[int, ...], torch.Tensor] = {}  # tokens after the prompt -> what the network returns
+        # To score an answer, the network gets the prompt and all tokens of the answer but the last, and
+        # returns the log-probabilities of each next token. Where yes and no are one token each, nothing is
+        # put after the prompt for either, and both share one call.
+        results_of_calls: dict[tuple[int, ...], torch.Tensor] = {}  # tokens after the prompt -> result
         log_probabilities = []
         for tokens in tokens_of_answers:
             all_but_last = tuple(tokens[:-1])
-            if all_but_last not in calls:
-                calls[all_but_last] = self._log_probabilities(inputs, all_but_last)
-            next_tokens = calls[all_but_last]  # [tokens, vocabulary]
-            column_of_row = torch.tensor(tokens)[:, None]  # [tokens, 1]
-            of_answer = next_tokens.gather(1, column_of_row)
+            if all_but_last not in results_of_calls:
+                results_of_calls[all_but_last] = self._log_probabilities(inputs, all_but_last)
+            of_next_tokens = results_of_calls[all_but_last]  # [tokens, vocabulary]
+            columns = torch.tensor(tokens)[:, None]  # [tokens, 1]: the token that each row is read at
+            of_answer = of_next_tokens.gather(1, columns)
             log_probabilities.append(float(of_answer.double().sum()))
         yes, no = log_probabilities
         return float(1 / (1 + np.exp(no - yes)))  # exp(yes) / (exp(yes) + exp(no))

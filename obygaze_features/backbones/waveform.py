@@ -54,6 +54,10 @@ SLOWEST_RATE = 4_000
 """Fewest samples a second that a feature extractor may ask for."""
 FASTEST_RATE = 192_000
 """Most samples a second that a feature extractor may ask for."""
+SHORTEST_WINDOW_S = 0.1
+"""Least length of the longest window, in seconds, that a feature extractor may ask for."""
+LONGEST_WINDOW_S = 2 * LONGEST_S
+"""Greatest length of the longest window, in seconds, that a feature extractor may ask for."""
 WINDOWS_AT_ONCE = 8
 """Windows of a clip that go through the network at once."""
 
@@ -244,6 +248,7 @@ def waveform(
         loaded = _load_classifier(source, spec, audio_config)
     else:
         loaded = _load_network(source, spec, audio_config)
+
     wanted_layers = Layers.of(layers)
     contents = _encoder_contents(
         loaded, spec, audio_config, wanted_layers, f"backbone 'waveform', {source.name}"
@@ -264,6 +269,7 @@ def waveform(
         stored_layers=contents.stored_layers,
         columns=contents.columns,
     )
+
     preset = {
         "name": spec.extractor,
         "resize": f"{encoder.rate} samples a second, mono, by libswresample",
@@ -644,7 +650,7 @@ def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
     if source.seed is not None:
         return cls()
     file_name = f"{source.name}/{EXTRACTOR}"
-    fields = object_beside(source, EXTRACTOR)
+    fields = object_beside(source, EXTRACTOR)  # empty if there is no such file
     configured_type = fields.get("feature_extractor_type", spec.extractor)
     if not fields or configured_type != spec.extractor:
         problem = f"is of {configured_type!r}" if fields and configured_type else "is missing"
@@ -655,13 +661,13 @@ def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
         extractor = cls.from_pretrained(str(source.folder), local_files_only=True)
         longest_s = spec.longest_s(extractor)
         has_usual_rate = SLOWEST_RATE <= extractor.sampling_rate <= FASTEST_RATE
-        has_usual_windows = 0.1 <= longest_s <= 2 * LONGEST_S
+        has_usual_windows = SHORTEST_WINDOW_S <= longest_s <= LONGEST_WINDOW_S
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
         raise BackboneError(f"{file_name}: there is no such extractor: {first_line(error)}") from None
-    if not (has_usual_rate and has_usual_windows):
+    if not has_usual_rate or not has_usual_windows:
         raise BackboneError(
             f"{file_name}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; "
-            f"expected {SLOWEST_RATE} to {FASTEST_RATE}, and at most {2 * LONGEST_S:g} s"
+            f"expected {SLOWEST_RATE} to {FASTEST_RATE}, and at most {LONGEST_WINDOW_S:g} s"
         )
     _check_equal_fields(extractor, config, spec.equal_fields, file_name)
     return extractor

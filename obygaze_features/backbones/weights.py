@@ -99,8 +99,8 @@ def read_specs(
 ) -> dict[str, Spec]:
     """Read a table of `networks.toml`: name of each entry -> the entry as a struct.
 
-    The value of a field is that of the entry itself. If the entry does not state the field, it is that of the
-    entry named by its `like`, and then the one in `usual_fields`.
+    A field that an entry does not state is taken from the entry that its field `like` names, and if that does
+    not state it either, from `usual_fields`.
 
     Parameters
     ----------
@@ -114,16 +114,17 @@ def read_specs(
         Name of a field whose value names an entry of another table -> that table. The value is replaced by
         the entry.
     """
-    entries: dict[str, Any] = {}
-    for name, stated_fields in TABLES[table].items():
-        model_entry = entries.get(stated_fields.get("like"), {})  # comes before in the table
-        entries[name] = {**model_entry, **stated_fields}
-        entries[name].pop("like", None)
-    for name, fields in usual_fields.items():
-        entries[name] = {**fields, **entries[name]}
-    for entry in entries.values():
+    stated: dict[str, Any] = {}  # name of an entry -> the fields of itself and of the entry that it is like
+    for name, fields in TABLES[table].items():
+        similar_entry = stated.get(fields.get("like"), {})  # it stands before this one in the table
+        stated[name] = {**similar_entry, **fields}
+        stated[name].pop("like", None)
+    entries = {}
+    for name, fields in stated.items():
+        entry = {**usual_fields.get(name, {}), **fields}
         for field, other_table in tables_of_fields.items():
             entry[field] = other_table[entry[field]]
+        entries[name] = entry
     return msgspec.convert(entries, dict[str, spec_type])  # type: ignore[valid-type]
 
 
@@ -606,22 +607,21 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     """
     from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
-    no_network = _no_network()
-    has_network = no_network == ""
+    why_no_network = _no_network()
+    only_cache = why_no_network != ""
     try:
-        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=not has_network))
-    except errors.RemoteEntryNotFoundError:  # the hub says so
+        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=only_cache))
+    except errors.RemoteEntryNotFoundError:  # the hub has answered that there is no such file
         return None
     except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
         is_absent_from_cache = isinstance(error, errors.EntryNotFoundError)
-        if is_absent_from_cache and _offline():  # the user wants the cache to decide
+        if is_absent_from_cache and _offline():  # with HF_HUB_OFFLINE=1 the cache decides what exists
             return None
-        advice = f". {how_to_get(repository)}"
-        if isinstance(error, errors.HFValidationError):  # no repository has such a name
-            advice = ""
+        is_invalid_name = isinstance(error, errors.HFValidationError)
+        advice = "" if is_invalid_name else f". {how_to_get(repository)}"
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {name} cannot be had from the hub: {no_network or first_line(error)}{advice}"
+            f"and {name} cannot be had from the hub: {why_no_network or first_line(error)}{advice}"
         ) from None
 
 

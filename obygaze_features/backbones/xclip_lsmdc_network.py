@@ -90,12 +90,14 @@ class LsmdcFormat:
         BackboneError
             If a tensor that shows a size is missing, or has too few axes.
         """
-        check_keys(
-            name,
-            missing=[key for key, _ in SIZES.values() if key not in tensors],
-            unexpected=[],
-            mismatched=[key for key, axis in SIZES.values() if key in tensors and tensors[key].ndim <= axis],
-        )
+        missing = []
+        too_few_axes = []
+        for key, axis in SIZES.values():
+            if key not in tensors:
+                missing.append(key)
+            elif tensors[key].ndim <= axis:
+                too_few_axes.append(key)
+        check_keys(name, missing=missing, unexpected=[], mismatched=too_few_axes)
         sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
         widths = [sizes[size] for size in ("vision_width", "text_width", "embed")]
         have_whole_heads = all(width % cls.HEAD_WIDTH == 0 for width in widths)
@@ -104,7 +106,7 @@ class LsmdcFormat:
                 f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
-        # What the tensor for `image` shows is not the side of a picture, but its number of tokens.
+        # The tensor for `image` does not show the side of a picture, but its number of tokens.
         n_tokens = sizes.pop("image")
         n_patches = n_tokens - 1  # without the class token
         patches_per_side = round(n_patches**0.5)

@@ -70,36 +70,43 @@ class ArrayChoice:
         return [*self._choose(where, others), *times]
 
     def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features among the arrays of a file, and note which arrays are left out."""
-        is_npy = list(arrays) == [""]  # the array of a .npy file has no name
-        if is_npy and not self.patterns:
+        """Choose the features among the arrays of a file, and note which arrays are left out.
+
+        The first of these rules that applies decides: the patterns, names of the format, the only array of
+        the file, the rule for columns of a table.
+        """
+        is_array_without_name = list(arrays) == [""]  # that of a .npy file
+        if is_array_without_name and not self.patterns:
             return [""]
         format_names = self._names_of_format(arrays)
+        is_guessed = False
         if self.patterns:
             chosen = self._choose_as_columns(where, arrays)
         elif format_names:
             chosen = format_names
         elif len(arrays) == 1:
             chosen = list(arrays)
+            is_guessed = True
         else:
             chosen = self._choose_as_columns(where, arrays)
+            is_guessed = True
         self._refuse_several(where, arrays, chosen)
-        is_guessed = not self.patterns and not format_names
-        is_file_of_one_clip = self.n_leading_axes == 0
-        if is_guessed and is_file_of_one_clip:  # the files of all clips must lead to one guess
+        has_one_file_per_clip = self.n_leading_axes == 0
+        if is_guessed and has_one_file_per_clip:
             self._refuse_other_guess(where, chosen)
         self._last_chosen = chosen
         self._note_left_out(arrays.keys() - set(chosen))
         return chosen
 
     def _names_of_format(self, arrays: Mapping[str, Any]) -> list[str]:
-        """Return the arrays with names of the format; none if only times have such names."""
+        """Return the arrays with names of the format; an empty list if only times have such names."""
         names = [
             name
             for name, array in arrays.items()
             if name in FORMAT_NAMES and _n_axes(array) > self.n_leading_axes
         ]
-        return [] if set(names).isdisjoint(FEATURE_ARRAYS) else names
+        has_features = any(name in FEATURE_ARRAYS for name in names)
+        return names if has_features else []
 
     def _choose_as_columns(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Choose the features by the patterns, or, without patterns, by the rule for columns of a table."""
@@ -120,12 +127,13 @@ class ArrayChoice:
         )
 
     def _refuse_other_guess(self, where: Path | str, chosen: list[str]) -> None:
-        """Refuse names that were guessed for one clip's file and differ from those of the file before."""
-        if self._last_chosen not in (None, chosen):
-            raise StoreError(
-                f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
-                f"{', '.join(self._last_chosen or ())}: name them (--columns)"
-            )
+        """Refuse a guess for one clip's file that differs from the guess for the file before."""
+        if self._last_chosen is None or self._last_chosen == chosen:
+            return
+        raise StoreError(
+            f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
+            f"{', '.join(self._last_chosen)}: name them (--columns)"
+        )
 
     def _note_left_out(self, names: set[str]) -> None:
         """Add names to those of the arrays left out so far, and list all of these in `about["left_out"]`."""
@@ -146,11 +154,11 @@ def _n_axes(array: Any) -> int:
 
 
 def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> ColumnKind:
-    """Return what an array holds, as if it were a column of a table, for `choose_columns`.
+    """Return what an array holds, in the words that `choose_columns` has for the columns of a table.
 
-    - "list": a vector for each row, [N, D]. Whole numbers may be labels, so they count only in a file without
-      any real numbers.
-    - "number": one number for each row, [N], in a file without vectors.
+    - "list": a vector, or an array of more axes, for each clip. Whole numbers may be labels, so they count
+      only in a file without any real numbers.
+    - "number": one number for each clip, in a file without vectors and with a row for each clip.
     - "other": no features.
 
     Parameters
@@ -164,18 +172,19 @@ def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> 
     """
     dtype_kinds = {key: _dtype_kind(array) for key, array in arrays.items()}
     has_real_numbers = REAL in dtype_kinds.values()
-    kinds_of_vectors = {REAL} if has_real_numbers else WHOLE
+    kinds_of_features = {REAL} if has_real_numbers else WHOLE
     vectors = []
     for key, dtype_kind in dtype_kinds.items():
-        if dtype_kind in kinds_of_vectors and arrays[key].ndim > n_leading_axes:
+        if dtype_kind in kinds_of_features and arrays[key].ndim > n_leading_axes:
             vectors.append(key)
     if name in vectors:
         return "list"
     has_row_per_clip = n_leading_axes > 0
-    if not has_row_per_clip or vectors:
+    if vectors or not has_row_per_clip:
         return "other"
     holds_numbers = dtype_kinds[name] in {REAL, *WHOLE}
-    return "number" if holds_numbers and arrays[name].ndim == n_leading_axes else "other"
+    has_number_per_clip = holds_numbers and arrays[name].ndim == n_leading_axes
+    return "number" if has_number_per_clip else "other"
 
 
 def _dtype_kind(array: Any) -> str:

@@ -126,8 +126,8 @@ def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     """
     if len(shape) == 1:
         return "one vector a clip is --array pooled"
-    long_axes = [size for size in shape if size != 1]  # those that may be of frames or of numbers
-    if len(long_axes) > 2:
+    lengths = [length for length in shape if length != 1]  # of the axes of frames and of numbers
+    if len(lengths) > 2:
         return (
             "no --axes reads more than two: save [T, D], such as the mean over places, or all places one "
             "after another, values.reshape(-1, D)"
@@ -135,14 +135,14 @@ def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     orders = [order for order in ORDERS if _fits(shape, order)]
     if not orders:
         return "no --axes reads these: save [T, D]"
-    if len(long_axes) < 2:  # the shape does not tell how many frames each order would give
+    if len(lengths) < 2:  # the shape does not tell how many frames each order would give
         return f"say which are frames and which numbers: {array_option}--axes {'|'.join(orders)}"
+    first_length, last_length = lengths
     readings = []
     for order in orders:
-        if order == "DT":
-            n_numbers, n_frames = long_axes
-        else:
-            n_frames, n_numbers = long_axes
+        numbers_are_first = order == "DT"
+        n_frames = last_length if numbers_are_first else first_length
+        n_numbers = first_length if numbers_are_first else last_length
         frames = counted(n_frames, "frame")
         readings.append(f"{frames} of {n_numbers} numbers are {array_option}--axes {order}")
     return f"{', '.join(readings)}; tokens are --array tokens"

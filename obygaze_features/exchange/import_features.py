@@ -150,6 +150,7 @@ def import_features(
             f"{destination}: {len(absent)} of {counted(len(clips), 'clip')} have no features to import, "
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
+    # The first clip shows the shapes. That clips have different numbers of frames shows only later.
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
     arrays = _arrays_of_format(first, declared, first.load())
     with _file_named_in_errors(first):
@@ -158,7 +159,7 @@ def import_features(
         stage = open_stage(clips, [group], corpus)
         try:
             imported = _import_clips(stage, features, declared, progress)
-        except _DifferentFrameCounts:  # begin again with a group whose clips may have any number of frames
+        except _DifferentFrameCounts:  # begin again with a ragged group
             remove_tree(stage.path)
             stage = open_stage(clips, [_as_ragged(group)], corpus)
             imported = _import_clips(stage, features, declared, progress)
@@ -223,8 +224,8 @@ def _import_clips(
 ) -> _ImportedClips:
     """Load and check the features of the clips that a stage still lacks, and commit them.
 
-    Labels are whole numbers in all clips. So it shows only after the last clip whether features that nobody
-    has named may be labels; the stage is then not sealed.
+    Features that the user did not name may be labels, if they are whole numbers in all clips. This shows only
+    after the last clip; an error then keeps the stage from being sealed.
 
     Raises
     ------
@@ -233,7 +234,7 @@ def _import_clips(
     StoreError
         If features do not fit, or may be labels.
     """
-    (group,) = stage.groups
+    (group,) = stage.groups  # an import has one group
     to_do = [clip for clip in stage.missing() if clip in features]
     may_be_labels = not declared.are_features_named  # until a clip has numbers that labels do not have
     constant = list[str]()
@@ -241,16 +242,17 @@ def _import_clips(
     with stage.writer(to_do) as writer:
         for n_imported, clip in enumerate(to_do, start=1):
             item = features[clip]
-            loaded = item.load()
-            if may_be_labels and _looks_like_features(loaded, declared):
+            arrays_of_file = item.load()
+            if may_be_labels and _looks_like_features(arrays_of_file, declared):
                 may_be_labels = False
-            arrays = _arrays_of_format(item, declared, loaded)
-            if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
+            arrays = _arrays_of_format(item, declared, arrays_of_file)
+            if _are_features_constant(arrays):
                 constant.append(clip)
             if "frames" in arrays:
                 most_frames = max(most_frames, len(arrays["frames"]))
                 _check_frames(item, group, arrays["frames"])
-            result = _make_result(stage.clips[stage.rows[clip]], item, group, arrays, declared.per_second)
+            planned_clip = stage.clips[stage.rows[clip]]
+            result = _make_result(planned_clip, item, group, arrays, declared.per_second)
             with _file_named_in_errors(item):
                 writer.commit([result])
             if progress is not None:
@@ -308,6 +310,11 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
             f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
         )
     raise _DifferentFrameCounts  # the caller of `_import_clips` begins again, with a ragged group
+
+
+def _are_features_constant(arrays: Arrays) -> bool:
+    """Return whether each of a clip's arrays of features has one number only."""
+    return all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays)
 
 
 def _is_constant(values: NDArray[Any]) -> bool:

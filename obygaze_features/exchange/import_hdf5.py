@@ -304,7 +304,7 @@ def undo_matlab_order(array: Any, where: str, most: int = MOST_BYTES) -> Any:
     Parameters
     ----------
     array
-        An HDF5 dataset, or an array. All except datasets that MATLAB wrote are returned as they are.
+        An HDF5 dataset, or an array. It is returned as it is, unless it is a dataset that MATLAB wrote.
     where
         What messages call it.
     most
@@ -325,32 +325,47 @@ def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
     """Read the chosen datasets of a group, or one dataset, which gets the name ""."""
     with explain_hdf5_damage(where):
-        nodes: dict[str, Any] = {"": node}
-        if isinstance(node, h5py.Group):
-            nodes = {name: plain_node(node, name) for name in node}
-        for name, child in nodes.items():
-            is_group = isinstance(child, h5py.Group)  # allowed beside datasets, but refused if chosen
-            if not is_plain(child) and not is_group:
-                raise StoreError(f"{where}: {name} is not a plain dataset of this file")
+        nodes = _plain_nodes(node, where)
         chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(where, nodes)}
-        n_bytes = 0
+        n_bytes = 0  # of all chosen datasets together
         for name, dataset in chosen.items():
             _refuse_other_than_numbers(dataset, f"{where}: {name}" if name else where)
             n_bytes += int(dataset.size) * dataset.dtype.itemsize
             refuse_larger(n_bytes, where)
             refuse_unreadable(dataset, where)
-        return {name: np.asarray(undo_matlab_order(dataset, where)[()]) for name, dataset in chosen.items()}
+        arrays = {}
+        for name, dataset in chosen.items():
+            arrays[name] = np.asarray(undo_matlab_order(dataset, where)[()])
+        return arrays
+
+
+def _plain_nodes(node: h5py.Group | h5py.Dataset, where: str) -> dict[str, Any]:
+    """Return the datasets and groups in a group by name, or a dataset itself by the name "".
+
+    A link, and a dataset whose numbers are in another file, is refused. Groups beside datasets are returned,
+    and refused only if they are chosen as features.
+    """
+    nodes: dict[str, Any] = {"": node}
+    if isinstance(node, h5py.Group):
+        nodes = {name: plain_node(node, name) for name in node}
+    for name, child in nodes.items():
+        if not is_plain(child) and not isinstance(child, h5py.Group):
+            raise StoreError(f"{where}: {name} is not a plain dataset of this file")
+    return nodes
 
 
 def _refuse_other_than_numbers(node: h5py.Group | h5py.Dataset, where: str) -> None:
-    """Raise a StoreError if a chosen node is a group, or a dataset without numbers."""
-    if not is_plain(node) or node.dtype.kind not in "fiu" or node.shape is None:
-        content = getattr(node, "dtype", "a group")
-        raise StoreError(f"{where} holds {content}, expected numbers")
+    """Raise a StoreError if a node is a group, or a dataset without values, or one of no numbers."""
+    if not is_plain(node):
+        raise StoreError(f"{where} holds {getattr(node, 'dtype', 'a group')}, expected numbers")
+    has_values = node.shape is not None  # HDF5 has datasets with a type and no values
+    holds_numbers = node.dtype.kind in "fiu"
+    if not has_values or not holds_numbers:
+        raise StoreError(f"{where} holds {node.dtype}, expected numbers")
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str:
-    """Read an attribute that is a text; empty if there is none."""
+    """Read a text attribute; empty if there is none, or it is of another type."""
     value = attributes.get(name, "")
     return value if isinstance(value, str) else ""
 
@@ -358,30 +373,35 @@ def text_of(attributes: Mapping[str, Any], name: str) -> str:
 def read_column(node: object, path: Path) -> NDArray[Any]:
     """Read a column of texts or numbers, [N].
 
-    AnnData's categorical columns are groups of codes and categories; they become texts, "" for the code -1.
+    A categorical column of AnnData is a group of codes and categories. It becomes the categories themselves;
+    the code -1, for a missing one, becomes "".
 
     Raises
     ------
     StoreError
-        If it is anything else, lies in another file, or takes more memory than one clip may.
+        If the node is no such column, lies in another file, or takes more memory than one clip may.
     """
     if not isinstance(node, h5py.Group):
         return _plain_column(node, path)
     codes = _plain_column(plain_node(node, "codes"), path)
     categories = _plain_column(plain_node(node, "categories"), path).astype(object)
-    are_numbers = codes.dtype.kind in "iu" and ((codes >= -1) & (codes < len(categories))).all()
-    if not are_numbers:
+    are_valid_codes = codes.dtype.kind in "iu" and ((codes >= -1) & (codes < len(categories))).all()
+    if not are_valid_codes:
         raise StoreError(
             f"{path}: {node.name}: its codes are not the numbers of its {len(categories)} categories"
         )
-    categories_and_none = np.append(categories, "")  # the code -1 takes the last one
+    categories_and_none = np.append(categories, "")  # the index -1 takes the last one
     return np.asarray(categories_and_none[codes])
 
 
 def _plain_column(node: object, path: Path) -> NDArray[Any]:
-    """Read a plain list of texts or numbers; refuse anything else, and what takes too much memory."""
+    """Read a column of texts or numbers, [N], that is a dataset of its own file.
+
+    Anything else, and a column that takes too much memory, is refused.
+    """
     if not is_plain(node) or node.ndim != 1:
         raise StoreError(f"{path}: the ids are no plain list of texts")
+    # A text takes at least this much memory, however short it is.
     bytes_per_item = max(ID_BYTES, node.dtype.itemsize)
     refuse_larger(int(node.size) * bytes_per_item, str(path))
     refuse_unreadable(node, f"{path}, {node.name}")

@@ -11,7 +11,7 @@ import os
 import signal
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
@@ -169,23 +169,24 @@ def match_to_clips(
 def _without_quotes_and_suffix(name: str, suffixes: Collection[str]) -> str:
     """Remove a suffix that is one of `suffixes`, and the quotes that openSMILE puts around a name.
 
-    A name with another suffix, or none, is returned as it is, with its quotes.
+    A name with another suffix, or without one, is returned as it is, with its quotes.
     """
     stem, _, suffix = name.strip("'").rpartition(".")
-    return stem if f".{suffix.lower()}" in suffixes else name
+    has_known_suffix = f".{suffix.lower()}" in suffixes
+    return stem if has_known_suffix else name
 
 
 def with_times(
     features: Mapping[str, ImportItem], times: Mapping[str, ImportItem], name: str
 ) -> dict[str, ImportItem]:
-    """Join the times of frames, which are in files of their own, with the features of the same clips.
+    """Add the times of frames, which are in separate files, to the features of the same clips.
 
     Parameters
     ----------
     features, times
         Clip id -> content of its file; a file of times holds one array.
     name
-        Name that the array of times gets among the arrays of the clip.
+        Name that the array of times gets among the arrays of the clip: the value of `--times`.
 
     Raises
     ------
@@ -239,9 +240,9 @@ class _Request(NamedTuple):
 
 @contextmanager
 def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object) -> Iterator[FileContent]:
-    """Open an untrusted file in a worker process, which a damaged file may crash without harm.
+    """Open an untrusted file in a worker process: a damaged file can crash that process, and not this one.
 
-    Yields what the reader yields: name -> item, and texts on the file. The `load` of an item requests the
+    Yields what the reader yields: name -> item, and texts about the file. The `load` of an item requests the
     arrays of that clip from the worker.
 
     Parameters
@@ -285,24 +286,30 @@ class _FileInWorker:
     """
 
     def __init__(self, library: str, request: _Request) -> None:
-        """Hold the request; the first one that is sent lets the worker open the file."""
+        """Store the request; the worker opens the file when it gets the first request for it."""
         self.texts: dict[str, str] = {}
         self._library = library
         self._request = request
         self._is_open = True
 
     def items(self, path: Path) -> dict[str, ImportItem]:
-        """Request the list of the file's items: name -> features, which are requested when they are needed.
+        """Request the list of the file's items: name -> item, whose arrays are requested by its `load`.
 
-        The worker may have to read all of the file for it, so it gets more time for a large one.
+        The worker may have to read the whole file to list the items, so it gets more time for a large one.
         """
         n_megabytes = path.stat().st_size // MEGABYTE if path.is_file() else 0
         limit_s = LIMIT_S + n_megabytes * SECONDS_PER_MEGABYTE
         answer, _ = _send_request(self._request, self._library, str(path), limit_s)
         items = {}
-        for item_index, (key, where, status, reason, without_pictures) in enumerate(answer["items"]):
-            load = partial(self._load, item_index, where)
-            items[key] = ImportItem(where, load, status, reason, without_pictures)
+        for item_index, description in enumerate(answer["items"]):
+            where = description["where"]
+            items[description["name"]] = ImportItem(
+                where,
+                load=partial(self._load, item_index, where),
+                status=description["status"],
+                reason=description["reason"],
+                without_pictures=description["without_pictures"],
+            )
         self.texts.update(answer["texts"])
         return items
 
@@ -312,30 +319,36 @@ class _FileInWorker:
             raise StoreError(f"{where}: the file is closed")
         request_for_item = self._request._replace(item_index=item_index)
         answer, array_bytes = _send_request(request_for_item, self._library, where, LIMIT_S)
-        self.texts.update(answer["texts"])
+        self.texts.update(answer["texts"])  # loading a clip may add to the note on what is left out
         arrays = {}
         for (name, dtype, shape), data in zip(answer["arrays"], array_bytes, strict=True):
             arrays[name] = np.frombuffer(data, dtype).reshape(shape)
         return arrays
 
     def close(self) -> None:
-        """Let the worker close the file, and load no items from now on."""
+        """Make the worker close the file, and refuse to load items from now on."""
         self._is_open = False
         _close_file_of_worker()
 
 
-def _close_file_of_worker() -> None:
-    """Let the worker close its file, by a request of a new session: it closes the file of the one before.
+@contextmanager
+def _no_file(_path: None) -> Iterator[FileContent]:
+    """Stand for a reader, and open nothing."""
+    yield {}, {}
 
-    There is no file in the new session: it "opens" an empty content, which `nullcontext` returns as it is.
+
+def _close_file_of_worker() -> None:
+    """Make the worker close the file that it has open.
+
+    The worker keeps one file open, and closes it when it opens that of another session. This begins a session
+    without a file.
     """
-    empty_content: FileContent = ({}, {})
-    always_there = Path(os.sep)  # the working directory of now may be gone when the worker answers
+    existing_folder = Path(os.sep)  # the current folder may be deleted before the worker changes to it
     request = _Request(
         session=next(_unused_numbers),
-        folder=always_there,
-        reader=nullcontext,
-        arguments=(empty_content,),
+        folder=existing_folder,
+        reader=_no_file,
+        arguments=(None,),
     )
     for pool in _pools:
         pool.put(None, request)
@@ -407,8 +420,10 @@ def _receive(pool: WorkerPool, request_number: int) -> _Received:
     """Wait until the worker has done a request, or has ended, and return what it sent."""
     items: list[bytes] = []
     while True:
-        event = pool.get(1.0)
-        if event is None or event.key != request_number:  # nothing came, or it is of an earlier request
+        event = pool.get(timeout_s=1.0)
+        if event is None:  # nothing came within the timeout
+            continue
+        if event.key != request_number:  # of an earlier request
             continue
         if event.kind != "item":
             return _Received(items, event)
@@ -453,8 +468,8 @@ class _OpenFile:
     """
 
     def __init__(self) -> None:
-        """Hold no file."""
-        self._session: int | None = None  # of the reader that opened the file
+        """Begin without an open file."""
+        self._session: int | None = None  # of the open file; None if no file is open
         self._still_open = ExitStack()
         self.items: list[tuple[str, ImportItem]] = []
         self.texts: dict[str, str] = {}
@@ -468,7 +483,7 @@ class _OpenFile:
         if is_open_already:
             return
         self._still_open.close()
-        self._session = None
+        self._session = None  # for the case that opening fails
         items, self.texts = self._still_open.enter_context(request.reader(*request.arguments))
         self.items = list(items.items())
         self._session = request.session
@@ -480,15 +495,18 @@ _open_file = _OpenFile()
 def _answer_request(request: _Request, parent: Parent) -> None:
     """Serve one request, in the worker: send the answer as JSON, then the bytes of each array.
 
-    The answer to a request without an item lists the items of the file. Errors that a file can cause are sent
-    as answers; others end the worker.
+    Parameters
+    ----------
+    request
+        Without an item index it asks for the list of items, else for the arrays of one item.
+    parent
+        The process that sent the request, and gets the answer.
     """
     _discard_output()
     without_network()
     os.chdir(request.folder)
     path = request.arguments[0]
     keep_to(limits_of(_largest_file_bytes(path)))  # limits of memory and of processor time
-    answer: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = {}
     try:
         _open_file.open(request)
@@ -496,40 +514,55 @@ def _answer_request(request: _Request, parent: Parent) -> None:
             answer = _describe_items()
         else:
             answer, arrays = _load_item(request.item_index)
-    except ObygazeError as error:
-        answer = {REFUSED: str(error)}
-    except MemoryError:
-        answer = {TOO_LITTLE_MEMORY: True}
-    except OSError as error:
-        if error.errno is None:  # raised by h5py, not by the system
-            raise
-        if error.errno == errno.ENOMEM:
-            answer = {TOO_LITTLE_MEMORY: True}
-        else:
-            answer = {SYSTEM_ERROR: [error.errno, error.strerror, error.filename]}
+    except (ObygazeError, MemoryError, OSError) as error:
+        answer = _answer_to_error(error)
     parent.send(json.dumps(answer).encode())
     for array in arrays.values():
         parent.send(array.reshape(-1).view(np.uint8).data)
 
 
+def _answer_to_error(error: ObygazeError | MemoryError | OSError) -> dict[str, Any]:
+    """Return the answer to an error that a file can cause; raise errors of h5py again, to end the worker."""
+    if isinstance(error, ObygazeError):
+        return {REFUSED: str(error)}
+    if isinstance(error, MemoryError):
+        return {TOO_LITTLE_MEMORY: True}
+    if error.errno is None:  # raised by h5py, not by the system
+        raise error
+    if error.errno == errno.ENOMEM:
+        return {TOO_LITTLE_MEMORY: True}
+    return {SYSTEM_ERROR: [error.errno, error.strerror, error.filename]}
+
+
 def _describe_items() -> dict[str, Any]:
     """Return the answer that lists the items of the open file, and its texts."""
-    items = [
-        (key, item.where, item.status, item.reason, item.without_pictures) for key, item in _open_file.items
-    ]
-    return {"items": items, "texts": _open_file.texts}
+    descriptions = []
+    for name, item in _open_file.items:
+        descriptions.append(
+            {
+                "name": name,
+                "where": item.where,
+                "status": item.status,
+                "reason": item.reason,
+                "without_pictures": item.without_pictures,
+            }
+        )
+    return {"items": descriptions, "texts": _open_file.texts}
 
 
 def _load_item(item_index: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the answer that describes the arrays of one item, by its index in the file, and the arrays.
+    """Load one item, by its index in the file; return the answer that describes its arrays, and the arrays.
 
-    Loading a clip may add names to the text `left_out`, so that text is sent again.
+    Loading an item may add the names of unused arrays to the text `left_out`, so that text is sent again. The
+    other texts were sent with the list of items.
     """
     _, item = _open_file.items[item_index]
     arrays = _load_numbers(item)
     descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-    new_texts = {name: text for name, text in _open_file.texts.items() if name == "left_out"}
-    return {"arrays": descriptions, "texts": new_texts}, arrays
+    changed_texts = {}
+    if "left_out" in _open_file.texts:
+        changed_texts["left_out"] = _open_file.texts["left_out"]
+    return {"arrays": descriptions, "texts": changed_texts}, arrays
 
 
 def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:
@@ -542,14 +575,16 @@ def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:
 
 
 def _largest_file_bytes(path: object) -> int:
-    """Return the bytes of a file, or of the largest file in a folder; 0 for what is no path."""
+    """Return the bytes of a file, or of the largest file in a folder; 0 if the request is about no file."""
     if not isinstance(path, Path):
         return 0
-    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        files = [file for file in path.rglob("*") if file.is_file()]
     return max((file.stat().st_size for file in files if file.exists()), default=0)
 
 
-@cache
+@cache  # so that it is done once in a process
 def _discard_output() -> None:
     """Discard what the worker prints: libraries that crash write messages of their own."""
     standard_output = 1

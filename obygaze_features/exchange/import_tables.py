@@ -49,6 +49,9 @@ NO_FEATURES = frozenset(
 PANDAS_INDEX = "__index_level_0__"
 """Column of a data frame's index in Parquet."""
 
+UNKNOWN_ROWS: Final = 0
+"""Length of the second axis of a `RaggedColumn`, whose matrices have different numbers of rows."""
+
 TABLES = (".csv", ".tsv", ".parquet")
 """Suffixes of tables that may come in parts, in one folder."""
 
@@ -84,7 +87,7 @@ def table_items(
         A file of ids in the order of the rows (one per line, or a column of `ID_NAMES`), or the name
         of the column or array that holds them; by default one of `ID_NAMES`.
     labels
-        Names of columns that hold labels of the clips, such as concepts, and so no features.
+        Names of columns that hold labels of the clips, such as concepts; they are not read as features.
     columns
         Patterns of the columns that are features (`choose_columns`); of CSV and Parquet.
     of_frames
@@ -92,7 +95,7 @@ def table_items(
     times
         The column of the frames' times; None for a column with a usual name, if there is one.
     at_a_rate
-        Whether the frames' times are to follow from a rate, so that frames must be evenly spaced.
+        Whether the caller computes the frames' times from a rate, so that frames must be evenly spaced.
 
     Raises
     ------
@@ -146,10 +149,11 @@ def _join_parts(parts: Sequence[Path], contents: Sequence[FileContent]) -> FileC
 
 def _not_a_table(path: Path) -> StoreError:
     """Return the error for a path that cannot be read as a table, with what to do instead."""
+    is_torch_file = path.suffix.lower() in {".pt", ".pth"}
     hint = ""
-    if path.suffix.lower() in {".pt", ".pth"}:
+    if is_torch_file:
         hint = "; --from pth reads a dict of clips"
-    elif path.exists() and file_kind(path).remedy:
+    elif path.exists() and file_kind(path).remedy:  # a known kind of file that can be converted
         hint = f"; {why_not(path, 'one of them')}"
     return StoreError(
         f"{path}: --from table reads {', '.join(READERS)}, or a folder of {' or '.join(TABLES)}{hint}"
@@ -167,7 +171,7 @@ def _note_left_out(texts: dict[str, str], *notes: str) -> None:
 def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Open a CSV, a TSV or a workbook with a header row; yield clip -> its features, and texts on the file.
 
-    A comma before decimals is read too if cells are separated by semicolons or tabs.
+    Numbers may have decimal commas if cells are separated by semicolons or tabs.
     """
     records, delimiter, notes = text_rows(path)
     if not records:
@@ -213,27 +217,30 @@ class _Cells:
         self._path = path
         self._lines = [line for line, _ in rows]
         self._has_decimal_commas = has_decimal_commas
-        self._decimal_signs = set[str]()  # in the columns that were read
+        self._decimal_marks = set[str]()  # commas and points in the columns that were read
         self.columns: dict[str, list[str]] = {}
         for position, name in enumerate(header):
             self.columns[name] = [cells[position] for _, cells in rows]
 
     def kind_of(self, name: str) -> ColumnKind:
-        """Return "number" if a column has cells that are not empty and all are numbers, else "other"."""
+        """Return "number" if a column has filled cells and all of these are numbers; else "other"."""
+        filled_cells = [cell for cell in self.columns[name] if cell]
         try:
-            numbers = [self._number(cell) for cell in self.columns[name] if cell]
+            for cell in filled_cells:
+                self._number(cell)
         except ValueError:
             return "other"
-        return "number" if numbers else "other"
+        return "number" if filled_cells else "other"
 
     def numbers(self, name: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-        """Convert a column to an array of numbers, [rows]; refuse one that is none, and name its line."""
+        """Convert a column to an array of numbers, [rows]; refuse a cell that is no number, with its line."""
         cells = self.columns[name]
-        self._refuse_both_signs(name)
+        self._refuse_mixed_decimal_marks(name)
         values = np.empty(len(cells), dtype)
         for row, cell in enumerate(cells):
             try:
-                with np.errstate(over="ignore"):  # what is not finite is refused with its clip
+                # A number too large for the type becomes infinite, and its clip is refused when it is read.
+                with np.errstate(over="ignore"):
                     values[row] = self._number(cell)
             except ValueError:
                 raise StoreError(
@@ -247,20 +254,22 @@ class _Cells:
 
         If the table has decimal commas, a comma or a point may come before the decimals.
         """
-        if "_" in cell:  # Python reads 1_000
+        if "_" in cell:  # Python reads 1_000 as 1000, but in a table it is no number
             raise ValueError
         if self._has_decimal_commas:
             cell = cell.replace(",", ".")
         return float(cell)
 
-    def _refuse_both_signs(self, name: str) -> None:
+    def _refuse_mixed_decimal_marks(self, name: str) -> None:
         """Raise a StoreError if some numbers of the table have a comma and others a point.
 
-        One of the signs may then separate thousands. The signs are collected over all columns read so far.
+        One of the marks may then separate thousands. The marks are collected over all columns read so far.
         """
         for cell in self.columns[name]:
-            self._decimal_signs.update(sign for sign in ",." if sign in cell)
-        if len(self._decimal_signs) > 1:
+            for mark in (",", "."):
+                if mark in cell:
+                    self._decimal_marks.add(mark)
+        if len(self._decimal_marks) > 1:
             where = f"{self._path}, column {name!r}"
             raise StoreError(f"{where}: numbers with ',' and numbers with '.': which one is before decimals?")
 
@@ -290,7 +299,7 @@ class _Columns(NamedTuple):
 
 
 def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
-    """Read the ids and the features of an open table, and which frame a row is; return them by clip.
+    """Read the ids and the features of an open table; return the features by clip, and texts on the file.
 
     Parameters
     ----------
@@ -299,33 +308,51 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     columns
         Its columns, and how to read them.
     options
-        Which columns are to be read, and how.
+        Which columns are to be read, and how. If the features are of frames, columns with the times or
+        numbers of the frames are read too.
     """
     header = columns.header
     ids, id_column = read_row_ids(path, header, options.ids, columns.cells)
-    frame_columns = FrameColumns()  # none; their names are then empty
+    frame_columns = FrameColumns()  # without columns of times and numbers: the names of both are empty
     if options.of_frames:
         names_without_ids = [name for name in header if name != id_column]
         frame_columns = find_frame_columns(path, names_without_ids, options)
+
+    # pandas reads a CSV with an index that was saved without a name as a column `Unnamed: 0`.
     pandas_indices = {name for name in header if name.startswith("Unnamed: ")}
     no_features = {id_column, *options.no_features, *pandas_indices, *frame_columns}
     features = choose_columns(path, header, columns.kind_of, options.columns, no_features)
     matrix = _feature_matrix(path, [columns.numbers(name) for name in features])
+
     texts = {"features": "\n".join(features)}
-    used_columns = {*features, id_column, frame_columns.times, frame_columns.numbers}
-    used_columns.discard("")  # stands for no column, and is the name of a column without one
-    left_out = [name or "(without a name)" for name in header if name not in used_columns]
-    if left_out:
-        _note_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
+    used_columns = {*features, id_column, *frame_columns}
+    unused_columns = _unused_columns(header, used_columns)
+    if unused_columns:
+        _note_left_out(texts, f"columns that are no features: {', '.join(unused_columns)}")
+    only_array = ""  # an array that is the only one of a file needs no name
     return group_rows_by_clip(
         path,
         ids,
-        {"": matrix},
+        {only_array: matrix},
         options,
         frame_columns=frame_columns,
         read_column=columns.times_and_numbers,
         about=texts,
     )
+
+
+def _unused_columns(header: Sequence[str], used_columns: Collection[str]) -> list[str]:
+    """Return the columns that were not read, for a note.
+
+    An empty name among `used_columns` stands for no column: a column without a name is never used.
+    """
+    unused = []
+    for name in header:
+        if name == "":
+            unused.append("(without a name)")
+        elif name not in used_columns:
+            unused.append(name)
+    return unused
 
 
 def _feature_matrix(path: Path, columns: Sequence[Any]) -> Any:
@@ -358,7 +385,7 @@ class RaggedColumn:
     values
         The rows of all matrices, one matrix behind the other.
     ends
-        Number of rows up to the end of each matrix.
+        Number of rows up to the end of each matrix, [N].
     """
 
     values: NDArray[Any]
@@ -373,26 +400,31 @@ class RaggedColumn:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(N matrices, 0, D numbers in a row): 0 stands for their numbers of rows, which differ."""
-        return (len(self.ends), 0, *self.values.shape[1:])
+        """Shape as of an array of three axes: number of matrices N, `UNKNOWN_ROWS`, length D of a row."""
+        return (len(self.ends), UNKNOWN_ROWS, *self.values.shape[1:])
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    def __getitem__(self, row: int) -> NDArray[Any]:
-        first = int(self.ends[row - 1]) if row else 0
-        return self.values[first : int(self.ends[row])]
+    def __getitem__(self, position: int) -> NDArray[Any]:
+        start = int(self.ends[position - 1]) if position > 0 else 0
+        end = int(self.ends[position])
+        return self.values[start:end]
 
 
 @contextmanager
 def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Open a Parquet file in this process, as `table_items` does in a subprocess."""
+    """Open a Parquet file in this process; yield clip -> its features, and texts on the file.
+
+    The index of a pandas data frame holds the ids if no column has a usual name of ids. Else the index is not
+    read.
+    """
     types, read = open_parquet(path)
     header = [name for name in types if name != PANDAS_INDEX]
     has_column_of_ids = not set(ID_NAMES).isdisjoint(header)
     if PANDAS_INDEX in types and not has_column_of_ids:
         header = list(types)
-        if not options.ids:  # the index of the data frame holds them
+        if not options.ids:
             options = options._replace(ids=PANDAS_INDEX)
     table = _ParquetTable(path, types, read)
     columns = _Columns(
@@ -434,18 +466,19 @@ class _ParquetTable:
         return "number" if any(is_type(column_type) for is_type in number_types) else "other"
 
     def numbers(self, name: str) -> Any:
-        """Read a column of numbers, or of nested lists of numbers, as an array with an axis for each level.
+        """Read a column of numbers, of vectors (lists of numbers) or of matrices (lists of vectors).
 
-        Lists at one level must have the same length: N cells `[[1, 2], [3, 4], [5, 6]]` become [N, 3, 2].
-        Only the outer lists of lists may differ: cells `[[1, 2]]` and `[[3, 4], [5, 6]]` become a
-        `RaggedColumn` of two matrices.
+        N numbers become [N], N vectors [N, D], and N matrices [N, T, D]. All vectors must have one length D.
+        If the matrices have different numbers T of vectors, they become a `RaggedColumn`: for example, the
+        cells `[[1, 2]]` and `[[3, 4], [5, 6]]`.
         """
         import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
         import pyarrow.types as pt  # noqa: PLC0415 - the same
 
         column = self.read(name)
-        n_rows_of_matrices = _differing_lengths(column)
-        if n_rows_of_matrices is not None:
+        n_rows_of_matrices = _lengths_if_ragged(column)
+        is_ragged = n_rows_of_matrices is not None
+        if is_ragged:
             column = pc.list_flatten(column)  # the rows of all matrices, one below the other
         flat = _flatten(column)
         if not (pt.is_floating(flat.values.type) or pt.is_integer(flat.values.type)):
@@ -503,11 +536,15 @@ def _is_list(column_type: Any) -> bool:
     )
 
 
-def _differing_lengths(column: Any) -> NDArray[Any] | None:
-    """Return the length of each list in a column of lists of lists; None if all are equal, or for others."""
+def _lengths_if_ragged(column: Any) -> NDArray[Any] | None:
+    """Return the number of vectors of each matrix in a column of matrices, if these numbers differ.
+
+    Return None if all matrices have the same number, or the column does not hold matrices (lists of lists).
+    """
     import pyarrow.compute as pc  # noqa: PLC0415 - no dependency of ours
 
-    if not _is_list(column.type) or not _is_list(column.type.value_type):
+    holds_matrices = _is_list(column.type) and _is_list(column.type.value_type)
+    if not holds_matrices:
         return None
     lengths = pc.list_value_length(column)
     if len(pc.unique(lengths)) == 1:

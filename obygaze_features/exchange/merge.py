@@ -81,28 +81,18 @@ def merge(
     chosen_rows = _choose_rows(stores)
     _refuse_two_spellings(row.clip.movie for row in chosen_rows.values())
     planned = [row.clip.planned for row in chosen_rows.values()]
-    # Clip -> position of the store that it is copied from, but for clips that are missing in all stores.
-    position_of_clip: dict[str, int] = {}
-    for clip_id, row in chosen_rows.items():
-        if row.clip.status != _MISSING:
-            position_of_clip[clip_id] = row.position
-    # An iterator for each store, over the clips that are copied from it. They are taken one at a time below,
-    # so that only one clip is in memory. The writer files each by its own id.
-    results_of_store = []
-    for position, store in enumerate(stores):
-        clip_ids = {clip_id for clip_id, chosen in position_of_clip.items() if chosen == position}
-        results_of_store.append(_read_results(store, clip_ids))
-    # What the stores count of their clips, such as GPUs, can be added up only if no clip is in two of them.
-    has_no_clip_twice = sum(len(store.clips) for store in stores) == len(chosen_rows)
-    attributes_to_add_up = [store.attributes for store in stores] if has_no_clip_twice else []
+    position_of_clip = _positions_to_copy_from(chosen_rows)
+    # Each store counts its clips, for example by GPU. The counts can be added up only if no clip is in two
+    # stores.
+    are_disjoint = sum(len(store.clips) for store in stores) == len(chosen_rows)
+    attributes_to_add_up = [store.attributes for store in stores] if are_disjoint else []
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
     ):
         stage = open_stage(planned, groups, _common_corpus(stores, corpus))
         with stage.writer(position_of_clip) as writer:
-            for n_copied, position in enumerate(position_of_clip.values(), start=1):
-                result = next(results_of_store[position])
+            for n_copied, result in enumerate(_results_to_copy(stores, position_of_clip), start=1):
                 writer.commit([result])
                 show(n_copied, len(planned))
         return seal(
@@ -163,30 +153,60 @@ def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
     Raises
     ------
     StoreError
-        If two stores have a clip, missing in neither, with different content.
+        If the content of a clip differs between two stores (`_first_difference`).
     """
-    sources: dict[str, _ChosenRow] = {}
+    chosen_rows: dict[str, _ChosenRow] = {}
     for position, store in enumerate(stores):
         for clip in store.clips:
-            source = sources.get(clip.clip_id)
-            if source is None:
-                sources[clip.clip_id] = _ChosenRow(clip, position)
+            earlier = chosen_rows.get(clip.clip_id)
+            if earlier is None:
+                chosen_rows[clip.clip_id] = _ChosenRow(clip, position)
                 continue
-            difference = _first_difference(source.clip, clip)
+            difference = _first_difference(earlier.clip, clip)
             if difference:
-                both = f"{stores[source.position].where} and {store.where}"
+                both = f"{stores[earlier.position].where} and {store.where}"
                 raise StoreError(
                     f"clip {clip.clip_id}: {difference} differs between {both}: "
                     "merging needs clips that are disjoint or equal; compare them: obygaze store diff"
                 )
-            if source.clip.status == _MISSING:
-                sources[clip.clip_id] = _ChosenRow(clip, position)
-    return dict(sorted(sources.items()))
+            if earlier.clip.status == _MISSING:
+                chosen_rows[clip.clip_id] = _ChosenRow(clip, position)
+    return dict(sorted(chosen_rows.items()))
+
+
+def _positions_to_copy_from(chosen_rows: Mapping[str, _ChosenRow]) -> dict[str, int]:
+    """Return clip id -> position of the store that it is copied from, without clips missing in all stores."""
+    positions = {}
+    for clip_id, row in chosen_rows.items():
+        if row.clip.status != _MISSING:
+            positions[clip_id] = row.position
+    return positions
+
+
+def _results_to_copy(stores: Sequence[Store], position_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
+    """Read the clips to copy and yield them one at a time, so that only one is in memory.
+
+    Clips of one store are yielded in the order of its rows, which may differ from that of `position_of_clip`.
+
+    Parameters
+    ----------
+    stores
+        The stores to merge.
+    position_of_clip
+        Clip id -> position of the store that it is copied from.
+    """
+    results_of_store = []
+    for position, store in enumerate(stores):
+        clip_ids = {clip_id for clip_id, chosen in position_of_clip.items() if chosen == position}
+        results_of_store.append(_read_results(store, clip_ids))
+    for position in position_of_clip.values():
+        yield next(results_of_store[position])
 
 
 def _refuse_two_spellings(movies: Iterable[str]) -> None:
     """Refuse films whose names differ only in spelling, such as in case: one film would become two."""
-    for movie, other_spelling in same_names(movie for movie in movies if movie).same:
+    named_movies = [movie for movie in movies if movie]
+    for movie, other_spelling in same_names(named_movies).same:
         raise StoreError(
             f"movies {other_spelling!r} and {movie!r} are one name: "
             "one film would be two in the merged store; "
@@ -213,14 +233,13 @@ def _first_difference(a: StoredClip, b: StoredClip) -> str:
 
 def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     """Return the fields of the corpus that are equal in all stores; `name`, if given, replaces its name."""
-    corpora = [dict(store.attributes["corpus"]) for store in stores]
+    first, *others = [dict(store.attributes["corpus"]) for store in stores]
 
     def is_common(key: str) -> bool:
-        """Return whether all stores have the same value of a field."""
-        value = corpora[0][key]
-        return all(key in corpus and not differing_fields(value, corpus[key]) for corpus in corpora)
+        """Return whether all stores have the same value of a field of the first one."""
+        return all(key in corpus and not differing_fields(first[key], corpus[key]) for corpus in others)
 
-    common = {key: value for key, value in corpora[0].items() if is_common(key)}
+    common = {key: value for key, value in first.items() if is_common(key)}
     if name is not None:
         return {**common, "name": name}
     return common
@@ -272,8 +291,8 @@ def _read_results(store: Store, clip_ids: Collection[str]) -> Iterator[ClipResul
         The clips, none of which is missing.
     """
     rows = [row for row, clip in enumerate(store.clips) if clip.clip_id in clip_ids]
-    # An iterator for each array, over the clips of these rows that have features in its group. The loop takes
-    # a value from it for just these clips, in the same order.
+    # Group -> array -> iterator over its values, one for each of these clips that has features in the group.
+    # The loop below goes over the clips in the same order, and takes the next value if the clip has features.
     iterators_of_group = {name: _values_of_group(store, name, rows) for name in store}
     for row in rows:
         clip = store.clips[row]
@@ -282,24 +301,31 @@ def _read_results(store: Store, clip_ids: Collection[str]) -> Iterator[ClipResul
             if not _has_features(clip, name):
                 continue
             values = {array: next(iterator) for array, iterator in iterators_of_group[name].items()}
-            _refuse_other_digests(store, clip, name, values)
+            _check_digests(store, clip, name, values)
             time_s = values.pop("time_s")
             frame_index = values.pop("frame_index")
             features[name] = ClipFeatures(time_s, frame_index, values)
-        status = cast("Status", clip.status)  # not missing
         yield ClipResult(
-            clip.clip_id,
-            status,
-            clip.reason,
-            clip.source,
-            features,
-            clip.absent,
-            clip.without_pictures_s,
+            clip_id=clip.clip_id,
+            status=cast("Status", clip.status),  # the only other value is missing
+            reason=clip.reason,
+            source=clip.source,
+            groups=features,
+            absent=clip.absent,
+            without_pictures_s=clip.without_pictures_s,
         )
 
 
 def _values_of_group(store: Store, name: str, rows: Sequence[int]) -> dict[str, Iterator[NDArray[Any]]]:
-    """Return array -> iterator over its values for the clips of some rows that have features in a group."""
+    """Return array -> iterator over its values, one for each row whose clip has features in a group.
+
+    Parameters
+    ----------
+    store, name
+        The store, and the name of the group.
+    rows
+        Rows to read; those whose clip has no features in the group are skipped.
+    """
     group = store[name]
     rows_with_features = [row for row in rows if _has_features(store.clips[row], name)]
     return {array: rows_of(group, array, rows_with_features) for array in (*group.arrays, *TIME_ARRAYS)}
@@ -310,10 +336,8 @@ def _has_features(clip: StoredClip, group: str) -> bool:
     return clip.within(group).status in DONE
 
 
-def _refuse_other_digests(
-    store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]
-) -> None:
-    """Raise a StoreError if a clip's values in an array do not have the digest that the store records."""
+def _check_digests(store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]) -> None:
+    """Raise a StoreError if a clip's values in an array do not have the digest that its store records."""
     for array, row_values in values.items():
         if sha256_of(row_view(row_values)) != clip.digests.get(f"{group}/{array}"):
             where = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"

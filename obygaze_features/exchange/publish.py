@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from shlex import quote
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
@@ -116,18 +116,19 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     >>> open_store(packed).names
     ('toy',)
     """
+    is_path = isinstance(store, str | Path)
     # Without `out`, the zip is written beside the store, which must then be a folder.
-    must_be_folder = isinstance(store, str | Path) or out is None
-    files = folder_of(store) if must_be_folder else files_of(store)
+    files = folder_of(store) if is_path or out is None else files_of(store)
     if out is None:
         out = store_path(folder_of(store).path).with_name(f"{files.name}.zip")
     out = local_path(out)
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
-    missing_or_surplus = sorted(set(files.names()).symmetric_difference(names))
-    if missing_or_surplus:
+    # Files that the store's digests name and that are not there, or the other way round.
+    differing_names = sorted(set(files.names()).symmetric_difference(names))
+    if differing_names:
         raise StoreError(
-            f"{files.where}: {missing_or_surplus[0]} is missing, or too many; a whole store is needed; "
+            f"{files.where}: {differing_names[0]} is missing, or too many; a whole store is needed; "
             f"run: obygaze store verify {files.where}"
         )
     sizes = {name: files.size(name) for name in names}
@@ -161,21 +162,15 @@ def folder_of(store: Place) -> FolderFiles:
 
 
 def _reading_order(name: str) -> tuple[int, str]:
-    """Return the key by which files are sorted in a zip, so that a reader needs few requests.
-
-    First come the root's metadata, then the files beside the payload, the table of clips, other metadata,
-    and last the arrays.
-    """
-    ranks = {ROOT_METADATA: 0, TABLE: 2}
-    if name in ranks:
-        rank = ranks[name]
-    elif not name.startswith(PAYLOAD):
-        rank = 1
-    elif name.endswith(ZARR_METADATA):
-        rank = 3
-    else:
-        rank = 4
-    return rank, name
+    """Return the key by which files are sorted in a zip, so that a reader needs few requests."""
+    kinds_in_order = (
+        name == ROOT_METADATA,
+        not name.startswith(PAYLOAD),  # files beside the payload
+        name == TABLE,
+        name.endswith(ZARR_METADATA),  # metadata of groups and arrays
+        True,  # the arrays
+    )
+    return kinds_in_order.index(True), name
 
 
 def _add_member(
@@ -212,6 +207,9 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
         A store that is a folder, or its path.
     destination
         A folder to make, s3://BUCKET/NAME, or hf://datasets/OWNER/NAME.
+    progress
+        Called with (files done, files in all, bytes sent), except by the Hub's library, which shows its own
+        progress. Or whether to show a bar: by default only in a notebook.
 
     Raises
     ------
@@ -249,7 +247,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
 
 
 def _refuse_damaged_files(source: FolderFiles) -> None:
-    """Raise a StoreError if a file of a store has not the digest that was recorded when it was sealed."""
+    """Raise a StoreError if the digest of a file is not the one that the sealed store records."""
     for name, expected in read_digests(source).items():
         if digest_of(source, name) != expected:
             raise _digest_error(source, name)
@@ -276,43 +274,48 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     StoreError
         Another store, or a part of one, is there; or a file of the store is damaged.
     """
-    import obstore  # noqa: PLC0415 - obygaze[remote]
-    from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - the same
-
     digests = {**read_digests(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     client = connect(url)
     sizes = _sizes_on_s3(client, url)
     _refuse_other_objects(client, url, sizes, digests)
     missing = [name for name in sorted(digests) if sizes.get(name) != source.size(name)]
-    lock = Lock()
-    n_files = len(digests) - len(missing)
-    n_sent = 0
+    lock = Lock()  # held while the counts below change
+    n_done = len(digests) - len(missing)
+    n_bytes_sent = 0
 
     def upload(name: str) -> None:
         """Check the digest of a file, upload it, and report progress."""
-        nonlocal n_files, n_sent
+        nonlocal n_done, n_bytes_sent
         data = source.read(name)
         if sha256_of(data) != digests[name]:
             raise _digest_error(source, name)
-        with explain_obstore_errors(url, name):
-            try:
-                # Only one of two pushes at a time can create the tag manifest.
-                obstore.put(client, name, data, mode="create" if name == TAG_DIGESTS else "overwrite")
-            except AlreadyExistsError:
-                raise StoreError(
-                    f"{url}: another push has begun here: push again, or to another place"
-                ) from None
+        _put_object(client, url, name, data)
         with lock:
-            n_files += 1
-            n_sent += len(data)
-            progress(n_files, len(digests), n_sent)
+            n_done += 1
+            n_bytes_sent += len(data)
+            progress(n_done, len(digests), n_bytes_sent)
 
     if TAG_DIGESTS in missing:
         upload(TAG_DIGESTS)
-    run_in_threads(upload, [name for name in missing if name not in (TAG_DIGESTS, DIGESTS)], WRITERS)
+    between = [name for name in missing if name not in (TAG_DIGESTS, DIGESTS)]
+    run_in_threads(upload, between, WRITERS)
     if DIGESTS in missing:
         upload(DIGESTS)
     return url
+
+
+def _put_object(client: "ObjectStore", url: str, name: str, data: bytes) -> None:
+    """Upload one file of a store to S3; refuse to if another push has uploaded the tag manifest already."""
+    import obstore  # noqa: PLC0415 - obygaze[remote]
+    from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - the same
+
+    # Of two pushes at the same time, only one can create the tag manifest, which is uploaded first.
+    mode: Literal["create", "overwrite"] = "create" if name == TAG_DIGESTS else "overwrite"
+    with explain_obstore_errors(url, name):
+        try:
+            obstore.put(client, name, data, mode=mode)
+        except AlreadyExistsError:
+            raise StoreError(f"{url}: another push has begun here: push again, or to another place") from None
 
 
 def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
@@ -350,11 +353,14 @@ def _refuse_other_objects(
         )
     if not sizes:
         return
-    tags = b""
+    # The tag manifest is uploaded first, and has the digests of the other manifest and the metadata: it tells
+    # one store from another.
+    is_same_store = False
     if TAG_DIGESTS in sizes:
         with explain_obstore_errors(url, TAG_DIGESTS):
-            tags = obstore.get(client, TAG_DIGESTS).bytes().to_bytes()
-    if sha256_of(tags) != digests[TAG_DIGESTS]:
+            tag_manifest = obstore.get(client, TAG_DIGESTS).bytes().to_bytes()
+        is_same_store = sha256_of(tag_manifest) == digests[TAG_DIGESTS]
+    if not is_same_store:
         raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
 
 
@@ -377,8 +383,7 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     manifests = [DIGESTS, TAG_DIGESTS]
     folder = target.folder.rstrip("/") or None
     with explain_hub_errors(target.where):
-        parent = api.dataset_info(target.repository).sha
-        # A commit with the parent that it expects is refused by the Hub if another push came in between.
+        latest_commit = api.dataset_info(target.repository).sha
         upload = partial(
             api.upload_folder,
             repo_id=target.repository,
@@ -386,11 +391,12 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
             folder_path=source.path,
             path_in_repo=folder,
         )
+        # With `parent_commit` the Hub refuses a commit if another push came in between.
         commit_of_files = upload(
             commit_message=f"{source.name}: files",
             allow_patterns=None,
             ignore_patterns=manifests,
-            parent_commit=parent,
+            parent_commit=latest_commit,
         )
         commit = upload(
             commit_message=f"{source.name}: digests",
@@ -398,13 +404,13 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
             ignore_patterns=None,
             parent_commit=commit_of_files.oid,
         )
-        pushed = replace(target, commit=commit.oid)
         tree = api.list_repo_tree(
             target.repository, folder, repo_type="dataset", revision=commit.oid, recursive=True
         )
         entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-    # The library may divide an upload into several commits, and only the first of them demands its parent:
-    # another push may have come in between the others.
+    pushed = replace(target, commit=commit.oid)
+    # The library may divide an upload into several commits, and only the first of them has the parent that is
+    # given: another push may have come in between the others. So the files on the Hub are compared.
     digests = {**read_digests(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     for name, digest in digests.items():
         if not _is_on_hub(entries.get(target.folder + name), source, name, digest):

@@ -64,11 +64,14 @@ def read_ids(path: Path) -> list[str]:
         with read_in_worker("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
     rows, delimiter, _ = text_rows(path)
-    header = rows[0][1] if rows else []
+    if not rows:
+        return []
+    _, header = rows[0]
     for name in ID_NAMES:
         if name in header:
             column = header.index(name)
             return [cells[column] for _, cells in rows[1:] if len(cells) > column]
+    # Each line is an id. One with the delimiter in it was divided into cells, which are joined again.
     return [delimiter.join(cells) for _, cells in rows]
 
 
@@ -256,13 +259,13 @@ def group_rows_by_clip(
     read_column
         Reads one of these columns.
     about
-        Texts about the file, to which `rows` is added if rows are frames: a sentence that says so.
+        Texts about the file. If rows are frames, a sentence that says so is added as `rows`.
 
     Raises
     ------
     StoreError
-        If a clip has several rows although rows are no frames; if rows cannot be frames as requested; or if
-        a column of times is named although a row is not one frame.
+        If rows are clips and a clip has several; if rows are to be frames and do not fit; or if `--times`
+        names a column although a row is not one frame.
     """
     checked_arrays = _check_rows(path, arrays, len(ids))
     vectors = next(iter(checked_arrays.values()))
@@ -300,7 +303,7 @@ def row_items(
     arrays
         Name -> array with a row for each id.
     status, reason
-        Status of each row, and why it is not ok; without, all are ok.
+        Status of each row, and why it is not ok. Without them all rows are ok.
     without_pictures_s
         For each row the stretches in which its file has no pictures, as a text.
     """
@@ -313,11 +316,11 @@ def row_items(
                 "frame (--array frames)"
             )
         items[name] = ImportItem(
-            f"{path}, row {row + 1} ({name})",
-            partial(_read_row, checked_arrays, row, str(path)),
-            status[row] if status else "ok",
-            reason[row] if reason else "",
-            without_pictures_s[row] if without_pictures_s else "",
+            where=f"{path}, row {row + 1} ({name})",
+            load=partial(_read_row, checked_arrays, row, str(path)),
+            status=status[row] if status else "ok",
+            reason=reason[row] if reason else "",
+            without_pictures=without_pictures_s[row] if without_pictures_s else "",
         )
     if not items:
         raise StoreError(f"{path}: no row in it")
@@ -342,9 +345,9 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     for name, array in arrays.items():
         where = f"{path}, {name}" if name else str(path)
         checked_arrays[name] = _check_array(array, where, n_ids)
-    is_one_array = "" in checked_arrays
+    has_named_arrays = "" not in checked_arrays
     have_number_per_row = all(array.ndim == 1 for array in checked_arrays.values())
-    if have_number_per_row and not is_one_array:
+    if has_named_arrays and have_number_per_row:
         checked_arrays = {"": _stack_columns(path, checked_arrays, n_ids)}
     for array in checked_arrays.values():
         if array.ndim < 2:
@@ -356,13 +359,16 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
 
 
 def _stack_columns(path: Path, columns: Mapping[str, Any], n_rows: int) -> NDArray[Any]:
-    """Stack D columns of one number a row, [N] each, into an array [N, D]; refuse too large a one."""
+    """Stack D columns of one number a row, [N] each, into an array [N, D]; refuse it if it is too large."""
     refuse_larger(n_rows * len(columns) * NUMBER_BYTES, str(path))
     return np.stack([column[:] for column in columns.values()], axis=1)
 
 
 def _check_array(array: Any, where: str, n_ids: int) -> Any:
-    """Check that an array has numbers, a row for each id; return it with axes from MATLAB put in order."""
+    """Return an array, once it is checked that it holds numbers and has a row for each id.
+
+    The axes of a dataset that MATLAB wrote are put in order first (`undo_matlab_order`).
+    """
     if isinstance(array, h5py.Dataset):
         if not is_plain(array):
             raise StoreError(f"{where}: lies in another file; only plain datasets are read")

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +89,16 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 CUT_BY_CLIPS = tuple(name for name, kind in ARRAYS.items() if kind.chunk < ROW_CHUNK)
-"""Arrays of which a copy may have the rows of some clips only; the others are small and always complete."""
+"""Large arrays, of which a copy may have the rows of some clips only; the others are always complete."""
+
+
+class _Chunk(NamedTuple):
+    """A file that is a chunk, or a shard, of an array: the group, the array, and the number of the chunk."""
+
+    group: str
+    array: str
+    number: int
+
 
 MOST_INFO = 1 << 20
 """Most bytes of bag-info.txt, which states the limit for the other files."""
@@ -128,36 +138,37 @@ def wanted_files(
     names = list(names)
     row_of_clip = {clip.clip_id: row for row, clip in enumerate(table)}
     chunk_of_file = _find_chunks(names)
-    arrays_of_store = {array for _, array, _ in chunk_of_file.values()}
+    arrays_of_store = {chunk.array for chunk in chunk_of_file.values()}
     _refuse_unknown(arrays or (), clips or (), arrays_of_store, row_of_clip.keys())
     rows = [row_of_clip[clip] for clip in clips or ()]
-    chunk_numbers = _chunk_numbers_of_clips(chunk_of_file, rows, len(table), row_sizes)
+    chunks_of_clips = _chunks_of_clips(chunk_of_file.values(), rows, len(table), row_sizes)
     wanted = set()
     for name in names:
         if name not in chunk_of_file:
             wanted.add(name)  # metadata
             continue
-        group, array, number = chunk_of_file[name]
-        is_wanted_array = arrays is None or array in arrays or array not in FEATURE_ARRAYS
-        # Arrays that are not in `CUT_BY_CLIPS` are small.
-        is_copied_whole = clips is None or array not in CUT_BY_CLIPS
-        if is_wanted_array and (is_copied_whole or number in chunk_numbers[group, array]):
+        chunk = chunk_of_file[name]
+        # Arrays that are no features, such as times, are copied with any array of features.
+        is_wanted_array = arrays is None or chunk.array in arrays or chunk.array not in FEATURE_ARRAYS
+        is_copied_whole = clips is None or chunk.array not in CUT_BY_CLIPS
+        has_wanted_rows = is_copied_whole or chunk in chunks_of_clips
+        if is_wanted_array and has_wanted_rows:
             wanted.add(name)
     return wanted
 
 
-def _chunk_numbers_of_clips(
-    chunk_of_file: Mapping[str, tuple[str, str, int]],
+def _chunks_of_clips(
+    chunks: Iterable[_Chunk],
     rows: Sequence[int],
     n_clips: int,
     row_sizes: Mapping[str, NDArray[np.int64]],
-) -> dict[tuple[str, str], set[int]]:
-    """Return (group, array) -> numbers of the chunks that hold some clips, for the arrays of `CUT_BY_CLIPS`.
+) -> set[_Chunk]:
+    """Return the chunks of the arrays of `CUT_BY_CLIPS` that hold the rows of some clips.
 
     Parameters
     ----------
-    chunk_of_file
-        File name -> (group, array, number) of all chunks of the store.
+    chunks
+        All chunks of the store.
     rows
         Rows of the clips.
     n_clips
@@ -165,16 +176,17 @@ def _chunk_numbers_of_clips(
     row_sizes
         Name of a ragged group -> number of frames of every clip.
     """
-    chunk_numbers: dict[tuple[str, str], set[int]] = {}
-    for group, array, _ in chunk_of_file.values():
-        if array not in CUT_BY_CLIPS or (group, array) in chunk_numbers:
-            continue
-        if group in row_sizes and array in RAGGED_ARRAYS:
-            chunk_numbers[group, array] = _ragged_chunks(array, row_sizes[group], rows)
+    arrays_to_cut = {(chunk.group, chunk.array) for chunk in chunks if chunk.array in CUT_BY_CLIPS}
+    chunks_of_clips = set[_Chunk]()
+    for group, array in arrays_to_cut:
+        is_ragged = group in row_sizes and array in RAGGED_ARRAYS
+        if is_ragged:
+            numbers = _ragged_chunks(array, row_sizes[group], rows)
         else:
             rows_per_chunk = block_rows(array, n_clips)
-            chunk_numbers[group, array] = {row // rows_per_chunk for row in rows}
-    return chunk_numbers
+            numbers = {row // rows_per_chunk for row in rows}
+        chunks_of_clips.update(_Chunk(group, array, number) for number in numbers)
+    return chunks_of_clips
 
 
 def _refuse_unknown(
@@ -192,13 +204,13 @@ def _refuse_unknown(
         )
 
 
-def _find_chunks(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
-    """Return file name -> (group, array, number) of the files that are chunks or shards of an array."""
+def _find_chunks(names: Iterable[str]) -> dict[str, _Chunk]:
+    """Return file name -> its chunk, for the files that are chunks or shards of an array."""
     chunks = {}
     for name in names:
         chunk = chunk_of(name)
         if chunk is not None:
-            chunks[name] = chunk
+            chunks[name] = _Chunk(*chunk)
     return chunks
 
 
@@ -214,14 +226,16 @@ def _ragged_chunks(array: str, sizes: NDArray[np.int64], rows: Iterable[int]) ->
     rows
         Rows of the clips.
     """
-    ends = np.cumsum(sizes)
-    block = block_rows(array, int(ends[-1]), ragged=True)
+    ends = np.cumsum(sizes)  # number of frames up to the end of each clip
+    n_frames = int(ends[-1])
+    frames_per_chunk = block_rows(array, n_frames, ragged=True)
     numbers = set[int]()
     for row in rows:
-        end = int(ends[row])
-        first = end - int(sizes[row])
-        end_chunk = math.ceil(end / block)
-        numbers.update(range(first // block, end_chunk))
+        end_frame = int(ends[row])
+        first_frame = end_frame - int(sizes[row])
+        first_chunk = first_frame // frames_per_chunk
+        end_chunk = math.ceil(end_frame / frames_per_chunk)
+        numbers.update(range(first_chunk, end_chunk))
     return numbers
 
 
@@ -282,8 +296,8 @@ def download(
 ) -> Downloaded:
     """Copy a sealed store, or a part of it, into the folder `destination`.
 
-    A copy that was stopped resumes when it is called again. A copy of the same store that is complete, or
-    partial, is extended: what it lacks of the requested files, or has damaged, is fetched.
+    Called again after it was stopped, it resumes. If `destination` is a copy of the same store already, the
+    requested files that the copy lacks, or that are damaged there, are fetched.
 
     Parameters
     ----------
@@ -314,7 +328,8 @@ def download(
         try:
             _refuse_another_store(files, destination, digests[DIGESTS])
         except StoreError:
-            with suppress(OSError):  # not empty: an earlier transfer left files
+            # `alone_in` has made the folder. It stays if an earlier transfer left files in it.
+            with suppress(OSError):
                 building.rmdir()
             raise
         return _Transfer(files, destination, building, digests, progress).run(arrays, clips)
@@ -357,7 +372,7 @@ def pull(
         return download(files_of(store), store_path(destination), arrays=arrays, clips=clips, progress=show)
 
 
-def _refuse_another_store(files: StoreFiles, destination: Path, manifest: str) -> None:
+def _refuse_another_store(files: StoreFiles, destination: Path, digest_of_manifest: str) -> None:
     """Raise a StoreError if a destination exists, is not empty, and is not a copy of the same store.
 
     Parameters
@@ -366,14 +381,17 @@ def _refuse_another_store(files: StoreFiles, destination: Path, manifest: str) -
         The store.
     destination
         The folder of the copy.
-    manifest
+    digest_of_manifest
         SHA-256 of the store's list of digests.
     """
-    if not destination.exists() or (destination.is_dir() and not any(destination.iterdir())):
+    if not destination.exists():
+        return
+    is_empty_folder = destination.is_dir() and not any(destination.iterdir())
+    if is_empty_folder:
         return
     if not (destination / DIGESTS).is_file():
         raise StoreError(f"{destination}: exists and is no store; name the folder to make, as {files.name}")
-    if file_sha256(destination / DIGESTS) != manifest:
+    if file_sha256(destination / DIGESTS) != digest_of_manifest:
         raise StoreError(
             f"{destination}: another store is there, with another fingerprint; name another folder"
         )
@@ -418,24 +436,26 @@ class _Transfer:
         self._extends_copy = (destination / DIGESTS).is_file()
         self._root = destination if self._extends_copy else building
         self._progress = progress
-        self._lock = Lock()
-        self._most_bytes = MOST_INFO
-        self._n_wanted = len(digests)
-        self._n_done = 0
-        self._n_present = 0
-        self._n_bytes = 0
+        self._most_bytes = (
+            MOST_INFO  # of the next file; `run` reads the limit of the others from bag-info.txt
+        )
+        self._lock = Lock()  # held while the counts below change
+        self._n_wanted = len(digests)  # files to copy; all of them until `run` knows which
+        self._n_done = 0  # files that are in the copy now
+        self._n_present = 0  # those among them that were in the copy before
+        self._n_bytes = 0  # bytes received
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
-        """Fetch all metadata and the chunks of some arrays and clips (None for all), and complete the copy.
-
-        The table of clips is fetched first, because it tells which chunks hold the wanted clips.
-        """
+        """Fetch all metadata, and the chunks of some arrays and clips (None for all); complete the copy."""
+        # Two files are fetched first: bag-info.txt, which limits the size of the others, and the table of
+        # clips, which tells which chunks hold the wanted clips.
         self._fetch(BAG_INFO)
         self._most_bytes = largest_file_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
         self._fetch(TABLE)
         table_bytes = read_bytes(self._root / TABLE, self._most_bytes, within=self._root)
         table = parse_clips_csv([table_bytes], f"{self._files.where}/{TABLE}")
         row_sizes = self._row_sizes() if clips else {}
+
         wanted = wanted_files(self._digests, table, arrays, clips, row_sizes)
         present = set[str]()
         if self._extends_copy:
@@ -457,7 +477,7 @@ class _Transfer:
     def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
         """Fetch the number of frames of every clip in each ragged group: name of the group -> int64 [N]."""
         files = sorted(name for name in self._digests if name.startswith(f"{FEATURES}/"))
-        groups = {group for group, array, _ in _find_chunks(files).values() if array == ROW_SIZE}
+        groups = {chunk.group for chunk in _find_chunks(files).values() if chunk.array == ROW_SIZE}
         sizes = {}
         for group in sorted(groups):
             folder = f"{FEATURES}/{group}/{ROW_SIZE}/"  # of the array with the numbers of frames
@@ -474,8 +494,7 @@ class _Transfer:
     def _finish(self, left_out: set[str]) -> None:
         """Write the manifests and fetch.txt, flush all to the disk, and rename a new copy.
 
-        The order keeps the copy whole if the machine stops at any time: fetch.txt, which lists the files that
-        the copy lacks, changes only once the files that it lists no more are on the disk. A new copy gets its
+        The order of the steps keeps the copy valid if the machine stops between them. A new copy gets its
         name last.
 
         Parameters
@@ -488,6 +507,8 @@ class _Transfer:
             self._complete_new_copy(left_out)
         folders = {root, *(path.parent for path in root.rglob("*"))}
         sync_all(folders)
+        # fetch.txt lists the files that the copy lacks. The new files are on the disk now, and may be taken
+        # off the list.
         if left_out:
             write_whole(root / FETCH, fetch_bytes(left_out, self._files.where), links=False)
         else:
@@ -506,6 +527,7 @@ class _Transfer:
         meanwhile cannot mix two stores in one copy.
         """
         self._fetch(DIGESTS)
+        # The tag manifest has the digests of all files beside the payload.
         tag_digests = {
             name: digest for name, digest in self._digests.items() if not name.startswith(f"{PAYLOAD}/")
         }
@@ -529,18 +551,23 @@ class _Transfer:
                 path.unlink()
 
     def _fetch(self, name: str) -> None:
-        """Download a file and check its digest, unless a right copy is present; report progress."""
+        """Download a file and check its digest, unless an undamaged copy is present; report progress.
+
+        The file is complete before it gets its name. Until then it is in the folder `_building`, also if an
+        existing copy is extended, so that the copy never holds a partial file.
+        """
         expected = self._digests[name]
         path = self._root / name
-        is_present = path.is_file() and not path.is_symlink() and file_sha256(path) == expected
+        is_own_file = path.is_file() and not path.is_symlink()
+        is_present = is_own_file and file_sha256(path) == expected
         if not is_present:
-            partial = self._building / f"{name}.{expected}{PARTIAL_SUFFIX}"
-            for folder in (partial.parent, path.parent):
+            partial_file = self._building / f"{name}.{expected}{PARTIAL_SUFFIX}"
+            for folder in (partial_file.parent, path.parent):
                 folder.mkdir(parents=True, exist_ok=True)
-            with naming(partial):
-                download_file(self._files, name, partial, expected, self._count_bytes)
-            sync(partial)
-            partial.replace(path)
+            with naming(partial_file):
+                download_file(self._files, name, partial_file, expected, self._count_bytes)
+            sync(partial_file)
+            partial_file.replace(path)
         with self._lock:  # called from several threads; progress never goes back
             if is_present:
                 self._n_present += 1

@@ -53,13 +53,19 @@ def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
         If weights of the hub are not in this machine's cache: compute nodes often cannot fetch them.
     """
     for recipe in recipes:
-        name = hub_name(recipe.options.get("weights") or HUB.get(recipe.name, ""))
-        if name and not is_cached(name):
-            raise BackboneError(
-                f"the weights of {recipe.name} ({name}) are not in this machine's cache, where the "
-                f"nodes look for them. {how_to_get(name)}"
-            )
+        _refuse_uncached_weights(recipe)
     return tuple(_recipe_on_cpu(recipe) for recipe in recipes)
+
+
+def _refuse_uncached_weights(recipe: Recipe) -> None:
+    """Refuse a recipe whose weights are of the hub, and are not in this machine's cache."""
+    usual_weights = HUB.get(recipe.name, "")
+    name = hub_name(recipe.options.get("weights") or usual_weights)  # "" for other weights, and for none
+    if name and not is_cached(name):
+        raise BackboneError(
+            f"the weights of {recipe.name} ({name}) are not in this machine's cache, where the "
+            f"nodes look for them. {how_to_get(name)}"
+        )
 
 
 def decoder_without_gpu(decoder: str) -> str:
@@ -149,8 +155,11 @@ def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
 def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     """Report whether a stage or a sealed store of an earlier run fits this extraction.
 
-    It is a fault if the store is sealed or the stage was made with other settings, if another cluster does
-    some shares of it, and if an unfinished stage seems to have been renamed.
+    Each of these is a fault:
+
+    - the store is sealed, or the stage was made with other settings;
+    - another cluster extracts some of the shards;
+    - an unfinished stage with the same clips seems to have been renamed.
     """
     try:
         work.refuse_if_sealed()
@@ -163,8 +172,8 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     if elsewhere:
         yield Diagnosis("shares", "fault", other_cluster_message(work.stage_path, elsewhere, machine))
     for note in work.notes_on_renamed_stages():
-        # A fault, since nobody would see a note and stop a queued array that repeats finished work.
-        # CHECK=no makes the job script leave this check out.
+        # Not only a note: nobody would read it and stop a queued array that repeats finished work. With
+        # CHECK=no the job script leaves all these checks out.
         yield Diagnosis("stage", "fault", f"{note}. If it is another store's, submit with CHECK=no")
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
@@ -197,13 +206,12 @@ def _open_existing_stage(work: Extraction) -> Stage | None:
 def _with_recorded_devices(work: Extraction) -> Extraction:
     """Return the extraction with the device that its stage, or its parent store, records for each network.
 
-    A run continues a stage only if its networks have the provenance that the stage records, the device
-    included. For this check all networks are built on the CPU, while those of the stage may have run on a
-    GPU. So their device is replaced by the recorded one, and the comparison checks everything else.
+    A run continues a stage only if the provenance of its networks equals the recorded one, device included.
+    Here all networks are built on the CPU, and those of the stage may have run on a GPU. With the recorded
+    device in place of the CPU, the comparison finds all other differences.
     """
-    # Name of a group -> its provenance field `compute`: data type, device and so on; None without a network.
     compute_of_group = {group.name: group.provenance.get("compute") for group in _existing_groups(work)}
-    job: Any = work.job  # of clips or of texts
+    job: Any = work.job  # of clips or of texts, which are both dataclasses with `backbones`
     backbones = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in job.backbones)
     return replace(work, job=replace(job, backbones=backbones))
 
@@ -260,7 +268,7 @@ def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_quota(folder: Path, needed_bytes: int, text: str) -> Diagnosis:
-    """Report whether a quota allows the needed bytes, which shows when they are reserved.
+    """Report whether a quota allows the needed bytes, by reserving them for a moment.
 
     In a file system in memory nothing is reserved, because that would take memory.
 

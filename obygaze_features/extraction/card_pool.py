@@ -1,9 +1,9 @@
 """Decode clips on a GPU ("card") and on cores, from one queue; yield clips as they finish.
 
-A pass is a group of clips of one file that are decoded together. The process of the GPU gets passes as long
-as it has a thread for them, the decode workers get the others. A pass that the GPU does not decode, or had
-begun when its process died, goes to the workers. What decoded a clip is remarked, not stored: the clips are
-the same.
+A pass is a group of clips of one file that are decoded together. One process decodes on the GPU, in several
+threads, and gets passes as long as a thread is free; the decode workers, one for each core, get the others. A
+pass that the GPU does not decode, or had begun when its process died, goes to the workers. A remark on the
+clip says what decoded it; the store does not record it, because the clips are the same.
 """
 
 from collections import deque
@@ -76,19 +76,18 @@ class CardPool(DecodePool):
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
         """Start the decode workers and the process of the GPU."""
-        super().__init__(workers, timeout_s, PYAV, batch_size)
+        super().__init__(workers, timeout_s, PYAV, batch_size)  # the workers decode with PyAV
         self._card = card
         self._process_number = 0  # how often the process of the GPU has been started
         self._is_open = False  # whether that process can decode
-        self._pass_numbers = count()
-        # For each pass that the GPU decodes, by the pass's number: the tasks that are not decoded yet, by
-        # their position in the pass.
+        self._pass_numbers = count()  # of passes that the GPU gets: 0, 1, ...
+        # Number of each pass that the GPU decodes -> position in the pass -> task that is not decoded yet.
         self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
-        # Passes that the GPU did not decode, and why; they wait for a core.
+        # Passes that the GPU did not decode, and why; they wait for a decode worker.
         self._handed_back: deque[tuple[FilePass, str]] = deque()
         # File that the GPU does not decode -> why.
         self._reason_of_file: dict[Path | None, str] = {}
-        # Key of a pass that decode workers do in place of the GPU -> why.
+        # Key of a pass that a decode worker does in place of the GPU -> why.
         self._reason_of_pass: dict[Hashable, str] = {}
         self._process = self._start()
 
@@ -138,8 +137,8 @@ class CardPool(DecodePool):
             return self._take_from_card(event)
         clips = super()._take(event, queue, films)
         reason = self._reason_of_pass.get(event.key, "")
-        is_end_of_pass = event.kind != "item"  # items are clips
-        if is_end_of_pass:
+        is_message = event.kind == "item"  # other events end the pass
+        if not is_message:
             self._reason_of_pass.pop(event.key, None)
         if not reason:
             return clips
@@ -162,26 +161,24 @@ class CardPool(DecodePool):
         return process
 
     def _card_has_room(self) -> bool:
-        """Return whether the GPU takes another pass: one a thread, and `PASSES_AHEAD` that wait.
+        """Return whether the GPU takes another pass.
 
-        It takes none while as many passes that it handed back wait for a core.
+        Its process holds one pass for each of its threads, and `PASSES_AHEAD` more that wait. If it hands
+        passes back faster than the cores decode them, it gets no more until they have caught up.
         """
         most_passes = CARD_THREADS + PASSES_AHEAD
-        has_place = self._is_open and len(self._on_card) < most_passes
-        return has_place and len(self._handed_back) < most_passes
+        has_place = len(self._on_card) < most_passes
+        few_wait_for_cores = len(self._handed_back) < most_passes
+        return self._is_open and has_place and few_wait_for_cores
 
     def _is_for_card(self, file_pass: FilePass) -> bool:
-        """Return whether the GPU may decode a pass.
-
-        Cores decode the passes that measure a part of a film for its shots, or that use frames which were
-        decoded for that; those of backbones that only hear; and those for which `_why_not_on_card` gives a
-        reason.
-        """
-        measures_shots = file_pass.stretch is not None
-        uses_measured_frames = len(file_pass.stretch_frames) > 0
+        """Return whether the GPU may decode a pass; all other passes are for cores."""
+        measures_shots = file_pass.stretch is not None  # of a part of a film
+        uses_measured_frames = len(file_pass.stretch_frames) > 0  # that were decoded with such parts
         if measures_shots or uses_measured_frames:
             return False
-        return take_pictures(file_pass.tasks) and not self._why_not_on_card(file_pass)
+        needs_pictures = take_pictures(file_pass.tasks)  # not so if all backbones hear
+        return needs_pictures and not self._why_not_on_card(file_pass)
 
     def _why_not_on_card(self, file_pass: FilePass) -> str:
         """Return why the GPU cannot decode the files of a pass, to be remarked on its clips; "" if it can."""
@@ -212,27 +209,44 @@ class CardPool(DecodePool):
         ExtractError
             There is no GPU that decodes.
         """
-        if event.key != _CardKey(self._process_number):
-            return []  # of a process that was ended before
+        is_of_earlier_process = event.key != _CardKey(self._process_number)
+        if is_of_earlier_process:
+            return []
         if event.kind != "item":  # the process has ended; the value says how
             self._end_process(str(event.value))
             return []
         message = event.value
-        if isinstance(message, CardOpened):
-            # A process that is started again fails only by an unreliable driver: then cores decode alone.
-            if message.missing and self._process_number == 1:
-                raise ExtractError(no_card(message.missing))
-            self._is_open = not message.missing
-        elif isinstance(message, ClipGiven):
+        if isinstance(message, ClipGiven):
             del self._on_card[message.key][message.position]
             return [_remarked(message.clip, ON_CARD)]
+        if isinstance(message, CardOpened):
+            self._open(message)
         elif isinstance(message, PassEnded):
-            undone = list(self._on_card.pop(message.key).values())
-            if undone:
-                self._handed_back.append((FilePass(undone), message.reason))
-            if undone and message.for_whole_file:  # later passes over this file go to cores at once
-                self._reason_of_file[undone[0].path] = message.reason
+            self._end_pass_on_card(message)
         return []
+
+    def _open(self, message: CardOpened) -> None:
+        """Begin to give passes to the GPU's process, unless something is missing to decode.
+
+        Raises
+        ------
+        ExtractError
+            Something is missing at the first start. If it is at a later start, the driver is unreliable, and
+            cores decode alone.
+        """
+        is_first_start = self._process_number == 1
+        if message.missing and is_first_start:
+            raise ExtractError(no_card(message.missing))
+        self._is_open = not message.missing
+
+    def _end_pass_on_card(self, message: PassEnded) -> None:
+        """Queue for cores the clips of a pass that the GPU did not decode, and remember why."""
+        undone = list(self._on_card.pop(message.key).values())
+        if not undone:
+            return
+        self._handed_back.append((FilePass(undone), message.reason))
+        if message.for_whole_file:  # later passes over this file go to cores at once
+            self._reason_of_file[undone[0].path] = message.reason
 
     def _end_process(self, how: str) -> None:
         """Queue the passes of the GPU's process, which has ended, for cores; start the process again.

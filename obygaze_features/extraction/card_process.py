@@ -133,11 +133,12 @@ class CardDecoder:
         self._card = card
         self._parent = parent
         self._watch = Watch()
-        # File -> whether the GPU may decode it, by its headers; and the files of which a picture was
-        # compared.
+        # File -> whether the GPU may decode it, by its headers.
         self._check_of_file: dict[Path, GpuCheck] = {}
+        # Files of which one picture from the GPU was compared with that of a core.
         self._compared_files: set[Path] = set()
-        # Kind of stream -> how the GPU's pictures differ from a core's; "" if they do not.
+        # Kind of stream (`kind_of`: its codec and format of pixels) -> how the GPU's pictures differ from a
+        # core's; "" if they do not.
         self._difference_of_kind: dict[str, str] = {}
         # Kind of stream -> lock that a thread holds while it compares the first stream of this kind.
         self._lock_of_kind: dict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -161,8 +162,8 @@ class CardDecoder:
         The other clips are left to cores: damaged ones, because cores describe the damage, and those after an
         error.
         """
-        # `_decode_until_error` is a generator that `decode_clips` runs, so that it cannot return an error. It
-        # puts the error into this list.
+        # `decode_clips` runs the generator `_decode_until_error`, and only sees the clips that it yields. So
+        # the generator puts the error that ends it into this list.
         errors: list[Exception] = []
         decode = with_frame_cache(partial(self._decode_until_error, errors=errors))
         for position, clip in decode_clips(new.file_pass.tasks, decode, time.thread_time):
@@ -213,21 +214,23 @@ class CardDecoder:
             A core must read them: a setting of `read_windows` is not its default, or the GPU does not decode
             this file or its kind of stream to the same bits.
         """
-        # The defaults of the settings of `read_windows`, `strict` and `known`, are False and None.
-        are_defaults = not any(settings.values())
-        if not are_defaults:
+        # `strict` is False and `known` is None by default.
+        has_other_settings = any(settings.values())
+        if has_other_settings:
             raise NotOnCard("a core reads these windows")
         check = self._checked_headers(path)
         if check.reason:
             raise NotOnCard(check.reason, for_whole_file=True)
         table = index_packets(path)
         stream = _KindAndSize(kind_of(table), check.width, check.height)
-        # Frames from one key frame to the next, which are decoded together.
-        frames = group_around(table, _first_frame(table, windows))
+        # Frames from one key frame to the next are decoded together. Those around the first window are used
+        # for the comparisons.
+        compared_frames = group_around(table, _first_frame(table, windows))
         try:
-            self._refuse_kind(path, stream, frames[:MOST_COMPARED])
-            # The picture that is compared; none once one of the file was.
-            sample = None if path in self._compared_files else sample_of(path, frames[0])
+            self._refuse_different_pictures(path, stream, compared_frames[:MOST_COMPARED])
+            sample = None  # a core's picture, with which the reader compares the GPU's
+            if path not in self._compared_files:
+                sample = sample_of(path, compared_frames[0])
             yield from CardReader(path, requests, self._card, sample).read_all(windows)
         except NotDecoded:
             self._not_decoded.add(stream)
@@ -240,8 +243,8 @@ class CardDecoder:
             self._check_of_file[path] = check_for_gpu(path, self._card.least_pixels)
         return self._check_of_file[path]
 
-    def _refuse_kind(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
-        """Refuse a stream that the GPU decodes to other bits than a core, or does not decode at this size.
+    def _refuse_different_pictures(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
+        """Refuse a stream whose pictures from the GPU differ from a core's, or that it does not decode.
 
         For the first file of a kind of stream, some frames are decoded by the GPU and by a core, and the
         result is stored. Threads with another file of this kind wait until it is known.
@@ -268,8 +271,9 @@ class CardDecoder:
                 except NotDecoded:  # the GPU gives no pictures of this kind and size, another size may work
                     self._not_decoded.add(stream)
                     raise
-        if self._difference_of_kind[kind]:
-            raise NotOnCard(self._difference_of_kind[kind], for_whole_file=True)
+            difference = self._difference_of_kind[kind]
+        if difference:
+            raise NotOnCard(difference, for_whole_file=True)
 
 
 class _KindAndSize(NamedTuple):
@@ -281,11 +285,8 @@ class _KindAndSize(NamedTuple):
 
 
 def _first_frame(table: PacketTable, windows: Windows) -> int:
-    """Return the number of the first frame at or after the start of the earliest window; 0 if there is none.
-
-    A window is a pair of start and end in seconds; None is the start of the file.
-    """
-    first_s = min(start_s or 0.0 for start_s, _ in windows)
+    """Return the number of the first frame from the start of the earliest window on; 0 if there is none."""
+    first_s = min(start_s or 0.0 for start_s, _ in windows)  # a start of None is that of the file
     later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
     return int(later_frames[0]) if len(later_frames) else 0
 

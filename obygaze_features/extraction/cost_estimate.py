@@ -127,7 +127,8 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     workers
         Number of decode processes.
     """
-    loading_s = min(time.process_time(), MOST_LOADING_S)  # imports and loading, which the run repeats
+    # This process has imported libraries and loaded networks until now, which the run will do again.
+    loading_s = min(time.process_time(), MOST_LOADING_S)
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     size_of_file = {path: file_state(path)[0] for path in paths if is_here(path)}
@@ -145,10 +146,17 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     if trial.n_clips == 0:
         return estimate
     on_card = any(uses_gpu(backbone) for backbone in job.backbones)
-    # Wall and processor seconds, in arrays [2].
-    decoding_s = trial.per_clip * len(tasks) + trial.index_per_file * len(size_of_file)
+    # Arrays [2] of wall and processor seconds, for all clips and files of the run.
+    decoding_s = trial.per_clip * len(tasks)
+    indexing_s = trial.index_per_file * len(size_of_file)
     inference_s = _try_networks(job, trial.clips, on_card=on_card) * len(tasks)
-    _add_times(estimate, _Seconds.of(decoding_s), _Seconds.of(inference_s), loading_s, on_card=on_card)
+    _add_times(
+        estimate,
+        decoding=_Seconds.of(decoding_s + indexing_s),
+        inference=_Seconds.of(inference_s),
+        loading_s=loading_s,
+        on_card=on_card,
+    )
     return estimate
 
 
@@ -166,7 +174,7 @@ class _Seconds(NamedTuple):
 
 
 def _add_times(
-    estimate: Estimate, decoding: _Seconds, inference: _Seconds, loading_s: float, *, on_card: bool
+    estimate: Estimate, *, decoding: _Seconds, inference: _Seconds, loading_s: float, on_card: bool
 ) -> None:
     """Add the expected wall, processor and GPU seconds to an estimate.
 
@@ -186,13 +194,15 @@ def _add_times(
         estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
     n_cores = usable_cores()
     n_decoders = min(estimate.workers, estimate.passes, n_cores)
-    # Decoders, cores and the GPU work at the same time, so that the slowest of them sets the pace.
+    # The processor takes as long as the decoders, if these are fewer than the cores, or as all work on all
+    # cores.
     decoders_s = decoding.cpu / n_decoders
     all_cores_s = cpu_s / n_cores
-    busy_s = loading_s + max(decoders_s, all_cores_s)
+    processor_s = loading_s + max(decoders_s, all_cores_s)
     # Above 1 if a decoder waits for the disk, or if other processes use the cores.
     slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
-    estimate.seconds = max(slowdown * busy_s, inference.wall)
+    # The networks run at the same time as the decoders, so that the slower of both sets the pace.
+    estimate.seconds = max(slowdown * processor_s, inference.wall)
 
 
 def _now() -> NDArray[np.float64]:
@@ -252,16 +262,19 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
     decode_s = np.zeros(2)
     for tasks in trial_passes:
         before = _now()
-        with suppress(VideoError, OSError):
+        with suppress(VideoError, OSError):  # the clips of a damaged file fail below, as they will in the run
             probe(cast("Path", tasks[0].path))  # reads the index of the file, unless it is cached
         indexed = _now()
         decoded = [clip for _, clip in decode_clips(tasks, decode)]
+        ended = _now()
+
         index_s += indexed - before
-        decode_s += _now() - indexed
+        decode_s += ended - indexed
         n_passes += 1
         n_clips += len(tasks)
         clips += decoded[: most_clips - len(clips)]
-        if decode_s[0] > LONGEST_TRIAL_S:
+        decode_wall_s = decode_s[0]
+        if decode_wall_s > LONGEST_TRIAL_S:
             break
     return _TriedDecoding(n_clips, index_s / max(n_passes, 1), decode_s / max(n_clips, 1), clips)
 

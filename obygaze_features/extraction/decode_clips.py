@@ -40,6 +40,8 @@ ReadWindows = Callable[..., Iterator[tuple[int, tuple[Frames[Pixels], ...] | Vid
 
 NO_VIDEO = "the manifest names no video for this clip"
 """Reason why a clip has failed."""
+NO_TIMES = "the file does not say when its frames are shown; put it into a container that does, such as MKV"
+"""Reason why a clip has failed."""
 UNREAD_REMARKS = {
     "sound": "the file has sound, which no backbone here hears",
     "subtitles": "the file has subtitles, which give no features",
@@ -258,15 +260,15 @@ def _pass_key(task: DecodeTask) -> object:
     is_span_of_file = task.path is not None and task.start_s is not None
     if is_span_of_file:
         return task.path, id(task.requests)  # the tasks of a job share one mapping of requests
-    return object()  # differs from all other keys, so that the task has a pass of its own
+    return object()  # a new object equals no other key, so that the task has a pass of its own
 
 
 def take_pictures(tasks: Sequence[DecodeTask]) -> bool:
     """Return whether the backbones of a pass take pictures; False if all of them only hear.
 
-    The tasks of a pass have the same backbones. A pass without tasks measures pictures for shots.
+    The tasks of a pass have the same backbones.
     """
-    if not tasks:
+    if not tasks:  # a pass without clips measures the pictures of a stretch of film for its shots
         return True
     return len(tasks[0].requests) > 0
 
@@ -278,8 +280,8 @@ def decode_clips(
 ) -> Iterator[tuple[int, DecodedClip]]:
     """Decode clips with a decoder, and encode them for the backbones that run in the decode worker.
 
-    If the decoder raises an error, each clip that it has not given is decoded alone: a clip fails only if
-    the decoder raises an error for this clip.
+    If the decoder raises an error, each clip that it has not yielded yet is decoded alone: a clip fails only
+    if the decoder raises an error for this clip.
 
     Parameters
     ----------
@@ -300,10 +302,9 @@ def decode_clips(
     open_track = _track_opener()
     decode_pictures = decode
     if not take_pictures(tasks):
-        # For backbones that only hear, the built-in decoder decodes nothing. Other decoders would decode
-        # pictures in vain.
+        # No backbone takes pictures. The built-in decoder then decodes none, but other decoders would.
         decode_pictures = decode_with_av
-    undone = set(range(len(tasks)))  # positions of the clips that the decoder has not given
+    undone = set(range(len(tasks)))  # positions of the clips that the decoder has not yielded
     watch = _Stopwatch(clock)
     try:
         for position, pictures in decode_pictures(tasks):
@@ -356,12 +357,15 @@ def _with_sound_and_features(
     """Complete a clip whose pictures are decoded: add its sound, features, and remarks on unread streams."""
     try:
         clip = _with_features(task, _with_sound(task, pictures, open_track))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
+    except Exception as error:  # noqa: BLE001 - any error fails this clip, and not the other clips of the file
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
-    hears = len(task.sounds) > 0
-    unread_streams = [stream for stream in clip.besides if not (hears and stream == "sound")]
-    remarks = [UNREAD_REMARKS[stream] for stream in unread_streams]
-    return replace(clip, remarks=(*clip.remarks, *remarks))
+    reads_sound = len(task.sounds) > 0
+    remarks = list(clip.remarks)
+    for stream in clip.besides:
+        if stream == "sound" and reads_sound:
+            continue
+        remarks.append(UNREAD_REMARKS[stream])
+    return replace(clip, remarks=tuple(remarks))
 
 
 def _with_sound(
@@ -389,9 +393,10 @@ def _with_sound(
             hole_notes.append(sound.hole_note)
     if task.strict and hole_notes:
         return DecodedClip(clip.clip_id, "failed", "; ".join(hole_notes), source=clip.source)
-    if not clip.frames and not heard:
-        reasons = dict.fromkeys(absent.values())
-        return DecodedClip(clip.clip_id, "failed", "; ".join(reasons), source=clip.source)
+    nothing_was_read = not clip.frames and not heard
+    if nothing_was_read:
+        distinct_reasons = dict.fromkeys(absent.values())
+        return DecodedClip(clip.clip_id, "failed", "; ".join(distinct_reasons), source=clip.source)
     reasons_of_damage = [reason for reason in (clip.reason, *hole_notes) if reason]
     return replace(
         clip,
@@ -409,14 +414,17 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     """
     frames = dict(clip.frames)
     features: dict[str, ClipFeatures] = {}
-    encoders = {name: request.encode for name, request in task.requests.items()}
-    encoders |= {name: request.encode for name, (_, request) in task.sounds.items()}
-    for name, encode in encoders.items():
-        if encode is None or name not in frames:  # None: the backbone does not run here
+    requests = dict(task.requests)
+    for name, (_, sound_request) in task.sounds.items():
+        requests[name] = sound_request
+    for name, request in requests.items():
+        encode = request.encode
+        if encode is None:  # the main process encodes for this backbone
+            continue
+        if name not in frames:
             continue
         prepared = frames.pop(name)
-        batch_of_one = prepared.images[np.newaxis]
-        arrays = {array: values[0] for array, values in encode(batch_of_one).items()}
+        arrays = _encode_one_clip(encode, prepared.images)
         reason = not_finite(name, arrays)
         if reason:
             return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
@@ -425,6 +433,12 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     if not features:
         return clip
     return replace(clip, frames=frames, encoded=features)
+
+
+def _encode_one_clip(encode: Encode, images: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Encode the frames of one clip, [F, h, w, c], with a function that takes a batch of clips."""
+    arrays_of_batch = encode(images[np.newaxis])
+    return {array: values[0] for array, values in arrays_of_batch.items()}
 
 
 def not_finite(name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -458,16 +472,17 @@ def decode_stretch(
     Parameters
     ----------
     tasks
-        Windows of the film; those that leave the stretch, or cannot be read, are not yielded.
+        Windows of the film. Windows that are not entirely in the stretch, or cannot be read, are not yielded.
     path
         The film.
     stretch
         Start and end in seconds.
     others
-        Windows that other passes yield, and that may need frames of the stretch.
+        Windows that other passes decode, and that may need frames of the stretch.
     stretch_results
-        To this list the function appends, when all of the stretch could be decoded without errors, its
-        measurements and its frames for `others`.
+        If all of the stretch is decoded without errors, its measurements and its frames for `others` are
+        appended to this list. They are known only after the last window, and a generator cannot return them
+        to a loop.
 
     Yields
     ------
@@ -486,15 +501,14 @@ def decode_stretch(
         hash_source = all_tasks[0].hash_source
     windows = [(task.start_s, task.end_s) for task in tasks]
     other_windows = [(task.start_s, task.end_s) for task in others]
-    with suppress(Exception):  # what is left undone is decoded again elsewhere, and fails there with a reason
+    with suppress(Exception):  # see the docstring: the remaining windows are decoded again elsewhere
         source = _source(path, hash_source=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
-            # An item is a window, or, at the end of the stretch, what is left of it.
-            if isinstance(item, Rest):
+            if isinstance(item, Rest):  # the last item: what the stretch gave in addition to its windows
                 stretch_results.append(item)
-                continue
-            position, frames = item
-            yield position, _clip(tasks[position], path, frames, source)
+            else:
+                position, frames = item
+                yield position, _clip(tasks[position], path, frames, source)
 
 
 def decode_with_av(
@@ -515,7 +529,8 @@ def decode_with_av(
         Frame number -> what `decode_stretch` gave of this frame, for the same requests: such frames are not
         decoded again. Custom decoders get none.
     read
-        Reads the windows: by default on a core, else on a card. Custom decoders are not given it.
+        Reads the windows on a core; the GPU decoder gives a function that reads them on the GPU. Custom
+        decoders are not given it.
 
     Yields
     ------
@@ -542,7 +557,8 @@ def decode_with_av(
         results = [(position, ()) for position in range(len(tasks))]
     source: dict[str, Any] | None = None
     for position, frames in results:
-        # Not before the first frames are read: reading them opens the file, which is then in the cache.
+        # The properties are read after the first frames: reading frames indexes the file, and the index is
+        # then in the cache.
         if source is None:
             source = _source(path, hash_source=first.hash_source)
         yield position, _clip(tasks[position], path, frames, source)
@@ -576,39 +592,51 @@ def _clip(
     """
     if isinstance(frames, VideoError):
         return DecodedClip(task.clip_id, "failed", frames.reason)
-    prepared: dict[Hashable, Prepared] = {}
-    notes: dict[str, None] = {}  # in order, each once
-    for key, frames_of_request in zip(task.frame_requests(), frames, strict=True):
+    for frames_of_request in frames:
         if not np.isfinite(frames_of_request.time_s).all():
-            reason = (
-                "the file does not say when its frames are shown; "
-                "put it into a container that does, such as MKV"
-            )
-            return DecodedClip(task.clip_id, "failed", reason, source=source)
-        prepared[key] = Prepared(
-            np.stack(frames_of_request.images), frames_of_request.index, frames_of_request.time_s
-        )
-        notes.update(dict.fromkeys(frames_of_request.notes))
+            return DecodedClip(task.clip_id, "failed", NO_TIMES, source=source)
     clip = DecodedClip(
         task.clip_id,
         "ok",
-        frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
+        frames=_frames_by_backbone(task, frames),
         source=source,
         besides=probe(path).besides,
     )
     if not frames:  # no backbone takes pictures
         return clip
-    # All requests of a clip are read in one pass: the first has the status, gaps and count of all.
-    first = frames[0]
-    clip = replace(clip, n_decoded=first.decoded)
-    if first.status == "ok":
-        return replace(clip, remarks=tuple(notes))  # the notes are about a clip that is not at fault
+    # All requests of a clip are read in one pass, so they have the same status, gaps and number of decoded
+    # frames.
+    first_request = frames[0]
+    clip = replace(clip, n_decoded=first_request.decoded)
+    notes = _distinct_notes(frames)
+    if first_request.status == "ok":
+        return replace(clip, remarks=notes)
     return replace(
         clip,
-        status=first.status,
+        status=first_request.status,
         reason="; ".join(notes),
-        without_pictures_s=first.without_pictures_s,
+        without_pictures_s=first_request.without_pictures_s,
     )
+
+
+def _frames_by_backbone(task: DecodeTask, frames: Sequence[Frames[Pixels]]) -> dict[str, Prepared]:
+    """Return backbone -> its frames, from those of each distinct request (`task.frame_requests()`)."""
+    prepared_of_key: dict[Hashable, Prepared] = {}
+    for key, frames_of_request in zip(task.frame_requests(), frames, strict=True):
+        prepared_of_key[key] = Prepared(
+            np.stack(frames_of_request.images), frames_of_request.index, frames_of_request.time_s
+        )
+    return {name: prepared_of_key[request_key(request)] for name, request in task.requests.items()}
+
+
+def _distinct_notes(frames: Sequence[Frames[Pixels]]) -> tuple[str, ...]:
+    """Return the notes of all requests of a clip in their order, each once."""
+    notes: list[str] = []
+    for frames_of_request in frames:
+        for note in frames_of_request.notes:
+            if note not in notes:
+                notes.append(note)
+    return tuple(notes)
 
 
 def _source(path: Path, *, hash_source: bool) -> dict[str, Any]:

@@ -167,10 +167,13 @@ def _diagnosis(about: str, text: str, *, note: str = "", fault: str = "") -> Dia
 
     Parameters
     ----------
+    about
+        Subject of the check.
     text
         The result.
     note, fault
-        What is wrong and the remedy, which follow the text; empty if nothing is.
+        What is wrong and the remedy, put right behind the text, with its own comma or colon; empty if
+        nothing is wrong.
     """
     if fault:
         return Diagnosis(about, "fault", f"{text}{fault}")
@@ -187,17 +190,22 @@ def extras(use: Use | None) -> Iterator[Diagnosis]:
     Parameters
     ----------
     use
-        The work that decides how bad a missing package is; None judges the base install alone.
+        The work that decides how bad a missing package is. With None only a package of the base install is a
+        fault, and the extras are optional.
     """
-    listed: set[str] = set()  # packages that an extra before listed: each is listed once
-    reported: set[str] = set()  # packages whose problem was reported: each is reported once
+    # Several extras may have one package. It is listed with the first of them, and its problem is reported
+    # once.
+    listed: set[str] = set()
+    reported: set[str] = set()
     for extra, packages in declared_packages().items():
-        yield _examine_extra(extra, [package for package in packages if package.name not in listed], use)
+        new_packages = [package for package in packages if package.name not in listed]
+        yield _examine_extra(extra, new_packages, use)
         listed.update(package.name for package in packages)
         for package in packages:
             problem = _problem(package)
             level = _level_of(extra, problem, use)
-            if level in {"note", "fault"} and package.name not in reported:
+            matters = level in {"note", "fault"}
+            if matters and package.name not in reported:
                 reported.add(package.name)
                 yield Diagnosis(package.name, level, f"{problem}, needed: {package}; {_remedy(extra)}")
 
@@ -299,15 +307,14 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
         yield _diagnosis("gpu", "none", fault=f", and {wanted} is asked for: {no_gpu_reason}")
         return
     try:
-        import torch  # noqa: PLC0415 - takes seconds, and is an extra, which `extras` reports as missing
-    except ImportError:
+        import torch  # noqa: PLC0415 - takes seconds, and is an extra
+    except ImportError:  # which `extras` reports
         if needs_gpu:
             yield _diagnosis("gpu", "none without torch", fault=f", and {wanted} is asked for")
         return
     n_gpus = torch.cuda.device_count()
     build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}"
-    lacks_wanted_gpu = needs_gpu and _device_index(wanted) >= n_gpus
-    if lacks_wanted_gpu:
+    if needs_gpu and _device_index(wanted) >= n_gpus:
         yield _diagnosis("gpu", f"{build}, sees {n_gpus} GPUs", fault=f", and {wanted} is asked for")
     elif n_gpus == 0:
         yield _no_gpu(build)
@@ -357,7 +364,10 @@ def _gpu(number: int) -> Diagnosis:
 
 
 def weights() -> Iterator[Diagnosis]:
-    """Report for each backbone whether its usual weights are in the hub's cache, with their commit."""
+    """Report for each backbone whether its usual weights are in the hub's cache, with their commit.
+
+    If some are not, the last diagnosis says how to get weights, by the example of the first of them.
+    """
     if not _has_hub_client():  # nothing is known of its cache
         return
     from obygaze_features.backbones.weights import HUB, how_to_get  # noqa: PLC0415 - heavy
@@ -412,7 +422,7 @@ def cached_weights(backbones: Sequence[str]) -> Iterator[Diagnosis]:
 def _cached_weights_diagnosis(backbone: str, hub_weights: str, commit: str) -> Diagnosis:
     """Report the commit of weights that are in the cache; note how to pin it unless it is pinned.
 
-    Pinned are weights whose name has a commit, and all weights if the hub is not asked for newer ones.
+    Weights are pinned if their name has a commit, or if the hub is not asked for newer ones.
     """
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
 
@@ -463,7 +473,7 @@ def cores() -> Iterator[Diagnosis]:
 def examine_place(path: Path) -> Iterator[Diagnosis]:
     """Check whether a folder can hold a stage (a store in the making).
 
-    That takes files that can be written and flushed, locks, a clock like that of this machine, space and
+    A stage needs files that can be written and flushed, locks, a clock like that of this machine, space and
     inodes.
     """
     folder = existing_folder(path)
@@ -471,10 +481,11 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
             yield _diagnosis("path", f"{folder} can be written to ({mount.kind})")
-            with (Path(trial) / "file").open("wb", buffering=0) as file:
+            trial_file = Path(trial) / "file"
+            with trial_file.open("wb", buffering=0) as file:
                 file.write(b"a clip")
                 os.fsync(file.fileno())
-            lock_problem = _problem_of_locks(Path(trial) / "file", mount.options)
+            lock_problem = _problem_of_locks(trial_file, mount.options)
             yield _diagnosis("locks", f"on {mount.kind}", fault=lock_problem)
             clock_note = clock_problem(Path(trial))
             if clock_note:
@@ -482,11 +493,18 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
     except OSError as error:
         yield _diagnosis("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
         return
+    yield from _examine_space(folder)
+
+
+def _examine_space(folder: Path) -> Iterator[Diagnosis]:
+    """Report the free bytes and inodes of the file system of a folder, and note if they are few."""
     free = free_space(folder)
     hint = "; `obygaze extract ... --dry-run` shows what is needed"
-    yield _diagnosis("space", f"{free.bytes / GB:,.1f} GB free", note=hint if free.bytes < FEW_BYTES else "")
-    if free.files is not None:
-        yield _diagnosis("inodes", f"{free.files:,} free", note=hint if free.files < FEW_INODES else "")
+    note_on_bytes = hint if free.bytes < FEW_BYTES else ""
+    yield _diagnosis("space", f"{free.bytes / GB:,.1f} GB free", note=note_on_bytes)
+    if free.files is not None:  # None where the file system has no limit
+        note_on_inodes = hint if free.files < FEW_INODES else ""
+        yield _diagnosis("inodes", f"{free.files:,} free", note=note_on_inodes)
 
 
 def _problem_of_locks(path: Path, options: str) -> str:

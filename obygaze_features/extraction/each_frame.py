@@ -31,7 +31,8 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
     where = f"backbone '{backbone.name}'"
     if backbone.hears is not None:
         raise ExtractError(f"{where} hears; frames a second are of pictures (leave out --per-second)")
-    joins_frames = backbone.n_frames != 1  # its least number of frames
+    # The backbone was asked for one frame; one that joins frames has the least number that it takes instead.
+    joins_frames = backbone.n_frames != 1
     for output in backbone.outputs:
         if output.name == "frames" and output.shape[0] != 1:
             joins_frames = True
@@ -55,7 +56,7 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
 
 
 def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[BackboneOutput, ...]:
-    """Return only the array `frames` of a group, whose number of rows is now any (`ANY_NUMBER`).
+    """Return only the array `frames` of a group, declared with any number of rows (`ANY_NUMBER`).
 
     Parameters
     ----------
@@ -170,26 +171,29 @@ class PendingFrames:
 
         A clip is finite if all its frames are; its `at_once` is the smallest of its frames.
         """
-        # The backbone got each frame as a clip of one frame. Here F are the frames of all clips, B the clips.
-        first_frames = np.cumsum([0, *self.sizes[:-1]])  # number of each clip's first frame, [B]
-        if isinstance(self.returned, np.ndarray):  # of a plain function, which has encoded them already
-            arrays = {"frames": self.returned}
-            is_frame_finite = np.isfinite(self.returned).reshape(len(self.returned), -1).all(axis=1)  # [F]
-            at_once_of_frame = None
-        else:
-            encoded = self.returned.result()
-            arrays = encoded.arrays
-            is_frame_finite = encoded.finite
-            at_once_of_frame = encoded.at_once  # [F], or None
+        one_frame_clips = self._one_frame_clips()
+        first_frames = np.cumsum([0, *self.sizes[:-1]])  # position of each clip's first frame, [B]
         vectors_of_clips = {}
-        for name, vectors in arrays.items():
+        for name, vectors in one_frame_clips.arrays.items():
             is_of_frames = name == "frames" or name.endswith("/frames")  # a side group's is "group/frames"
             if is_of_frames:
                 vectors_of_frames = vectors[:, 0]  # [F, D]
                 vectors_of_clips[name] = np.split(vectors_of_frames, first_frames[1:])
         # `reduceat` reduces the frames from each clip's first one up to the next clip's, [F] to [B].
-        is_clip_finite = np.logical_and.reduceat(is_frame_finite, first_frames)
+        is_clip_finite = np.logical_and.reduceat(one_frame_clips.finite, first_frames)
         at_once = None
-        if at_once_of_frame is not None:
-            at_once = np.minimum.reduceat(at_once_of_frame, first_frames)
+        if one_frame_clips.at_once is not None:
+            at_once = np.minimum.reduceat(one_frame_clips.at_once, first_frames)
         return EncodedFrames(vectors_of_clips, is_clip_finite, at_once)
+
+    def _one_frame_clips(self) -> Any:
+        """Wait for what the backbone gives of all F frames, each as a clip of one frame.
+
+        Returns an object with `arrays` (name -> [F, 1, D]), `finite` [F] and `at_once` [F] or None.
+        """
+        if not isinstance(self.returned, np.ndarray):
+            return self.returned.result()
+        # A plain function has encoded the frames already; whether they are finite is not known yet.
+        vectors_of_frames = self.returned.reshape(len(self.returned), -1)
+        is_finite = np.isfinite(vectors_of_frames).all(axis=1)
+        return EncodedFrames({"frames": self.returned}, is_finite, at_once=None)

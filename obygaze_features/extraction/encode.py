@@ -83,7 +83,7 @@ def cpu_fallback_note(backbones: Sequence[Backbone]) -> str | None:
             reasons[backbone.name] = reason
     if not reasons:
         return None
-    first_reason = next(iter(reasons.values()))  # all of them run on this machine, and so lack the same
+    first_reason = next(iter(reasons.values()))  # the same for all, as they run on one machine
     return f"{', '.join(reasons)} on cpu: {first_reason}"
 
 
@@ -189,13 +189,13 @@ class _Outcome:
     features
         Group -> features.
     devices
-        The GPUs that computed them (the keys of a dict: in order, each once).
+        The GPUs that computed them, each once.
     not_finite
         Which values are not finite, for the first backbone with such values; "" if all are finite.
     """
 
     features: dict[str, ClipFeatures]
-    devices: dict[str, None] = field(default_factory=dict)
+    devices: list[str] = field(default_factory=list)
     not_finite: str = ""
 
 
@@ -203,15 +203,16 @@ def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
     """Wait for a call of a backbone, and add what it gave of each clip to the clip's outcome."""
     encoded = _wait_for(call)
     arrays_of_group = call.backbone.by_group(encoded.arrays)
+    # The arrays have a row for each clip, in the order of `frame_times`.
     for row, (clip_id, times) in enumerate(call.frame_times.items()):
         outcome = outcomes[clip_id]
-        if not encoded.finite[row] and not outcome.not_finite:
-            outcome.not_finite = not_finite(call.backbone.name, _arrays_of_clip(encoded.arrays, row))
         for group, arrays in arrays_of_group.items():
             clip_arrays = _arrays_of_clip(arrays, row)
             outcome.features[group] = ClipFeatures(times.time_s, times.frame_index, clip_arrays)
-        if encoded.devices:
-            outcome.devices[encoded.devices[row]] = None
+        if encoded.devices and encoded.devices[row] not in outcome.devices:
+            outcome.devices.append(encoded.devices[row])
+        if not encoded.finite[row] and not outcome.not_finite:
+            outcome.not_finite = not_finite(call.backbone.name, _arrays_of_clip(encoded.arrays, row))
 
 
 def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
@@ -220,13 +221,13 @@ def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
     if outcome.devices:
         source["device"] = ", ".join(outcome.devices)
     return ClipResult(
-        clip.clip_id,
-        clip.status,
-        clip.reason,
-        source,
-        outcome.features,
-        clip.absent,
-        clip.without_pictures_s,
+        clip_id=clip.clip_id,
+        status=clip.status,
+        reason=clip.reason,
+        source=source,
+        groups=outcome.features,
+        absent=clip.absent,
+        without_pictures_s=clip.without_pictures_s,
     )
 
 
@@ -248,10 +249,11 @@ def _absent_groups(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str
 
 
 def _start(backbone: Backbone, images: Sequence[NDArray[Any]]) -> Any:
-    """Give a backbone the images of some clips; return what `_Call.returned` holds.
+    """Give a backbone the images of some clips to encode.
 
-    If its `encode` has a method `start`, encoding goes on after this function returns. A plain function
-    encodes them now.
+    If its `encode` has a method `start`, encoding goes on after this function returns, and an object is
+    returned whose `result` waits for the arrays. A plain function encodes them now, and the arrays are
+    returned.
     """
     start = getattr(backbone.encode, "start", None)
     if start is None:

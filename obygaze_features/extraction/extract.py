@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from importlib.util import find_spec
@@ -111,10 +111,9 @@ def prepare(
     validate_licence(licence)
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
-    versioned_path(out, version)  # called only for its check: it refuses an invalid version
+    versioned_path(out, version)  # only for its check of the version; the path is not needed yet
     takes_texts = reads_texts(backbones)
-    # Shots are found only by a plain run over whole films: none of these goes with them.
-    is_chosen = {
+    options_in_use = {
         "--engine ray": engine == "ray",
         "--gpus": len(gpus) > 0,
         "--shard": shard[1] > 1,
@@ -123,35 +122,29 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    shots_path = _table_of_shots(shots, [option for option, chosen in is_chosen.items() if chosen])
+    shots_path = _table_of_shots(shots, options_in_use)
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
+
     if takes_texts:
         work = _work_on_texts(manifest, corpus, backbones, batch_size)
     else:
-        load_decoder(decoder)  # called only for its check: it refuses a decoder that is not installed
-        checked_manifest = _checked_manifest(manifest, backbones, note)
-        recipes = _recipes(backbones, checked_manifest, n_frames, per_second, sampling)
-        _check_engine(engine, recipes, gpus, decoder)
-        job = Job(
-            manifest=checked_manifest,
-            corpus=corpus,
-            backbones=_built(backbones, recipes, gpus),
-            policy=sampling,
+        settings = _ClipSettings(
+            n_frames=n_frames,
+            per_second=per_second,
+            sampling=sampling,
+            engine=engine,
+            gpus=gpus,
+            decoder=decoder,
             strict=strict,
             hash_sources=hash_sources,
-            recipes=tuple(recipe for recipe in recipes if recipe is not None),
-            decoder=decoder,
-            keep_frames=None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
-            per_second=per_second,
+            keep_frames=keep_frames,
         )
-        if decoder == CUDA:
-            refuse_without_card(job.backbones)
-        _note_on_backbones(job, note)
+        job = _clip_job(manifest, corpus, backbones, settings, note)
         if engine == "local" and workers is None:
             workers = usable_cores(shard[1])
-        extract_rows = _extractor(
+        work = _work_on_clips(
             job,
             engine,
             gpus,
@@ -160,7 +153,7 @@ def prepare(
             timeout_s=timeout_s,
             note=note,
         )
-        work = _Work(job, extract_rows, partial(estimate_clips, job, workers=workers or usable_cores()))
+
     return Extraction(
         job=work.job,
         out=out,
@@ -211,6 +204,57 @@ def _work_on_texts(
     return _Work(job, extract_rows, partial(estimate_texts, job))
 
 
+class _ClipSettings(NamedTuple):
+    """The settings of `extract` that say how clips are decoded and encoded; texts have none of them."""
+
+    n_frames: int | None
+    per_second: float | None
+    sampling: Literal["uniform", "keyframes"]
+    engine: Literal["local", "ray"]
+    gpus: Sequence[int]
+    decoder: str
+    strict: bool
+    hash_sources: bool
+    keep_frames: Path | str | None
+
+
+def _clip_job(
+    manifest_or_path: Path | str | Manifest | TextList,
+    corpus: str,
+    backbones: Sequence[AnyBackbone],
+    settings: _ClipSettings,
+    note: OnNote,
+) -> Job:
+    """Read the manifest, build the backbones, and return the job that extracts its clips.
+
+    Settings that do not go together are refused before a backbone is built, which may take minutes.
+    """
+    load_decoder(settings.decoder)  # only for its check; each worker loads the decoder itself
+    manifest = _checked_manifest(manifest_or_path, backbones, note)
+    recipes = _recipes(backbones, manifest, settings.n_frames, settings.per_second, settings.sampling)
+    _check_engine(settings.engine, recipes, settings.gpus, settings.decoder)
+    built_backbones = _built(backbones, recipes, settings.gpus)
+    frames_folder = None
+    if settings.keep_frames is not None:
+        frames_folder = _folder_of_frames(local_path(settings.keep_frames))
+    job = Job(
+        manifest=manifest,
+        corpus=corpus,
+        backbones=built_backbones,
+        policy=settings.sampling,
+        strict=settings.strict,
+        hash_sources=settings.hash_sources,
+        recipes=tuple(recipe for recipe in recipes if recipe is not None),
+        decoder=settings.decoder,
+        keep_frames=frames_folder,
+        per_second=settings.per_second,
+    )
+    if settings.decoder == CUDA:
+        refuse_without_card(job.backbones)
+    _note_on_backbones(job, note)
+    return job
+
+
 def _checked_manifest(
     manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
 ) -> Manifest:
@@ -223,7 +267,7 @@ def _checked_manifest(
     ManifestError
         The manifest cannot be read.
     ExtractError
-        It has no clips, or is none.
+        The manifest has no clips, or the path is not that of a manifest.
     """
     if isinstance(manifest_or_path, Manifest):
         manifest = manifest_or_path
@@ -244,16 +288,20 @@ def _recipes(
     per_second: float | None,
     sampling: str,
 ) -> tuple[Recipe | None, ...]:
-    """Return a recipe for each backbone, with the frames that are asked for; None if it is built already.
+    """Return a recipe for each backbone, with the wanted number of frames; None if it is built already.
 
     Parameters
     ----------
-    backbones, manifest
-        The backbones, and the manifest of the clips; of still images one frame is taken.
-    n_frames, per_second
-        Frames of a clip, or of a second; None for what the backbone takes by default.
+    backbones
+        The backbones.
+    manifest
+        The clips; if these are still images, each has one frame.
+    n_frames
+        Frames of a clip; None for what the backbone takes by default.
+    per_second
+        Frames of each second, in place of a number for each clip; None for `n_frames`.
     sampling
-        `uniform` or `keyframes`, which goes only with a number of frames a clip.
+        `uniform` or `keyframes`; the latter only with a number for each clip.
     """
     if per_second is not None:
         _check_rate(per_second, n_frames, sampling)
@@ -286,8 +334,8 @@ def _built(
 def _note_on_backbones(job: Job, note: OnNote) -> None:
     """Call `note` with what a user may not expect of the backbones.
 
-    That is, if they take different numbers of frames, if one is not asked questions of the codebook, and if
-    networks run on the CPU for lack of a GPU.
+    The notes are that they take different numbers of frames, that a backbone leaves out questions of the
+    codebook, and that networks run on the CPU for lack of a GPU.
 
     Raises
     ------
@@ -310,7 +358,7 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
         note(cpu_note)
 
 
-def _extractor(
+def _work_on_clips(
     job: Job,
     engine: Literal["local", "ray"],
     gpus: Sequence[int],
@@ -319,19 +367,23 @@ def _extractor(
     batch_size: int | None,
     timeout_s: float,
     note: OnNote,
-) -> Callable[..., Run]:
-    """Return the function that extracts clips: on several GPUs, on a Ray cluster, or in this process."""
+) -> _Work:
+    """Choose what extracts the clips: several GPUs, a Ray cluster, or this process."""
     settings: dict[str, Any] = {
         "workers": workers,
         # A batch has at least the clips that a backbone encodes in one call.
         "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
         "timeout_s": timeout_s,
     }
+    extract_rows: Callable[..., Run]
     if gpus:
-        return partial(run_gpus, gpus=tuple(gpus), **settings)
-    if engine == "ray":
-        return partial(run_ray, note=note, **settings)
-    return partial(run_local, **settings)
+        extract_rows = partial(run_gpus, gpus=tuple(gpus), **settings)
+    elif engine == "ray":
+        extract_rows = partial(run_ray, note=note, **settings)
+    else:
+        extract_rows = partial(run_local, **settings)
+    estimate_costs = partial(estimate_clips, job, workers=workers or usable_cores())
+    return _Work(job, extract_rows, estimate_costs)
 
 
 def _refuse_imperceptible_questions(backbone: Backbone, codebook: Codebook) -> None:
@@ -377,18 +429,21 @@ def _folder_of_frames(folder: Path) -> Path:
     return folder.absolute()
 
 
-def _table_of_shots(shots: Path | str | None, conflicts: Sequence[str]) -> Path | None:
-    """Return the path of the table of shots; refuse settings with which shots cannot be found.
+def _table_of_shots(shots: Path | str | None, options_in_use: Mapping[str, bool]) -> Path | None:
+    """Return the path of the table of shots; refuse options with which shots cannot be found.
+
+    Shots are found only by a plain run over whole films.
 
     Parameters
     ----------
     shots
         The file to write; None if no shots are wanted.
-    conflicts
-        Names of the given settings with which shots cannot be found.
+    options_in_use
+        Option that cannot be combined with shots -> whether it is used.
     """
     if shots is None:
         return None
+    conflicts = [option for option, is_used in options_in_use.items() if is_used]
     if conflicts:
         raise ExtractError(
             f"--shots cannot be combined with {', '.join(conflicts)}: shots are found while one machine "
@@ -404,11 +459,11 @@ Result = TypeVar("Result")
 def _with_parameters_of(
     preparing: Callable[Parameters, Extraction],
 ) -> Callable[[Callable[[Extraction], Result]], Callable[Parameters, Result]]:
-    """Decorate a function of an `Extraction`, so that users call it with the parameters of `prepare` instead.
+    """Return a decorator, by which a function of an `Extraction` is called with the arguments of `prepare`.
 
-    The many parameters of `prepare` are then written down once. For example, `extract` below is defined as
-    `extract(work)`, and called as `extract(manifest, out, ...)`: this prepares an extraction from the
-    arguments and passes it on.
+    So the many parameters of `prepare` are written down once. For example, `extract` below is defined as
+    `extract(work)`, and called as `extract(manifest, out, ...)`: the decorated function prepares an
+    extraction from these arguments, and passes it to the function below.
 
     Parameters
     ----------
@@ -421,16 +476,16 @@ def _with_parameters_of(
         """Wrap a function of an `Extraction`."""
 
         @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-        def prepared(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        def prepare_and_call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             """Prepare the extraction, and call the function with it."""
             return function(preparing(*args, **kwargs))
 
-        returned = signature(function).return_annotation
-        prepared.__annotations__ = preparing.__annotations__ | {"return": returned}
-        shown_signature = signature(preparing).replace(return_annotation=returned)
-        # This is what inspect, help and notebooks read.
-        prepared.__signature__ = shown_signature  # type: ignore[attr-defined]
-        return prepared
+        # The signature that inspect, help and notebooks show.
+        result_type = signature(function).return_annotation
+        shown_signature = signature(preparing).replace(return_annotation=result_type)
+        prepare_and_call.__signature__ = shown_signature  # type: ignore[attr-defined]
+        prepare_and_call.__annotations__ = preparing.__annotations__ | {"return": result_type}
+        return prepare_and_call
 
     return decorate
 
@@ -487,7 +542,8 @@ def extract(work: Extraction) -> Store | MaybeNone:
         Path of a sealed store in a folder. The result is its next version, with the clips of the manifest
         that it lacks added. Files whose rows do not change are linked.
     shard
-        For `prepare` alone: do only share (i, n) of the rows, those of the pieces k with k % n == i.
+        For `prepare` alone: (i, n) does only shard i of n, i from 0. The rows are divided into pieces, and
+        piece k belongs to shard k % n.
     sealing
         For `prepare` alone: whether to seal at the end.
     limit
@@ -553,12 +609,12 @@ def _prepare_trial(
     from obygaze_features.extraction.trial_weights import with_untrained_networks  # noqa: PLC0415 - heavy
 
     trial_backbones: list[AnyBackbone] = []
-    for backbone in backbones:
-        recipe = Recipe(backbone) if isinstance(backbone, str) else backbone
-        if isinstance(recipe, Recipe):
-            trial_backbones += with_untrained_networks([recipe], note)
-        else:
-            trial_backbones.append(recipe)
+    for name_or_backbone in backbones:
+        backbone = Recipe(name_or_backbone) if isinstance(name_or_backbone, str) else name_or_backbone
+        if isinstance(backbone, Recipe):
+            trial_backbones += with_untrained_networks([backbone], note)
+        else:  # built already
+            trial_backbones.append(backbone)
     return prepare(manifest, out, trial_backbones, note=note, **settings)
 
 
@@ -721,19 +777,27 @@ def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[An
     if isinstance(manifest_or_path, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
     path = local_path(manifest_or_path)
-    if path.is_dir() or path.suffix.lower() in VIDEO_SUFFIXES:
-        folder = path if path.is_dir() else path.parent
-        raise ExtractError(
-            f"{path} is not a manifest; make one first: "
-            f"obygaze manifest import folder {quote(str(folder))} --out {quote(path.stem or 'films')}.csv"
-        )
+    if path.is_dir():
+        raise _not_a_manifest(path, folder_of_videos=path)
+    if path.suffix.lower() in VIDEO_SUFFIXES:
+        raise _not_a_manifest(path, folder_of_videos=path.parent)
     try:
         return read_manifest(path)
     except ManifestError as error:
         if not _is_list_of_texts(path):
             raise
-        choice = " or ".join(f"--backbone {name}" for name in _text_halves(backbones))
-        raise ExtractError(f"{path} is a list of texts, and {names} reads frames; give {choice}") from error
+        suggestion = " or ".join(f"--backbone {name}" for name in _suggested_text_backbones(backbones))
+        raise ExtractError(
+            f"{path} is a list of texts, and {names} reads frames; give {suggestion}"
+        ) from error
+
+
+def _not_a_manifest(path: Path, folder_of_videos: Path) -> ExtractError:
+    """Return the error for a video or a folder, with the command that makes a manifest of the folder."""
+    return ExtractError(
+        f"{path} is not a manifest; make one first: obygaze manifest import folder "
+        f"{quote(str(folder_of_videos))} --out {quote(path.stem or 'films')}.csv"
+    )
 
 
 def _is_list_of_texts(path: Path) -> bool:
@@ -745,12 +809,12 @@ def _is_list_of_texts(path: Path) -> bool:
     return True
 
 
-def _text_halves(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
+def _suggested_text_backbones(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
     """Return text backbones to suggest to somebody who gave a list of texts to backbones of frames.
 
-    They are the text halves of these backbones, such as `clip-text` of `clip`; if there are none, two common
-    text backbones.
+    They are the text counterparts of these backbones, such as `clip-text` of `clip`; if there are none, two
+    common text backbones.
     """
-    text_halves = [f"{_name(backbone)}-text" for backbone in backbones]
-    existing = [name for name in text_halves if name in TEXT_BACKBONES]
+    counterparts = [f"{_name(backbone)}-text" for backbone in backbones]
+    existing = [name for name in counterparts if name in TEXT_BACKBONES]
     return existing or ("clip-text", "sentence")

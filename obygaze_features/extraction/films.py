@@ -233,6 +233,8 @@ class WorkQueue(deque[FilePass]):
         if films is not None:
             for movie, stretches in films.unmeasured().items():
                 self._progress[movie] = _FilmProgress(films.stretches[movie], stretches)
+
+        # Divide the clips: those that are decoded with a stretch, and all others.
         progress_of_path = {progress.path: progress for progress in self._progress.values()}
         other_tasks = []
         for task in tasks:
@@ -241,6 +243,7 @@ class WorkQueue(deque[FilePass]):
                 progress.add(task)
             else:
                 other_tasks.append(task)
+
         for film_progress in self._progress.values():
             self.extend(film_progress.passes_over_pending())
         self.extend(FilePass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
@@ -286,11 +289,12 @@ class _FilmProgress:
         self._starts_s = [stretch.start_s for stretch in stretches]
         # Number of each stretch that is not decoded yet -> the stretch.
         self._pending = {stretch.number: stretch for stretch in pending}
-        # Clip id -> task of each window that no pass has decoded yet, and of those among them that wait.
-        self._tasks: dict[str, DecodeTask] = {}
-        self._waiting: dict[str, DecodeTask] = {}
         # Number of a decoded stretch -> its frames that windows of other stretches need.
         self._frames_of_stretch: dict[int, StretchFrames] = {}
+        # Clip id -> task of each window that is not decoded yet.
+        self._tasks: dict[str, DecodeTask] = {}
+        # The same, of those windows whose own stretch is decoded, and which wait for other stretches.
+        self._waiting: dict[str, DecodeTask] = {}
 
     def begins_in_pending_stretch(self, task: DecodeTask) -> bool:
         """Return whether a window begins in a stretch that is to be decoded."""
@@ -313,30 +317,33 @@ class _FilmProgress:
         tasks_of_stretch = []
         other_tasks = []
         for task in self._tasks.values():
-            start_s = task.start_s or 0.0
-            may_need_frames = _end_s(task) > stretch.start_s and start_s < stretch.end_s + NEAR_S
             if self._first_stretch_of(task) == stretch.number:
                 tasks_of_stretch.append(task)
-            elif may_need_frames:
+                continue
+            start_s = task.start_s or 0.0
+            ends_after_start = _end_s(task) > stretch.start_s
+            begins_before_end = start_s < stretch.end_s + NEAR_S
+            if ends_after_start and begins_before_end:
                 other_tasks.append(task)
         return FilePass(tasks_of_stretch, stretch, other_tasks)
 
     def end_stretch(
         self, number: int, undone: Iterable[DecodeTask], stretch_frames: StretchFrames | None
     ) -> None:
-        """Mark a stretch as decoded: its windows are decoded, or wait for the other stretches they need.
+        """Mark a stretch as decoded, and forget those of its windows that its pass has decoded.
 
-        The parameters are those of `WorkQueue.end_stretch`, with the number of the stretch.
+        The others (`undone`) wait for the other stretches that they need. The parameters are those of
+        `WorkQueue.end_stretch`, with the number of the stretch.
         """
         del self._pending[number]
         if stretch_frames is not None:
             self._frames_of_stretch[number] = stretch_frames
-        waiting = {task.clip_id: task for task in undone}
+        undone_by_id = {task.clip_id: task for task in undone}
         tasks_of_stretch = [task for task in self._tasks.values() if self._first_stretch_of(task) == number]
         for task in tasks_of_stretch:
-            if task.clip_id not in waiting:
+            if task.clip_id not in undone_by_id:
                 del self._tasks[task.clip_id]
-        self._waiting |= waiting
+        self._waiting |= undone_by_id
 
     def take_ready_passes(self) -> list[FilePass]:
         """Remove the waiting windows whose stretches are all decoded; return passes that read them."""
@@ -347,11 +354,10 @@ class _FilmProgress:
         ready_passes = []
         for first in range(0, len(ready), PASS_CLIPS):
             pass_tasks = ready[first : first + PASS_CLIPS]
+            needed = self._stretches_of_all(pass_tasks)
             # A stretch that could not be decoded has no frames.
-            numbers = [
-                number for number in self._stretches_of_all(pass_tasks) if number in self._frames_of_stretch
-            ]
-            frames = [self._frames_of_stretch[number] for number in numbers]
+            decoded = [number for number in needed if number in self._frames_of_stretch]
+            frames = [self._frames_of_stretch[number] for number in decoded]
             ready_passes.append(FilePass(pass_tasks, stretch_frames=frames))
         return ready_passes
 

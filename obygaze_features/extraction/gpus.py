@@ -61,10 +61,10 @@ def run_gpus(
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
-    """Return recipes whose networks are built on the first of the GPUs.
+    """Return recipes that build their networks on the first of the GPUs, for the main process.
 
-    The main process builds them there only to know their settings. They run in a process for each GPU, which
-    sees only its own.
+    The main process builds the networks only for their provenance, such as the data type on this model of
+    GPU. The clips are encoded in other processes, one for each GPU, which build the networks again.
 
     Raises
     ------
@@ -84,6 +84,7 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
 
     for gpu in gpus:
         Compute(f"cuda:{gpu}").torch_device()  # raises if torch does not see it
+    first_device = f"cuda:{gpus[0]}"
     recipes_on_gpu = []
     for recipe in recipes:
         if recipe.name not in networks:
@@ -92,7 +93,7 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
         compute = recipe.options.get("compute") or Compute()  # device, data type and so on
         if compute.device != "auto":
             raise ExtractError(f"--device {compute.device} and --gpus say two things; leave one out")
-        options = {**recipe.options, "compute": dataclasses.replace(compute, device=f"cuda:{gpus[0]}")}
+        options = {**recipe.options, "compute": dataclasses.replace(compute, device=first_device)}
         recipes_on_gpu.append(dataclasses.replace(recipe, options=options))
     return tuple(recipes_on_gpu)
 
@@ -129,7 +130,7 @@ class _GpuWorker:
         parent
             The main process; `parent.number` is the number of this process, from 0.
         """
-        # Before anything initialises CUDA, which reads it once.
+        # CUDA reads this variable when it is initialised, which happens in `begin` at the earliest.
         os.environ[VISIBLE_GPUS] = self.visible_names[parent.number]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
 
@@ -149,7 +150,10 @@ class _GpuWorker:
 
 
 def _visible_name(gpu: int) -> str:
-    """Return the value of CUDA_VISIBLE_DEVICES that selects this GPU in another process."""
+    """Return the value of CUDA_VISIBLE_DEVICES that shows another process this GPU alone.
+
+    If the variable is set here, GPUs are numbered by their positions in its value.
+    """
     visible = os.environ.get(VISIBLE_GPUS)
     if not visible:
         return str(gpu)

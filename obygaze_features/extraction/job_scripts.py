@@ -78,20 +78,7 @@ class Site:
         if self.tasks < 1:
             raise ExtractError(f"{self.tasks} tasks: expected at least 1")
         for name, value in self.sbatch.items():
-            # A long option and one word.
-            if not re.fullmatch(r"[a-z][a-z-]*", name) or not re.fullmatch(r"[^\s#]+", value):
-                raise ExtractError(
-                    f"--sbatch {name}={value!r}: expected a long option and one word, as in account=film"
-                )
-            if name in RESERVED_OPTIONS:
-                raise ExtractError(
-                    f"--sbatch {name}: the scripts stand on their own value; change it in them"
-                )
-            if name == "array":
-                raise ExtractError(
-                    "--sbatch array: the tasks are numbered from 0; --tasks says how many there are"
-                )
-            check_option(name, value)
+            _refuse_sbatch_option(name, value)
         for line in self.setup:
             if "\n" in line:
                 raise ExtractError(f"--setup {line!r}: expected one line; give the option once a line")
@@ -115,6 +102,21 @@ class Site:
         if extracts:
             return dict(self.sbatch)
         return {name: value for name, value in self.sbatch.items() if name not in EXTRACTION_OPTIONS}
+
+
+def _refuse_sbatch_option(name: str, value: str) -> None:
+    """Refuse an option of sbatch that the job scripts set themselves, or that sbatch would not accept."""
+    is_long_option = re.fullmatch(r"[a-z][a-z-]*", name) is not None
+    is_one_word = re.fullmatch(r"[^\s#]+", value) is not None
+    if not is_long_option or not is_one_word:
+        raise ExtractError(
+            f"--sbatch {name}={value!r}: expected a long option and one word, as in account=film"
+        )
+    if name in RESERVED_OPTIONS:
+        raise ExtractError(f"--sbatch {name}: the scripts stand on their own value; change it in them")
+    if name == "array":
+        raise ExtractError("--sbatch array: the tasks are numbered from 0; --tasks says how many there are")
+    check_option(name, value)
 
 
 @checked
@@ -208,8 +210,8 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
         old_directive = existing[0]  # with the blanks behind it
         is_followed_by_comment = existing["blanks"] != ""
         if is_followed_by_comment:
-            width_without_last_blank = len(old_directive) - 1
-            directive = f"{directive.ljust(width_without_last_blank)} "  # at least one blank
+            # As wide as the old one, so that the comment stays in its column; with one blank at least.
+            directive = directive.ljust(len(old_directive) - 1) + " "
         script = script.replace(old_directive, directive, 1)
     if not added_lines:
         return script

@@ -5,7 +5,7 @@ backbones of a run see the JPEG, also those of the run that decodes: features do
 """
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
@@ -114,12 +114,12 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
             yield from decode(tasks)
             return
         video = _VideoFrames(tasks[0].path, tasks[0].frame_cache)  # all tasks are of one file
-        to_decode: list[int] = []  # positions
+        to_decode: list[int] = []  # positions in `tasks`
         damaged: set[int] = set()  # positions of those among them whose cached frames are damaged
         for position, task in enumerate(tasks):
             try:
                 clip = video.clip(task, video.read(task))
-            except FileNotFoundError:
+            except FileNotFoundError:  # not in the cache
                 to_decode.append(position)
             except Exception:  # noqa: BLE001 - damage takes many forms, and the video is there
                 to_decode.append(position)
@@ -128,7 +128,8 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
                 yield position, clip
         if not to_decode and not always:
             return
-        for index, decoded in decode([as_jpegs(tasks[position]) for position in to_decode]):
+        tasks_to_decode = [as_jpegs(tasks[position]) for position in to_decode]
+        for index, decoded in decode(tasks_to_decode):
             position = to_decode[index]
             remarks = [DAMAGED_REMARK] if position in damaged else []
             yield position, video.cached_clip(tasks[position], decoded, remarks, writes=writes)
@@ -258,14 +259,16 @@ class _VideoFrames:
             this sampling.
         """
         prepared = _prepared_frames(task, frames_of_sampling)
+        # The results of the clip for each sampling are merged: it is partial if one of them is.
         clips = [frames.clip for frames in frames_of_sampling.values()]
-        reasons = dict.fromkeys(clip.reason for clip in clips if clip.reason)  # in order, each once
-        remarks: dict[str, None] = {}
+        is_partial = any(clip.status == "partial" for clip in clips)
+        reasons = _distinct(clip.reason for clip in clips if clip.reason)
+        remarks = _distinct(remark for clip in clips for remark in clip.remarks)
         gaps: tuple[tuple[float, float], ...] = ()
         for clip in clips:
-            remarks.update(dict.fromkeys(clip.remarks))
-            if not gaps:  # of clips that have gaps, all have the same
+            if clip.without_pictures_s:  # gaps are those of the file, and so the same for all samplings
                 gaps = clip.without_pictures_s
+                break
         first_clip = clips[0]
         source = dict(first_clip.source)
         if task.hash_source:
@@ -273,13 +276,18 @@ class _VideoFrames:
         return replace(
             first_clip,
             clip_id=task.clip_id,
-            status="partial" if any(clip.status == "partial" for clip in clips) else "ok",
+            status="partial" if is_partial else "ok",
             reason="; ".join(reasons),
             frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
             source=source,
             remarks=tuple(remarks),
             without_pictures_s=gaps,
         )
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    """Return the distinct ones of some texts, in the order in which they come first."""
+    return list(dict.fromkeys(texts))
 
 
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:

@@ -46,7 +46,8 @@ def run_local(
     batch_size, stopped
         As in `run_loop`.
     films
-        Measure those stretches of these films that are not measured yet, from which their shots are found.
+        Films whose shots are to be found: the parts of them that are not measured yet are measured on the
+        way.
     """
     n_workers = workers or usable_cores()
     report = RunReport()
@@ -54,8 +55,8 @@ def run_local(
         decode = partial(pool.decode, films=films)
         for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
             yield report, results
-    # What films take beyond their clips is known at the end of the run. The caller has the last report, which
-    # is this object, and reads it after the run.
+    # Only now is it known what the measuring of films has cost beyond their clips. It is added to the last
+    # report that was yielded, which the caller reads after the run.
     if films is not None:
         report.n_decoded += films.n_decoded
         report.decode_cpu_s += films.cpu_s
@@ -93,12 +94,12 @@ def run_loop(
         decoded = _counted(decode(job.tasks(clip_ids), stopped), report)
         batches = _batches(decoded, batch_size)
         measure_inference = partial(_add_seconds, report, "infer_s")
-        # Asking for the next results decodes the next clips: all of these are generators.
+        # `decoded` and `batches` are generators: asking for the next results decodes the next clips.
         for results in encode_batches(job.backbones, batches, measure_inference):
             if busy_before_s is not None:
                 busy_s = gpu_busy_s(job.backbones) or 0.0
                 report.gpu_busy_s = busy_s - busy_before_s
-            # Waits while too many batches are queued, before one more is.
+            # Before one more batch is queued, wait until at most `BATCHES_AHEAD` are left to write.
             written = recording.take_written(BATCHES_AHEAD)
             recording.queue(results)
             if written:

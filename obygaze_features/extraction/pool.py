@@ -158,14 +158,15 @@ class DecodePool:
         frames_file = Path(self._shared.name, f"frames-{key}")
         undone = dict(enumerate(file_pass.tasks))
         self._running[key] = _PassAttempt(undone, file_pass, frames_file, n_attempts)
-        # `StretchFrames` removes its file once nothing refers to it any more. The worker's copy would do so
-        # too, so that the worker gets the paths instead.
+        # The worker gets the paths of the files with frames of stretches, and no `StretchFrames`: such an
+        # object removes its file when it is deleted, and the worker's copy would do so too early.
         stretch_files = [frames.path for frames in file_pass.stretch_frames]
         pass_without_frames = replace(file_pass, stretch_frames=())
         task = _PassTask(pass_without_frames, frames_file, stretch_files)
         # A stretch takes as long as its usual number of windows, however many begin in it.
         n_clips = PASS_CLIPS if file_pass.stretch else len(file_pass.tasks)
-        self._pool.put(key, task, self.timeout_s * n_clips)
+        limit_s = self.timeout_s * n_clips
+        self._pool.put(key, task, limit_s)
         return key
 
     def _store_measurements(self, attempt: "_PassAttempt", message: "StretchMessage", films: Films) -> None:
@@ -300,13 +301,14 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     """
     share_in(folder)
     started_s = time.process_time()
-    # The decoder, a generator of clips, puts what the stretch gives into this list: one item, at the end, if
-    # all of the stretch could be decoded.
+    # If the pass is over a stretch, the decoder puts the measurements of the stretch into this list when it
+    # has decoded all of it. The list stays empty if it cannot.
     stretch_results: list[Rest[Pixels]] = []
     decode = _decoder_of_pass(task, load_decoder(decoder), stretch_results)
     stretch = task.file_pass.stretch
     if stretch is not None and not take_pictures(task.file_pass.tasks):
-        _measure_stretch(stretch, stretch_results)  # `decode` is not called for these tasks
+        # The backbones only hear, so that `decode_clips` decodes no pictures.
+        _measure_stretch(stretch, stretch_results)
     clips_cpu_s = 0.0
     for position, clip in decode_clips(task.file_pass.tasks, decode):
         clips_cpu_s += clip.cpu_s
@@ -319,11 +321,13 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest[Pixels]]) -> Decode:
-    """Return the function that decodes a pass.
+    """Return the function that decodes a pass, of one of three kinds.
 
-    It decodes a whole stretch of a film; or, with PyAV, windows of which some frames were decoded with
-    stretches already; or it is `decode` for all other clips. In each case frames are read from the cache of
-    frames and written to it, if the clips have one.
+    - A pass over a stretch of a film decodes all of it (`decode_stretch`).
+    - A pass over windows that use frames of stretches decodes the other frames with PyAV.
+    - All other passes use the usual decoder.
+
+    In each case frames are read from the cache of frames and written to it, if the clips have one.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,8 +243,8 @@ class Extraction:
         """
         clips, groups, corpus = self.plan()
         if self.has_replaceable_stage():
-            with locked(self.stage_path.parent, wait=True):  # tasks of other shares wait here
-                if self.has_replaceable_stage():  # none of them was first
+            with locked(self.stage_path.parent, wait=True):  # processes of other shards wait here
+                if self.has_replaceable_stage():  # no other process has replaced it meanwhile
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
         return Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=trial)
@@ -295,22 +295,29 @@ class Extraction:
         films = self._films()
         self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
-        clips_to_retry: set[str] = set()  # they failed for lack of a video that is there now
-        if not self.sealed_path.exists():  # else they stay failed, as they are sealed
-            clips_to_retry = clips_with_returned_video(stage, videos)
-        missing = self._missing(stage, clips_to_retry)[: self.limit]
+        missing = self._missing(stage, self._clips_to_retry(stage, videos))[: self.limit]
         video_check = MissingVideoCheck(stage, videos, has_work=bool(missing))
         if missing:
             self._note_other_writers(stage)
             self._refuse_rows_after_sealing(len(missing))
+
         report = self._run_engine(stage, missing, films, video_check, stopped)
         if report.clips:
             write_report(report, self.stage_path)
-        # Raises an error if videos were lost; the report on what was done before is written by then.
+        # After the report, which is on what was done before videos were lost.
         video_check.refuse()
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)
         return report
+
+    def _clips_to_retry(self, stage: Stage, videos: Mapping[str, Path | None]) -> Collection[str]:
+        """Return the clips that failed because their video was missing, and whose video is there now.
+
+        None are returned if the store is sealed, since they are sealed as failed.
+        """
+        if self.sealed_path.exists():
+            return ()
+        return clips_with_returned_video(stage, videos)
 
     def _clean_up(self, stage: Stage) -> None:
         """Note damage that is found in the stage, and remove the pieces that killed runs left unfinished."""
@@ -351,7 +358,7 @@ class Extraction:
         _, n_shares = self.shard
         if n_shares > 1:
             return
-        n_others = stage.n_writers()  # this process has no writer yet
+        n_others = stage.n_writers()  # all are of other processes: this one has not begun to write
         if n_others:
             self.note(
                 f"{n_others} other process(es) are writing to {self.stage_path} and may process the same "
@@ -376,16 +383,19 @@ class Extraction:
         planned = {clip.clip_id for clip in self.job.planned_clips()}
         groups = self.job.groups()
         for folder in sorted(self.stage_path.parent.glob(f"*{STAGING_SUFFIX}")):
-            if sealed_versions(folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))):
+            store = folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))
+            if sealed_versions(store):
                 continue
-            with suppress(StoreError, OSError):  # a stage that cannot be read is no concern of this one
+            n_done = 0
+            with suppress(StoreError, OSError):  # a stage that cannot be read cannot be resumed either
                 stage = read_stage(folder)
-                n_done = len(stage.rows) - len(stage.missing())
-                if n_done and stage.rows.keys() == planned and stage.has_groups(groups):
-                    yield (
-                        f"{folder} has {n_done} of these {self.unit}s already, and {self.stage_path} is "
-                        f"begun anew. Was it renamed? Stop this, and call it {self.stage_path} again"
-                    )
+                if stage.rows.keys() == planned and stage.has_groups(groups):
+                    n_done = len(stage.rows) - len(stage.missing())
+            if n_done > 0:
+                yield (
+                    f"{folder} has {n_done} of these {self.unit}s already, and {self.stage_path} is "
+                    f"begun anew. Was it renamed? Stop this, and call it {self.stage_path} again"
+                )
 
     def _videos(self) -> dict[str, Path | None]:
         """Return clip id -> video; empty for texts."""

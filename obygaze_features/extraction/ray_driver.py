@@ -157,35 +157,48 @@ class _Encoders:
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()
 
     def stop(self) -> None:
-        """Tell all encoders to finish their current clips; assignments that none has taken end undone."""
+        """Tell all encoders to finish their current clips, and end the assignments that none has taken."""
         for actor in list(self._actors.values()):
             actor.stop.remote()
         while not self.assignments.empty():
             key, _ = self.assignments.get()
-            self.events.put(Event(key, "done"))
+            self.events.put(Event(key, "done"))  # no clip of it is done, which the stage shows
 
     def _serve(self, number: int) -> None:
-        """Start an encoder and give it assignments; restart it if it dies. Runs in a thread.
+        """Start an encoder and give it assignments; restart it if it dies. Runs in a thread for ever.
 
-        An encoder that dies `ATTEMPTS` times in a row before it is ready ends the run.
+        An error ends the thread. It is put into `events`, and raised again in the main thread.
         """
-        n_failed_starts = 0  # in a row
         try:
             while True:
-                actor = self._actor_class.remote(self._order.worker, self._order.marker, self._decode)
-                self._actors[number] = actor
-                try:
-                    _raise_node_error(ray.get(actor.begin.remote()))
-                except ray.exceptions.RayActorError:
-                    n_failed_starts += 1
-                    if n_failed_starts == ATTEMPTS:
-                        raise
-                    continue
-                n_failed_starts = 0
-                with suppress(ray.exceptions.RayActorError):  # the encoder died: it is started again
+                actor = self._start(number)
+                with suppress(ray.exceptions.RayActorError):  # the encoder died: start it again
                     self._do_assignments(actor)
         except Exception as error:  # noqa: BLE001 - raised again in the main thread
             self.events.put(error)
+
+    def _start(self, number: int) -> Any:
+        """Start an encoder, wait until it is ready, and return its actor.
+
+        Raises
+        ------
+        RayActorError
+            The encoder has died `ATTEMPTS` times in a row before it was ready.
+        ExtractError
+            The node cannot work.
+        """
+        n_failures = 0
+        while True:
+            actor = self._actor_class.remote(self._order.worker, self._order.marker, self._decode)
+            self._actors[number] = actor
+            try:
+                _raise_node_error(ray.get(actor.begin.remote()))
+            except ray.exceptions.RayActorError:
+                n_failures += 1
+                if n_failures == ATTEMPTS:
+                    raise
+            else:
+                return actor
 
     def _do_assignments(self, actor: Any) -> None:
         """Give an encoder assignments one after the other, until it dies: then a RayActorError is raised."""
@@ -199,7 +212,7 @@ class _Encoders:
         Raises
         ------
         RayActorError
-            The encoder has died, which is also an event.
+            The encoder has died. An event says so too.
         """
         try:
             for reference in actor.do.options(num_returns="streaming").remote(clip_ids):

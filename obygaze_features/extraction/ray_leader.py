@@ -71,16 +71,20 @@ def run_ray(
     """
     worker = LoopWorker(job, stage, batch_size)
     report = RunReport(engine="ray")
+
+    # Clips whose video is missing fail here and now. That a node does not find a video which this process
+    # finds is an error of the cluster.
     videos = {clip: job.manifest.video_path(job.manifest.by_id[clip]) for clip in clip_ids}
     absent_files = missing_files(path for path in videos.values() if path is not None)
     clips_without_file = [clip for clip, path in videos.items() if path in absent_files]
-    if clips_without_file:  # they fail here: a node that does not find a video is an error
+    if clips_without_file:
         yield report, write_failed(stage, clips_without_file, NO_SUCH_FILE, report)
     else:
         yield report, []
     to_do = [clip for clip, path in videos.items() if path not in absent_files]
     if not to_do:
         return
+
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         refuse_unreachable(address)
@@ -98,7 +102,7 @@ def run_ray(
         )
         with RayCluster(order, folder / "printed", stage, note) as cluster:
             if cluster.join(stopped):
-                report.encoders = cluster.workers  # they are the encoders
+                report.encoders = cluster.workers  # each worker of the cluster holds the backbones
                 yield from extract_in_processes(stage, to_do, cluster, report, stopped=stopped)
 
 

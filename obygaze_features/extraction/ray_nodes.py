@@ -148,10 +148,12 @@ def decode_by_ray(
     NodeError
         A node cannot decode.
     """
-    # Ray does a task that was lost with its node again on another (`max_retries` of -1 is without limit). A
-    # task waits while `KEPT_CLIPS` of its clips were not taken yet.
-    decode_remotely: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
-        num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
+    decode_remotely: Any = ray.remote(
+        num_cpus=1,
+        max_retries=-1,  # a task that is lost with its node is done again on another one, without limit
+    )(decode_pass).options(
+        num_returns="streaming",
+        _generator_backpressure_num_objects=KEPT_CLIPS,  # a task waits while so many clips were not taken
     )
     waiting = deque(group_into_passes(tasks, workers))
     # Stream of results of a running Ray task -> its clips that have not come yet, by id.
@@ -163,20 +165,21 @@ def decode_by_ray(
             running[stream] = {task.clip_id: task for task in pass_tasks}
         if not running:
             return
-        ready: list[Any] = ray.wait(list(running), timeout=POLL_S)[0]
+        ready: list[Any]
+        ready, _ = ray.wait(list(running), timeout=POLL_S)
         for stream in ready:
             undone = running[stream]
             clip = _next_of(stream)
             if isinstance(clip, NodeError):
                 raise clip
+            # When Ray does a task again on another node, its clips may come in another order, and the stream
+            # goes on where it was: some clips come twice, others not at all.
             has_ended = clip is None
             if has_ended:
                 del running[stream]
-                # If a node is lost, Ray does its task again elsewhere. Clips may then come in another order,
-                # so that some come twice and others not at all: these are decoded in a new task.
-                if undone:
+                if undone:  # clips that did not come are decoded in a new task
                     waiting.append(list(undone.values()))
-            elif clip.clip_id in undone:  # else it came before, from a node that was lost
+            elif clip.clip_id in undone:  # else it is here twice
                 del undone[clip.clip_id]
                 yield clip
 

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -259,28 +259,26 @@ class Recording:
 
 
 def sum_reports(reports: Sequence[RunReport]) -> RunReport:
-    """Add up reports field by field; the wall time is the longest.
+    """Add up the counts and seconds of reports; the wall time is the longest.
 
     Engine and number of encoders are left as in a new report, for the caller to set.
     """
     total = RunReport()
-    for field_ in fields(RunReport):
-        values = [getattr(report, field_.name) for report in reports]
-        known = [value for value in values if value is not None]  # `gpu_busy_s` is None without a GPU
-        if not known or field_.name in {"engine", "encoders"}:
-            continue
-        if field_.name == "wall_s":
-            setattr(total, field_.name, max(known))
-        elif field_.name == "gpus":
-            records: dict[str, Any] = {}
-            for record_of_gpu in known:
-                records |= record_of_gpu
-            setattr(total, field_.name, records)
-        else:  # a number or a counter
-            added = type(known[0])()  # a new 0 or empty counter, so that no report's own counter is changed
-            for value in known:
-                added += value
-            setattr(total, field_.name, added)
+    for report in reports:
+        total.ok += report.ok
+        total.partial += report.partial
+        total.failed += report.failed
+        total.wall_s = max(total.wall_s, report.wall_s)
+        total.waited_s += report.waited_s
+        total.infer_s += report.infer_s
+        total.write_s += report.write_s
+        total.decode_cpu_s += report.decode_cpu_s
+        total.n_decoded += report.n_decoded
+        if report.gpu_busy_s is not None:
+            total.gpu_busy_s = (total.gpu_busy_s or 0.0) + report.gpu_busy_s
+        total.gpus |= report.gpus
+        total.devices += report.devices
+        total.remarks += report.remarks
     return total
 
 

@@ -277,14 +277,15 @@ class _Assignments:
     def next_one(self) -> _Assignment | None:
         """Take the next assignment to give to a process; None if no clips are left to give.
 
-        It has the remaining pieces divided by twice the number of processes, rounded up: assignments get
-        smaller, so that all processes end at about the same time.
+        It has half of an even share of the remaining pieces. So assignments get smaller and smaller, and all
+        processes end at about the same time.
         """
         if self._parts_to_retry:
             return self._parts_to_retry.popleft()
-        n_pieces = ceil(len(self._pieces) / (2 * self._n_processes))
-        if n_pieces == 0:
+        if not self._pieces:
             return None
+        even_share = len(self._pieces) / self._n_processes
+        n_pieces = ceil(even_share / 2)
         pieces = [self._pieces.popleft() for _ in range(n_pieces)]
         return _Assignment(_joined(pieces))
 

@@ -99,12 +99,7 @@ def error_groups(
     table = _read_predictions(predictions)
     table = _select_rows(table, "model", model, predictions)
     table = _select_rows(table, "task", task, predictions)
-    numbers = table[NUMBER_COLUMNS].apply(pd.to_numeric, errors="coerce")
-    is_unknown = ~table["clip_id"].isin(manifest.by_id.keys())
-    is_wrong = numbers.isna().any(axis=1) | is_unknown
-    if is_wrong.any():
-        line = is_wrong.idxmax() + 2  # of the file, whose first line is the header
-        raise ManifestError(f"{predictions}, line {line}: no clip of the manifest, or no number")
+    numbers = _checked_numbers(table, manifest, predictions)
     means = numbers.groupby(table["clip_id"]).mean()
     means["margin"] = means["score"] - means["threshold"]
     is_predicted_positive = means["margin"] >= 0
@@ -116,6 +111,29 @@ def error_groups(
         "false alarms": _scores_of_clips(errors[errors["label"] == 0], manifest),
         "misses": _scores_of_clips(errors[errors["label"] == 1], manifest),
     }
+
+
+def _checked_numbers(table: pd.DataFrame, manifest: Manifest, path: Path) -> pd.DataFrame:
+    """Return the columns of numbers of a table; refuse rows without numbers, or of an unknown clip.
+
+    Parameters
+    ----------
+    table
+        The table as texts.
+    manifest
+        The clips.
+    path
+        Its file, for messages.
+    """
+    numbers = table[NUMBER_COLUMNS].apply(pd.to_numeric, errors="coerce")
+    lacks_number = numbers.isna().any(axis=1)
+    is_unknown_clip = ~table["clip_id"].isin(manifest.by_id.keys())
+    is_refused = lacks_number | is_unknown_clip
+    if is_refused.any():
+        first_row = is_refused.idxmax()  # from 0
+        line = first_row + 2  # the first line of the file is the header
+        raise ManifestError(f"{path}, line {line}: no clip of the manifest, or no number")
+    return numbers
 
 
 def _scores_of_clips(errors: pd.DataFrame, manifest: Manifest) -> dict[Clip, tuple[float, float]]:
@@ -192,15 +210,12 @@ def write_sheets(
     lines = [csv_line(COLUMNS)]
     with progress_bar("drawing", "sheet") as show:
         for name, scores_of_clip in groups.items():
-            file = f"{file_name('-'.join(name.lower().split()))}.png"
+            file = _file_of_sheet(name)
             path_of_clip = _videos_here(manifest, scores_of_clip)
             frames = _middle_frames(path_of_clip, n)
             if frames:
-                images = [frame.image for frame in frames]
-                times_s = [frame.time_s for frame in frames]
-                numbers = range(1, len(frames) + 1)
-                files[folder / file] = contact_sheet(images, numbers, times_s)
-                for number, frame in zip(numbers, frames, strict=True):
+                files[folder / file] = _draw_sheet(frames)
+                for number, frame in enumerate(frames, start=1):
                     lines.append(_index_line(file, number, frame, scores_of_clip[frame.clip]))
             records.append(
                 {
@@ -225,6 +240,20 @@ class _MiddleFrame(NamedTuple):
     clip: Clip
     image: NDArray[np.uint8]
     time_s: float
+
+
+def _file_of_sheet(name: str) -> str:
+    """Return the file of a sheet: its name in lower case, with hyphens between words."""
+    words = name.lower().split()
+    return f"{file_name('-'.join(words))}.png"
+
+
+def _draw_sheet(frames: Sequence[_MiddleFrame]) -> bytes:
+    """Draw a contact sheet of frames, which are numbered from 1; return the PNG."""
+    images = [frame.image for frame in frames]
+    times_s = [frame.time_s for frame in frames]
+    numbers = range(1, len(frames) + 1)
+    return contact_sheet(images, numbers, times_s)
 
 
 def _videos_here(manifest: Manifest, clips: Iterable[Clip]) -> dict[Clip, Path]:

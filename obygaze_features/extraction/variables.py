@@ -75,7 +75,7 @@ def film_variables(
     note: Callable[[str], object] = lambda _: None,
     show: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> list[Values]:
-    """Measure windows of a film, as far as it goes.
+    """Measure windows of a film; a window that ends after the film is measured up to the film's end.
 
     Parameters
     ----------
@@ -120,18 +120,16 @@ def film_variables(
     if pixel_aspect != 1:  # the backbones saw pictures of another shape
         known_rows = {"camera": None, "people": None}
     requests = _requests(known_rows, pixel_aspect, people)
+
     remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
     remark_counts["measured as far as the film goes"] = _n_cut_windows(spans, windows, film_end_s)
     remark_counts["after the film's end"] = len(spans) - len(windows)
-    lacks_camera = known_rows["camera"] is None and "camera" not in requests
-    if lacks_camera:
-        remark_counts[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
-    lacks_people = known_rows["people"] is None and "people" not in requests
-    if people_rows is not None and lacks_people:
-        remark_counts["no columns of people: pixels are not square: measure them with --people"] = len(spans)
-    # If windows are decoded, each has a remark on the damage itself.
-    if film.damage and not requests:
+    has_lost_people = people_rows is not None and known_rows["people"] is None
+    for remark in _remarks_on_absent_columns(known_rows, requests, has_lost_people=has_lost_people):
+        remark_counts[remark] = len(spans)
+    if film.damage and not requests:  # else the decoder puts a remark on the damage on each window
         remark_counts[film.damage] = len(windows)
+
     values_of_windows: list[Values] = [{} for _ in spans]
     if windows:
         picture_values = _measure_pictures(
@@ -144,6 +142,29 @@ def film_variables(
     remark_counts.update(_n_without_columns(values_of_windows, windows, known_rows, requests))
     _note_remarks(path, remark_counts, len(spans), note)
     return values_of_windows
+
+
+def _remarks_on_absent_columns(
+    known_rows: "_KnownRows", requests: Mapping[str, Request], *, has_lost_people: bool
+) -> list[str]:
+    """Return why no window gets columns of the camera, or of people although a backbone gave some.
+
+    Parameters
+    ----------
+    known_rows
+        Rows of camera and people that were measured before.
+    requests
+        Which of them are measured now.
+    has_lost_people
+        Whether a backbone gave rows of people that are not used, because pixels are not square.
+    """
+    remarks = []
+    has_camera = known_rows["camera"] is not None or "camera" in requests
+    if not has_camera:
+        remarks.append(f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}")
+    if has_lost_people and "people" not in requests:
+        remarks.append("no columns of people: pixels are not square: measure them with --people")
+    return remarks
 
 
 def _note_remarks(
@@ -320,11 +341,12 @@ def _decode_whole_film(
 ) -> Iterator[DecodedClip]:
     """Decode all frames of a film, yield its windows, and append the measurements for shots to a list.
 
-    This stops where the film cannot be decoded exactly. The windows that are left are decoded alone, and
-    nothing is appended.
+    If some frames cannot be decoded exactly, nothing is appended, and the windows that are not yielded until
+    then are decoded alone.
     """
+    whole_film = (-inf, inf)
     decode_film: Any = partial(
-        decode_stretch, path=path, stretch=(-inf, inf), others=(), stretch_results=stretch_results
+        decode_stretch, path=path, stretch=whole_film, others=(), stretch_results=stretch_results
     )
     undone = {task.clip_id: task for task in tasks}
     for _, clip in decode_clips(tasks, decode_film):

@@ -231,28 +231,28 @@ def _units_with_start_codes(data: bytes) -> Iterator[bytes]:
 def h264(data: Data, length_size: int) -> PictureHeader:
     """Read the header of an H.264 access unit: whether decoding can start here and give exact pictures.
 
-    It can at an IDR picture, or at a recovery point that needs 0 frames to recover. Such a unit's parameter
-    sets, and whether it asks players to turn the pictures, are read too.
+    It can at an IDR picture, or at a recovery point that needs 0 frames to recover. Then the parameter sets
+    are read too, and whether players are asked to turn the pictures. Nothing behind the first slice is read.
     """
-    start = False
-    turned = False
-    sets = b""
+    can_start = False
+    turns_pictures = False
+    parameter_sets = b""
     for unit in nal_units(data, length_size):
         kind = unit[0] & NAL_TYPE_BITS
         if kind == NAL_SLICE:
             break
         if kind == NAL_IDR:
-            start = True
+            can_start = True
             break
         if kind == NAL_SEI:
             message = read_sei(bytes(unit[1:]))
-            start = start or message.recovers
-            turned = turned or message.turns
+            can_start = can_start or message.recovers
+            turns_pictures = turns_pictures or message.turns
         elif kind in NAL_PARAMETER_SETS:
-            sets += bytes(unit).rstrip(b"\x00")
-    if not start:
+            parameter_sets += bytes(unit).rstrip(b"\x00")
+    if not can_start:
         return NO_HEADER
-    return PictureHeader(start=True, sets=sets, turned=turned)
+    return PictureHeader(start=True, sets=parameter_sets, turned=turns_pictures)
 
 
 class BitReader:
@@ -263,7 +263,7 @@ class BitReader:
     """
 
     def __init__(self, unit: Data) -> None:
-        """Write out the bits of a unit as text, without the bytes that the encoder put behind zeros."""
+        """Write out the bits of a unit as text, without the emulation prevention bytes (`ESCAPED_ZEROS`)."""
         content = bytes(unit[1:]).replace(ESCAPED_ZEROS, ZEROS)
         self._bits = "".join(f"{byte:08b}" for byte in content)
         self._position = 0
@@ -523,7 +523,8 @@ def _turns_pictures(content: bytes) -> bool:
     """
     first_24_bits = int.from_bytes(content[:3], "big")
     ends_turn = first_24_bits >> 23 == 1
-    flips_and_angle = first_24_bits >> 5 & (1 << 18) - 1  # the 18 bits behind the first
+    lowest_18_bits = (1 << 18) - 1
+    flips_and_angle = (first_24_bits >> 5) & lowest_18_bits  # the 18 bits behind the first
     return not ends_turn and flips_and_angle > 0
 
 
@@ -541,22 +542,23 @@ def _sei_number(sei: bytes) -> tuple[int, bytes]:
 def hevc(data: Data, length_size: int) -> PictureHeader:
     """Read from an HEVC access unit whether decoding can start here, and whether other pictures refer to it.
 
-    Decoding can start at pictures of the NAL unit types BLA, IDR and CRA, 16 to 21. Of the types below, the
-    even ones, such as TRAIL_N, are of pictures to which no other picture of their temporal layer refers.
+    Both follow from the type of the first slice (`_hevc_picture`). The parameter sets before it are read too,
+    and whether a message before it asks players to turn the pictures.
     """
-    turned = False
-    sets = b""
+    turns_pictures = False
+    parameter_sets = b""
     for unit in nal_units(data, length_size):
         header = _hevc_unit_header(unit)
         if header.kind in HEVC_PARAMETER_SETS:
-            sets += bytes(unit).rstrip(b"\x00")
-        if header.kind == HEVC_SEI and read_sei(bytes(unit[HEVC_UNIT_HEADER_BYTES:])).turns:
-            turned = True
+            parameter_sets += bytes(unit).rstrip(b"\x00")
+        elif header.kind == HEVC_SEI:
+            message = read_sei(bytes(unit[HEVC_UNIT_HEADER_BYTES:]))
+            turns_pictures = turns_pictures or message.turns
         is_whole = len(unit) >= HEVC_UNIT_HEADER_BYTES
-        is_picture = is_whole and header.kind <= HEVC_LAST_SLICE
-        is_decoded = header.spatial_layer == 0  # of a film in several layers, the base layer alone is
-        if is_picture and is_decoded:
-            return _hevc_picture(header, sets, turned=turned)
+        is_slice = is_whole and header.kind <= HEVC_LAST_SLICE
+        is_of_base_layer = header.spatial_layer == 0  # the only one that is decoded
+        if is_slice and is_of_base_layer:
+            return _hevc_picture(header, parameter_sets, turned=turns_pictures)
     return NO_HEADER
 
 
@@ -569,11 +571,12 @@ class _HevcUnitHeader(NamedTuple):
 
 
 def _hevc_unit_header(unit: Data) -> _HevcUnitHeader:
-    """Read the header of an HEVC NAL unit; what a unit that is cut off lacks reads as 0.
+    """Read the header of an HEVC NAL unit. If a unit is cut off, its missing bytes count as 0.
 
     It has a bit 0, 6 bits of the kind, 6 of the spatial layer, and 3 of the temporal layer counted from 1.
     """
-    bits = int.from_bytes(bytes(unit[:HEVC_UNIT_HEADER_BYTES]).ljust(HEVC_UNIT_HEADER_BYTES, b"\x00"), "big")
+    present_bytes = bytes(unit[:HEVC_UNIT_HEADER_BYTES])
+    bits = int.from_bytes(present_bytes.ljust(HEVC_UNIT_HEADER_BYTES, b"\x00"), "big")
     kind = bits >> 9 & 0b111111
     spatial_layer = bits >> 3 & 0b111111
     temporal_layer_plus_1 = bits & 0b111
@@ -582,6 +585,9 @@ def _hevc_unit_header(unit: Data) -> _HevcUnitHeader:
 
 def _hevc_picture(header: _HevcUnitHeader, sets: bytes, *, turned: bool) -> PictureHeader:
     """Return the properties of an HEVC picture by the header of its first slice.
+
+    Decoding can start at pictures of the NAL unit types 16 to 21 (BLA, IDR and CRA). Among the types 0 to 15,
+    the even ones, such as TRAIL_N, are of pictures to which no other picture of their temporal layer refers.
 
     Parameters
     ----------
@@ -679,8 +685,9 @@ def _is_field_of_mpeg2(picture: re.Match[bytes]) -> bool:
 
 def vp8(data: Data, _: int = 0) -> PictureHeader:
     """Read from the frame tag of VP8 whether a frame is a key frame, and whether it is shown."""
-    is_inter_frame = data[0] & 1
-    is_shown = data[0] & 16
+    frame_tag = data[0]
+    is_inter_frame = bool(frame_tag & 1)
+    is_shown = bool(frame_tag & 16)
     return picture_header(start=not is_inter_frame, hidden=not is_shown)
 
 
@@ -710,10 +717,32 @@ def av1(data: Data, _: int = 0) -> PictureHeader:
 
     It can if the unit has a sequence header, and then a key frame that is shown.
     """
-    position = 0
     has_sequence_header = False
+    for unit in _av1_units(data):
+        if unit.kind == OBU_SEQUENCE_HEADER:
+            has_sequence_header = True
+            has_reduced_header = bool(unit.first_byte & 0b1000)  # reduced_still_picture_header
+            if has_reduced_header:
+                return NO_HEADER  # frame headers then begin with other bits than those read below
+        elif unit.kind in (OBU_FRAME_HEADER, OBU_FRAME):
+            # The bits are show_existing_frame 0, frame_type 00 (key), show_frame 1.
+            is_shown_key = unit.first_byte >> 4 == 0b0001
+            return picture_header(start=has_sequence_header and is_shown_key)
+    return NO_HEADER
+
+
+class _Av1Unit(NamedTuple):
+    """A unit (OBU) of an AV1 temporal unit: its kind, and the first byte of its content, 0 if it has none."""
+
+    kind: int
+    first_byte: int
+
+
+def _av1_units(data: Data) -> Iterator[_Av1Unit]:
+    """Yield the units of an AV1 temporal unit, in order (5.3)."""
+    position = 0
     while position < len(data):
-        # The header of a unit (OBU): a bit 0, 4 bits of its kind, two flags, and a reserved bit.
+        # The header of a unit: a bit 0, 4 bits of its kind, two flags, and a reserved bit.
         header = data[position]
         kind = header >> 3 & 0b1111
         has_second_byte = bool(header & 0b100)
@@ -724,17 +753,8 @@ def av1(data: Data, _: int = 0) -> PictureHeader:
         else:  # the last unit
             size = len(data) - position
         first_byte = data[position] if position < len(data) else 0
-        if kind == OBU_SEQUENCE_HEADER:
-            has_sequence_header = True
-            has_reduced_header = bool(first_byte & 0b1000)  # reduced_still_picture_header
-            if has_reduced_header:
-                return NO_HEADER  # frame headers then begin with other bits than those read below
-        elif kind in (OBU_FRAME_HEADER, OBU_FRAME):
-            # The bits are show_existing_frame 0, frame_type 00 (key), show_frame 1.
-            is_shown_key = first_byte >> 4 == 0b0001
-            return picture_header(start=has_sequence_header and is_shown_key)
+        yield _Av1Unit(kind, first_byte)
         position += size
-    return NO_HEADER
 
 
 def leb128(data: Data, position: int) -> tuple[int, int]:

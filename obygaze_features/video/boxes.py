@@ -102,11 +102,8 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
         The byte at which the second file begins; 0 if there is none.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        if "mov" in formats:  # its boxes tell where the first file ends
-            box = _first_foreign_box(data)
-            if box is None:
-                return 0
-            return box.start if box.is_second_file else _find_any_head(data, box.start, formats)
+        if "mov" in formats:
+            return _find_second_file_behind_boxes(data, formats)
         is_read_as_one_file = bool(MISREAD & {*formats})
         if is_read_as_one_file:
             # FFmpeg reads the packets of the second file with those of the first, so the ends of packets tell
@@ -115,7 +112,18 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
             second_start = data.find(head, 1)
             if second_start > 0:
                 return second_start
-        return _find_any_head(data, _search_start(sorted(ends), formats, len(data)), formats)
+        search_start = _search_start(sorted(ends), formats, len(data))
+        return _find_any_head(data, search_start, formats)
+
+
+def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
+    """Return where a second file begins behind an MP4, whose boxes tell where it ends; 0 if there is none."""
+    box = _first_foreign_box(data)
+    if box is None:
+        return 0
+    if box.is_second_file:
+        return box.start
+    return _find_any_head(data, box.start, formats)
 
 
 def _find_any_head(data: mmap, search_start: int, formats: Collection[str]) -> int:

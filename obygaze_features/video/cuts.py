@@ -185,15 +185,21 @@ class DifferenceDetector:
             change = picture_difference(picture_before, picture)
         self._changes.append(change)
         self._tail.append(picture)
-        # The second difference says whether the change to this picture ends a flash, or whether the change
-        # FLASH frames before began one. Comparing takes time, so it is left out if neither may be a cut.
-        newest = len(self._changes) - 1
-        change_at_flash = self._changes[max(newest - FLASH, 0)]
-        across_flash = 0.0
-        if change >= LEAST_CHANGE or change_at_flash >= LEAST_CHANGE:
-            picture_before_flash = self._tail[0]
-            across_flash = picture_difference(picture_before_flash, picture)
-        self._across_flash.append(across_flash)
+        self._across_flash.append(self._difference_across_flash(picture))
+
+    def _difference_across_flash(self, newest: NDArray[np.float32]) -> float:
+        """Return the difference of the newest picture to the one `FLASH + 1` frames before.
+
+        It says whether the newest change ends a flash of light that a change FLASH frames before began. As
+        comparing takes time, it is 0 if neither of the two changes may be a cut.
+        """
+        newest_change = self._changes[-1]
+        position = len(self._changes) - 1
+        earlier_change = self._changes[max(position - FLASH, 0)]
+        if newest_change < LEAST_CHANGE and earlier_change < LEAST_CHANGE:
+            return 0.0
+        picture_before_flash = self._tail[0]
+        return picture_difference(picture_before_flash, newest)
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far, for another detector to `join`."""
@@ -207,8 +213,9 @@ class DifferenceDetector:
     def join(self, later: Differences) -> None:
         """Append what another detector measured of the frames that follow, as if this one had done it.
 
-        The first of these frames are measured again, because the other detector lacked the pictures before
-        them. What it measured of the rest is appended as it is.
+        The first of these frames (`later.head`) are measured again: their differences depend on the pictures
+        before them, which the other detector did not have. It had all pictures for the other frames, whose
+        results are appended.
         """
         for picture in later.head:
             self._measure(picture)
@@ -238,19 +245,24 @@ class DifferenceDetector:
         return [int(number) for number in np.flatnonzero(is_cut)]
 
     def _lasting_changes(self) -> NDArray[np.float64]:
-        """Return how much each change remains a change when a flash of light is over, [T]; small for a flash.
+        """Return for each frame a measure of its change, [T], that is small if the change is part of a flash.
 
-        A flash is two changes, to the light and back, and the pictures before and after it are equal. With
-        FLASH = 2, in the pictures `a a F F a a`, numbered from 0, they are the pictures 1 and 4. Their
-        difference is `across_flash[4]`, which compares picture 4 with the one FLASH + 1 before it. It judges
-        the change back at 4, and also the change to the light at 2, that is FLASH frames earlier. So each
-        change gets the smaller of its own value and the value FLASH frames later.
+        A flash of light is two changes, to the light and back. The pictures before and after it are equal.
+        An example with FLASH = 2::
+
+            picture   a   a   F   F   a   a
+            number    0   1   2   3   4   5
+
+        The flash begins with the change at 2, and ends with the change at 4. `across_flash[4]` compares the
+        pictures 4 and 1 (FLASH + 1 before it), and is small. It is the measure of the change at 4; and of the
+        change at 2, FLASH frames earlier. In general it is not known whether a change begins or ends a flash:
+        the smaller of both measures is taken.
         """
-        as_end_of_flash = np.array(self._across_flash)
-        n_frames = len(as_end_of_flash)
-        as_start_of_flash = np.full(n_frames, np.inf)  # no flash that begins in the last frames ends in them
-        as_start_of_flash[: max(n_frames - FLASH, 0)] = as_end_of_flash[FLASH:]
-        lasting: NDArray[np.float64] = np.minimum(as_end_of_flash, as_start_of_flash)
+        if_it_ends_flash = np.array(self._across_flash)
+        n_frames = len(if_it_ends_flash)
+        if_it_begins_flash = np.full(n_frames, np.inf)  # the last frames begin no flash that also ends
+        if_it_begins_flash[: max(n_frames - FLASH, 0)] = if_it_ends_flash[FLASH:]
+        lasting: NDArray[np.float64] = np.minimum(if_it_ends_flash, if_it_begins_flash)
         return lasting
 
 
@@ -390,8 +402,8 @@ class TransNetDetector:
         """Return the numbers of the frames that begin a shot; no frame can be added afterwards."""
         self._run_to_end()
         in_transition = np.array(self._probabilities[: self._n_frames]) > TRANSNET_THRESHOLD
-        ends_transition = in_transition[:-1] & ~in_transition[1:]
-        return [int(number) + 1 for number in np.flatnonzero(ends_transition)]
+        is_last_of_transition = in_transition[:-1] & ~in_transition[1:]
+        return [int(number) + 1 for number in np.flatnonzero(is_last_of_transition)]  # the frames after these
 
     def _run_to_end(self) -> None:
         """Run the network on the last frames, with the last picture repeated for the margin behind them."""

@@ -149,9 +149,9 @@ class Decoder:
             yield from self._decode_targets(remaining, may_seek=False)
 
     def _decode_targets(self, targets: Collection[int], *, may_seek: bool) -> Iterator[Frame]:
-        """Open the file and decode the wanted frames, with seeks if they are allowed and of use."""
+        """Open the file and decode the wanted frames, with seeks if they are allowed and save time."""
         with self._opened() as source:
-            is_in_memory = len(source.loaded) > 0
+            is_in_memory = len(source.loaded) > 0  # then packets can be skipped at once
             seeks = may_seek and not is_in_memory
             yield from self._decode_runs(source, targets, seeks=seeks)
 
@@ -165,11 +165,13 @@ class Decoder:
         position = Position(source.packets(), 0)
         for first, last in runs(needed_packets(self.table, targets)):
             try:
-                if seeks and first - position.number > SEEK_AHEAD:
+                is_far_ahead = first - position.number > SEEK_AHEAD
+                if seeks and is_far_ahead:
                     position = self._seek_before(source, first, position.number)
-                needed = self._needed(_packets_up_to(last, position), first, frame_of_packet)
+                packets = _packets_up_to(last, position)
+                needed = self._needed(packets, first, frame_of_packet)
                 yield from self._decode_run(source, needed, frame_of_packet)
-                position = position._replace(number=last + 1)
+                position = Position(position.packets, last + 1)
             except FFmpegError as error:
                 raise NotSafe("the decoder met an error", (first, last)) from error
             except NotSafe as reason:
@@ -282,11 +284,12 @@ class Decoder:
                 packet_number = self._packet_number(frame)
                 self._check_order(packet_number, last_number)
                 last_number = packet_number
-                if packet_number in frame_of_packet:
-                    if frame.is_corrupt:
-                        raise NotSafe("the decoder flags a frame as damaged")
-                    not_out_yet.discard(packet_number)
-                    yield frame_of_packet[packet_number], frame
+                if packet_number not in frame_of_packet:
+                    continue
+                if frame.is_corrupt:
+                    raise NotSafe("the decoder flags a frame as damaged")
+                not_out_yet.discard(packet_number)
+                yield frame_of_packet[packet_number], frame
         context.flush_buffers()
         if not_out_yet:
             raise NotSafe("a frame did not come out of the decoder")
@@ -436,7 +439,7 @@ class Decoder:
 def _packets_up_to(last: int, position: Position) -> Iterator[NumberedPacket]:
     """Yield the packets of a file from a position up to number `last`, with their numbers.
 
-    In place of packets that the file lacks now, because it was changed, comes None.
+    If the file has fewer packets than it had when it was indexed, None is yielded for the missing ones.
     """
     for number in range(position.number, last + 1):
         yield number, next(position.packets, None)

@@ -151,10 +151,10 @@ def number_frames(
     """Yield frames with their numbers in display order.
 
     A frame's number follows from its packet, as long as the time stamps that gave the display order can be
-    trusted. They cannot if they rise in decoding order, but the packet of a frame is before that of the frame
-    that came out before it: then they are times of decoding. The first of these two frames already has a
-    wrong number by its packet, so from it on frames are counted. Each frame is therefore yielded only when
-    the next one is known.
+    trusted. A decoder puts frames out in display order. If the frame of packet 3 comes out before that of
+    packet 2, packet 3 is shown first. If time stamps say otherwise, because they rise from packet to packet,
+    they are times of decoding. The first of the two frames already has a wrong number by its packet, so from
+    it on frames are counted. Each frame is therefore yielded only when the next one is known.
 
     Parameters
     ----------

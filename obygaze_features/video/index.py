@@ -244,7 +244,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     headers: list[PictureHeader] = []
     side_data = set[str]()
     loaded: list[Packet] = []
-    n_empty = 0
+    n_empty = 0  # packets without bytes, which hold no picture
     error = ""
     read_header = header_reader(source.codec, source.context.extradata)
     try:
@@ -271,6 +271,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
                 loaded.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
+
     columns = Packets(
         pts=np.array([row.pts for row in rows], np.int64),
         dts=np.array([row.dts for row in rows], np.int64),
@@ -342,9 +343,15 @@ class _StreamFacts:
         The open file.
     packets
         All packets of its stream.
+
+    Attributes
+    ----------
+    formats
+        FFmpeg's names of the format of the file, such as `mov` and `mp4`.
     """
 
     def __init__(self, source: Source, packets: Packets) -> None:
+        """Store the file and its packets; every fact is computed when it is first needed."""
         self.source = source
         self.packets = packets
         self.formats = {*source.formats}
@@ -739,13 +746,16 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
         return NotedLine(unbroken(packets.pts, known=False), "")
     if "avi" in source.formats:
         return _line_of_entries(stamps.ticks, packets.dts, stamps.note)
+
     has_all_decoding_times = MISSING not in packets.dts
     ticks = stamps.ticks
     if program and has_all_decoding_times:
         ticks = correct_outliers(ticks, _ticks_per_picture(source))
-    decoding = None
+    decoding = None  # times of decoding, if the container stores all of them
     if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
-        decoding = ticks if estimated else packets.dts  # if estimated, the ticks are corrected decoding times
+        decoding = packets.dts
+        if estimated:  # then `ticks` are the same times of decoding, and corrected
+            decoding = ticks
     line = time_line(
         ticks,
         step=_ticks_per_picture(source, trusts_headers=stamps.are_filled_in),
@@ -915,22 +925,24 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     position = packets.pos.tolist()
     size = packets.size.tolist()
     # The header of a further file is between the last packet before it and its own first one.
-    file_heads = find_file_heads(source.path, [(position[first - 1], position[first]) for first in starts])
+    places_of_heads = [(position[first - 1], position[first]) for first in starts]
+    file_heads = find_file_heads(source.path, places_of_heads)
     cut: list[int] = []
-    wrongly_decoded: list[int] = []
+    wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
     for first, (head_position, head) in zip(starts, file_heads, strict=True):
         has_head = head_position > 0
         if not has_head:
             continue
         last = first - 1  # packet of the file before
         end_of_last = position[last] + BLOCK_HEAD + size[last]  # where its block should end
-        if head_position < end_of_last:
+        is_cut_through = head_position < end_of_last
+        if is_cut_through:
             cut.append(last)
         brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
         has_same_settings = settings in head
-        if not brings_settings and not has_same_settings:
-            wrongly_decoded.append(first)
-    return Seams(cut, wrongly_decoded[0] if wrongly_decoded else 0)
+        if not brings_settings and not has_same_settings and wrongly_decoded == 0:
+            wrongly_decoded = first
+    return Seams(cut, wrongly_decoded)
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
@@ -1015,19 +1027,18 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     packets = facts.packets
     last_file = files_of(source.path)[-1]
     second_start = find_second_file(last_file, source.formats, _picture_ends(packets).tolist())
-    has_second_file = second_start > 0
-    # Shown pictures that FFmpeg nevertheless read of the second file.
-    read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
+    # FFmpeg reads the fragments of a second MP4 as if they were of the first. It drops those whose times step
+    # back.
     is_fragmented = "mov" in source.formats and not source.declared
-    dropped = np.zeros(0, np.int64)
-    is_second_read_whole = False
-    if is_fragmented:  # FFmpeg then reads the fragments of a second file as those of the first
-        dropped = _packets_dropped_by_times(packets)
-        is_second_read_whole = len(read_of_second) > 0 and len(dropped) == 0
-    if has_second_file and not is_second_read_whole:
-        from_s = _start_of_unread_second_file_s(facts, read_of_second)
-        missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
-        yield from_s, missing
+    dropped = _packets_dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
+    if second_start > 0:
+        # Shown pictures of the second file that FFmpeg has read.
+        read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
+        is_read_whole = is_fragmented and len(read_of_second) > 0 and len(dropped) == 0
+        if not is_read_whole:
+            from_s = _start_of_unread_second_file_s(facts, read_of_second)
+            missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
+            yield from_s, missing
     elif len(dropped):
         last_before = int(dropped[0]) - 1
         n_dropped = counted(len(dropped), "picture is", "pictures are")

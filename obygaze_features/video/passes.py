@@ -166,11 +166,15 @@ class WindowReader(Decoder, Generic[T]):
         if self.lacks_keys:
             self._take_existing_frames()
         why_sequential = self.table.unsafe
-        pending, errors = self.choose_frames(
+        # An iterator: a list would keep the windows and their frames in memory when they are yielded.
+        all_windows: Iterator[Window[T]] = (
             Window(number, span, why_sequential=why_sequential) for number, span in enumerate(windows)
         )
+        pending, errors = self.choose_frames(all_windows)
         yield from errors
-        # Every attempt yields the windows that it completes, and returns those that are left.
+
+        # Every attempt yields the windows that it completes, and returns those that are left (`yield from`
+        # has the returned value).
         if known:
             pending = yield from self._read_known(pending, known)
         if not why_sequential:
@@ -182,6 +186,7 @@ class WindowReader(Decoder, Generic[T]):
             pending, errors = self.choose_frames(pending)
             yield from errors
             pending = yield from self._read_sequentially(pending)
+
         for window in pending:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
@@ -247,20 +252,20 @@ class WindowReader(Decoder, Generic[T]):
         while windows:
             try:
                 frames = self.convert(self.decode_sparsely(missing_frames(windows)))
-                yield from self.distribute(frames, windows)
+                yield from self.distribute(frames, windows)  # which removes those that it yields
                 return unsafe + windows  # windows are left if the decoder returned too few frames
             except NotSafe as reason:
-                is_alone = len(windows) == 1
                 affected = [window for window in windows if self._is_affected(window, reason.packets)]
-                windows = [window for window in windows if window not in affected]
-                for window in affected:
+                if len(windows) == 1 and affected:
+                    (window,) = affected
                     window.reset()
-                    if is_alone:
-                        window.why_sequential = str(reason)
-                        unsafe.append(window)
-                    else:
-                        left = yield from self._read_sparsely([window])  # [window], or nothing
-                        unsafe += left
+                    window.why_sequential = str(reason)
+                    return [*unsafe, window]
+            windows = [window for window in windows if window not in affected]
+            for window in affected:
+                window.reset()
+                unsafe_alone = yield from self._read_sparsely([window])  # [window], or nothing
+                unsafe += unsafe_alone
         return unsafe
 
     def _is_affected(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
@@ -294,8 +299,9 @@ class WindowReader(Decoder, Generic[T]):
         windows
             The windows.
         by_packet
-            Whether an error of the decoder makes the numbers of later frames unsure, unless frames are known
-            by their packets: counted frames then have too low a number, because a frame is missing.
+            Whether windows are left, and not yielded, if the numbers of their frames are unsure. They are
+            unsure after an error of the decoder if frames are counted and not known by their packets: a frame
+            is missing then, and those behind it have too low a number.
 
         Returns
         -------
@@ -327,7 +333,7 @@ class WindowReader(Decoder, Generic[T]):
             As for `_read_sequentially`.
         """
         windows_by_frame = _windows_by_missing_frame(windows)
-        complete: list[tuple[Window[T], WindowResult[T]]] = []  # not yielded yet
+        complete: list[_CompleteWindow[T]] = []  # not yielded yet
         for number, picture, result_of_request in frames:
             windows_of_frame = windows_by_frame.pop(number, ())
             # The function of a request may change the pixels, so the picture's properties are noted before.
@@ -338,7 +344,7 @@ class WindowReader(Decoder, Generic[T]):
                 window.missing.discard(number)
                 has_all_frames = not window.missing
                 if has_all_frames and self._are_numbers_sure(by_packet=by_packet):
-                    complete.append((window, (window.number, self._finished(window))))
+                    complete.append(_CompleteWindow(window, self._finished(window)))
             has_later_frames = len(windows_by_frame) > 0
             if has_later_frames:
                 yield from _taken_results(complete, windows)
@@ -355,6 +361,7 @@ class WindowReader(Decoder, Generic[T]):
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Make the result of a window that has all its frames: the frames of each request, or an error."""
+        # What is lost in the window makes it partial, or lets it be refused.
         gaps = self.table.frame_times.gaps(*window.span, self._holes)
         losses = self._losses_of(window, gaps)
         if self.strict and losses:
@@ -366,10 +373,12 @@ class WindowReader(Decoder, Generic[T]):
         overhang = self.frame_times.overhang(*window.span)
         if len(overhang):
             losses.append(describe_overhang(overhang))
-        properties, remarks_on_pictures = window.collected.describe()
+
         # What the file has lost elsewhere is no fault of this window, and still worth knowing.
+        properties, remarks_on_pictures = window.collected.describe()
         lost_elsewhere = [loss for _, loss in self.table.losses if loss not in losses]
         remarks = dict.fromkeys((*lost_elsewhere, *self.table.notes, *remarks_on_pictures))
+
         shared_fields: dict[str, Any] = {  # of all requests
             "status": "partial" if losses else "ok",
             "without_pictures_s": _joined(np.concatenate([gaps, overhang])),
@@ -381,9 +390,10 @@ class WindowReader(Decoder, Generic[T]):
             **properties,
         }
         frames = []
-        for request, ((sampling, _), numbers) in enumerate(zip(self.requests, window.wanted, strict=True)):
+        for position, (sampling, _) in enumerate(self.requests):
+            numbers = window.wanted[position]
             frames_of_request = Frames(
-                images=[window.collected.images[number][request] for number in numbers.tolist()],
+                images=[window.collected.images[number][position] for number in numbers.tolist()],
                 index=numbers,
                 time_s=self.frame_times.time_s[np.searchsorted(self.frame_times.index, numbers)],
                 notes=(*losses, *remarks, *_repeated(sampling, numbers)),
@@ -491,24 +501,31 @@ def _windows_by_missing_frame(windows: Iterable[Window[T]]) -> dict[int, list[Wi
     return windows_by_frame
 
 
-def _taken_results(
-    complete: list[tuple[Window[T], WindowResult[T]]], windows: WindowList[T]
-) -> Iterator[WindowResult[T]]:
-    """Yield the results of the complete windows, and remove these from both lists."""
+class _CompleteWindow(NamedTuple, Generic[T]):
+    """A window that has all its frames, and its result: the frames of each request, or an error."""
+
+    window: Window[T]
+    result: tuple[Frames[T], ...] | VideoError
+
+
+def _taken_results(complete: list[_CompleteWindow[T]], windows: WindowList[T]) -> Iterator[WindowResult[T]]:
+    """Yield the numbers and results of the complete windows, and remove these windows from both lists."""
     while complete:
         window, result = complete.pop(0)
         windows.remove(window)
-        yield result
+        yield window.number, result
 
 
 def _joined(stretches: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
     """Join stretches [S, 2], in the order of their starts, that touch or overlap."""
     joined: list[tuple[float, float]] = []
     for start_s, end_s in stretches.tolist():
-        if joined and start_s <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end_s))
-        else:
-            joined.append((start_s, end_s))
+        if joined:
+            last_start_s, last_end_s = joined[-1]
+            if start_s <= last_end_s:
+                joined[-1] = (last_start_s, max(last_end_s, end_s))
+                continue
+        joined.append((start_s, end_s))
     return tuple(joined)
 
 

@@ -239,22 +239,23 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     int
         Number of pixels at which an edge lies; 0 if bright pixels outside of the lines are more than a few.
     """
-    is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE
-    edges_of_row = is_edge.sum(axis=1)
-    least_rows, _ = LINE_ROWS
-    bright_of_row = (picture >= BRIGHT_LEVEL).sum(axis=1)
-    bright_outside = bright_of_row.copy()
+    is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE  # [H, W - 1]
+    edges_of_row = is_edge.sum(axis=1)  # [H]
+    bright_of_row = (picture >= BRIGHT_LEVEL).sum(axis=1)  # [H]
+    is_in_text = np.zeros(len(picture), np.bool_)  # which rows are in a line of text, or next to it
     n_edges = 0
     for first, last in runs(_may_be_text(edges_of_row)):
         end = last + 1
         if not _is_line_of_text(is_edge[first:end]):
             continue
-        # The ends of letters may stick out above and below.
-        bright_outside[max(first - least_rows, 0) : end + least_rows] = 0
+        # The ends of letters may stick out above and below, by fewer rows than a line has.
+        least_rows, _ = LINE_ROWS
+        is_in_text[max(first - least_rows, 0) : end + least_rows] = True
         is_subtitle = end > SUBTITLES * len(picture)
         if not is_subtitle:
             n_edges += int(edges_of_row[first:end].sum())
-    has_only_text = bright_outside.sum() <= MOST_BESIDE * int(bright_of_row.sum())
+    n_bright_outside = int(bright_of_row[~is_in_text].sum())
+    has_only_text = n_bright_outside <= MOST_BESIDE * int(bright_of_row.sum())
     return n_edges if has_only_text else 0
 
 
@@ -365,26 +366,29 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
     """
     starts = film["time_s"]
     ends = np.append(starts[1:], end_s)
+    # For each frame, [T]: whether it is in a black passage, in credits, and shows whether there are bars.
     in_black = np.zeros(len(starts), np.bool_)
     for passage in _long_runs(film["black"], starts, ends, LEAST_BLACK_S):
         in_black[passage] = True
     in_credits = _credits(film, ends)
     shows_framing = ~film["black"] & ~_hides_framing(film, in_credits)
+
     passage_edges = [*_changes(in_black), *_changes(in_credits)]
     edges = [*sorted({0, *cuts, *passage_edges}), len(starts)]
     shots = []
     for first, end in pairwise(edges):
-        shot = slice(first, end)
+        frames = slice(first, end)
         start_s = float(starts[first])
         if first == 0:
             start_s = min(start_s, 0.0)  # the film begins at 0, also if its first frame comes later
-        bars = film["bars"][shot][shows_framing[shot]]
         flags = []
-        if in_black[shot].all():
+        if in_black[frames].all():
             flags.append("black")
-        if in_credits[shot].all():
+        if in_credits[frames].all():
             flags.append("credits")
-        if not flags and _has_bars(bars):
+        bars = film["bars"][frames]  # [frames, 4]
+        bars_where_shown = bars[shows_framing[frames]]
+        if not flags and _has_bars(bars_where_shown):
             flags.append("bars")
         shots.append(Shot(start_s, float(ends[end - 1]), tuple(flags)))
     return shots

@@ -115,11 +115,12 @@ class SoundTrack:
                 self._refuse_other_parts(packets)
         # Streams whose times can be sought in. Times of joined files are not unique.
         self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
-        # Caches of blocks. A block is stored as a tuple, as `_get_or_compute` has it: samples alone as they
-        # are decoded; values and shares that are missing, as `_block` returns them.
-        self._decoded: dict[int, tuple[Samples]] = {}
-        self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
         self._from_start = _PacketsFromStart(path, track, self._reach, self._offset_s)
+        # Caches of blocks, each of which is a tuple of arrays (`_get_or_compute`).
+        # Number of a block -> its samples, as they are decoded.
+        self._decoded: dict[int, tuple[Samples]] = {}
+        # Number of a block, rate and measure -> what `_block` returns for these.
+        self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
 
     def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
         """Raise a VideoError unless the sound track has as many parts as the pictures of a joined file.
@@ -178,24 +179,28 @@ class SoundTrack:
             The span has no samples at all.
         """
         values_a_second = steps_a_second or rate
-        # Values are numbered from the start of the file. The numbers with which the parts begin and end:
+        # Values (samples, or what is measured) are numbered from the start of the file. A part begins at each
+        # cut but the last, and ends at the next one.
         cuts = [round(max(time_s, 0.0) * values_a_second) for time_s in (start_s, *edges_s, end_s)]
-        last = max(cuts[-1] - 1, cuts[0])  # number of the last value
-        block_size = values_a_second * BLOCK_S  # values of a block
-        blocks = range(cuts[0] // block_size, last // block_size + 1)
-        block_values = []
-        block_missing = []
-        for block in blocks:
+        first_value = cuts[0]
+        last_value = max(cuts[-1] - 1, first_value)
+        values_a_block = values_a_second * BLOCK_S
+        first_block = first_value // values_a_block
+        last_block = last_value // values_a_block
+        values_of_blocks = []
+        missing_of_blocks = []
+        for block in range(first_block, last_block + 1):
             values, missing = self._block(block, rate, measure, values_a_second)
-            block_values.append(values)
-            block_missing.append(missing)
-        missing_s = _missing_seconds(np.concatenate(block_missing), blocks[0] * BLOCK_S, start_s, end_s)
+            values_of_blocks.append(values)
+            missing_of_blocks.append(missing)
+
+        missing_s = _missing_seconds(np.concatenate(missing_of_blocks), first_block * BLOCK_S, start_s, end_s)
         least_sound_s = LEAST_SOUND / GAPS_A_SECOND
         if missing_s >= end_s - start_s - least_sound_s:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
-        signal = np.concatenate(block_values)  # values from the start of the first block on
-        first_of_signal = blocks[0] * block_size
-        return _cut_into_parts(signal, [cut - first_of_signal for cut in cuts]), missing_s
+        signal = np.concatenate(values_of_blocks)  # from the start of the first block on
+        cuts_in_signal = [cut - first_block * values_a_block for cut in cuts]
+        return _cut_into_parts(signal, cuts_in_signal), missing_s
 
     def _block(self, block: int, rate: int, measure: Measure | None, per_s: int) -> tuple[Samples, Samples]:
         """Return the values of a block, from memory if they are there.
@@ -291,16 +296,27 @@ class SoundTrack:
         longest_s = end_s - start_s + 2 * PREROLL_S
         most_samples = 2 * longest_s * self._rate  # twice as many as can be right
         with closing(self._packets(origin + start_s - PREROLL_S)) as packets:
-            for time_s, packet, part in packets:
-                if time_s >= origin + end_s:
+            for packet in packets:
+                if packet.time_s >= origin + end_s:
                     break
-                with suppress(FFmpegError):  # the samples of a damaged packet are missing
-                    for frame in packet.decode():
-                        n_samples += _add_frame(runs, frame, origin, self._rate, part, longest_s=self._jump_s)
+                n_samples += self._decode_packet(packet, runs)
                 if n_samples > most_samples:
                     far_more = f"its sound has far more samples near {start_s} s than seconds"
                     raise VideoError(far_more, self.path)
         return runs
+
+    def _decode_packet(self, placed: PlacedPacket, runs: "list[_Run]") -> int:
+        """Decode the frames of a packet and add them to the runs; return how many samples they have.
+
+        Nothing is added from where the packet is damaged.
+        """
+        n_samples = 0
+        with suppress(FFmpegError):
+            for frame in placed.packet.decode():
+                n_samples += _add_frame(
+                    runs, frame, self._origin, self._rate, placed.part, longest_s=self._jump_s
+                )
+        return n_samples
 
     def _packets(self, begin_s: float) -> PlacedPackets:
         """Yield packets from a time on, in seconds of the stream, after a seek if the file allows it.
@@ -578,7 +594,7 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
         if not packet.size:
             continue
         stamp = packet.dts if packet.pts is None else packet.pts
-        if stamp is not None:
+        if stamp is not None:  # else the packet has the time and part of the one before
             stated_s = stamp * tick_s
             if _begins_part(stated_s, latest_stated_s, longest_pause_s):
                 part += 1

@@ -186,11 +186,10 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     if is_encrypted(source.stream, source.container, names):
         raise VideoError(ENCRYPTED, source.path)
     video_streams = source.container.streams.video
+    # Without cover pictures, which are streams too.
     films = [stream for stream in video_streams if not stream.disposition & Disposition.attached_pic]
     has_transparency = is_known and pixels != WITHOUT_ALPHA and has_alpha(context.format)
-    conversion = 2
-    if is_known and not is_exact(context.format):
-        conversion = 1
+    uses_usual_conversion = is_known and not is_exact(context.format)
     stream = Stream(
         codec=source.codec,
         pixels=pixels,
@@ -207,7 +206,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         other_streams=len(films) - 1,
         parts=parts,
         side_data=tuple(names),
-        conversion=conversion,
+        conversion=1 if uses_usual_conversion else 2,
     )
     remarks = [*_remarks(source, stream)]
     remarks += [PACKETS.get(name, STRANGE) for name in names]

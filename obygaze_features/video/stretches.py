@@ -97,19 +97,27 @@ def read_stretch(
     """
     reader = WindowReader(path, requests, strict=strict)
     cut_detector = DifferenceDetector()
-    if reader.table.unsafe or reader.lacks_keys:
+    cannot_be_exact = reader.table.unsafe != "" or reader.lacks_keys
+    if cannot_be_exact:
         return
     start_s, end_s = stretch
     frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
-    chosen, _ = reader.choose_frames(Window(number, span) for number, span in enumerate((*windows, *others)))
-    read_here: list[Window[T]] = []  # all of whose frames are in the stretch
-    read_elsewhere: list[Window[T]] = []  # which may need some of its frames
+
+    # Divide the windows: those all of whose frames are in the stretch, and those that may need some of its
+    # frames.
+    all_windows: Iterator[Window[T]] = (
+        Window(number, span) for number, span in enumerate((*windows, *others))
+    )
+    chosen, _ = reader.choose_frames(all_windows)  # without windows that have no frames
+    read_here: list[Window[T]] = []
+    read_elsewhere: list[Window[T]] = []
     for window in chosen:
         is_to_read = window.number < len(windows)
         if is_to_read and window.missing.issubset(frames):
             read_here.append(window)
         else:
             read_elsewhere.append(window)
+
     requests_of_frame = _requests_of_frames(read_elsewhere, frames)
     needed = requests_of_frame.keys() | missing_frames(read_here)
     known: dict[int, Known[T]] = {}

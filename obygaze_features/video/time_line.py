@@ -90,27 +90,31 @@ def time_line(
     """
     timed = ticks != MISSING
     # Parts are told apart by the shown pictures that have a time.
-    pictures = np.flatnonzero(shown & timed)  # their packets
-    first_pictures = _part_starts(
-        ticks[pictures],
-        key[pictures],
-        None if decoding is None else decoding[pictures],
-        longest_pause[pictures],
+    timed_packets = np.flatnonzero(shown & timed)
+    starts = _part_starts(
+        ticks[timed_packets],
+        key[timed_packets],
+        None if decoding is None else decoding[timed_packets],
+        longest_pause[timed_packets],
         step,
     )
     # A part goes on up to the first picture of the next; the first part begins with the first packet.
-    first_packets = np.append(0, pictures[first_pictures[1:]])
+    starts_of_later_parts = starts[1:]
+    first_packets = np.append(0, timed_packets[starts_of_later_parts])
     edges = [*first_packets.tolist(), len(ticks)]
     parts = [slice(start, end) for start, end in pairwise(edges)]
+
     ticks = ticks.copy()
     for part in parts:
         are_all_filled_in = _fill_missing_times(ticks[part], timed[part], step)
         if not are_all_filled_in:
             return unbroken(ticks, known=False)
+
     # Pictures that are not shown take no time, so that they do not count for the length of a part.
-    offsets = _offsets([ticks[part][shown[part]] for part in parts], step)
-    part_lengths = np.diff(edges)
-    return TimeLine(ticks + np.repeat(offsets, part_lengths), first_packets, np.array(offsets, np.int64))
+    shown_times = [ticks[part][shown[part]] for part in parts]
+    offsets = _offsets(shown_times, step)
+    offset_of_packet = np.repeat(offsets, np.diff(edges))  # [P]
+    return TimeLine(ticks + offset_of_packet, first_packets, np.array(offsets, np.int64))
 
 
 def _offsets(times_of_parts: Sequence[NDArray[np.int64]], step: int) -> list[int]:
@@ -164,18 +168,15 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     stated_places = np.append(0, np.cumsum(n_steps))
     last_stated = stated_places[-1]
     n_in_gaps = int(last_stated + 1 - len(times))
-    n_outside = n_untimed - n_in_gaps  # untimed pictures before the first, or behind the last stated time
-    if timed[0]:
-        n_before = 0
-        n_behind = n_outside
-        most_outside = _most_behind_last_time(timed)
-    else:
-        n_before = n_outside
-        n_behind = 0
-        most_outside = 1
+    # The other untimed pictures are before the first, or behind the last stated time.
+    n_outside = n_untimed - n_in_gaps
+    first_is_timed = bool(timed[0])
+    most_outside = _most_behind_last_time(timed) if first_is_timed else 1
     if not 0 <= n_outside <= most_outside:
         return False
-    grid = np.arange(-n_before, last_stated + n_behind + 1)
+    first_place = 0 if first_is_timed else -n_outside
+    last_place = last_stated + n_outside if first_is_timed else last_stated
+    grid = np.arange(first_place, last_place + 1)
     free_places = np.setdiff1d(grid, stated_places)
     part[~timed] = _times_at_places(free_places, stated_places, times, step)
     return True
@@ -330,19 +331,24 @@ def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     if len(ticks) > 1:
         step = min(step, int(np.median(np.diff(ticks))))
     offsets = ticks - step * np.arange(len(ticks))
-    # A time that is too high is followed by an offset that falls, so that only the times around such falls
-    # need to be compared with their neighbours.
-    falls = np.flatnonzero(np.diff(offsets) < 0)
-    suspects = np.unique(_positions_around(falls, len(ticks)))
+    # A time that is too high is followed by an offset that falls. So only the times around such falls need to
+    # be compared with their neighbours.
+    is_fall = np.diff(offsets) < 0
+    suspects = np.unique(_positions_around(np.flatnonzero(is_fall), len(ticks)))
     corrected = ticks.copy()
     n_blocks = 1 + len(suspects) // MOST_AT_ONCE
     for block in np.array_split(suspects, n_blocks):
-        offsets_around = np.sort(offsets[_positions_around(block, len(ticks))], axis=1)
-        median = offsets_around[:, IN_A_PACKET]  # the middle one
-        wrong_by = offsets[block] - median
-        is_outlier = abs(wrong_by) <= MOST_OFF * step  # larger deviations have other causes
-        corrected[block] -= np.where(is_outlier, wrong_by, 0)
+        wrong_by = offsets[block] - _median_offsets_around(offsets, block)
+        may_be_corrected = abs(wrong_by) <= MOST_OFF * step  # larger deviations have other causes
+        corrected[block] -= np.where(may_be_corrected, wrong_by, 0)
     return corrected
+
+
+def _median_offsets_around(offsets: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the median of the offsets around each position, [N]; of an odd number, and so a whole number."""
+    offsets_around = offsets[_positions_around(positions, len(offsets))]  # [N, 2 * IN_A_PACKET + 1]
+    median: NDArray[np.int64] = np.sort(offsets_around, axis=1)[:, IN_A_PACKET]  # the middle one
+    return median
 
 
 def _positions_around(positions: NDArray[np.int64], n: int) -> NDArray[np.int64]:
