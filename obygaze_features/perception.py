@@ -75,8 +75,7 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(name for name in MODALITIES if name in stated)
     preset = provenance.get("preset")
     # A store writes all fields of a preset, each empty where no picture or sound was prepared.
-    has_preset = isinstance(preset, Mapping) and any(value is not None for value in preset.values())
-    if has_preset:
+    if isinstance(preset, Mapping) and any(value is not None for value in preset.values()):
         is_of_sound = "track" in preset
         return PERCEIVED_BY["heard"] if is_of_sound else PERCEIVED_BY["visual"]
     is_of_texts = bool(provenance.get("tokenizer"))

@@ -460,7 +460,10 @@ class _Likenesses:
 
     def _are_of_one_clip_each(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for pairs of signatures, [A, B], whether only one clip has each of the two."""
-        return self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]
+        is_of_one_clip: NDArray[np.bool_] = (
+            self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]
+        )
+        return is_of_one_clip
 
     def _add_pairs_of_single_clips(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]

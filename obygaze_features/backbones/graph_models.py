@@ -131,7 +131,7 @@ def _stored_type(entry: Mapping[str, Any]) -> np.dtype[Any]:
     An entry with `quantization` is stored in another type than the network computes in, such as float16.
     """
     stored_as = entry.get("quantization", entry)
-    stored_type = np.dtype(stored_as["dtype"]).newbyteorder("<")
+    stored_type: np.dtype[Any] = np.dtype(stored_as["dtype"]).newbyteorder("<")
     is_rounded = "scale" in stored_as  # to integers that stand for scale * integer + min
     if is_rounded:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -196,4 +197,4 @@ class PendingFrames:
         # A plain function has encoded the frames already; whether they are finite is not known yet.
         vectors_of_frames = self.returned.reshape(len(self.returned), -1)
         is_finite = np.isfinite(vectors_of_frames).all(axis=1)
-        return EncodedFrames({"frames": self.returned}, is_finite, at_once=None)
+        return SimpleNamespace(arrays={"frames": self.returned}, finite=is_finite, at_once=None)

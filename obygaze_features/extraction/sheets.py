@@ -125,12 +125,12 @@ def _checked_numbers(table: pd.DataFrame, manifest: Manifest, path: Path) -> pd.
     path
         Its file, for messages.
     """
-    numbers = table[NUMBER_COLUMNS].apply(pd.to_numeric, errors="coerce")
+    numbers: pd.DataFrame = table[NUMBER_COLUMNS].apply(pd.to_numeric, errors="coerce")
     lacks_number = numbers.isna().any(axis=1)
     is_unknown_clip = ~table["clip_id"].isin(manifest.by_id.keys())
     is_refused = lacks_number | is_unknown_clip
     if is_refused.any():
-        first_row = is_refused.idxmax()  # from 0
+        first_row = int(is_refused.to_numpy().argmax())  # from 0
         line = first_row + 2  # the first line of the file is the header
         raise ManifestError(f"{path}, line {line}: no clip of the manifest, or no number")
     return numbers

@@ -442,12 +442,13 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
         )
     # The log loss of a soft label y at the logit z is log(1 + exp(z)) - y z.
     log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)  # of each strength
-    best: Floats = logits[int(log_losses.argmin())]
-    return best
+    best: int = log_losses.argmin()
+    return np.asarray(logits[best], dtype=np.float64)
 
 
 def _standardise(X: Floats) -> Floats:
     """Standardise features [N, D]; clips without features (NaN) get 0, the mean after standardisation."""
     deviation = np.nanstd(X, axis=0)
     scale = np.where(deviation > 0, deviation, 1.0)
-    return np.nan_to_num((X - np.nanmean(X, axis=0)) / scale)
+    standardised: Floats = np.nan_to_num((X - np.nanmean(X, axis=0)) / scale)
+    return standardised
