@@ -22,17 +22,18 @@ def runner(tmp_path_factory):
 def inputs(runner, tmp_path_factory):
     """Stores, a stage, a zip, a partial copy, files to import."""
     folder = tmp_path_factory.mktemp("inputs").resolve()
-    made(runner, folder, "make_inputs")
+    run_in_runner(runner, folder, "make_inputs")
     return folder
 
 
 @pytest.fixture(scope="session")
 def films_too(runner, inputs):
     """Films, models and scores beside them, which take seconds."""
-    made(runner, inputs, "make_films")
+    run_in_runner(runner, inputs, "make_films")
 
 
-def made(runner, folder, call):
-    """Make inputs."""
-    answer = runner.ask(folder, call=call)
-    assert answer["code"] == 0, answer["said"]
+def run_in_runner(runner, folder, function):
+    """Run a function of runner.py, by its name, on a folder; if it fails, show what it wrote to stderr."""
+    answer = runner.ask(folder, call=function)
+    stderr = answer["said"]
+    assert answer["code"] == 0, stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import disk_usage, rmtree
 from typing import Any
 
-from .harness import ERRORS, USED_UP, Runner, Tree, Work, begin, grown, not_found, tree
+from .harness import ERRORS, USED_UP, Runner, Tree, Work, begin, is_sound_partial_copy, lost_records, tree
 
 KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
 SPACE = "space"
@@ -16,10 +16,30 @@ SPACE = "space"
 MUST_BE_TOLD = ("write", "fsync", "rename")
 """Where such a call fails on something that is written, no work may end as done."""
 
+DONE = 0
+REFUSED = 1
+"""Exit code of a command that ends with one line of error."""
+KILLED = -9
+"""Exit code of a process that SIGKILL ended."""
+MOST_SHOWN = 1500
+"""So many last signs of stderr are shown with a problem: enough for a traceback."""
+
 
 @dataclass(frozen=True)
 class Truth:
-    """What undisturbed work ends with: the result, the names beside it, its number of calls, its bytes."""
+    """What undisturbed work ends with.
+
+    Attributes
+    ----------
+    result
+        The file or folder it was to make.
+    beside
+        The names in the folder of the trial and in that of the result.
+    counts
+        Kind of call -> how many calls of the kind it made.
+    octets
+        How many bytes of disk it took.
+    """
 
     result: Tree
     beside: set[str]
@@ -41,31 +61,49 @@ class Trials:
     """Trials of one kind of work."""
 
     def __init__(self, runner: Runner, work: Work, inputs: Path, folder: Path) -> None:
-        self._runner, self._work, self._inputs, self._folder = runner, work, inputs, folder
-        folder.mkdir(exist_ok=True)
+        """Do the work once undisturbed, below `folder`, to know what every trial must end with."""
+        self._runner = runner
+        self._work = work
+        self._inputs = inputs
+        self._folder = folder
         self._trial = folder / "trial"
-        begin(work, inputs, self._trial)
-        before = disk_usage(folder).used
+        folder.mkdir(exist_ok=True)
+        self.truth = self._undisturbed()
+        self.old = self._old_result()
+
+    def _undisturbed(self) -> Truth:
+        begin(self._work, self._inputs, self._trial)
+        used_before = disk_usage(self._folder).used
         answer = self._ask()
-        assert answer["code"] == 0, answer["said"]
-        octets = disk_usage(folder).used - before
-        result = tree(self._trial / work.result)
+        assert answer["code"] == DONE, answer["said"]
+        octets = disk_usage(self._folder).used - used_before
+        result = self._result()
         assert result
-        self.truth = Truth(result, self._names(), answer["counts"], octets)
-        self.old = None
-        if work.old or work.result in work.copied.values():
-            self._clear()
-            begin(work, inputs, self._trial)
-            self.old = tree(self._trial / work.result)
+        truth = Truth(result, self._names(), answer["counts"], octets)
         self._clear()
+        return truth
+
+    def _old_result(self) -> Tree | None:
+        """Read what is at the place of the result before the work; None where it replaces nothing."""
+        begin(self._work, self._inputs, self._trial)
+        old = self._result()
+        self._clear()
+        return old
 
     def cases(self, stride: int = 1, errors: tuple[str, ...] = ("EIO",)) -> Iterator[Case]:
-        """List every `stride`-th call of each kind, first and last among them."""
+        """List every `stride`-th call of each kind, first and last among them.
+
+        A disk that is full stays full: with the errors of `USED_UP` every later call that writes fails too,
+        and only those that can take space, writes and new files, are tried.
+        """
         for error in errors:
-            for kind in ("write", "open") if error in USED_UP else KINDS:
-                n = self.truth.counts[kind]
-                for number in sorted({*range(1, n + 1, stride), *([n] if n else [])}):
-                    yield Case(kind, number, error, lasting=error in USED_UP)
+            lasting = error in USED_UP
+            kinds = ("write", "open") if lasting else KINDS
+            for kind in kinds:
+                last = self.truth.counts[kind]
+                for n in range(1, last + 1):
+                    if n == last or (n - 1) % stride == 0:
+                        yield Case(kind, n, error, lasting)
 
     def spaces(self, parts: int) -> Iterator[Case]:
         """List disks that have 0 to `parts` - 1 parts of the space that the work takes."""
@@ -75,54 +113,83 @@ class Trials:
     def problems(self, case: Case) -> list[str]:
         """Run a case, then the same undisturbed; say what is not as it should be."""
         begin(self._work, self._inputs, self._trial)
+        answer = self._disturbed(case)
+        was_whole = self._result() == self.truth.result
+        problems = [*self._problems_of_result(), *self._problems_of_answer(case, answer)]
+
+        again = self._ask()
+        problems += self._problems_of_next_run(answer, again, was_whole)
+        self._clear()
+
+        failed_calls = "; ".join(answer["hits"][:2])
+        return [f"{case}, {failed_calls}: {problem}" for problem in problems]
+
+    def _disturbed(self, case: Case) -> dict[str, Any]:
         if case.kind == SPACE:
             with _nearly_full(self._folder, case.n):
-                answer = self._ask()
-        else:
-            answer = self._ask(kind=case.kind, n=case.n, error=ERRORS[case.error], lasting=case.lasting)
-        said = list(self._wrong(case, answer))
-        whole = tree(self._trial / self._work.result) == self.truth.result
-        again = self._ask()
-        after = tree(self._trial / self._work.result)
-        if lost := not_found(answer["marks"], again["marks"]):
-            said.append(f"lost what was committed: {lost}")
-        if after != self.truth.result:
-            said.append(f"the next run (exit code {again['code']}) leaves another result: {again['said']}")
-        elif again["code"] and not (whole and again["code"] == 1):
-            said.append(f"the next run ends with {again['code']}: {again['said']}")
-        elif more := self._names() - self.truth.beside:
-            said.append(f"litter: {sorted(more)}")
-        self._clear()
-        return [f"{case}, {'; '.join(answer['hits'][:2])}: {one}" for one in said]
+                return self._ask()
+        return self._ask(kind=case.kind, n=case.n, error=ERRORS[case.error], lasting=case.lasting)
 
-    def _wrong(self, case: Case, answer: dict[str, Any]) -> Iterator[str]:
-        found = tree(self._trial / self._work.result)
-        whole = found == self.truth.result
-        parts = self._work.grows or grown(found, self.old, self.truth.result)
-        if not whole and found not in (None, self.old) and not parts:
+    def _problems_of_result(self) -> Iterator[str]:
+        """Find a result that is torn: neither absent nor old nor whole, nor one that may be there in part."""
+        found = self._result()
+        may_be_partial = self._work.grows or is_sound_partial_copy(found, self.old, self.truth.result)
+        if found not in (None, self.old, self.truth.result) and not may_be_partial:
             yield "the result is torn"
+
+    def _problems_of_answer(self, case: Case, answer: dict[str, Any]) -> Iterator[str]:
+        """Find what is wrong in how the work ended: done in spite of a failure, killed, or with an error."""
+        if answer["code"] == DONE:
+            yield from self._problems_of_success(case, answer)
+        elif case.error == "KILL":
+            if answer["code"] != KILLED:
+                yield f"exit code {answer['code']}: {answer['said'][-MOST_SHOWN:]}"
+        elif answer["code"] != REFUSED:
+            yield f"exit code {answer['code']}: {answer['said'][-MOST_SHOWN:]}"
+        else:
+            yield from self._problems_of_message(case, answer)
+
+    def _problems_of_success(self, case: Case, answer: dict[str, Any]) -> Iterator[str]:
+        if self._result() != self.truth.result:
+            yield "done, it says, and the result is not there"
+        elif case.kind in MUST_BE_TOLD and _failed_in_writing(answer):
+            yield "done, it says, and a call failed"
+
+    def _problems_of_message(self, case: Case, answer: dict[str, Any]) -> Iterator[str]:
+        """Find an error that is not said in one line, or does not name the file that could not be written."""
         lines = answer["said"].splitlines()
         if self._work.talks and "Traceback" not in answer["said"]:
-            lines = lines[-1:]
-        if answer["code"] == 0:
-            if not whole:
-                yield "done, it says, and the result is not there"
-            elif case.kind in MUST_BE_TOLD and any(hit[0] == "w" for hit in answer["hits"]):
-                yield "done, it says, and a call failed"
-        elif answer["code"] != (-9 if case.error == "KILL" else 1):
-            yield f"exit code {answer['code']}: {answer['said'][-1500:]}"
-        elif case.error == "KILL":
+            lines = lines[-1:]  # before it may stand notes
+        if len(lines) != 1 or not lines[0].startswith("obygaze: error: "):
+            yield f"not one line: {answer['said'][-MOST_SHOWN:]}"
             return
-        elif len(lines) != 1 or not lines[0].startswith("obygaze: error: "):
-            yield f"not one line: {answer['said'][-1500:]}"
-        elif str(self._folder.parent) not in lines[0] and (
-            case.kind == SPACE or any(hit[0] == "w" for hit in answer["hits"])
-        ):
+        must_name_a_file = case.kind == SPACE or _failed_in_writing(answer)
+        names_a_file = str(self._folder.parent) in lines[0]
+        if must_name_a_file and not names_a_file:
             yield f"no file is named: {lines[0]}"
 
+    def _problems_of_next_run(
+        self, answer: dict[str, Any], again: dict[str, Any], was_whole: bool
+    ) -> Iterator[str]:
+        """Find what the next run lost, made otherwise, refused or left lying about."""
+        lost = lost_records(answer["marks"], again["marks"])
+        if lost:
+            yield f"lost what was committed: {lost}"
+        # A result that was whole already is refused as one that exists, rightly.
+        ends_well = again["code"] == DONE or (was_whole and again["code"] == REFUSED)
+        if self._result() != self.truth.result:
+            yield f"the next run (exit code {again['code']}) leaves another result: {again['said']}"
+        elif not ends_well:
+            yield f"the next run ends with {again['code']}: {again['said']}"
+        elif litter := self._names() - self.truth.beside:
+            yield f"litter: {sorted(litter)}"
+
     def _ask(self, **fault: Any) -> dict[str, Any]:
-        asked = {**self._work.asked(self._inputs, self._trial), "exits": self._work.exits}
-        return self._runner.ask(self._trial, **asked, **fault)
+        request = {**self._work.asked(self._inputs, self._trial), "exits": self._work.exits}
+        return self._runner.ask(self._trial, **request, **fault)
+
+    def _result(self) -> Tree | None:
+        return tree(self._trial / self._work.result)
 
     def _names(self) -> set[str]:
         return {
@@ -133,6 +200,14 @@ class Trials:
 
     def _clear(self) -> None:
         rmtree(self._trial)
+
+
+def _failed_in_writing(answer: dict[str, Any]) -> bool:
+    """Whether a call failed on a file that was being written.
+
+    Each failed call is a line of interpose.c: "w PATH" if it was on something written, "r PATH" if not.
+    """
+    return any(hit.startswith("w ") for hit in answer["hits"])
 
 
 @contextmanager

@@ -197,19 +197,37 @@ def tree(place: Path) -> Tree | None:
     }
 
 
-def not_found(promised: Iterable[str], marks: Iterable[str]) -> list[str]:
-    """List what a stage had and the next run, which has these marks, did not find in it."""
-    had = {text.removeprefix("had ") for text in promised if text.startswith("had ")}
-    return sorted(had - {text.removeprefix("found ") for text in marks if text.startswith("found ")})
+def lost_records(marks: Iterable[str], later_marks: Iterable[str]) -> list[str]:
+    """List what one run had recorded and the run after it did not find any more.
+
+    A run marks "found X" for each record that it finds when it begins, and "had X" as soon as X is recorded
+    for good, so that a user may rely on it. X is a clip, a clip and "ok", or a judgement.
+    """
+    recorded = {text.removeprefix("had ") for text in marks if text.startswith("had ")}
+    found = {text.removeprefix("found ") for text in later_marks if text.startswith("found ")}
+    return sorted(recorded - found)
 
 
-def grown(found: Tree | None, old: Tree | None, truth: Tree) -> bool:
-    """Whether a partial copy lost nothing, and has nothing that is wrong."""
+def is_sound_partial_copy(found: Tree | None, old: Tree | None, truth: Tree) -> bool:
+    """Whether the work completes a partial copy, and so far no file of it is lost or wrong.
+
+    Parameters
+    ----------
+    found
+        What is there now.
+    old
+        What was there before the work. A partial copy has a fetch.txt, which lists the files not copied yet.
+    truth
+        What is there when the work is done.
+    """
     if found is None or old is None or "fetch.txt" not in old:
         return False
-    return old.keys() <= found.keys() and all(
-        data == truth.get(name, old.get(name)) for name, data in found.items()
-    )
+    for name, data in found.items():
+        # fetch.txt is not in the whole copy: until it goes, it is as it was.
+        expected = truth[name] if name in truth else old.get(name)
+        if data != expected:
+            return False
+    return old.keys() <= found.keys()
 
 
 def begin(work: Work, inputs: Path, trial: Path) -> None:

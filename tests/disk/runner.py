@@ -16,6 +16,7 @@ from collections.abc import Container
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import h5py  # noqa: F401 - so that forks need not import it
 import numpy as np
@@ -46,6 +47,9 @@ from obygaze_features.store.growth import plan_growth
 from obygaze_features.store.journal import is_done
 from obygaze_features.store.testing import seal_arrays, seal_frames, toy_provenance
 
+if TYPE_CHECKING:
+    from obygaze_film.workspace.decisions import Decisions
+
 for name in ("store_commands", "store_combine", "store_exchange", "store_transfer"):
     importlib.import_module(f"obygaze_features.commands.{name}")
 for name in ("export", "import_features", "import_tables", "merge", "publish", "transfer"):
@@ -55,11 +59,16 @@ for name in ("encodings.cp437", "encodings.utf_8_sig", "html", "importlib.reader
 
 KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
 SHIM = ctypes.PyDLL(None)
+"""The functions of interpose.c, which is loaded into this process (LD_PRELOAD)."""
 SHIM.disk_hits.restype = ctypes.c_char_p
 SHIM.disk_count.restype = ctypes.c_long
 SHIM.disk_arm.argtypes = [
-    *(ctypes.c_char_p, ctypes.c_int, ctypes.c_long, ctypes.c_int, ctypes.c_int),
-    ctypes.c_char_p,
+    ctypes.c_char_p,  # the folder below which calls count
+    ctypes.c_int,  # the kind of call that fails, a place in KINDS; -1 for none
+    ctypes.c_long,  # which call of the kind fails: 1 is the first
+    ctypes.c_int,  # its error; 0 ends the process
+    ctypes.c_int,  # whether all later calls of the kind fail too
+    ctypes.c_char_p,  # where the log is written; None for no log
 ]
 CONTENTS = cli.root_command
 N_CLIPS = 6
@@ -84,69 +93,136 @@ def planted(n_clips: int = N_CLIPS) -> dict[str, np.ndarray]:
 def make_inputs(folder: Path) -> None:
     """Make a stage, its store, the store's halves and zip, a partial copy, and files to import."""
     arrays = planted()
-    for name, rows in {"toy": slice(None), "toy-a": slice(0, 3), "toy-b": slice(3, None)}.items():
-        some = {array: values[rows] for array, values in arrays.items()}
-        failed = {clip: "no such file" for clip in IDS[rows] if clip == "clip 1"}
-        seal_arrays(folder / name, dict.fromkeys(IDS[rows], "m"), {"toy": some}, failed=failed)
-        sizes = {clip: 2 + place for place, clip in enumerate(IDS[rows]) if clip not in failed}
-        frames = {clip: np.full((size, 4), size, np.float32) for clip, size in sizes.items()}
-        seal_frames(folder / f"ragged-{name}", dict.fromkeys(IDS[rows], "m"), frames, failed=failed)
-    small = STAGED[: PIECE_ROWS + 2]
-    opened = Stage.open(folder / "small.staging", PLANNED[: len(small)], KINDS_OF_GROUPS, {"name": "toy"})
-    fill(opened, small)
+    make_stores(folder, arrays)
+    make_small_store(folder)
+    make_zips_and_partial_copies(folder)
+    make_stage_with_failures(folder / "failed")
+    make_stage_of_two_attempts(folder / "scattered")
+    make_features_to_import(folder, arrays["pooled"])
+
+
+def make_stores(folder: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Make the store "toy" and its halves "toy-a" and "toy-b", and the same with frames of any number.
+
+    One clip of the six failed. The others have 2, 3, 4 ... frames in the stores named "ragged-".
+    """
+    rows_of_stores = {"toy": slice(None), "toy-a": slice(0, 3), "toy-b": slice(3, None)}
+    for name, rows in rows_of_stores.items():
+        clips = IDS[rows]
+        movies = dict.fromkeys(clips, "m")
+        failed = {clip: "no such file" for clip in clips if clip == "clip 1"}
+        features = {array: values[rows] for array, values in arrays.items()}
+        seal_arrays(folder / name, movies, {"toy": features}, failed=failed)
+
+        frames = {}
+        for n_frames, clip in enumerate(clips, start=2):
+            if clip not in failed:
+                frames[clip] = np.full((n_frames, 4), n_frames, np.float32)
+        seal_frames(folder / f"ragged-{name}", movies, frames, failed=failed)
+
+
+def make_small_store(folder: Path) -> None:
+    """Make the store "small" of a whole piece and two clips of the next, which `grow` grows."""
+    n_small = PIECE_ROWS + 2
+    opened = Stage.open(folder / "small.staging", PLANNED[:n_small], KINDS_OF_GROUPS, {"name": "toy"})
+    fill(opened, STAGED[:n_small])
     seal(None, folder / "small", licence="CC0-1.0")
-    for store, rest in (("toy", ("--arrays", "pooled")), ("ragged-toy", ("--clips", folder / "few.txt"))):
+
+
+def make_zips_and_partial_copies(folder: Path) -> None:
+    """Zip the two stores, and copy of each a part: one array of the one, two clips of the other."""
+    two_clips = folder / "few.txt"
+    two_clips.write_text("\n".join(IDS[3:5]), encoding="utf-8")
+    parts = {"toy": ("--arrays", "pooled"), "ragged-toy": ("--clips", two_clips)}
+    for store, part in parts.items():
         sealed = folder / f"{store}-1.0.0"
-        (folder / "few.txt").write_text("\n".join(IDS[3:5]), encoding="utf-8")
-        for words in (("pack", sealed), ("pull", sealed, folder / f"part-{store}-1.0.0", *rest)):
-            CONTENTS().main(["store", *map(str, words)], standalone_mode=False)
-    (folder / "failed").mkdir()
-    opened = open_stage(folder / "failed" / "toy.staging")
-    fill(opened, STAGED, failed={"clip 01", "clip 02", "clip 17"})
-    (folder / "scattered").mkdir()
-    opened = open_stage(folder / "scattered" / "toy.staging")
-    with opened.writer(STAGED[1::2]) as unaware:  # of the clips that another has done meanwhile
+        obygaze("store", "pack", sealed)
+        obygaze("store", "pull", sealed, folder / f"part-{store}-1.0.0", *part)
+
+
+def make_stage_with_failures(folder: Path) -> None:
+    """Make a stage with three failed clips, in two of its pieces, which `retry` tries again."""
+    folder.mkdir()
+    fill(open_stage(folder / "toy.staging"), STAGED, failed={"clip 01", "clip 02", "clip 17"})
+
+
+def make_stage_of_two_attempts(folder: Path) -> None:
+    """Make a stage whose pieces have their rows in two attempts each, which `join` seals.
+
+    A writer announces every other clip. Before it commits them, another writer, of which it does not know,
+    does the rest: so each of the two has half the rows of each piece.
+    """
+    folder.mkdir()
+    opened = open_stage(folder / "toy.staging")
+    with opened.writer(STAGED[1::2]) as first_writer:
         fill(opened, STAGED[::2])
-        unaware.commit(results(STAGED[1::2]))
+        first_writer.commit(results(STAGED[1::2]))
+
+
+def make_features_to_import(folder: Path, pooled: np.ndarray) -> None:
+    """Make a table of clips, a vector for each, and for each 1 to 6 vectors of its frames."""
     (folder / "npy").mkdir()
-    for clip, row in zip(IDS, arrays["pooled"], strict=True):
+    for clip, row in zip(IDS, pooled, strict=True):
         np.save(folder / "npy" / f"{clip}.npy", row)
+
     (folder / "npy-frames").mkdir()
     for n_frames, clip in enumerate(IDS, start=1):
         frames = np.linspace(0, n_frames, 8 * n_frames, dtype=np.float32).reshape(n_frames, 8)
         np.save(folder / "npy-frames" / f"{clip}.npy", frames)
+
     table = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
     table += [f"{clip},m,{clip}.mp4,,,,," for clip in IDS]
     (folder / "clips.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
 
 
+def obygaze(*words: object) -> None:
+    """Run a command in this process; an error is raised, not printed."""
+    CONTENTS().main([str(word) for word in words], standalone_mode=False)
+
+
 def make_films(folder: Path) -> None:
     """Make two models of films' frames, a film that they don't know, its windows, and its scores by one."""
-    import obygaze_models as om
-    from obygaze.demo_corpus import write_video
-
-    def obygaze(*words: object) -> None:
-        CONTENTS().main(list(map(str, words)), standalone_mode=False)
-
     rng = np.random.default_rng(0)
     for movie in "abcd":
-        light = 60 + 120 * (np.arange(80) // 10 % 2)  # every other window is bright
-        frames = (rng.integers(0, 50, (48, 64, 3)) + level for level in light)
-        write_video(folder / f"{movie}.mp4", (frame.astype(np.uint8) for frame in frames), 5)
-    films = [folder / f"{movie}.mp4" for movie in "abc"]
-    obygaze("manifest", "import", "film", *films, *WINDOWS, "--shots", "none", "--out", folder / "abc.csv")
+        make_video(folder / f"{movie}.mp4", rng)
+    known = [folder / f"{movie}.mp4" for movie in "abc"]
+    unknown = folder / "d.mp4"
+    obygaze("manifest", "import", "film", *known, *WINDOWS, "--shots", "none", "--out", folder / "abc.csv")
     obygaze("extract", folder / "abc.csv", folder / "abc", *ONE_WORKER)
-    obygaze("manifest", "import", "film", folder / "d.mp4", *WINDOWS, "--out", folder / "d.csv")
+    obygaze("manifest", "import", "film", unknown, *WINDOWS, "--out", folder / "d.csv")
     obygaze("extract", folder / "d.csv", folder / "d", *ONE_WORKER)
-    manifest = read_manifest(folder / "abc.csv")
-    clips = tuple(replace(clip, level=("EN", "S")[number % 2]) for number, clip in enumerate(manifest.clips))
-    labelled = Manifest(clips, folder)
+    make_models(folder)
+    scored = (folder / "d-1.0.0", "--shots", folder / "d.shots.csv", "--out", folder / "scored")
+    obygaze("film", "score", folder / "linear.model", *scored)
+
+
+def make_video(path: Path, rng: np.random.Generator) -> None:
+    """Make 80 pictures of noise at 5 a second: 8 windows of 2 s, every other one bright."""
+    from obygaze.demo_corpus import write_video
+
+    n_pictures_of_window = 10
+    pictures = []
+    for number in range(80):
+        is_bright = number // n_pictures_of_window % 2 == 1
+        light = 180 if is_bright else 60
+        noise = rng.integers(0, 50, (48, 64, 3))
+        pictures.append((light + noise).astype(np.uint8))
+    write_video(path, pictures, 5)
+
+
+def make_models(folder: Path) -> None:
+    """Train two models to tell the dark windows of three films (EN) from the bright ones (S)."""
+    import obygaze_models as om
+
+    clips = []
+    for number, clip in enumerate(read_manifest(folder / "abc.csv").clips):
+        level = "EN" if number % 2 == 0 else "S"
+        clips.append(replace(clip, level=level))
+    labelled = Manifest(tuple(clips), folder)
     write_manifest(labelled, folder / "labelled.csv")
     data = om.load_dataset(open_store(folder / "abc"), labelled)
     run = om.evaluate(data, ["linear", "mlp"], task="en_s")
     om.save_models(run, data, ["linear", "mlp"], folder)
-    scored = (folder / "d-1.0.0", "--shots", folder / "d.shots.csv", "--out", folder / "scored")
-    obygaze("film", "score", folder / "linear.model", *scored)
 
 
 def make_rare_inputs(folder: Path) -> None:
@@ -161,8 +237,8 @@ def make_rare_inputs(folder: Path) -> None:
     write_manifest(data.corpus.manifest, folder / "paper.csv")
     movie_of = {clip.clip_id: clip.movie for clip in data.corpus.manifest}
     seal_arrays(folder / "paper", movie_of, {"toy": {"pooled": data.source.X}})
-    words = ("evaluate", folder / "labelled.csv", folder / "abc-1.0.0", "--task", "en_s", "--model", "mlp")
-    CONTENTS().main([*map(str, words), "--save", "mlp", "--out", str(folder / "run")], standalone_mode=False)
+    evaluate = ("evaluate", folder / "labelled.csv", folder / "abc-1.0.0", "--task", "en_s", "--model", "mlp")
+    obygaze(*evaluate, "--save", "mlp", "--out", folder / "run")
 
 
 WINDOWS = ("--window", "2", "--hop", "2")
@@ -210,7 +286,7 @@ def join(folder: Path) -> None:
     """Seal a stage whose pieces have their rows in two attempts each."""
     opened = read_stage(folder / "new" / "toy.staging")
     opened.sweep()
-    fill(opened, [])
+    fill(opened, [])  # nothing is missing: this only marks which clips the stage has
     seal(None, folder / "new" / "toy", licence="CC0-1.0")
 
 
@@ -226,42 +302,56 @@ def grow(folder: Path) -> None:
     seal(None, folder / "new" / "toy", version="1.1.0", licence="CC0-1.0")
 
 
-def fill(opened: Stage, clips: list[str], **failed: object) -> None:
-    """Commit clips, two at a time, and say which the stage has."""
-
-    def promise(word: str = "had") -> None:
-        for clip, entry in opened.status().items():
-            mark(f"{word} {clip}")
-            if is_done(entry):
-                mark(f"{word} {clip} ok")
-
-    promise("found")
-    promise()
+def fill(opened: Stage, clips: list[str], failed: Container[str] = (), reason: str = "no such file") -> None:
+    """Commit clips to a stage, two at a time, and mark after each commit what the stage has from then on."""
+    mark_clips(opened, "found")
+    mark_clips(opened, "had")
     with opened.writer(clips) as writer:
         for start in range(0, len(clips), 2):
-            writer.commit(results(clips[start : start + 2], **failed))
-            promise()
-    promise()
+            writer.commit(results(clips[start : start + 2], failed, reason))
+            mark_clips(opened, "had")
+    mark_clips(opened, "had")
+
+
+def mark_clips(opened: Stage, word: str) -> None:
+    """Mark which clips a stage has, and once more with "ok" which of them are done.
+
+    `word` is "found" for what a run finds when it begins, and "had" for what must outlive a power cut from
+    now on; `lost_records` in harness.py compares the two.
+    """
+    for clip, entry in opened.status().items():
+        mark(f"{word} {clip}")
+        if is_done(entry):
+            mark(f"{word} {clip} ok")
 
 
 def results(clips: list[str], failed: Container[str] = (), reason: str = "no such file") -> list[ClipResult]:
-    """Make what a writer gets."""
-    arrays, moments = planted(len(STAGED)), (np.arange(2.0), np.arange(2))
+    """Make the results of clips, as a writer commits them: features drawn by their row, or a failure."""
+    arrays = planted(len(STAGED))
+    made = []
+    for clip in clips:
+        if clip in failed:
+            made.append(ClipResult(clip, "failed", reason))
+        else:
+            row = STAGED.index(clip)
+            groups = {"toy": toy_features(arrays, row), "ragged": ragged_features(row)}
+            made.append(ClipResult(clip, "ok", groups=groups))
+    return made
 
-    def features(clip: str) -> dict[str, ClipFeatures]:
-        row = STAGED.index(clip)
-        rows = {name: values[row] for name, values in arrays.items()}
-        n_frames = row % 4 + 1
-        frames = np.full((n_frames, 4), row, np.float32)
-        ragged = ClipFeatures(np.arange(float(n_frames)), np.arange(n_frames), {"frames": frames})
-        return {"toy": ClipFeatures(*moments, rows), "ragged": ragged}
 
-    return [
-        ClipResult(clip, "failed", reason)
-        if clip in failed
-        else ClipResult(clip, "ok", groups=features(clip))
-        for clip in clips
-    ]
+def toy_features(arrays: dict[str, np.ndarray], row: int) -> ClipFeatures:
+    """Give a clip its row of each array, of two frames a second apart."""
+    times_s = np.arange(2.0)
+    frame_numbers = np.arange(2)
+    return ClipFeatures(times_s, frame_numbers, {name: values[row] for name, values in arrays.items()})
+
+
+def ragged_features(row: int) -> ClipFeatures:
+    """Give a clip one to four frames, whose vectors hold its row."""
+    n_frames = row % 4 + 1
+    times_s = np.arange(float(n_frames))
+    frame_numbers = np.arange(n_frames)
+    return ClipFeatures(times_s, frame_numbers, {"frames": np.full((n_frames, 4), row, np.float32)})
 
 
 def mark(text: str) -> None:
@@ -288,12 +378,12 @@ def manifest(folder: Path) -> None:
     write_manifest(Manifest(clips, folder, codebook), folder / "films.csv")
 
 
-def zoo() -> None:
-    """Evaluate a model, for the work below."""
+def prepare_run() -> None:
+    """Evaluate a model once, in the process that forks: the work "run" only writes what comes out."""
     if "run" in MADE:
         return
     import obygaze_models as om
-    import obygaze_models.evaluation.run  # for forks
+    import obygaze_models.evaluation.run  # so that forks need not import it
 
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.conftest import dataset
@@ -302,12 +392,11 @@ def zoo() -> None:
     levels = np.array(["EN", "S"] * 24)
     X = rng.normal(size=(48, 4)) + (levels == "S")[:, None]
     data = dataset(X, levels, np.repeat(["a", "b", "c", "d"], 12))
-    run = om.evaluate(data, {"linear": om.linear_probe()}, task="en_s")
-    MADE["run"] = run
+    MADE["run"] = om.evaluate(data, {"linear": om.linear_probe()}, task="en_s")
 
 
-def fit() -> None:
-    """Fit a model to keep."""
+def prepare_model() -> None:
+    """Fit a model once, in the process that forks: the work "model" only writes it."""
     if "model" in MADE:
         return
     from obygaze_models.persistence.model_file import to_state
@@ -323,7 +412,8 @@ def fit() -> None:
     )
 
 
-MADE: dict[str, object] = {}
+MADE: dict[object, object] = {}
+"""What the process that forks has prepared: the name of a work, or the first words of a command -> it."""
 
 
 def model(folder: Path) -> None:
@@ -340,8 +430,8 @@ def run(folder: Path) -> None:
     write_run(MADE["run"], folder / "run", force=True)
 
 
-def workspace() -> None:
-    """Import what the work below needs."""
+def prepare_decide() -> None:
+    """Import, in the process that forks, what the work "decide" needs."""
     importlib.import_module("obygaze_film.workspace.decisions")
     importlib.import_module("obygaze_film.timeline")
     importlib.import_module("obygaze_models.persistence")
@@ -350,40 +440,64 @@ def workspace() -> None:
 def decide(folder: Path) -> None:
     """Judge, mark and note in a scored film what is not decided yet, as `film open` writes it."""
     from obygaze_film.errors import FilmError
-    from obygaze_film.timeline import found_films
-    from obygaze_film.workspace import decisions, ledger, rules
 
-    rules.now = lambda: "2026-01-01T00:00:00+00:00"
-    at, film = next(iter(found_films([folder / "scored"]).items()))
-    # Names of sittings are random; here they are numbers, so that what comes out can be compared.
-    ledger.token_hex = lambda _: f"{len(list(at.glob('ledger/*.jsonl'))):016x}"
-    desk = decisions.Decisions(at, film, builtin_codebook(film.model().codebook))
+    scored_film, desk = open_desk(folder / "scored")
     levels = desk.codebook.level_names
-    # A table may be older than the ledger after a power cut; it is mended, and that is no error.
-    desk.notices = [notice for notice in desk.notices if not notice.endswith("written anew")]
-
-    def known(word: str) -> set[str]:
-        found = {f"{kind} {clip.start_s:g}" for kind, clips in desk.kept.items() for clip in clips}
-        for one in sorted(found):
-            mark(f"{word} {one}")
-        return found
-
-    there = known("found")
-    for number, (start, end) in enumerate(desk.windows[:3], start=1):
-        for kind, what in {
+    found = kept_decisions(desk)
+    mark_each("found", found)
+    for number, (start_s, end_s) in enumerate(desk.windows[:3], start=1):
+        decisions_of_window = {
             "judgement": {"level": levels[number % 2], "place": number, "n_planned": 3},
             "passage": {"level": levels[0]},
             "note": {"note": "as in the first scene"},
-        }.items():
-            if f"{kind} {start:g}" not in there:
-                desk.keep(kind, start, end, "AB", **what)
+        }
+        for kind, fields in decisions_of_window.items():
+            if f"{kind} {start_s:g}" not in found:
+                desk.keep(kind, start_s, end_s, "AB", **fields)
                 for notice in desk.notices:
                     raise FilmError(notice)
-            known("had")
-    written = [at / name for name in decisions.COLUMNS if (at / name).exists()]  # nothing was agreed on
-    tables = [path.read_text("utf-8").splitlines()[1:] for path in written]
-    rows = sorted(row.partition(",")[2] for table in tables for row in table)  # without the ids
-    write_whole(folder / "decided.txt", "\n".join(rows))
+            mark_each("had", kept_decisions(desk))
+    write_decisions(scored_film, folder / "decided.txt")
+
+
+def open_desk(folder: Path) -> "tuple[Path, Decisions]":
+    """Open the decisions on the scored film below a folder, where clock and chance are taken out."""
+    from obygaze_film.timeline import found_films
+    from obygaze_film.workspace import decisions, ledger, rules
+
+    scored_film, film = next(iter(found_films([folder]).items()))
+    rules.now = lambda: "2026-01-01T00:00:00+00:00"
+    # Names of sittings are random; here they are numbers, so that what comes out can be compared.
+    ledger.token_hex = lambda _: f"{len(list(scored_film.glob('ledger/*.jsonl'))):016x}"
+    desk = decisions.Decisions(scored_film, film, builtin_codebook(film.model().codebook))
+    # A table may be older than the ledger after a power cut; it is mended, and that is no error.
+    desk.notices = [notice for notice in desk.notices if not notice.endswith("written anew")]
+    return scored_film, desk
+
+
+def kept_decisions(desk: "Decisions") -> set[str]:
+    """List the decisions that a desk keeps, like "note 4": the kind, and where in the film, in seconds."""
+    return {f"{kind} {clip.start_s:g}" for kind, clips in desk.kept.items() for clip in clips}
+
+
+def mark_each(word: str, names: set[str]) -> None:
+    """Mark each name, in an order that is always the same."""
+    for name in sorted(names):
+        mark(f"{word} {name}")
+
+
+def write_decisions(scored_film: Path, path: Path) -> None:
+    """Write the rows of all tables of a film without their first column, ids that differ from run to run."""
+    from obygaze_film.workspace import decisions
+
+    rows = []
+    for name in decisions.COLUMNS:
+        table = scored_film / name
+        if table.exists():  # nothing was agreed on, so there is no table of agreements
+            for line in table.read_text("utf-8").splitlines()[1:]:
+                _, _, after_id = line.partition(",")
+                rows.append(after_id)
+    write_whole(path, "\n".join(sorted(rows)))
 
 
 CALLS = {
@@ -402,7 +516,8 @@ CALLS = {
         decide,
     )
 }
-BEFORE = {"model": fit, "run": zoo, "decide": workspace}
+PREPARATIONS = {"model": prepare_model, "run": prepare_run, "decide": prepare_decide}
+"""Work -> what is done once before it, in the process that forks."""
 
 
 class Call:
@@ -416,83 +531,130 @@ class Call:
         CALLS[self.call](self.folder)
 
 
-def child(asked: dict[str, object], said: int) -> None:
-    """Do what is asked, and end as a process ends."""
-    os.dup2(said, 2)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    if "call" in asked:
-        cli.root_command = lambda: Call(asked["call"], Path(asked["root"]))
-    log = asked.get("log")
-    SHIM.disk_arm(
-        asked["root"].encode(),
-        KINDS.index(asked["kind"]) if "kind" in asked else -1,
-        asked.get("n", 0),
-        asked.get("error", 0),
-        asked.get("lasting", False),
-        log.encode() if log else None,
-    )
-    code = 0
-    before = set(sys.modules)
-    try:
-        cli.main(asked.get("words", []))
-    except SystemExit as left:
-        code = left.code
-    except BaseException:  # noqa: BLE001 - a traceback, which is what is looked for
-        sys.excepthook(*sys.exc_info())
-        code = 99
-    if asked.get("exits"):  # HDF5 has work to do then
+def child(request: dict[str, object], stderr: int, facts: int) -> None:
+    """Do the work of a request in this fork, under interpose.c, and end as a process ends.
+
+    Parameters
+    ----------
+    request
+        What `Runner.ask` sends: `root` and either `words` of a command or `call`, a function above; the
+        fault, if any (`kind`, `n`, `error`, `lasting`); `log`; `exits`.
+    stderr
+        Descriptor of the file that gets what the work says there.
+    facts
+        Descriptor of a pipe that gets, as JSON, what interpose.c saw.
+    """
+    redirect_output(stderr)
+    if "call" in request:
+        cli.root_command = lambda: Call(request["call"], Path(request["root"]))
+    modules = set(sys.modules)
+
+    arm(request)
+    code = exit_code(request.get("words", []))
+    if request.get("exits"):  # HDF5 has work to do then
         atexit._run_exitfuncs()
     SHIM.disk_mark(f"exit {code}".encode())
-    facts = {
-        "new": sorted(set(sys.modules) - before),
+
+    seen = {
+        "new": sorted(set(sys.modules) - modules),
         "counts": {kind: SHIM.disk_count(place) for place, kind in enumerate(KINDS)},
         "marks": MARKS,
         "hits": SHIM.disk_hits().decode().splitlines(),
     }
-    os.write(asked["pipe"], json.dumps(facts).encode())
+    os.write(facts, json.dumps(seen).encode())
     sys.stderr.flush()
-    if asked.get("exits"):
+    if request.get("exits"):
         SHIM.exit(code)
     os._exit(code)
 
 
+def redirect_output(stderr: int) -> None:
+    """Send what this process says on stderr to a descriptor, and what it prints nowhere."""
+    os.dup2(stderr, 2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def arm(request: dict[str, object]) -> None:
+    """Tell interpose.c what counts from here on, what fails, and where to log."""
+    kind = KINDS.index(request["kind"]) if "kind" in request else -1
+    log = request["log"].encode() if "log" in request else None
+    SHIM.disk_arm(
+        request["root"].encode(),
+        kind,
+        request.get("n", 0),
+        request.get("error", 0),
+        request.get("lasting", False),
+        log,
+    )
+
+
+def exit_code(words: list[str]) -> int:
+    """Run the command, and return its exit code; 99 where it ends with a traceback, which no work may."""
+    try:
+        cli.main(words)
+    except SystemExit as end:
+        return end.code
+    except BaseException:  # noqa: BLE001 - a traceback, which is what is looked for
+        sys.excepthook(*sys.exc_info())
+        return 99
+    return 0
+
+
 def rehearse(words: list[str], root: str) -> None:
     """Run a command once elsewhere, so that forks need not import what it needs."""
-    if tuple(words[:2]) in MADE:
+    command = tuple(words[:2])
+    if command in MADE:
         return
-    MADE[tuple(words[:2])] = True
-    said = io.StringIO()
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(said), redirect_stderr(said):
-        CONTENTS().main([word.replace(root, folder) for word in words], standalone_mode=False)
+    MADE[command] = True
+    output = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(output), redirect_stderr(output):
+        obygaze(*[word.replace(root, folder) for word in words])
 
 
 def serve() -> None:
-    """Answer requests until stdin ends."""
+    """Answer requests until stdin ends: a line of JSON in, a line of JSON out."""
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
-        asked = json.loads(line)
-        BEFORE.get(str(asked.get("call")), lambda: None)()
-        if asked.get("words", ["store"])[0] != "store":
-            rehearse(asked["words"], asked["root"])
-        with tempfile.TemporaryFile() as said:
-            ours, asked["pipe"] = os.pipe()
-            process = os.fork()
-            if not process:
-                child(asked, said.fileno())
-            os.close(asked["pipe"])
-            with os.fdopen(ours, "rb") as pipe:
-                facts = pipe.read()
-            _, status = os.waitpid(process, 0)
-            said.seek(0)
-            answer = {
-                "code": os.waitstatus_to_exitcode(status),
-                "said": said.read().decode("utf-8", "replace"),
-                **json.loads(facts or '{"counts": {}, "hits": [], "marks": []}'),
-            }
-        answers.write(json.dumps(answer) + "\n")
+        request = json.loads(line)
+        prepare(request)
+        answers.write(json.dumps(answer_from_fork(request)) + "\n")
         answers.flush()
+
+
+def prepare(request: dict[str, object]) -> None:
+    """Import and compute in this process what every fork for such a request would need."""
+    call = request.get("call")
+    if call in PREPARATIONS:
+        PREPARATIONS[call]()
+    # Commands on stores have their modules imported above.
+    words = request.get("words")
+    if words is not None and words[0] != "store":
+        rehearse(words, request["root"])
+
+
+def answer_from_fork(request: dict[str, object]) -> dict[str, object]:
+    """Do the work of a request in a fork; return its exit code, its stderr, and what interpose.c saw."""
+    with tempfile.TemporaryFile() as stderr:
+        read_end, write_end = os.pipe()
+        process = os.fork()
+        if process == 0:
+            child(request, stderr.fileno(), write_end)
+
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            facts = pipe.read()
+        _, status = os.waitpid(process, 0)
+        stderr.seek(0)
+        seen = {"counts": {}, "hits": [], "marks": []}  # by a fork that was killed
+        if facts:
+            seen = json.loads(facts)
+        return {
+            "code": os.waitstatus_to_exitcode(status),
+            "said": stderr.read().decode("utf-8", "replace"),
+            **seen,
+        }
 
 
 if __name__ == "__main__":
