@@ -13,7 +13,7 @@ constants = later("huggingface_hub", "constants")
 
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory):
-    """Name -> what `weights` takes."""
+    """Tiny checkpoints: name of a backbone -> path, as `load_backbone(name, weights=path)` takes it."""
     folder = tmp_path_factory.mktemp("checkpoints")
     names = ("xclip", "vivit", "clip", "siglip", "xclip-lsmdc")
     return {name: tiny_checkpoint(name, folder / name) for name in names}
@@ -34,11 +34,15 @@ def clips():
 
 
 @pytest.fixture
-def in_hub(tmp_path, monkeypatch):
-    """Keep a folder as lab/net in a hub's cache that is asked offline; return the folder of its commit."""
+def save_as_hub_snapshot(tmp_path, monkeypatch):
+    """Copy a folder into Hugging Face's cache as the repository lab/net, and switch downloads off.
+
+    The function takes the folder and the name of a branch or tag. It returns the copy, which is named after
+    its commit.
+    """
     commit = "0123456789abcdef0123456789abcdef01234567"
 
-    def keep(folder, ref="main"):
+    def save(folder, ref="main"):
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
         repository = tmp_path / "models--lab--net"
@@ -47,4 +51,4 @@ def in_hub(tmp_path, monkeypatch):
         (repository / "refs" / ref).write_text(commit)
         return snapshot
 
-    return keep
+    return save

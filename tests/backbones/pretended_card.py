@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import torch
 
 GARBAGE = 205
+"""The byte that fills memory until its values arrive, so that reading too early gives wrong numbers."""
 REAL_TO, REAL_MODULE_TO, REAL_EMPTY = torch.Tensor.to, torch.nn.Module.to, torch.empty
 NAME = "NVIDIA Pretended"
 
@@ -23,14 +24,19 @@ class OnCard(torch.Tensor):
 
 
 class Card:
-    """The state of the card.
+    """A fake GPU: it stands in for torch.cuda, computes on the CPU, and records what it is asked.
+
+    The calls that are recorded, and may fail, are of these kinds: "weights" (a network moves to the card),
+    "pin" (memory is reserved for copies), "upload", "forward", "download", "event" (a place in the stream is
+    recorded) and "synchronize" (it is waited for).
 
     Parameters
     ----------
     late
-        The stream works when it is waited for, and not before; else at once.
+        When downloads are done. True: not before they are waited for, as on a slow card. False: at once, as
+        on a fast one. Results must not depend on it.
     fails
-        (kind of call, number of call) -> the error it ends with, or None.
+        A function of (kind of call, number of the call, from 1): the error that the call ends with, or None.
     """
 
     def __init__(self, *, late=True, fails=lambda _kind, _number: None):
@@ -48,14 +54,16 @@ class Card:
         """How many uploads were kept at each time that the allocator gave its memory back."""
 
     def call(self, kind):
-        """Note a call, and fail if it is to."""
+        """Record a call, and raise its error if `fails` has one for it."""
         self.calls.append(kind)
         error = self.fails(kind, len(self.calls))
         if error is not None:
             try:
                 raise error
             finally:
-                del error  # no cycle through this frame: what the caller lets go of is free
+                # The error's traceback refers to this frame. Would the frame refer to the error, the two
+                # would keep each other, and all tensors of the callers, in memory.
+                del error
 
     def install(self, patch):
         """Put the card in place of torch's; `patch` is pytest's monkeypatch."""
@@ -101,16 +109,20 @@ class Card:
         if pin_memory:
             self.call("pin")
             tensor.fill_(GARBAGE)
-            tensor.pinned = True
+            tensor.pinned = True  # which `_upload` asks for
         return tensor
 
     def _to(self, tensor, *args, non_blocking=False, **settings):
-        """Copy a tensor to the card or back, or do what torch does on a CPU.
+        """Copy a tensor to the card or from it, as `Tensor.to` does.
 
-        A copy that blocks is done at once, as of constants.
+        Only copies that the caller does not wait for (`non_blocking`) are recorded: those of clips and of
+        results. Constants are copied once, and waited for.
         """
-        if _is_cuda(args, settings):
-            return self._upload(tensor) if non_blocking else tensor.clone()
+        is_upload = _is_cuda(args, settings)
+        if is_upload and non_blocking:
+            return self._upload(tensor)
+        if is_upload:
+            return tensor.clone()
         if non_blocking and torch.cuda.is_available():
             return self._download(tensor)
         return REAL_TO(tensor, *args, **settings)
@@ -134,17 +146,28 @@ class Card:
 
 
 class Event:
-    """A place in the stream, with a time if asked for."""
+    """Stands in for torch.cuda.Event: a place in the stream of downloads, which can be waited for.
+
+    Parameters
+    ----------
+    card
+        The card whose stream it is.
+    timed
+        Whether the time between this event and another may be asked for.
+    """
 
     def __init__(self, card, *, timed):
         self.card = card
         self.timed = timed
         self.before = []
+        """The downloads that were queued when the event was recorded."""
         self.passed = False
+        """Whether the event was waited for, so that these downloads are done."""
         self.time = None
+        """The card's clock when the event was recorded, in seconds."""
 
     def record(self, stream):
-        """Note the place; the clock of the card goes on by a second."""
+        """Remember which downloads are queued before this event; each event takes the card a second."""
         self.card.call("event")
         self.before = list(stream)
         self.card.clock += 1.0
@@ -167,7 +190,10 @@ class Event:
 
 
 def _as_method(function):
-    """Let a function of a class take the object it is called on, as bound methods do not."""
+    """Wrap a bound method so that, set on a class, it gets the object it is called on as first argument.
+
+    Python binds plain functions that are set on a class to its objects, and bound methods not again.
+    """
 
     def method(*args, **settings):
         return function(*args, **settings)

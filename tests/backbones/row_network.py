@@ -5,12 +5,22 @@ from torch import nn
 
 
 class Network(nn.Module):
-    """Row by row, so that no number of clips changes a bit."""
+    """A network for tests that compare bits: what it gives of a clip is the same in any batch.
+
+    A frame `[3, h, w]` becomes the mean of each channel `[3]`, its token these times a 3 x 5 matrix `[5]`,
+    and a clip the mean of its frames `[3]`.
+
+    Parameters
+    ----------
+    card
+        The pretended card, if any, that records each forward pass and may let it fail.
+    """
 
     def __init__(self, card=None):
         super().__init__()
         self.card = card
         self.sizes = []
+        """The number of clips in each forward pass so far."""
         weight = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
         self.weight = nn.Parameter(weight, requires_grad=False)
 
@@ -18,7 +28,9 @@ class Network(nn.Module):
         if self.card is not None:
             self.card.call("forward")
         self.sizes.append(len(pixels))
-        frames = pixels.as_subclass(torch.Tensor).mean(dim=(3, 4))
+        plain_pixels = pixels.as_subclass(torch.Tensor)  # not the pretended card's own kind of tensor
+        frames = plain_pixels.mean(dim=(3, 4))
+        # A product with the whole batch would sum in an order that depends on the number of rows.
         tokens = torch.stack([row @ self.weight for row in frames])
         return {"frames": frames, "tokens": tokens, "pooled": frames.mean(dim=1)}
 

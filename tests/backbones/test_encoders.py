@@ -283,33 +283,57 @@ N_TOKENS_BEFORE_PATCHES = {"dinov2": 1, "dinov2_with_registers": 1 + 3, "dinov3_
 
 def arrays_of_videos(model_type, network, pixels):
     """Return what a network of videos gives of clips, pixels `[B, F, 3, h, w]`, by array."""
-    n_clips, n_frames = pixels.shape[:2]
     if model_type in {"videoprism", "xclip"}:
         vectors = network.get_video_features(pixels).pooler_output
-        return {"pooled": vectors.reshape(n_clips, -1)}
+        return {"pooled": vectors.reshape(len(pixels), -1)}
+    if model_type == "timesformer":
+        return arrays_of_timesformer(network, pixels)
+    if model_type == "vivit":
+        return arrays_of_vivit(network, pixels)
 
+    # The others have no class token, and the mean of all tokens is the vector of the clip.
     options = {"skip_predictor": True} if model_type == "vjepa2" else {}
-    tokens = network(pixels, **options).last_hidden_state  # [B, class token and patches, width]
-    width = tokens.shape[-1]
-    n_class_tokens = 1 if model_type in {"timesformer", "vivit"} else 0
-    class_tokens = tokens[:, :n_class_tokens]
-    patches = tokens[:, n_class_tokens:]  # frame by frame
-    if model_type == "timesformer":
-        # Place by place, with the frames of a place side by side: put frame by frame.
-        patches = patches.view(n_clips, -1, n_frames, width).transpose(1, 2).flatten(1, 2)
-        tokens = torch.cat([class_tokens, patches], dim=1)
-
-    if model_type == "timesformer":
-        pooled = class_tokens[:, 0]
-    elif model_type == "vivit":
-        pooled = tokens.amax(dim=1)
-    else:
-        pooled = tokens.mean(dim=1)
-
-    has_a_step_per_frame = model_type in {"timesformer", "videoprism_vision_model"}
+    tokens = network(pixels, **options).last_hidden_state  # [B, patches, width]
+    n_frames = pixels.shape[1]
+    has_a_step_per_frame = model_type == "videoprism_vision_model"
     n_steps = n_frames if has_a_step_per_frame else n_frames // 2  # the others join two frames
-    frames = patches.reshape(n_clips, n_steps, -1, width).mean(dim=2)
-    return {"frames": frames, "pooled": pooled, "tokens": tokens}
+    return {"frames": mean_of_each_step(tokens, n_steps), "pooled": tokens.mean(dim=1), "tokens": tokens}
+
+
+def arrays_of_timesformer(network, pixels):
+    """Return the arrays of a TimeSformer: a class token, and patches in another order than ours.
+
+    Its patches are sorted by their place in the picture, and of each place come all frames. We store all
+    patches of the first frame, then those of the second, and so on.
+    """
+    n_clips, n_frames = pixels.shape[:2]
+    tokens = network(pixels).last_hidden_state  # [B, class token and patches, width]
+    class_token, patches = tokens[:, :1], tokens[:, 1:]
+    by_place = patches.view(n_clips, -1, n_frames, tokens.shape[-1])  # [B, places, F, width]
+    by_frame = by_place.transpose(1, 2).flatten(1, 2)
+    return {
+        "frames": mean_of_each_step(by_frame, n_frames),
+        "pooled": class_token[:, 0],
+        "tokens": torch.cat([class_token, by_frame], dim=1),
+    }
+
+
+def arrays_of_vivit(network, pixels):
+    """Return the arrays of a ViViT: a class token, steps of two frames, a vector of the largest numbers."""
+    n_frames = pixels.shape[1]
+    tokens = network(pixels).last_hidden_state  # [B, class token and patches, width]
+    patches = tokens[:, 1:]
+    return {
+        "frames": mean_of_each_step(patches, n_frames // 2),
+        "pooled": tokens.amax(dim=1),
+        "tokens": tokens,
+    }
+
+
+def mean_of_each_step(patches, n_steps):
+    """Average patches `[B, steps times places, width]` over the places: `[B, steps, width]`."""
+    n_clips, _, width = patches.shape
+    return patches.reshape(n_clips, n_steps, -1, width).mean(dim=2)
 
 
 def tokens_option(model_type):

@@ -69,33 +69,45 @@ def pixels_of(backbone, batch):
     return torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
 
 
+WITH_A_VISION_MODEL = {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
+"""Types whose network is one for texts and one for pictures."""
+
+
+def sees_frames(model_type):
+    """Whether a network takes frames `[B * F, 3, h, w]`; the others take clips `[B, F, 3, h, w]`."""
+    return model_type in IMAGES or model_type == "xclip"
+
+
 def hidden_states(model_type, model, pixels):
     """Return transformers' own hidden states after each block, of the patches alone.
 
-    The network is made one of double precision, so that what rounds is ours alone: on some processors
-    transformers' sums in single precision are off by more than `EXACT`.
+    Parameters
+    ----------
+    model_type, model
+        A network of transformers. It is changed to double precision: on some processors its sums in single
+        precision are off by more than `EXACT`, and only our rounding is to be measured.
+    pixels
+        Clips, `[B, F, 3, h, w]`.
     """
     model = model.double()
     pixels = pixels.double()
-    has_halves = model_type in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
-    network = model.vision_model if has_halves else model
-    sees_frames = model_type in IMAGES or model_type == "xclip"
-    inputs = {
-        (IMAGES | VIDEOS)[model_type].pixels_argument(): pixels.flatten(0, 1) if sees_frames else pixels
-    }
-    if model_type == "vjepa2":
-        inputs["skip_predictor"] = True
-    states = network(**inputs, output_hidden_states=True).hidden_states
+    network = model.vision_model if model_type in WITH_A_VISION_MODEL else model
+    if sees_frames(model_type):
+        pixels = pixels.flatten(0, 1)
+    name_of_pixels = (IMAGES | VIDEOS)[model_type].pixels_argument()
+    options = {"skip_predictor": True} if model_type == "vjepa2" else {}
+    states = network(**{name_of_pixels: pixels}, **options, output_hidden_states=True).hidden_states
+
+    after_blocks = states[1:]  # the first is the input of the first block
     n_other_tokens = REGISTERS.get(model_type, 0)
     if model_type not in WITHOUT_CLASS:
         n_other_tokens += 1
-    after_blocks = states[1:]  # the first is the input of the first block
     return [state[:, n_other_tokens:] for state in after_blocks]
 
 
 def mean_of_each_frame_or_step(model_type, state, n_clips):
     """Average states over the patches of each frame, or step of two frames: [B, S, D]."""
-    if model_type in IMAGES or model_type == "xclip":
+    if sees_frames(model_type):
         return state.mean(dim=1).view(n_clips, N_FRAMES, -1)
     if model_type == "timesformer":  # all frames of a patch follow each other
         return state.view(n_clips, -1, N_FRAMES, state.shape[-1]).mean(dim=1)

@@ -433,12 +433,19 @@ def test_a_network_with_weights_in_another_file_is_refused(tmp_path, monkeypatch
         load_backbone(f"onnx:{path}", 4)
 
 
-@pytest.mark.parametrize(
-    "operator", ["Expand", "Tile"], ids=["it fails on bright clips", "its vectors of bright clips are longer"]
-)
-def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, operator):
-    """The output's sizes are [1, 1 + brightness] times those of "map"; the brightness of black clips is 0."""
-    path = write_network(tmp_path)
+def write_network_that_fails_on_bright_clips(folder, operator):
+    """Write a network that is right for black clips and not for others, and return its path.
+
+    The last step of it changes the shape of its vectors `[frames, 3]`, to a shape that depends on how bright
+    the clip is. 0 is the brightness of black clips, for which nothing changes.
+
+    Parameters
+    ----------
+    operator
+        "Expand": the shape is one that vectors of 3 numbers cannot take, so onnxruntime ends with an error.
+        "Tile": the vectors are repeated, so they are longer than those of other clips.
+    """
+    path = write_network(folder)
     node = onnx.helper.make_node
     model = onnx.load(path)
     del model.graph.node[-1]  # that of the output
@@ -447,14 +454,28 @@ def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, o
     model.graph.node.extend(
         [
             node("ReduceMax", ["x"], ["brightest_pixel"], keepdims=0),
-            node("Relu", ["brightest_pixel"], ["brightness"]),  # black is negative: the mean is subtracted
+            # Black is negative, as the mean is subtracted, and becomes 0.
+            node("Relu", ["brightest_pixel"], ["brightness"]),
             node("Cast", ["brightness"], ["n"], to=onnx.TensorProto.INT64),
+            # The sizes are 1 and 1 + n.
             node("Mul", ["second_axis", "n"], ["longer_by"]),
             node("Add", ["ones", "longer_by"], ["sizes"]),
             node(operator, ["map", "sizes"], ["out"]),
         ]
     )
     path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize(
+    "operator", ["Expand", "Tile"], ids=["it fails on bright clips", "its vectors of bright clips are longer"]
+)
+def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, operator):
+    """A network may work when it is tried and fail on clips that come later.
+
+    The error names its file and the reason, in one short line that the store keeps as it is.
+    """
+    path = write_network_that_fails_on_bright_clips(tmp_path, operator)
     encode = load_backbone(f"onnx:{path}", 4).encode
     black = np.zeros((1, 4, 24, 24, 3), np.uint8)
     white = np.full_like(black, 255)

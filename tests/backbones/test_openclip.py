@@ -3,6 +3,7 @@
 import json
 import shutil
 from copy import deepcopy
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -210,14 +211,14 @@ def test_models_have_the_repository_and_architecture_of_open_clip(open_clip, nam
 
 
 @pytest.fixture
-def tiny_model(open_clip, folders, tmp_path, in_hub, monkeypatch):
+def tiny_model(open_clip, folders, tmp_path, save_as_hub_snapshot, monkeypatch):
     """Make `tiny` a name of a model, with weights as lab/net in the hub's cache; the folder of its commit."""
     config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
     (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
     open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")
     for module in (openclip, weights):
         monkeypatch.setattr(module, "OPENCLIP", {"tiny": weights.OpenClip("lab/net", "tiny-quickgelu")})
-    return in_hub(folders["vit"])
+    return save_as_hub_snapshot(folders["vit"])
 
 
 def assert_is_built_with_quick_gelu(commit):
@@ -301,9 +302,10 @@ def copy_reconfigured(folders, tmp_path):
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
 def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, frames, score):
-    """Grad-CAM: activations of the last layer, weighted by the mean gradient of the score by channel.
+    """The score and the map of a picture and a text are those that torch's autograd gives.
 
-    A map keeps what raises the score alone. That of a text or of its opposite may be 0 everywhere, not both.
+    A map shows only what raises the score, so that of a text may be 0 everywhere. Then the map of the
+    opposite vector is not: the two are compared, so that something is.
     """
     mapped, embed_text = openclip_to_map(str(folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
@@ -316,20 +318,44 @@ def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, fra
     text = embed_text(TEXTS[1]).double()
     maps = []
     for vector in (text, -text):
-        image = visual.attnpool(activations)[0]
-        expected_score = image @ vector
-        if score == "cosine":
-            expected_score = expected_score / (image.norm() * vector.norm())
-        (gradient,) = torch.autograd.grad(expected_score, activations)
-        weights_of_channels = gradient.mean(dim=(2, 3), keepdim=True)
-        weighted_sum = (weights_of_channels * activations).sum(dim=1)[0].detach().numpy()
-        expected_map = np.maximum(weighted_sum, 0)
-
+        expected = grad_cam_by_autograd(visual.attnpool, activations, vector, score)
         score_of_ours, map_of_ours = grad_cam_map(mapped, picture, similarity(vector, score))
-        assert score_of_ours == pytest.approx(expected_score.item(), rel=1e-9)
-        np.testing.assert_allclose(map_of_ours, expected_map, atol=1e-9 * np.abs(weighted_sum).max())
+        assert score_of_ours == pytest.approx(expected.score, rel=1e-9)
+        rounding = 1e-9 * np.abs(expected.signed_map).max()
+        np.testing.assert_allclose(map_of_ours, np.maximum(expected.signed_map, 0), atol=rounding)
         maps.append(map_of_ours)
     assert np.sum(maps) > 0
+
+
+class GradCam(NamedTuple):
+    """A score, and by place of the picture `[height, width]` what raises it (above 0) or lowers it."""
+
+    score: float
+    signed_map: np.ndarray
+
+
+def grad_cam_by_autograd(pool, activations, vector, score):
+    """Weight the activations of the last layer by the mean gradient of the score in each channel.
+
+    Parameters
+    ----------
+    pool
+        The layer that makes a picture's vector of the activations.
+    activations
+        `[1, channels, height, width]`.
+    vector
+        The text that the picture is compared with.
+    score
+        "cosine" or "dot".
+    """
+    image = pool(activations)[0]
+    similarity_to_text = image @ vector
+    if score == "cosine":
+        similarity_to_text = similarity_to_text / (image.norm() * vector.norm())
+    (gradient,) = torch.autograd.grad(similarity_to_text, activations)
+    weights_of_channels = gradient.mean(dim=(2, 3), keepdim=True)
+    weighted_sum = (weights_of_channels * activations).sum(dim=1)[0]
+    return GradCam(similarity_to_text.item(), weighted_sum.detach().numpy())
 
 
 @pytest.mark.usefixtures("grad_cam")

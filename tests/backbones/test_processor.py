@@ -276,13 +276,13 @@ def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
     assert backbone.provenance["tokenizer"]["lower_case"] is False
 
 
-def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, in_hub):
+def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, save_as_hub_snapshot):
     """Weights and processor belong together.
 
     Fetched from the hub, they give the preset and the digest that the local folder has.
     """
     folder = tiny_siglip2()
-    in_hub(folder)
+    save_as_hub_snapshot(folder)
     shown = json.loads(CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False).stdout)
     assert "preprocessor_config.json" in shown["beside"]
     fetched = load_backbone("clip", 1, weights="lab/net", compute=cpu()).provenance

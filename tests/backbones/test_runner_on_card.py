@@ -139,19 +139,41 @@ def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once,
 
 
 class PlannedFailures:
-    """Lets calls of a card run out of memory: those of certain numbers, where they are of certain kinds."""
+    """Lets calls of a card run out of memory.
 
-    def __init__(self, numbers, calls, kind_of_error):
+    Parameters
+    ----------
+    numbers
+        Which calls fail: 1 is the first call of the card.
+    calls
+        Only calls of these kinds fail.
+    kind_of_error
+        A key of OUT_OF_MEMORY_ERRORS.
+    most
+        After so many failures no call fails any more.
+    """
+
+    def __init__(self, numbers, calls, kind_of_error, most=math.inf):
         self.numbers = numbers
         self.calls = calls
         self.kind_of_error = kind_of_error
+        self.most = most
         self.n_failures = 0
 
     def __call__(self, call, number):
-        if number not in self.numbers or call not in self.calls:
+        is_planned = number in self.numbers and call in self.calls
+        if not is_planned or self.n_failures >= self.most:
             return None
         self.n_failures += 1
         return out_of_memory(self.kind_of_error)
+
+
+FAILING_CALLS = {
+    "numbers": st.sets(st.integers(1, 120), max_size=6),
+    "calls": st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
+    "kind": st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
+}
+"""Arguments of PlannedFailures."""
 
 
 @pytest.mark.long
@@ -161,39 +183,63 @@ class PlannedFailures:
     at_once=CLIPS_AT_ONCE,
     late=st.booleans(),
     n_waiting=st.integers(0, 2),
-    numbers=st.sets(st.integers(1, 120), max_size=6),
-    kind=st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
-    calls=st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
+    **FAILING_CALLS,
 )
 def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
-    sizes, at_once, late, n_waiting, numbers, kind, calls
+    sizes, at_once, late, n_waiting, numbers, calls, kind
 ):
     """A call that runs out of memory is repeated with half as many clips at once.
 
-    The results are those of a CPU. Where one clip alone does not fit, the error says so.
+    This may happen until one clip is left. The results are those of a CPU all the same.
     """
     batches = [clips(n) for n in sizes]
-    failures = PlannedFailures(numbers, calls, kind)
+    failures = PlannedFailures(numbers, calls, kind, most=n_halvings_to_one(at_once))
     card = Card(late=late, fails=failures)
-    refusal = ""
-    try:
-        run, results = encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
-    except BackboneError as error:
-        refusal = str(error)
-    if refusal:
-        assert "not fit in the memory" in refusal
-        # Every failure halves the clips at once, and the one with a single clip is the end.
-        n_halvings_to_one_clip = math.floor(math.log2(at_once))
-        assert failures.n_failures > n_halvings_to_one_clip
-        return
+    run, results = encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
+
     assert_same_bits(results, encode_on_cpu(batches))
     assert run.clips_at_once == halved(at_once, failures.n_failures)
     assert set(run.network.sizes) <= {halved(at_once, n) for n in range(failures.n_failures + 1)}
-    # After a failure the allocator gives its memory back, when no upload is kept any more.
-    uploads_kept = card.alive_at_release
+    # The allocator gives memory back after a failure and only then, and no upload is kept in it by then.
+    uploads_kept_at_each_release = card.alive_at_release
+    was_released = len(uploads_kept_at_each_release) > 0
+    assert was_released == (failures.n_failures > 0)
+    assert all(n == 0 for n in uploads_kept_at_each_release)
 
-    assert bool(uploads_kept) == (failures.n_failures > 0)
-    assert all(n == 0 for n in uploads_kept)
+
+@pytest.mark.long
+@quick
+@given(
+    sizes=SIZES_OF_BATCHES,
+    at_once=CLIPS_AT_ONCE,
+    late=st.booleans(),
+    n_waiting=st.integers(0, 2),
+    **FAILING_CALLS,
+)
+def test_a_single_clip_that_runs_out_of_memory_ends_the_run(
+    sizes, at_once, late, n_waiting, numbers, calls, kind
+):
+    """Only when one clip alone does not fit is the run given up, and the error says so.
+
+    Some calls fail, and every forward pass from the first on, so that no number of clips ever fits.
+    """
+    forward_fails = PlannedFailures(range(1, 10_000), {"forward"}, kind)
+    others_fail = PlannedFailures(numbers, calls - {"forward"}, kind)
+
+    def fails(call, number):
+        return forward_fails(call, number) or others_fail(call, number)
+
+    card = Card(late=late, fails=fails)
+    with pytest.raises(BackboneError, match="not fit in the memory"):
+        encode_on_card([clips(n) for n in sizes], card, n_waiting=n_waiting, clips_at_once=at_once)
+
+    # One failure for every halving, and at least one more with a single clip.
+    assert forward_fails.n_failures + others_fail.n_failures > n_halvings_to_one(at_once)
+
+
+def n_halvings_to_one(at_once):
+    """Return how often clips at once can be halved until one is left: 0 of 1, 1 of 2 or 3, 2 of 4 to 7."""
+    return math.floor(math.log2(at_once))
 
 
 def halved(at_once, n_times):

@@ -77,19 +77,29 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
 
 
 def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
-    """X-CLIP adds to a text what it sees in the video, times alpha, which is 0 here: vectors lack that."""
+    """The cosine of a video's vector and a text's vector is the score that X-CLIP gives the two.
+
+    X-CLIP also adapts each text to the video that it is compared with (its prompts generator), which vectors
+    of texts alone cannot have. Here that part, which is multiplied by alpha, is switched off: alpha is 0.
+    """
     model = transformers.XCLIPModel.from_pretrained(folders["xclip"]).eval()
     model.prompts_generator.alpha.data.zero_()
     texts = load("xclip-text", folders["xclip"])
     videos = load_backbone("xclip", weights=str(folders["xclip"]), preset="xclip", compute=cpu())
-    affine = choose_preset("xclip", ("xclip",)).affine
-    pixels = torch.tensor(clips[:2]).permute(0, 1, 4, 2, 3) * torch.tensor(affine.scale)[:, None, None]
-    pixels += torch.tensor(affine.shift)[:, None, None]
+    pixels = pixels_of_x_clip(clips[:2])
     with torch.inference_mode():
         logits = model(pixel_values=pixels, **tokens_by_hand(folders["xclip"], TEXTS)).logits_per_video
         expected = logits / model.logit_scale.exp()
     cosines = unit(videos.encode(clips[:2])["pooled"]) @ unit(vectors(texts, TEXTS)).T
     np.testing.assert_allclose(cosines, expected, atol=NETWORK_ROUNDING)
+
+
+def pixels_of_x_clip(clips):
+    """Scale and shift clips `[B, F, h, w, 3]` as X-CLIP expects them: `[B, F, 3, h, w]`."""
+    affine = choose_preset("xclip", ("xclip",)).affine
+    scale = torch.tensor(affine.scale)[:, None, None]
+    shift = torch.tensor(affine.shift)[:, None, None]
+    return torch.tensor(clips).permute(0, 1, 4, 2, 3) * scale + shift
 
 
 def unit(rows):
@@ -278,12 +288,12 @@ def test_the_tokenizers_files_are_recorded_with_their_digests(folders):
     assert recorded["max_tokens"] == LIMIT
 
 
-def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, in_hub):
+def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, save_as_hub_snapshot):
     """A name such as lab/net may change on the hub.
 
     The commit is recorded, and the vectors are those of the local folder.
     """
-    commit = in_hub(folders["sentence"]).name
+    commit = save_as_hub_snapshot(folders["sentence"]).name
     backbone = load("sentence", "lab/net")
     assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": commit}
     assert backbone.provenance["space"] == load("sentence", folders["sentence"]).provenance["space"]

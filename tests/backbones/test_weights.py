@@ -25,9 +25,9 @@ def sha256(path):
 
 
 @pytest.fixture
-def hub(in_hub, checkpoints):
+def hub(save_as_hub_snapshot, checkpoints):
     """A repository in the hub's cache, and no network."""
-    return in_hub(checkpoints["clip"])
+    return save_as_hub_snapshot(checkpoints["clip"])
 
 
 @pytest.mark.long
