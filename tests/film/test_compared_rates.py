@@ -184,10 +184,17 @@ def with_judges(films, judges_of):
 
 
 def test_an_impossible_difference_of_groups_is_refused():
-    """AB alone judged six films; AB and CD judged six others, CD .01 more of a film whose share is .1 larger.
+    """Two groups of films were judged by different people. What is due to the people must be taken out.
 
-    If this is due to CD, films that CD judged alone would have shares larger by 10. CD judged about half of
-    the second group, and so it would be far more than 1 below the first if AB had judged all.
+    Group 1 was judged by AB alone; group 2 by AB and CD, who judged about half of each film. CD's part hardly
+    differs between these films, so that nobody knows what is due to CD. Taken at its word, it is absurd:
+
+        film       CD judged    share of positives
+        one        .50          .3
+        another    .51          .4    (.01 more of CD, and .1 more positives)
+        all of CD  1.00         .3 + 10 * .50 = 5.3, where a share is at most 1
+
+    So no difference of the groups is given, and the reason names the judges.
     """
     shares_by_ab = [0.2, 0.3, 0.4, 0.5, 0.2, 0.4]
     shares_by_both = [0.3, 0.4, 0.5, 0.6, 0.35, 0.45]

@@ -149,26 +149,38 @@ def flip_a_bit(file, place):
     file.write_bytes(data)
 
 
-@pytest.mark.parametrize("chunk", ["pooled/c/0/0", "tokens/c/2/0/0", "tokens/c/4/0/0"])
+BYTES_OF_ROW = {"pooled": 16, "tokens": 60 + 4}
+"""Array of the toy store -> bytes of a clip's row in its files; in a shard each has a checksum of 4 bytes."""
+
+
+@pytest.mark.parametrize(
+    ("chunk", "damaged_byte", "clip"),
+    [
+        ("pooled/c/0/0", 40 * BYTES_OF_ROW["pooled"], "a0040"),  # one chunk has all rows
+        ("tokens/c/2/0/0", 10 * BYTES_OF_ROW["tokens"], "a0042"),  # chunk 2 has the rows 32 to 47
+        ("tokens/c/4/0/0", 10 * BYTES_OF_ROW["tokens"], "a0074"),  # chunk 4 has the rows 64 to 79
+    ],
+)
 @pytest.mark.parametrize(
     "clips",
     [[*OLD_CLIPS, *NEW_CLIPS], [*OLD_CLIPS, PlannedClip("a0001x", "n", 0.0, 1.5)]],
     ids=["old files are linked", "old rows are copied"],
 )
-def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(tmp_path, toy, chunk, clips):
-    """Old rows are checked against their digests as they are taken from the parent.
+def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
+    tmp_path, toy, chunk, damaged_byte, clip, clips
+):
+    """A store that grows takes the rows of its old clips from its parent, and checks their digests.
 
-    The damaged row is of a piece of 16 old clips without new ones. Byte 645 is of row 40 of pooled, which has
-    16 bytes a row, or of row 10 of a chunk of tokens, which has 16 rows of 60 bytes: chunk 2 has the rows 32
-    to 47, and chunk 4 the rows 64 to 79.
+    One bit of the parent is wrong. Sealing names the clip and the array, and makes no store; what was
+    extracted for the new clips stays, so that it need not be done again once the parent is repaired.
     """
     path = sealed(tmp_path, OLD_CLIPS, toy)
     stage = begin_growth(tmp_path, path, clips, toy)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    flip_a_bit(path / "data/features.zarr/toy" / chunk, 645)
+    flip_a_bit(path / "data/features.zarr/toy" / chunk, damaged_byte)
     array, *_ = chunk.split("/")
 
-    with pytest.raises(StoreError, match=rf"clip a\d+, array toy/{array}"):
+    with pytest.raises(StoreError, match=rf"clip {clip}, array toy/{array}"):
         seal(None, tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()

@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import time
-from functools import partial
 
 import pytest
 
@@ -22,22 +21,32 @@ TOKENS = {"AWS_SESSION_TOKEN": "mark-session", "HF_TOKEN": "hf_mark", "AWS_SECRE
 
 
 def open_verify_and_pull(url, tmp_path):
-    """Open, verify and pull; return what was raised or found wrong, and check that no wrong byte was kept."""
+    """Read a store in three ways, and return what was refused: a line for each error or problem found.
+
+    A copy that was pulled has to be whole, or must not be there.
+    """
+    copy = tmp_path / "copy-1.0.0"
+
+    def problems_of_reading():
+        open_store(url)["toy"].pooled()
+        return []
+
+    def problems_of_verifying():
+        return [problem.what for problem in verify(url).problems]
+
+    def problems_of_pulling():
+        download(locate(url), copy)
+        return []
+
     refusals = []
-    for use in (
-        lambda: open_store(url)["toy"].pooled(),  # noqa: PLW0108 - opened when it is called
-        partial(verify, url),
-        lambda: download(locate(url), tmp_path / "copy-1.0.0"),
-    ):
+    for find_problems in (problems_of_reading, problems_of_verifying, problems_of_pulling):
         try:
-            values = use()
+            refusals += find_problems()
         except (StoreError, OSError) as error:
             refusals.append(str(error))
-        else:
-            refusals += [problem.what for problem in getattr(values, "problems", ())]
-    copy = tmp_path / "copy-1.0.0"
+
     assert not copy.exists() or verify(copy, "full").ok
-    assert all("\n" not in text for text in refusals)
+    assert all("\n" not in refusal for refusal in refusals)
     return refusals
 
 
@@ -53,23 +62,29 @@ class Flood(Handler):
 
 
 class Lies(Handler):
-    """Says another length than it sends, of one chunk."""
+    """Of one chunk, says another length than it sends."""
 
-    claims = 0
+    n_bytes_too_many = 0
+    """By how much the stated length exceeds the true one; below 0 it is too small."""
 
     def do_GET(self):  # noqa: N802
+        """Send the file that is asked for, and lie if it is `CHUNK`."""
         if not self.path.endswith(CHUNK):
             super().do_GET()
             return
-        body = (self.server.root / self.path.lstrip("/").replace("%20", " ")).read_bytes()
-        self.answer(200, body, Content_Length=str(len(body) + self.claims))
-        self.close_connection = True
+        path = self.path.lstrip("/").replace("%20", " ")  # in addresses a space is %20
+        body = (self.server.root / path).read_bytes()
+        self.answer(200, body, Content_Length=str(len(body) + self.n_bytes_too_many))
+        self.close_connection = True  # where more was stated, the client would wait for it
 
 
-@pytest.mark.parametrize("claims", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"])
-def test_a_wrong_content_length_is_refused(served_folder, tmp_path, claims):
+@pytest.mark.parametrize(
+    "n_bytes_too_many", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"]
+)
+def test_a_wrong_content_length_is_refused(served_folder, tmp_path, monkeypatch, n_bytes_too_many):
     """The server states more or fewer bytes than it sends: every use refuses, and no wrong copy is kept."""
-    with serving(served_folder, type("Lies", (Lies,), {"claims": claims})) as server:
+    monkeypatch.setattr(Lies, "n_bytes_too_many", n_bytes_too_many)
+    with serving(served_folder, Lies) as server:
         refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
     assert refusals
 

@@ -41,7 +41,16 @@ def corpus(tmp_path) -> Manifest:
 
 
 class Node:
-    """A machine that extracts a corpus: it fails clips whose video is absent, and the others as bad."""
+    """A machine that extracts a corpus, without decoding videos.
+
+    It fails every clip: for the reason NO_SUCH_FILE if its video is absent, and else as one that cannot be
+    decoded. Only the first of the two may change on another machine.
+
+    Attributes
+    ----------
+    done
+        The clips of the last run, in order.
+    """
 
     def __init__(self, name, corpus, store, monkeypatch) -> None:
         self.name = name
@@ -51,12 +60,12 @@ class Node:
         self.done: list[str] = []
 
     def run(self, shard=(0, 1), during=lambda: None):
-        """Extract the share `shard`, (number, of how many), of the corpus, and return the stage.
-
-        In place of the engine that decodes videos, `fail_every_clip` does the clips.
+        """Extract a share of the corpus as `extract` does, and return the stage.
 
         Parameters
         ----------
+        shard
+            The share: (0, 2) is the first half, and (0, 1) all.
         during
             Called before each clip: what happens elsewhere meanwhile.
         """
@@ -65,6 +74,10 @@ class Node:
         self.done = []
 
         def fail_every_clip(job, stage, missing, *, stopped):
+            """Stand in for the engine, which decodes and encodes the missing clips of a stage.
+
+            It reports after each commit, and ends where it is told that the run is stopped.
+            """
             with stage.writer(missing) as writer:
                 for task in job.tasks(missing):
                     during()
@@ -113,22 +126,28 @@ def test_a_machine_without_its_videos_stops_and_fails_no_clip(nodes, corpus):
 
 @pytest.mark.long
 def test_clips_are_done_again_if_another_machine_finds_their_videos(nodes, corpus, monkeypatch):
-    """Machine n2 does not see the folder tt1, whose clips are its share; n1, which does, runs meanwhile."""
+    """A clip that failed because one machine does not see its video is not lost.
+
+    1. n2 begins with its share, the clips of the folder tt1, which it does not see: they fail.
+    2. n1, which sees tt1, runs meanwhile, and notes that it does.
+    3. So n2 ends with an error: its disk is not mounted.
+    4. Once n2 sees the folder too, it does the same clips again.
+    """
     share_of_n1, share_of_n2 = (0, 2), (1, 2)
-    hide(corpus)
+    hide(corpus, "tt1")
     blind = nodes("n2")
 
-    def run_n1() -> None:
-
-        show(corpus)
+    def run_n1_which_sees_tt1() -> None:
+        show(corpus, "tt1")
         nodes("n1").run(share_of_n1)
-        hide(corpus)
+        hide(corpus, "tt1")
         monkeypatch.setenv("SLURMD_NODENAME", "n2")  # both run in this process
 
     with pytest.raises(StoreError):
-        blind.run(share_of_n2, during=run_n1)
-    assert blind.done == SECOND
-    show(corpus)
+        blind.run(share_of_n2, during=run_n1_which_sees_tt1)
+    assert blind.done == SECOND  # the clips of tt1
+
+    show(corpus, "tt1")
     seeing = nodes("n2")
     seeing.run(share_of_n2)
     assert seeing.done == SECOND

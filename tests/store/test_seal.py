@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import hypothesis.strategies as st
 import numpy as np
@@ -146,15 +147,31 @@ def test_xarray_opens_ragged_frames_in_one_dimension(ragged_store):
 
 
 def test_to_xarray_of_a_ragged_group_names_the_clip_of_each_frame(ragged_store):
+    """The frames of all clips lie one after the other, `[row, feature]`.
+
+    `row_clip` has the clip of each row, so that frames can be chosen and averaged by clip.
+    """
     group = open_store(ragged_store)["toy"]
     data = group.to_xarray()
     assert data.frames.dims == ("row", "feature")
-    assert data.row_size.attrs == {"sample_dimension": "row"}
 
-    of_one_clip = data.frames[(data.row_clip == "tt0001-é").values]
-    assert np.array_equal(of_one_clip.values, features("tt0001-é", RAGGED).arrays["frames"])
-    assert np.array_equal(data.frames[3:9].values, group.frames()[3:9])
+    is_of_one_clip = (data.row_clip == "tt0001-é").values
+    expected = features("tt0001-é", RAGGED).arrays["frames"]
+    assert np.array_equal(data.frames[is_of_one_clip].values, expected)
     assert data.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
+
+
+def test_to_xarray_of_a_ragged_group_reads_a_range_of_frames(ragged_store):
+    """A range may begin in one clip and end in another."""
+    group = open_store(ragged_store)["toy"]
+    data = group.to_xarray()
+    assert np.array_equal(data.frames[3:9].values, group.frames()[3:9])
+
+
+def test_to_xarray_of_a_ragged_group_says_which_dimension_its_sizes_count(ragged_store):
+    """By this attribute of the CF conventions other programs know a ragged array."""
+    data = open_store(ragged_store)["toy"].to_xarray()
+    assert data.row_size.attrs == {"sample_dimension": "row"}
 
 
 def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
@@ -174,19 +191,26 @@ def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
 
 
 def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
-    """Zarr reads the root and each group with the consolidated metadata, and by listing folders."""
+    """Zarr opens a store by one file, its consolidated metadata, or by a file in each folder: both agree.
+
+    Over a network only the first is fast. It has copies of all others, for the root and for each group.
+    """
     path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
-    for place in ("", "toy", "alone"):
+    the_root = ""
+    for place in (the_root, "toy", "alone"):
         consolidated = zarr.open_group(path, path=place, mode="r", use_consolidated=True)
         by_folders = zarr.open_group(path, path=place, mode="r", use_consolidated=False)
         assert consolidated.attrs.asdict() == by_folders.attrs.asdict()
-        nodes = dict(consolidated.members(max_depth=None))
-        assert set(nodes) == set(dict(by_folders.members(max_depth=None)))
-        assert {"clip", "status", "pooled"} <= {name.rpartition("/")[2] for name in nodes}
-        for name, node in nodes.items():
-            if isinstance(node, zarr.Array):
-                in_folder = json.loads((path / place / name / "zarr.json").read_bytes())
-                assert metadata_document(node) == in_folder
+
+        members = dict(consolidated.members(max_depth=None))  # like "toy/pooled", from the root
+        members_by_folders = dict(by_folders.members(max_depth=None))
+        assert set(members) == set(members_by_folders)
+        assert {"clip", "status", "pooled"} <= {Path(name).name for name in members}
+
+        arrays = {name: member for name, member in members.items() if isinstance(member, zarr.Array)}
+        for name, array in arrays.items():
+            in_folder = json.loads((path / place / name / "zarr.json").read_bytes())
+            assert metadata_document(array) == in_folder
 
 
 def metadata_document(array):
@@ -335,53 +359,74 @@ def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, harm):
 
 
 def change_ragged_frames_of_second_clip(stage, harm):
-    """Put `harm(bytes of the second clip, bytes of the third)` in place of the second clip's frames.
+    """Damage the frames of the second clip in the file of its piece, in which clips lie one after the other.
 
-    Clips have other numbers of frames here: the bytes of the third are cut, or filled with blanks, to the
-    length of the second.
+    Parameters
+    ----------
+    harm
+        A function of the bytes of the second clip, and of as many of the third: what is written in place of
+        the second's. Where the third has fewer frames, blanks follow its bytes.
     """
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
-    (layout,) = stage.layout.ragged_groups
-
-    def bytes_of(clip):
-        """Return where a clip's frames begin and end in the file."""
-        first_frame, n_frames = stage.status()[clip.clip_id].frames["toy"]
-        return first_frame * layout.frame_bytes, (first_frame + n_frames) * layout.frame_bytes
-
     data = file.read_bytes()
-    begin, end = bytes_of(stage.clips[1])
-    begin_of_third, end_of_third = bytes_of(stage.clips[2])
-    n_bytes = end - begin
-    third = data[begin_of_third:end_of_third][:n_bytes].ljust(n_bytes)
-    file.write_bytes(data[:begin] + harm(data[begin:end], third) + data[end:])
+    second = bytes_of_frames(stage, stage.clips[1])
+    third = bytes_of_frames(stage, stage.clips[2])
+
+    bytes_of_second = data[second]
+    n_bytes = len(bytes_of_second)
+    bytes_of_third = data[third][:n_bytes].ljust(n_bytes)
+    damaged = harm(bytes_of_second, bytes_of_third)
+    file.write_bytes(data[: second.start] + damaged + data[second.stop :])
+
+
+def bytes_of_frames(stage, clip):
+    """Return where a clip's frames are in the file of its piece, as a slice of bytes."""
+    (layout,) = stage.layout.ragged_groups
+    first_frame, n_frames = stage.status()[clip.clip_id].frames["toy"]
+    return slice(first_frame * layout.frame_bytes, (first_frame + n_frames) * layout.frame_bytes)
+
+
+class LongFrames(NamedTuple):
+    """What was sealed: the vectors `[frames, 1]` and the times of each clip's frames."""
+
+    vectors: dict[str, np.ndarray]
+    times_s: dict[str, np.ndarray]
+
+
+def draw_long_frames():
+    """Draw 200 clips of 1 to 799 frames, 80,000 in all: more than a chunk of times, and many of vectors."""
+    rng = np.random.default_rng(5)
+    vectors, times_s = {}, {}
+    for number in range(200):
+        clip = f"c{number:03d}"
+        n_frames = int(rng.integers(1, 800))
+        vectors[clip] = 4 + rng.random((n_frames, 1), np.float32)  # none is 0, as a place not written is
+        times_s[clip] = np.arange(n_frames) + float(number)  # so that no two clips begin at one time
+    return LongFrames(vectors, times_s)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers):
     """Frames of all clips lie one after the other, so a clip may begin in one chunk and end in the next.
 
-    200 clips of up to 800 frames are 80,000 in all: more than a chunk of times, and many of vectors.
+    It is read whole however it is asked for: all at once, by its id, or in pieces of several clips.
     """
-    rng = np.random.default_rng(5)
-    n_frames = {f"c{number:03d}": int(rng.integers(1, 800)) for number in range(200)}
-    vectors = {clip: 4 + rng.random((n, 1), np.float32) for clip, n in n_frames.items()}
-    times = {clip: np.arange(n) + float(number) for number, (clip, n) in enumerate(n_frames.items())}
-    movies = dict.fromkeys(n_frames, "m")
-
-    path = seal_frames(tmp_path / "toy", movies, vectors, times=times, workers=workers)
+    vectors, times_s = draw_long_frames()
+    movies = dict.fromkeys(vectors, "m")
+    path = seal_frames(tmp_path / "toy", movies, vectors, times=times_s, workers=workers)
 
     group = open_store(path)["toy"]
     all_vectors = np.concatenate(list(vectors.values()))
     assert len(all_vectors) > FRAMES_AT_ONCE
     assert np.array_equal(group.frames(), all_vectors)
-    assert np.array_equal(group.time_s, np.concatenate(list(times.values())))
+    assert np.array_equal(group.time_s, np.concatenate(list(times_s.values())))
     for clip, expected in vectors.items():
         assert np.array_equal(group.read(clip, "frames"), expected)
 
     pieces = list(group.pieces("frames"))  # ranges of clips
-    assert sum(piece.stop - piece.start for piece in pieces) == len(n_frames)
-    parts = [group.rows("frames", piece) for piece in pieces]
-    assert np.array_equal(np.concatenate(parts), all_vectors)
+    assert sum(piece.stop - piece.start for piece in pieces) == len(vectors)
+    vectors_of_pieces = [group.rows("frames", piece) for piece in pieces]
+    assert np.array_equal(np.concatenate(vectors_of_pieces), all_vectors)
 
     assert verify(path, "full").ok
 

@@ -214,17 +214,30 @@ def test_a_closed_writer_takes_no_commit(stage):
         writer.commit([])
 
 
+ANY_MESSAGE = None
+
+
 @pytest.mark.parametrize(
     ("clips", "groups", "corpus", "message"),
     [
         (plan(8)[1:], [TOY], CORPUS, "tt0000-é"),
         ([replace(plan(8)[0], end_s=9.0), *plan(8)[1:]], [TOY], CORPUS, "tt0000-é"),
-        (plan(8), [group("other")], CORPUS, None),
-        (plan(8), [group(arrays=["pooled"])], CORPUS, None),
-        (plan(8), [group(decoder={**provenance()["decoder"], "ffmpeg": "8"})], CORPUS, None),
-        (plan(8), [TOY], {**CORPUS, "name": "Others"}, None),
+        (plan(8), [group("other")], CORPUS, ANY_MESSAGE),
+        (plan(8), [group(arrays=["pooled"])], CORPUS, ANY_MESSAGE),
+        (plan(8), [group(decoder={**provenance()["decoder"], "ffmpeg": "8"})], CORPUS, ANY_MESSAGE),
+        (plan(8), [TOY], {**CORPUS, "name": "Others"}, ANY_MESSAGE),
         ([*plan(8), PlannedClip("tt0000-é", "x")], [TOY], CORPUS, "clip tt0000-é"),
         (plan(8), [TOY], {}, "corpus"),
+    ],
+    ids=[
+        "the first clip is missing",
+        "the first clip ends elsewhere",
+        "a group of another name",
+        "a group with fewer arrays",
+        "a group decoded by another FFmpeg",
+        "a corpus of another name",
+        "the first clip comes twice",
+        "no corpus",
     ],
 )
 def test_a_stage_is_not_opened_for_other_clips_groups_or_corpus(tmp_path, clips, groups, corpus, message):

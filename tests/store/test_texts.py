@@ -37,22 +37,29 @@ def vector(text, width=3):
 
 
 def staged(path, texts, failed=()):
+    """Commit what is missing in a stage of texts, id -> text: their vectors of 3 numbers, or failures."""
     provenance = toy_provenance("toy", space="toy sha256:0", sampling=SAMPLING)
-    group = GroupSpec("toy", (ArraySpec("pooled", (3,), "float32"),), 1, provenance)
-    planned = [PlannedClip(name, "", text=text) for name, text in texts.items()]
+    pooled = ArraySpec("pooled", (3,), "float32")
+    group = GroupSpec("toy", (pooled,), n_frames=1, provenance=provenance)
+    no_movie = ""
+    planned = [PlannedClip(name, no_movie, text=text) for name, text in texts.items()]
     stage = Stage.open(staging_path(path), planned, [group], {"name": "prompts"})
-    moment = np.zeros(1), np.zeros(1, np.int64)
+    results = []
+    for name in stage.missing():
+        if name in failed:
+            results.append(ClipResult(name, "failed", "no token"))
+        else:
+            results.append(ClipResult(name, "ok", groups={"toy": features_of(texts[name])}))
     with stage.writer() as writer:
-        writer.commit(
-            [
-                ClipResult(name, "failed", "no token")
-                if name in failed
-                else ClipResult(name, "ok", groups={"toy": ClipFeatures(*moment, {"pooled": vector(text)})})
-                for name, text in texts.items()
-                if name in stage.missing()
-            ]
-        )
+        writer.commit(results)
     return stage
+
+
+def features_of(text):
+    """Give a text its vector. A text is stored as one frame, at 0 s."""
+    time_s = np.zeros(1)
+    frame_number = np.zeros(1, np.int64)
+    return ClipFeatures(time_s, frame_number, {"pooled": vector(text)})
 
 
 def sealed(path, texts=TEXTS, failed=(), **options):

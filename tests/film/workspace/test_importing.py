@@ -161,10 +161,18 @@ def change_violent_at_40_s_to_calm(path, kind):
 
 
 def violent_at_40_s_to_calm_in_elan(text):
-    """An annotation names its time slots, which stand apart: the first one at 40 s is the judgement's."""
-    first_slot_at_40_s, *_ = re.findall(r'"(ts\d+)" TIME_VALUE="40000"', text)
-    before_level = rf'({first_slot_at_40_s}" [^>]*>\s*<ANNOTATION_VALUE>)'
-    return re.sub(before_level + "violent", r"\1calm", text)
+    """Edit the level of AB's judgement. ELAN keeps times apart, as slots that an annotation refers to.
+
+        <TIME_SLOT TIME_SLOT_ID="ts7" TIME_VALUE="40000"/>
+        ...
+        <ALIGNABLE_ANNOTATION ANNOTATION_ID="a3" TIME_SLOT_REF1="ts7" TIME_SLOT_REF2="ts8">
+            <ANNOTATION_VALUE>violent</ANNOTATION_VALUE>
+
+    Several slots may have the same time; the first one at 40 s is that of the judgement.
+    """
+    slot, *_ = re.findall(r'"(ts\d+)" TIME_VALUE="40000"', text)
+    up_to_level = rf'({slot}" [^>]*>\s*<ANNOTATION_VALUE>)'
+    return re.sub(up_to_level + "violent", r"\1calm", text)
 
 
 def violent_at_40_s_to_calm_in_praat(text):
@@ -421,11 +429,18 @@ def test_a_foreign_annotation_is_a_judgement_only_if_blind_and_of_a_window(
     assert len(by_kind["passage"]) == 3 - n_judgements
 
 
-def test_the_ledger_names_the_file_and_the_definitions_of_an_import(judged, table_of_ef):
+def test_the_ledger_names_the_annotator_and_the_file_of_an_import(judged, table_of_ef):
+    """The decisions of an import are behind one line of its own, which says whose they are and where from."""
     import_file(judged, table_of_ef, is_blind=True)
-    (sitting,) = [line for line in judged.ledger.lines.values() if line.row.get("kind") == "import"]
-    assert (sitting.row["annotator"], sitting.row["file"]) == ("EF", "own.csv")
-    definitions = {judged.definition_of(line) for line in judged.lines.values()}
+    (line_of_import,) = [line for line in judged.ledger.lines.values() if line.row.get("kind") == "import"]
+    assert line_of_import.row["annotator"] == "EF"
+    assert line_of_import.row["file"] == "own.csv"
+
+
+def test_imported_decisions_are_under_the_codebook_of_the_desk(judged, table_of_ef):
+    """If the wording of a level changes later, it is known under which wording they were imported."""
+    import_file(judged, table_of_ef, is_blind=True)
+    definitions = {judged.definition_of(decision) for decision in judged.lines.values()}
     assert definitions == {judged.codebook.definition()}
 
 

@@ -66,14 +66,23 @@ def fail_to_write(*_):
 
 
 class Act(NamedTuple):
-    """What one of three machines does: it notes something, decides again, undoes, or fetches from another.
+    """What one of three machines does.
 
-    The number chooses the line that is replaced or undone, or the machine that is fetched from.
+    Attributes
+    ----------
+    machine
+        Number of the machine: 0, 1 or 2.
+    kind
+        "note": a note is added. "replace": a decision that stands is decided again. "undo": a line is undone.
+        "fetch": the files of another machine are copied here.
+    choice
+        Which decision is replaced, which line is undone, or which machine is fetched from: its number, see
+        `item_in_turn`.
     """
 
     machine: int
     kind: str
-    number: int
+    choice: int
 
 
 ACTS = st.lists(
@@ -91,21 +100,24 @@ def perform(act, ledgers_of_machines):
     """
     ledger = ledgers_of_machines[act.machine]
     ledger.read()
-    cells = row(act.number)
+    cells = row(act.choice)
+    standing_ids = ids_that_stand(ledger)
+    all_ids = [*ledger.lines]
     if act.kind == "fetch":
-        fetched_from = ledgers_of_machines[act.number % 3]
-        copy(fetched_from.folder.parent, ledger.folder.parent)
-    elif act.kind == "replace" and ids_that_stand(ledger):
-        ledger.add("judgement", cells, [choose(ids_that_stand(ledger), act.number)])
-    elif act.kind == "undo" and ledger.lines:
+        other = item_in_turn(ledgers_of_machines, act.choice)
+        copy(other.folder.parent, ledger.folder.parent)
+    elif act.kind == "replace" and standing_ids:
+        ledger.add("judgement", cells, [item_in_turn(standing_ids, act.choice)])
+    elif act.kind == "undo" and all_ids:
         # An undo is itself a line, which may be undone: then its decision is done again.
-        ledger.add("undo", cells, [choose([*ledger.lines], act.number)])
+        ledger.add("undo", cells, [item_in_turn(all_ids, act.choice)])
     else:
         ledger.add("note", cells)
 
 
-def choose(ids, number):
-    return ids[number % len(ids)]
+def item_in_turn(items, number):
+    """Return an item of a list by its number, and begin again behind the last: of three, 3 is the first."""
+    return items[number % len(items)]
 
 
 def begin_a_line(folder, n_bytes):
@@ -118,9 +130,11 @@ def begin_a_line(folder, n_bytes):
 
 @given(acts=ACTS, order=st.permutations(range(3)), n_torn_bytes=st.integers(0, 40))
 def test_merging_sittings_gives_the_same_in_any_order(acts, order, n_torn_bytes):
-    """Three machines decide and fetch from each other; then their files are merged one by one.
+    """Folders may be synchronised in any order and as often as one likes: the decisions are the same.
 
-    Whoever reads after each merge knows in the end what one knows who reads once, and nothing is lost.
+    Three machines decide, and fetch from each other. Then their files are merged, one machine's after the
+    other's. A ledger that is read after each merge has the same decisions as one that is read only at the
+    end, and no decision of any machine is lost. A line that a crash cut off changes nothing.
     """
     with TemporaryDirectory() as folder:
         machines = [Path(folder, name) for name in "abc"]
@@ -448,19 +462,24 @@ def test_lines_of_a_table_are_numbered_by_its_rows(tmp_path):
 
 
 def test_a_table_imported_on_two_machines_gives_each_row_once(tmp_path):
-    """The table has three rows. Here the second one was known, and there the third.
+    """A table of three rows, a, b and c, is imported on two machines, and their folders are synchronised.
 
-    Both write a file of the same name, with the rows that are new to them. When the files are merged one
-    of them stays, with its two rows; the third one is in the ledger of the machine that knew it.
+    Row a is new to both and stands once, not twice. On the first machine b is known already, and on the
+    second c, so each writes a file of two rows. The files have one name, that of the table: after
+    synchronising there is one of them, whose two rows stand.
+
+    The row that is not in it is in the ledger of the machine to which it was known, which is left out here.
     """
-    here, there, digest = tmp_path / "here", tmp_path / "there", token_hex(32)
-    here.mkdir()
-    there.mkdir()
-    opened(here).add_table(digest, "note", [TableRow(row(1)), ROW_THAT_IS_KNOWN, TableRow(row(2))])
-    opened(there).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), ROW_THAT_IS_KNOWN])
-    copy(there, here)
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    digest_of_table = token_hex(32)
+    a, b, c = TableRow(row(1)), TableRow(row(2)), TableRow(row(3))
+    opened(first).add_table(digest_of_table, "note", [a, ROW_THAT_IS_KNOWN, c])
+    opened(second).add_table(digest_of_table, "note", [a, b, ROW_THAT_IS_KNOWN])
+    copy(second, first)
 
-    assert len(ids_that_stand(read(here))) == 2
+    assert len(ids_that_stand(read(first))) == 2
 
 
 def test_undo_and_redo_alternate(tmp_path):

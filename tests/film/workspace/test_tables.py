@@ -432,10 +432,22 @@ def edit_at_random(rows, rng, step):
     return act_by_id
 
 
-def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
-    """A row that is given to somebody, copied or deleted leaves the judgement as it is.
+def edit_table_at_random(path, rng, step):
+    """Edit each row of a table of judgements at random; return what was done, by the id of the row's line."""
+    act_by_id = {}
 
-    Each edit but "leave" and "delete" adds one judgement.
+    def edit(rows):
+        act_by_id.update(edit_at_random(rows, rng, step))
+
+    edit_rows(path, edit)
+    return act_by_id
+
+
+def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
+    """People may edit the table of judgements in a spreadsheet. What they do decides what becomes of them.
+
+    A row with another level or span replaces its judgement. A row that is given to somebody, copied or
+    deleted leaves the judgement as it is. Each edit but "leave" and "delete" adds one judgement.
     """
     rng = np.random.default_rng(0)
     for number in range(6):
@@ -443,18 +455,13 @@ def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
     path = decisions.folder / JUDGEMENTS
     for step in range(8):
         ids_before = {*decisions.lines}
-        act_by_id = {}
-
-        def edit(rows, act_by_id=act_by_id, step=step):
-            act_by_id.update(edit_at_random(rows, rng, step))
-
-        edit_rows(path, edit)
+        act_by_id = edit_table_at_random(path, rng, step)
         decisions.refresh()
+        ids_after = {*decisions.lines}
 
-        ids = {*decisions.lines}
-        replaced = {line_id for line_id, act in act_by_id.items() if act in {"level", "move"}}
-        assert ids_before - ids == replaced
-        adding = [act for act in act_by_id.values() if act not in {"leave", "delete"}]
-        assert len(ids - ids_before) == len(adding)
-        assert len(rows_of(path)) == len(ids)
+        ids_of_replacing_rows = {line_id for line_id, act in act_by_id.items() if act in {"level", "move"}}
+        assert ids_before - ids_after == ids_of_replacing_rows
+        adding_acts = [act for act in act_by_id.values() if act not in {"leave", "delete"}]
+        assert len(ids_after - ids_before) == len(adding_acts)
+        assert len(rows_of(path)) == len(ids_after)  # the table is written anew
     assert judged(open_again(decisions)) == judged(decisions)
