@@ -158,14 +158,16 @@ def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, mo
 
 
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_are_a_group_of_their_own_with_named_classes(classifiers, model_type):
-    """In a store the answers stand beside the vectors, under the backbone's name and ".answers".
-
-    A column of them is a class, and the provenance names the classes in order.
-    """
+def test_answers_are_a_group_of_their_own(classifiers, model_type):
+    """A store has two groups of arrays: that of the vectors, and one named after it with ".answers"."""
     backbone = load(model_type, classifiers[model_type], answers=True)
     assert backbone.group_names() == (backbone.name, f"{backbone.name}.answers")
-    (answers,) = backbone.side_groups
+
+
+@pytest.mark.parametrize("model_type", LISTED_TYPES)
+def test_the_provenance_of_answers_names_the_classes_in_the_order_of_their_columns(classifiers, model_type):
+    """Each column of the answers has the probabilities of one class of the classifier."""
+    (answers,) = load(model_type, classifiers[model_type], answers=True).side_groups
     assert answers.provenance["architecture"]["features"] == list(CLASS_NAMES)
     assert answers.provenance["head"] == "classifier"
 
@@ -182,17 +184,28 @@ def prepared(backbone, clips):
 
 
 def probabilities_of_class(model_type, folder, backbone, batch):
-    """Return the probabilities of each clip, [B, Q], by the classifier of transformers itself."""
+    """Return the probabilities of each clip, [B, classes], by the classifier of transformers itself.
+
+    Parameters
+    ----------
+    backbone
+        Its constants are those by which pixels are normalised.
+    batch
+        Clips that the backbone has prepared, [B, F, h, w, 3].
+    """
     constants = backbone.provenance["preset"]["constants"]
     pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
-    pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
+    pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()  # [B, F, 3, h, w]
     if model_type in IMAGES:
-        pixels = pixels.flatten(0, 1)
+        pixels = pixels.flatten(0, 1)  # a classifier of images takes frames, [B * F, 3, h, w]
     with quiet():
         classifier = auto_class(model_type).from_pretrained(folder).eval()
     argument = (IMAGES | VIDEOS)[model_type].pixels_argument()  # pixel_values, or pixel_values_videos
     probabilities = classifier(**{argument: pixels}).logits.softmax(dim=-1)
-    return probabilities.view(len(batch), -1, len(CLASS_NAMES)).mean(dim=1)
+
+    # Of images there is a row for each frame, of videos one for each clip.
+    by_clip = probabilities.view(len(batch), -1, len(CLASS_NAMES))
+    return by_clip.mean(dim=1)
 
 
 def frames_by_hand(folder, frames):
@@ -205,38 +218,59 @@ def frames_by_hand(folder, frames):
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
 def test_unlisted_types_have_the_answers_of_transformers(tmp_path, model_type):
-    """Types that networks.toml does not list are handled by general rules.
-
-    Their answers are those of transformers too, and asking for them does not change the vectors.
-    """
+    """Types that networks.toml does not list follow general rules, which give the answers of transformers."""
     save_classifier(model_type, tmp_path)
-    plain = load(model_type, tmp_path)
-    with_answers = load(model_type, tmp_path, answers=True)
-    batch = prepared(plain, FRAMES[:2])
-
-    arrays = with_answers.encode(batch)
+    backbone = load(model_type, tmp_path, answers=True)
+    answers = backbone.encode(prepared(backbone, FRAMES[:2]))["answers/pooled"]
 
     classifier = auto_class(model_type).from_pretrained(tmp_path).eval()
     expected = []
     for clip in FRAMES[:2]:
         logits = classifier(**frames_by_hand(tmp_path, clip)).logits
         expected.append(logits.softmax(dim=-1).mean(dim=0).numpy())
-    assert np.abs(arrays["answers/pooled"] - np.array(expected)).max() <= 1e-6
+    assert np.abs(answers - np.array(expected)).max() <= 1e-6
+
+
+@pytest.mark.long
+@without_gradients
+@pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
+def test_vectors_of_unlisted_types_are_the_same_with_answers_as_without(tmp_path, model_type):
+    """Answers are additional outputs. Asking for them changes neither the vectors nor their provenance."""
+    save_classifier(model_type, tmp_path)
+    plain = load(model_type, tmp_path)
+    with_answers = load(model_type, tmp_path, answers=True)
+    batch = prepared(plain, FRAMES[:2])
+    arrays = with_answers.encode(batch)
     for name, array in plain.encode(batch).items():
         assert np.array_equal(arrays[name], array)
+
     assert with_answers.provenance == plain.provenance
 
 
-def test_answers_of_an_unlisted_type_name_its_classes_and_are_of_pictures(classifiers):
-    """The provenance of answers says which classes they are of, and that they are about what is seen."""
+@pytest.fixture
+def answers_of_convnext(classifiers):
+    """The answers of a type that networks.toml does not list."""
     (answers,) = load("convnext", classifiers["convnext"], answers=True).side_groups
-    assert answers.provenance["architecture"] == {"type": "convnext", "features": list(CLASS_NAMES)}
-    assert perceived(answers.provenance) == ("visual",)
+    return answers
+
+
+def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(answers_of_convnext):
+    recorded = answers_of_convnext.provenance["architecture"]
+    assert recorded == {"type": "convnext", "features": list(CLASS_NAMES)}
+
+
+def test_answers_of_an_unlisted_type_of_images_are_about_what_is_seen(answers_of_convnext):
+    """Models may be trained on what is seen, heard or told alone, so each group must say which it is."""
+    assert perceived(answers_of_convnext.provenance) == ("visual",)
 
 
 @without_gradients
 def test_beit_gives_the_mean_of_its_tokens_without_its_pooling_layer(tmp_path):
-    """BeitModel may lack its pooling layer (`add_pooling_layer=False`), which also is in a classifier."""
+    """The vector of a frame is the mean of BEiT's tokens, as they are before any pooling layer.
+
+    Transformers' pooling layer normalises that mean. A file may lack it (`add_pooling_layer=False`), and the
+    vectors must not depend on that: the file of this classifier has it.
+    """
     classifier = save_classifier("beit", tmp_path)
     backbone = load("beit", tmp_path, answers=True)
     frames = backbone.encode(prepared(backbone, FRAMES[:1]))["frames"][0]
@@ -415,7 +449,8 @@ def logits_by_hand(classifier, folder):
 def test_answers_of_sound_equal_the_probabilities_of_transformers(tmp_path, model_type):
     """The answers of a clip are those for its whole sound.
 
-    The two halves of the second are joined before the classifier hears them.
+    The clip is `SAMPLES`, one second, given in two parts (`HALVES`), which are joined before the classifier
+    hears them.
     """
     classifier = save_sound_classifier(model_type, tmp_path)
     backbone = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu())
@@ -438,17 +473,29 @@ def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_t
     assert with_answers.provenance == plain.provenance
 
 
-@pytest.mark.long
-def test_answers_of_sound_name_the_classes_and_are_of_what_is_heard(tmp_path):
-    """A clip has one vector of answers, and its parts have none.
-
-    The provenance names the classes, and says that they are about what is heard.
-    """
+@pytest.fixture
+def answers_of_sound(tmp_path):
+    """The answers of a classifier of sound."""
     save_sound_classifier("hubert", tmp_path)
     (answers,) = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu()).side_groups
-    assert answers.provenance["architecture"]["features"] == list(CLASS_NAMES)
-    assert [output.name for output in answers.outputs] == ["pooled"]
-    assert perceived(answers.provenance) == ("heard",)
+    return answers
+
+
+@pytest.mark.long
+def test_the_provenance_of_answers_of_sound_names_the_classes(answers_of_sound):
+    assert answers_of_sound.provenance["architecture"]["features"] == list(CLASS_NAMES)
+
+
+@pytest.mark.long
+def test_answers_of_sound_are_one_vector_a_clip(answers_of_sound):
+    """There is an array of pooled vectors, and none of the answers for parts of a clip."""
+    assert [output.name for output in answers_of_sound.outputs] == ["pooled"]
+
+
+@pytest.mark.long
+def test_answers_of_sound_are_about_what_is_heard(answers_of_sound):
+    """Models may be trained on what is seen, heard or told alone, so each group must say which it is."""
+    assert perceived(answers_of_sound.provenance) == ("heard",)
 
 
 @without_gradients

@@ -22,6 +22,7 @@ NETWORK_ROUNDING, FLOAT16_ROUNDING = network_rounding(3 * 2 * 56 * 56), rounding
 
 
 def normalised(backbone, batch):
+    """Normalise clips `[B, F, h, w, 3]` by a backbone's constants; return a tensor `[B, F, 3, h, w]`."""
     constants = backbone.provenance["preset"]["constants"]
     values = batch * np.array(constants["scale"]) + np.array(constants["shift"])
     return torch.from_numpy(values.transpose(0, 1, 4, 2, 3)).float()
@@ -172,10 +173,21 @@ def test_an_option_value_of_another_backbone_is_refused(checkpoints, name, optio
         load_backbone(name, weights=str(checkpoints[name]), **{option: value})
 
 
+def untrained_weight(seed):
+    return untrained(lambda: torch.nn.Linear(3, 3), seed).weight
+
+
 def test_an_untrained_network_depends_on_its_seed_alone():
-    """The random generator of the user is left in the state it was in."""
-    state = torch.random.get_rng_state()
-    first, again, other = (untrained(lambda: torch.nn.Linear(3, 3), seed).weight for seed in (1, 1, 2))
-    assert torch.equal(torch.random.get_rng_state(), state)
+    """Two networks of one seed have the same weights, also if a third is made between them."""
+    first = untrained_weight(seed=1)
+    other = untrained_weight(seed=2)
+    again = untrained_weight(seed=1)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+def test_making_an_untrained_network_leaves_the_users_random_numbers_alone():
+    """Torch has one random generator for the process: its state is the same afterwards."""
+    state = torch.random.get_rng_state()
+    untrained_weight(seed=1)
+    assert torch.equal(torch.random.get_rng_state(), state)

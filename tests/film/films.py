@@ -31,31 +31,53 @@ def film_store(
     holes=(),
     damaged=(),
 ) -> Store:
-    """Keep a store of films' windows of `window_s` seconds every 4 s, with a gun in the spans `planted`.
+    """Plant a store of films: windows of `window_s` seconds that begin every 4 s, and one at the end.
 
-    Noise is independent between windows; a `shift` moves all of a film away from the training clips.
-    The windows `failed` have no features. A file has no pictures in `holes`, from one second to another:
-    windows within one fail, others are partial. A file that is cut off has such a hole at its end. The
-    clips `damaged` are partial for another reason.
+    Parameters
+    ----------
+    folder, movies
+        Where the store is made, and the films in it.
+    end_s
+        Length of each film.
+    planted
+        From second to second, where a gun is seen.
+    window_s
+        Length of each window.
+    shift
+        How far all features of a film are from those of the training clips.
+    seed
+        Of the noise, which is independent between windows.
+    failed
+        Ids of windows that have no features, like "tt1-0001".
+    holes
+        From second to second, where the file has no pictures. A window that is all in a hole fails, and one
+        that is in part in it is partial. A file that is cut off has a hole at its end.
+    damaged
+        Ids of windows that are partial for another reason.
     """
     rng = np.random.default_rng(seed)
     starts = [*np.arange(0, end_s - window_s, 4.0), end_s - window_s]
-    movie_of, spans, vectors = {}, {}, []
-    failed = [*failed]
-    without_pictures = {}
+    movie_of = {}
+    spans = {}
+    vectors = []
     for movie in movies:
         for number, start in enumerate(starts, 1):
             clip_id = f"{movie}-{number:04d}"
             end = start + window_s
             movie_of[clip_id] = movie
             spans[clip_id] = (float(start), float(end))
-            parts_in_holes = _overlaps(start, end, holes)
-            if parts_in_holes == [(start, end)]:
-                failed.append(clip_id)
-            elif parts_in_holes:
-                without_pictures[clip_id] = parts_in_holes
             gun_s = sum(stop - begin for begin, stop in _overlaps(start, end, planted))
             vectors.append(_planted_vector(rng, gun_s / window_s, shift))
+
+    failed = list(failed)
+    without_pictures = {}
+    for clip_id, (start, end) in spans.items():
+        parts_in_holes = _overlaps(start, end, holes)
+        if parts_in_holes == [(start, end)]:
+            failed.append(clip_id)
+        elif parts_in_holes:
+            without_pictures[clip_id] = parts_in_holes
+
     sealed = seal_arrays(
         folder / "-".join(movies),
         movie_of,

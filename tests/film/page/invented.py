@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -53,9 +54,27 @@ def invented_film(
 ) -> Timeline:
     """Make a film whose level rises in `PLANTED` and whose concepts follow it in part.
 
-    `unlike_parts` are unlike the model's training clips, from one share of the film's length to another:
-    ((0.0, 0.5),) is the first half. Its last 4.5 % are credits, where they are not unlike too. Credits have
-    no probability, but in a film that is trained on they have.
+    Its last 4.5 % are credits, which have no probability.
+
+    Parameters
+    ----------
+    movie, title, year, duration_s
+        Facts about the film.
+    n_rows
+        Number of shots; each is a row of the timeline.
+    seed
+        Of the noise and of where the cuts are.
+    unlike_parts
+        Parts that are unlike all training clips and have no probability, from one share of the film's length
+        to another: ((0.0, 0.5),) is the first half. Such rows do not count as credits.
+    trained_on
+        Whether the model was trained on clips of this film. Then its credits have a probability too.
+    concepts
+        Rows of the kind of `CONCEPTS`; () for a model without concepts.
+    codebook, levels
+        Name of the codebook, and the negative and the positive levels of the model's task.
+    traced
+        Whether the film has traces: what each person annotated along its time.
     """
     rng = np.random.default_rng(seed)
     cuts = np.sort(rng.uniform(0, duration_s, n_rows - 1))
@@ -125,20 +144,36 @@ def _sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+class _Concept(NamedTuple):
+    """How much a concept's value rises with the planted level, and how much it adds to the logit."""
+
+    follows: float
+    weight: float
+
+
+KINDS_OF_CONCEPTS = (
+    _Concept(follows=2.6, weight=0.62),  # it is clearly there in the segments, and decides much
+    _Concept(follows=2.1, weight=0.2),
+    _Concept(follows=1.6, weight=0.55),
+    _Concept(follows=1.1, weight=-0.1),  # it speaks a little against the level
+)
+"""The concepts of a film are of these kinds in turn."""
+
+
 def _curves(rng, middle, concepts):
     """Plant a curve of each concept: noise of its own, noise that all share, and the planted segments."""
     n_rows = len(middle)
     level = _planted_level(middle)
+    # Of more than eight concepts each weighs less, so that the logit has the same range.
+    n_times_eight = max(len(concepts) / 8, 1)
     shared_noise = 0.35 * _smooth_noise(rng, n_rows, window=81)
     values, contributions = {}, {}
     logit = np.full(n_rows, BASE)
     for number, (name, _, _) in enumerate(concepts):
-        own_noise = _smooth_noise(rng, n_rows, window=25) * 0.6
-        kind = number % 4  # concepts follow the level, and weigh, in four ways
-        values[name] = own_noise + level * (2.6 - 0.5 * kind) + 0.4 * shared_noise
-        # Of more than eight concepts each weighs less, so that the logit has the same range.
-        weight = (0.62, 0.2, 0.55, -0.1)[kind] / max(len(concepts) / 8, 1)
-        contributions[name] = weight * values[name]
+        kind = KINDS_OF_CONCEPTS[number % len(KINDS_OF_CONCEPTS)]
+        own_noise = 0.6 * _smooth_noise(rng, n_rows, window=25)
+        values[name] = own_noise + kind.follows * level + 0.4 * shared_noise
+        contributions[name] = kind.weight / n_times_eight * values[name]
         logit = logit + contributions[name]
     if not concepts:
         logit = logit + 4 * level
