@@ -231,17 +231,17 @@ def test_damaged_files_are_refused_with_the_true_reason(copy_checkpoint, damage,
 def test_a_class_that_matches_no_tensor_of_the_file_is_refused(
     checkpoints,
 ):
-    """A class none of whose tensors is in the file is refused.
+    """A network of which the file has no tensor at all would be random, and is refused.
 
-    In the file of a whole X-CLIP, tensors of the vision model have a prefix that the bare class lacks.
-    Transformers then leaves all tensors random, and only a printed table tells.
+    Here the file is that of a whole X-CLIP, and the network only its vision model: the names of its tensors
+    have a prefix in the file. Transformers loads such a network as random numbers.
     """
     with quiet():
         network, report = XCLIPVisionModel.from_pretrained(checkpoints["xclip"], output_loading_info=True)
     n_of_class = len(network.state_dict())
     n_in_file = len(load_file(checkpoints["xclip"] / TENSORS))
 
-    assert len(report["missing_keys"]) == n_of_class
+    assert len(report["missing_keys"]) == n_of_class  # in transformers all stay random
     with pytest.raises(BackboneError, match=f"{n_of_class} tensors .*{n_in_file} tensors"):
         load_pretrained(XCLIPVisionModel, find_weights(checkpoints["xclip"]), network.config)
 
@@ -284,8 +284,10 @@ def test_a_half_precision_checkpoint_is_computed_in_float32(copy_with_tensors):
 
 def test_a_torch_checkpoint_in_a_folder_loads_too(copy_checkpoint):
     """Older repositories have pytorch_model.bin in place of model.safetensors."""
-    to_pickle(folder := copy_checkpoint())
-    assert load(folder, n_frames=2).provenance["hub"] is None
+    folder = copy_checkpoint()
+    to_pickle(folder)
+    backbone = load(folder, n_frames=2)
+    assert backbone.provenance["hub"] is None  # it is from a folder, not from a hub
 
 
 LOADED_DTYPES = {"float64", "float32", "float16", "bfloat16"}

@@ -31,9 +31,9 @@ def vivit():
 
 
 def clip():
-    return CLIPVisionModel(CLIPVisionConfig(**TINY_TRANSFORMER, image_size=32, patch_size=8)), torch.rand(
-        4, 3, 32, 32
-    )
+    """Make a tiny vision model of CLIP with random weights, and four random pictures for it."""
+    config = CLIPVisionConfig(**TINY_TRANSFORMER, image_size=32, patch_size=8)
+    return CLIPVisionModel(config), torch.rand(4, 3, 32, 32)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def prepared(backbone, n_clips=2):
 
 
 def pixels_of(backbone, batch):
+    """Normalise clips `[B, F, h, w, 3]` as transformers takes them: a tensor `[B, F, 3, h, w]`."""
     constants = backbone.provenance["preset"]["constants"]
     pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
     return torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
@@ -274,24 +275,33 @@ def test_other_arrays_are_the_same_with_layers_as_without(folders, model_type):
     assert layered.outputs == plain.outputs
 
 
-def test_the_provenance_of_a_layer_names_it_and_no_space_of_texts(folders):
-    """CLIP's own vectors can be compared with texts, and those of an inner block can't.
+@pytest.fixture
+def clip_with_layer_2(folders):
+    """A tiny CLIP, which gives its own vectors and those of its second block."""
+    return backbone_of("clip", folders["clip"], layers=Layers((2,)))
 
-    So the layer has no space and no head, and names the group of the network's own vectors.
-    """
-    backbone = backbone_of("clip", folders["clip"], layers=Layers((2,)))
-    assert backbone.provenance["space"]
-    (side,) = backbone.side_groups
-    record = side.provenance
 
-    assert backbone.group_names() == ("image", "image.2")
-    assert record["layer"] == "2"
-    assert record["norm"] is None
-    assert record["head"] is None
-    assert record["beside"] == "image"  # the group of the network's own vectors
-    assert "space" not in record
-    assert record["arrays"].keys() == {"pooled"}
-    assert record["weights_sha256"] == backbone.provenance["weights_sha256"]
+def test_the_provenance_of_a_layer_says_which_layer_of_which_network_it_is(clip_with_layer_2):
+    assert clip_with_layer_2.group_names() == ("image", "image.2")
+    (layer,) = clip_with_layer_2.side_groups
+    recorded = {
+        name: layer.provenance[name] for name in ("layer", "norm", "head", "beside", "weights_sha256")
+    }
+    assert recorded == {
+        "layer": "2",
+        "norm": None,
+        "head": None,
+        "beside": "image",  # the group of the network's own vectors
+        "weights_sha256": clip_with_layer_2.provenance["weights_sha256"],
+    }
+    assert layer.provenance["arrays"].keys() == {"pooled"}
+
+
+def test_a_layer_of_clip_is_in_no_space_with_texts(clip_with_layer_2):
+    """CLIP's own vectors can be compared with those of texts (`space`), and those of an inner block can't."""
+    (layer,) = clip_with_layer_2.side_groups
+    assert clip_with_layer_2.provenance["space"]
+    assert "space" not in layer.provenance
 
 
 def test_layers_of_different_width_have_different_shapes(folders):
@@ -367,10 +377,10 @@ def test_layers_as_an_integer_are_refused(folders):
         load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
 
 
-def test_every_family_says_where_its_layers_are():
-    """A type without stacks of blocks would offer no layers."""
-    assert all(model_type.stacks for model_type in {**IMAGES, **VIDEOS}.values())
-    assert all(model_type.stacks for model_type in KINDS.values())
+def test_every_type_of_network_says_where_its_blocks_are():
+    """Blocks are found by the names of the lists they are in ("stacks"). A type without any has no layers."""
+    types = [*IMAGES.items(), *VIDEOS.items(), *KINDS.items()]
+    assert [name for name, model_type in types if not model_type.stacks] == []
 
 
 @pytest.mark.long

@@ -126,16 +126,19 @@ def test_other_arrays_are_the_same_with_layers_as_without(folders, frames, kind)
     assert plain.provenance == layered.provenance
 
 
-def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folders):
+def test_each_layer_of_a_resnet_has_its_own_width(folders):
     """A ResNet has four stages, each twice as wide as the one before: 1, 2, 4 and 8 times the first."""
-    options = {"weights": str(folders["resnet"]), "compute": cpu()}
-    backbone = load_backbone("openclip", 3, layers=Layers(), **options)
+    backbone = load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=Layers(), compute=cpu())
     widths = [side.outputs[0].shape[0] for side in backbone.side_groups]
 
     assert widths == sorted(widths)
     assert widths[-1] == 8 * widths[0]
+
+
+def test_normalised_layers_of_a_resnet_are_refused(folders):
+    """A ResNet has no final normalisation that could be applied to its layers."""
     with pytest.raises(BackboneError):
-        load_backbone("openclip", 3, layers=Layers(norm=True), **options)
+        load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=Layers(norm=True), compute=cpu())
 
 
 def test_layers_of_a_vision_transformer_may_be_normalised(folders):

@@ -24,9 +24,15 @@ def no_pause(monkeypatch):
 
 
 def runner(network=None, outputs=OUTPUTS, **compute):
-    way = Compute(device="cpu", **compute)
+    """Make a runner of the tiny network on the CPU; `compute` are options such as the precision."""
     return Runner(
-        "net", network or Small(), Affine.of(*IMAGENET), outputs, n_frames=F, size=SIZE, compute=way
+        "net",
+        network or Small(),
+        Affine.of(*IMAGENET),
+        outputs,
+        n_frames=F,
+        size=SIZE,
+        compute=Compute(device="cpu", **compute),
     )
 
 
