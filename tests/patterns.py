@@ -11,7 +11,7 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, product
+from itertools import combinations_with_replacement, groupby, product
 from pathlib import Path
 from re import _constants as codes  # type: ignore[attr-defined]  # of the pattern's own parser
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -24,6 +24,7 @@ from obygaze_features.video.stills import STATED
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
 FIRST, ALL, START, WHOLE = "search", "finditer", "match", "fullmatch"
+"""Methods that look for the first match, for all, for one at the start, or for one of the whole text."""
 METHODS = {
     "search": FIRST,
     "match": START,
@@ -35,9 +36,11 @@ METHODS = {
 LARGE = {"torch", "transformers", "ray", "matplotlib"}
 """Libraries that take seconds to import."""
 USUAL_LETTERS = "a0 A_\t"
+"""One of each class that patterns name: letters, digits, blanks and words."""
 MOST_PAIRED = 9
 """Letters of which each pair is a unit."""
 BAD_END = "\x01\n"
+"""An end that fits no pattern, so that each attempt to match fails at the end of the text."""
 MOST_UNITS = 80
 """Units that are tried of a pattern, the shortest ones: each is more or less a part of a longer one."""
 
@@ -66,36 +69,62 @@ def uses() -> tuple[list[Use], list[str]]:
     methods = _methods_by_name(trees.values())
     result: list[Use] = []
     hidden: list[str] = []
-    for name, tree in trees.items():
+    for module, tree in trees.items():
         calls = list(_calls(tree))
-        names = _names_of(name, tree) if calls else {}
-        for constant, value in names.items():
-            for pattern, method in _patterns_in(value):
-                called = {method} if method else methods.get(constant, {START, FIRST})
-                result += [Use(f"{name}.{constant}", pattern, each) for each in sorted(called)]
+        if not calls:
+            continue
+        names = _names_of(module, tree)
+        result += _of_constants(module, names, methods)
         for call in calls:
-            source = ast.unparse(call)
-            call_pattern = _evaluated(call, names)
-            if call_pattern is None:
-                hidden.append(f"{name}: {source}")
-            elif call.func.attr != "compile":  # type: ignore[attr-defined]
-                method = METHODS[call.func.attr]  # type: ignore[attr-defined]
-                result.append(Use(f"{name}: {source:.60}", call_pattern, method))
+            pattern = _evaluated(call, names)
+            function = _function(call)
+            if pattern is None:
+                hidden.append(f"{module}: {ast.unparse(call)}")
+            elif function != "compile":  # whose pattern is used by the constant that holds it
+                result.append(Use(f"{module}: {ast.unparse(call):.60}", pattern, METHODS[function]))
     return [*dict.fromkeys([*result, *_of_facts()])], hidden
 
 
+def _of_constants(module: str, names: Mapping[str, Any], methods: Mapping[str, set[str]]) -> Iterator[Use]:
+    """Yield the patterns in a module's constants, with each method by which any module uses the constant.
+
+    Of a constant that no module is seen to use, the two methods stand for all that it may be used with.
+    """
+    for constant, value in names.items():
+        for pattern, bound_method in _patterns_in(value):
+            used_by = {bound_method} if bound_method else methods.get(constant, {START, FIRST})
+            for method in sorted(used_by):
+                yield Use(f"{module}.{constant}", pattern, method)
+
+
 def _names_of(name: str, tree: ast.Module) -> Mapping[str, Any]:
-    """Return what a module defines; of one that imports a large library, its patterns alone."""
-    imported = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
-    imported |= {str(node.module).partition(".")[0] for node in tree.body if isinstance(node, ast.ImportFrom)}
-    if imported.isdisjoint(LARGE):
+    """Return what a module defines; of one that imports a large library, its patterns alone.
+
+    The latter is not imported: the patterns are made of their calls in its source.
+    """
+    if _imported_libraries(tree).isdisjoint(LARGE):
         return vars(importlib.import_module(name))
     names: dict[str, Any] = {"re": re}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            pattern = _evaluated(node.value, names) if node.value in _calls(node) else None
-            names |= {target.id: pattern for target in node.targets if isinstance(target, ast.Name)}
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        if node.value not in _calls(node):  # not of a function of `re`
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                names[target.id] = _evaluated(node.value, names)
     return names
+
+
+def _imported_libraries(tree: ast.Module) -> set[str]:
+    """Return the libraries that a module imports at its top: of `import a` and of `from a.b import c`, a."""
+    libraries: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            libraries.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            libraries.add(str(node.module).partition(".")[0])
+    return libraries
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
@@ -150,35 +179,70 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
             yield node
 
 
+def _function(call: ast.Call) -> str:
+    """Return the name of the function of `re` that a call is of."""
+    return str(call.func.attr)  # type: ignore[attr-defined]  # an attribute, by `_calls`
+
+
+PLACE_OF_FLAGS = {
+    "compile": 1,  # compile(pattern, flags)
+    "search": 2,  # search(pattern, string, flags)
+    "match": 2,
+    "fullmatch": 2,
+    "findall": 2,
+    "finditer": 2,
+    "sub": 3,  # sub(pattern, replacement, string), whose flags are named in our code, as those of split
+    "subn": 3,
+}
+"""Which argument of a function of `re` is its flags, where they are not named."""
+
+
 def _evaluated(call: ast.Call, names: Mapping[str, Any]) -> re.Pattern[Any] | None:
     """Compile the pattern of a call; None where it depends on more than the module's constants."""
     flags = [word.value for word in call.keywords if word.arg == "flags"]
-    first_flag = {"compile": 1, "sub": 3, "subn": 3}.get(call.func.attr, 2)  # type: ignore[attr-defined]
-    flags += [] if call.func.attr == "split" else call.args[first_flag : first_flag + 1]  # type: ignore[attr-defined]
-    try:
-        pattern, *more = (
-            eval(compile(ast.Expression(node), "", "eval"), dict(names))  # noqa: S307 - our own source
-            for node in [call.args[0], *flags]
-        )
-    except NameError:
-        return None
-    return re.compile(pattern, *more)
+    place = PLACE_OF_FLAGS.get(_function(call))
+    if place is not None and len(call.args) > place:
+        flags.append(call.args[place])
+    arguments = []
+    for node in [call.args[0], *flags]:
+        code = compile(ast.Expression(node), "", "eval")
+        try:
+            arguments.append(eval(code, dict(names)))  # noqa: S307 - our own source
+        except NameError:
+            return None
+    return re.compile(*arguments)
+
+
+KINDS_FILE = "manifest/spans/kinds.toml"
+METHOD_OF_KEY = {
+    "holds": FIRST,  # text somewhere in a file of this kind
+    "anywhere": FIRST,  # bytes somewhere in it
+    "cell": WHOLE,  # a cell, a column of the file's own, a cell that is read
+    "own": WHOLE,
+    "read": WHOLE,
+    "lines": WHOLE,  # a line
+    "members": WHOLE,  # a name in an archive
+}
+"""Keys of the table of kinds whose values are patterns -> the method that they are used with."""
+
+
+def _pattern_of_kind(key: str, source: str) -> re.Pattern[Any]:
+    """Compile a pattern of the table of kinds as the reader of this table does."""
+    if key == "holds":
+        return re.compile(source.replace("{xml}", XML_PROLOGUE), re.MULTILINE | re.IGNORECASE)
+    if key == "anywhere":
+        return re.compile(source.encode())
+    return re.compile(source, re.IGNORECASE if key in {"cell", "own", "read"} else 0)
 
 
 def _of_facts() -> Iterator[Use]:
     """Yield the patterns of tables of facts."""
     folder = ROOT / "obygaze_features"
-    kinds = tomllib.loads((folder / "manifest/spans/kinds.toml").read_text(encoding="utf-8"))
-    for name, facts in kinds["kinds"].items():
-        if "holds" in facts:
-            holds = facts["holds"].replace("{xml}", XML_PROLOGUE)
-            yield Use(f"kinds.{name}.holds", re.compile(holds, re.MULTILINE | re.IGNORECASE), FIRST)
-        if "anywhere" in facts:
-            yield Use(f"kinds.{name}.anywhere", re.compile(facts["anywhere"].encode()), FIRST)
-        for key in {"cell", "own", "read"} & facts.keys():
-            yield Use(f"kinds.{name}.{key}", re.compile(facts[key], re.IGNORECASE), WHOLE)
-        for key in {"lines", "members"} & facts.keys():
-            yield Use(f"kinds.{name}.{key}", re.compile(facts[key]), WHOLE)
+    kinds = tomllib.loads((folder / KINDS_FILE).read_text(encoding="utf-8"))["kinds"]
+    for name, facts in kinds.items():
+        for key, method in METHOD_OF_KEY.items():
+            if key in facts:
+                yield Use(f"kinds.{name}.{key}", _pattern_of_kind(key, facts[key]), method)
     yield from _of_formats(folder)
     yield from _of_networks(folder)
     for source in STATED:
@@ -249,29 +313,50 @@ class Shape(NamedTuple):
         return self.begin + self.unit * n + self.end
 
 
+MOST_BEGINNINGS = 2
+"""Beginnings that are tried before a unit."""
+
+
 def shapes_for(pattern: re.Pattern[Any]) -> list[Shape]:
-    """Make shapes of a pattern's own literals and repeats, each with and without an end that does not fit."""
+    """Make the texts on which a pattern could be slow: what it asks for itself, many times.
+
+    Of `a+b*c`, for example, units are "a", "ab" and "abc", without a beginning, and "b", "bc" and "c" after
+    what stands before them; each with nothing behind it and with an end that fits no pattern.
+    """
     source, flags = pattern.pattern, pattern.flags
     if isinstance(source, bytes):
         source, flags = source.decode("latin-1"), flags & ~re.UNICODE
     tree = parser.parse(source, flags)
     letters = "".join(dict.fromkeys([*_literals(tree), *USUAL_LETTERS]))
-    begins: dict[str, dict[str, None]] = {}
-    for begin, sequence in _sequences(tree, letters, ""):
-        samples = [_sample([item], letters) for item in _joined_literals(sequence)]
-        for first in range(len(samples)):
-            for last in range(first, len(samples)):
-                unit = "".join(samples[first : last + 1])
-                begins.setdefault(unit, {})[begin + "".join(samples[:first])] = None
-    units = [*letters, *("".join(pair) for pair in product(letters[:MOST_PAIRED], repeat=2))]
-    units += sorted(begins, key=len)[:MOST_UNITS]
+    beginnings = _units_of_parts(tree, letters)
+
+    units = [*letters]
+    units += ["".join(pair) for pair in product(letters[:MOST_PAIRED], repeat=2)]
+    units += sorted(beginnings, key=len)[:MOST_UNITS]
     units.append(_sample(tree, letters))
-    shapes: dict[Shape, None] = {}
-    for unit in filter(None, units):
-        for begin in ("", *list(begins.get(unit, ()))[:2]):
-            for end in ("", BAD_END):
-                shapes[Shape(begin, unit, end)] = None
+
+    shapes: dict[Shape, None] = {}  # in their order, each once
+    for unit in units:
+        if not unit:
+            continue
+        for begin in ["", *beginnings.get(unit, [])[:MOST_BEGINNINGS]]:
+            shapes[Shape(begin, unit, "")] = None
+            shapes[Shape(begin, unit, BAD_END)] = None
     return list(shapes)
+
+
+def _units_of_parts(tree: Any, letters: str) -> dict[str, list[str]]:
+    """Return a text of each run of neighbouring parts of a pattern -> texts of what is before it."""
+    beginnings: dict[str, list[str]] = {}
+    for before, sequence in _sequences(tree, letters, ""):
+        samples = [_sample([item], letters) for item in _joined_literals(sequence)]
+        for first, last in combinations_with_replacement(range(len(samples)), 2):
+            unit = "".join(samples[first : last + 1])
+            begin = before + "".join(samples[:first])
+            known = beginnings.setdefault(unit, [])
+            if begin not in known:
+                known.append(begin)
+    return beginnings
 
 
 def _joined_literals(sequence: Sequence[Any]) -> list[Any]:

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import pytest
@@ -24,60 +25,96 @@ ROOT_COMMAND = root_command()
 UNSET = getattr(click.core, "UNSET", None)  # what newer versions of click have in place of None
 
 
-def commands_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Find the commands in a page, or a help text; and whether each stands there whole, as if to be typed."""
+class WrittenCommand(NamedTuple):
+    """A command as a page or a help text has it."""
+
+    line: str
+    is_whole: bool
+    """Whether it stands there as if to be typed; prose may name a command without all that it needs."""
+
+
+def commands_of(text: str) -> Iterator[WrittenCommand]:
+    """Yield the commands in a page, or in a help text: first those in prose, then those set off."""
+    yield from _commands_in_prose(text)
+    yield from _commands_set_off(text)
+
+
+def _commands_in_prose(text: str) -> Iterator[WrittenCommand]:
+    """Yield the commands between backticks, which may run over the end of a line in a paragraph."""
     for paragraph in re.findall(r"(?:[^\n]+\n?)+", text):
         for match in INLINE.finditer(paragraph.replace("\n", " ")):
-            yield match[1], False
-    fenced = False
-    for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines():
-        fenced ^= line.startswith("```")
-        set_off = fenced or line.startswith(("    ", "  obygaze"))
-        if set_off and (match := COMMAND.search(line)):
-            yield ASIDE.sub("", match[1]), "..." not in match[1]
+            yield WrittenCommand(match[1], is_whole=False)
 
 
-def check(line: str, *, whole: bool) -> None:
-    """Parse a command as the command line would, without running it."""
-    words = [word for word in shlex.split(line, comments=True)[1:] if word != "..."]
+def _commands_set_off(text: str) -> Iterator[WrittenCommand]:
+    """Yield the commands in lines between fences, or indented; one with "..." is not whole."""
+    is_fenced = False
+    for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines():  # a backslash joins two lines
+        if line.startswith("```"):
+            is_fenced = not is_fenced
+        is_set_off = is_fenced or line.startswith(("    ", "  obygaze"))
+        match = COMMAND.search(line)
+        if is_set_off and match:
+            yield WrittenCommand(ASIDE.sub("", match[1]), is_whole="..." not in match[1])
+
+
+def find_command(line: str, words: list[str]) -> tuple[click.Command, click.Context, list[str]]:
+    """Follow the words of a line through groups of commands; return the command and the words behind it."""
     command: click.Command = ROOT_COMMAND
     context = click.Context(ROOT_COMMAND, info_name="obygaze")
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
-        subcommand = command.get_command(context, words[0])
-        assert subcommand is not None, f"{line!r}: there is no command {words[0]}"
+        name, *words = words
+        subcommand = command.get_command(context, name)
+        assert subcommand is not None, f"{line!r}: there is no command {name}"
         command = subcommand
-        words = words[1:]
-        context = click.Context(command, info_name=command.name, parent=context)
-    gone = {name for each in command.params if getattr(each, "hidden", False) for name in each.opts}
-    assert not gone & set(words), f"{line!r} has an option that is gone"
-    if not whole and words and words[-1].startswith("--"):  # prose that names an option, without its value
-        last = words.pop()
-        assert any(last in param.opts for param in command.params) or last == "--help", f"{line!r}: {last}"
+        context = click.Context(command, info_name=name, parent=context)
+    return command, context, words
+
+
+def check(line: str, *, whole: bool) -> None:
+    """Parse a command as the command line would, without running it.
+
+    Where it is not whole, it may lack arguments, and the value of an option that it ends with.
+    """
+    all_words = shlex.split(line, comments=True)[1:]
+    command, context, words = find_command(line, [word for word in all_words if word != "..."])
+    for param in command.params:
+        if getattr(param, "hidden", False):
+            assert set(words).isdisjoint(param.opts), f"{line!r} has an option that is gone"
+    if not whole and words and words[-1].startswith("--"):
+        option = words.pop()
+        known = {"--help"}.union(*(param.opts for param in command.params))
+        assert option in known, f"{line!r}: there is no option {option}"
     values, left, _ = command.make_parser(context).parse_args(words)
     assert not left, f"{line!r}: too many words: {left}"
-    if "--help" in line:
-        return
-    for param in command.params:
-        value = values.get(param.name)
-        given = value is not None and value is not UNSET and value != ()
-        assert given or not (whole and param.required), f"{line!r}: lacks {param.name}"
-        if given and not isinstance(param.type, click.Path | click.File):
-            param.type_cast_value(context, value)
+    if "--help" not in line:
+        for param in command.params:
+            check_value(line, param, values.get(param.name), context, is_required=whole and param.required)
+
+
+def check_value(
+    line: str, param: click.Parameter, value: object, context: click.Context, *, is_required: bool
+) -> None:
+    """Check that a value is of its parameter's type, or may be missing. No file needs to be there."""
+    is_missing = value is None or value is UNSET or value == ()
+    assert not (is_missing and is_required), f"{line!r}: lacks {param.name}"
+    if not is_missing and not isinstance(param.type, click.Path | click.File):
+        param.type_cast_value(context, value)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_on_a_page_are_real(page):
-    for line, whole in commands_of(page.read_text(encoding="utf-8")):
-        check(line, whole=whole)
+    for command in commands_of(page.read_text(encoding="utf-8")):
+        check(command.line, whole=command.is_whole)
 
 
 def test_the_examples_of_every_help_are_real():
-    seen = 0
+    n_examples = 0
     for _, command, _ in all_commands():
-        for line, whole in commands_of(command.help or ""):
-            check(line, whole=whole)
-            seen += 1
-    assert seen > 60
+        for example in commands_of(command.help or ""):
+            check(example.line, whole=example.is_whole)
+            n_examples += 1
+    assert n_examples > 60
 
 
 @pytest.mark.parametrize(

@@ -103,28 +103,55 @@ def test_a_folder_that_was_not_finished_leaves_the_old_one(tmp_path):
     assert list(tmp_path.iterdir()) == [folder]
 
 
-@pytest.mark.parametrize("exchanges", [True, False])
-def test_a_folder_that_is_replaced_has_its_name_at_every_moment_or_gets_it_back(tmp_path, exchanges):
-    """Where the system can't exchange names, the next who writes there puts back what a kill left away."""
+KILLED_WHILE_IT_REPLACES = """
+import os, sys
+from pathlib import Path
+from obygaze_features import io
+
+folder = Path(sys.argv[1])
+with io.whole_folder(folder) as partial:
+    (partial / "old file").touch()
+
+with io.whole_folder(folder) as partial:
+    (partial / "new file").touch()
+    kill = lambda *_, **__: os.kill(os.getpid(), 9)
+    io.remove_tree = kill  # what removes the old folder in the end
+    if sys.argv[2] == "cannot exchange":
+        io._rename = lambda *_: False
+        replace = Path.replace
+
+        def rename_the_old_folder_alone(path, target):
+            replace(path, target) if target.name.endswith(".old") else kill()
+
+        Path.replace = rename_the_old_folder_alone
+"""
+"""Replaces a folder, and is killed as soon as the old one has lost its name."""
+
+
+def replace_and_be_killed(folder, system):
+    """Run the program above, on a system that can exchange the names of two folders or one that cannot."""
+    command = [sys.executable, "-c", KILLED_WHILE_IT_REPLACES, str(folder), system]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+
+
+def test_where_names_can_be_exchanged_a_replaced_folder_is_the_new_one_at_every_moment(tmp_path):
     folder = tmp_path / "run"
-    child = (
-        "import os, sys; from pathlib import Path; from obygaze_features import io\n"
-        f"folder = Path({str(folder)!r})\n"
-        "for text in 'ab':\n"
-        "    with io.whole_folder(folder) as partial:\n"
-        "        (partial / text).touch()\n"
-        "        if text == 'b':\n"
-        f"            if not {exchanges}: io._rename = lambda *_: False\n"
-        "            kill = lambda *_, **__: os.kill(os.getpid(), 9)\n"
-        "            real = Path.replace\n"
-        "            Path.replace = lambda a, b: real(a, b) if b.name.endswith('.old') else kill()\n"
-        "            io.remove_tree = kill\n"
-    )
-    assert subprocess.run([sys.executable, "-c", child], check=False).returncode == -signal.SIGKILL
-    assert folder.is_dir() is exchanges
+    replace_and_be_killed(folder, "can exchange")
+    assert [path.name for path in folder.iterdir()] == ["new file"]
+
+    write_whole(tmp_path / "other", b"")  # who writes there next removes what was left
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run"]
+    assert [path.name for path in folder.iterdir()] == ["new file"]
+
+
+def test_where_names_cannot_be_exchanged_the_next_who_writes_there_puts_the_old_folder_back(tmp_path):
+    folder = tmp_path / "run"
+    replace_and_be_killed(folder, "cannot exchange")
+    assert not folder.exists()
+
     write_whole(tmp_path / "other", b"")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run"]
-    assert [path.name for path in folder.iterdir()] == (["b"] if exchanges else ["a"])
+    assert [path.name for path in folder.iterdir()] == ["old file"]
 
 
 def test_what_exists_is_not_overwritten_unless_forced(tmp_path):

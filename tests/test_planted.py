@@ -61,13 +61,18 @@ def marked(name):
 
 
 def table_below(page, name):
-    """The cells of the block of a row in a page, without the line between head and body."""
-    start, end = f"<!-- planted: {name} -->", "<!-- end -->"
+    """Return the head and the lines of the table in the block of a row in a page, each as a list of cells."""
+    start = f"<!-- planted: {name} -->"
     text = (ROOT / page).read_text("utf-8")
     assert start in text
-    lines = [line for line in text.partition(start)[2].partition(end)[0].splitlines() if "|" in line]
-    head, _, *body = [list(map(str.strip, line.strip("|").split("|"))) for line in lines]
+    _, _, text_behind_start = text.partition(start)
+    block, _, _ = text_behind_start.partition("<!-- end -->")
+    head, _line_between, *body = [cells_of(line) for line in block.splitlines() if "|" in line]
     return head, body
+
+
+def cells_of(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 @pytest.mark.long
@@ -88,14 +93,19 @@ def test_a_row_runs_and_its_page_has_its_table(request, name):
     assert [tuple(line[: len(row.heads)]) for line in body] == [*names]
 
 
-def test_compare_prints_the_level_that_was_measured():
-    """By p of trained models and by their intervals, of two equally good methods."""
+def test_the_caption_of_p_has_the_levels_that_the_page_of_evaluation_has():
+    """The level is how often a test finds a difference between two equally good methods.
+
+    The caption has the least and the largest one, by p of trained models and by their intervals.
+    """
     head, body = table_below("docs/evaluation.md", "tests-methods")
-    trained = [head.index(name) for name in ("sign flip", "interval of trained models without 0")]
-    levels = [float(line[place]) for line in body for place in trained]
-    low = f"{min(levels):.2f}".lstrip("0")
-    high = f"{max(levels):.2f}".lstrip("0")
-    assert f" {low} to {high} of" in CAPTIONS["p"]
+    levels = []
+    for line in body:
+        cells = dict(zip(head, line, strict=True))
+        levels += [float(cells["sign flip"]), float(cells["interval of trained models without 0"])]
+    lowest = without_zero(min(levels), digits=2)
+    highest = without_zero(max(levels), digits=2)
+    assert f" {lowest} to {highest} of" in CAPTIONS["p"]
 
 
 def test_every_block_of_a_page_is_of_a_row():
@@ -104,40 +114,93 @@ def test_every_block_of_a_page_is_of_a_row():
         assert [ROWS[name].page for name in result] == [page.relative_to(ROOT).as_posix()] * len(result)
 
 
-def toy(draw, full=400, **column):
-    cells = [Cell(("a",), (0.9,)), Cell(("a",), (0.5,))]
-    return Row("toy", "docs/x.md", "toy", "Toy.", ("world",), cells, draw, {"holds": Column(**column)}, full)
+def toy(draw, full=400, **bounds):
+    """A row with the figure "holds" in two worlds of one name, whose draws get .9 and .5 as `share`."""
+    return Row(
+        name="toy",
+        page="docs/x.md",
+        command="toy",
+        statement="Toy.",
+        heads=("world",),
+        cells=[Cell(("a",), (0.9,)), Cell(("a",), (0.5,))],
+        draw=draw,
+        columns={"holds": Column(**bounds)},
+        full=full,
+    )
 
 
-def test_figures_are_means_with_their_errors_and_a_claim_that_does_not_hold_is_wrong():
-    result = run(toy(lambda rng, share: {"holds": rng.random(5) < share}, low=0.85))
-    good, bad = (figures["holds"] for figures in result.figures)
-    assert good.mean == pytest.approx(0.9, abs=0.03)
-    assert good.error == pytest.approx((0.9 * 0.1 / 5 / 400) ** 0.5, rel=0.2)
-    assert (good.beyond, bad.beyond > 4, len(result.wrong)) == (0.0, True, 1)
-    assert "| a | " in re.sub(" +", " ", result.table)
-    page = written("before\n<!-- planted: toy -->\nearlier\n<!-- end -->\nafter\n", result)
+@pytest.fixture(scope="module")
+def result_of_a_claim():
+    """400 draws of five that are true in 90 % and in 50 %, where the page claims that at least 85 % are."""
+    return run(toy(lambda rng, share: {"holds": rng.random(5) < share}, low=0.85))
+
+
+def test_a_figure_is_the_mean_over_draws_with_its_standard_error(result_of_a_claim):
+    """That of a share p of n is the root of p (1 - p) / n, with n = 5 x 400."""
+    holds = result_of_a_claim.figures[0]["holds"]
+    assert holds.mean == pytest.approx(0.9, abs=0.03)
+    assert holds.error == pytest.approx((0.9 * 0.1 / (5 * 400)) ** 0.5, rel=0.2)
+
+
+def test_a_claim_that_does_not_hold_in_a_world_is_wrong(result_of_a_claim):
+    """90 % is inside the claim; 50 % is beyond it by far more than four standard errors."""
+    holds_in_first, holds_in_second = (figures["holds"] for figures in result_of_a_claim.figures)
+    assert holds_in_first.beyond == 0
+    assert holds_in_second.beyond > 4
+    assert len(result_of_a_claim.wrong) == 1
+
+
+def test_worlds_of_one_name_share_a_line_of_the_table(result_of_a_claim):
+    table = re.sub(" +", " ", result_of_a_claim.table)
+    assert table.count("| a | ") == 1
+
+
+def test_a_table_is_written_into_its_block_of_a_page_and_nowhere_else(result_of_a_claim):
+    page = written("before\n<!-- planted: toy -->\nearlier\n<!-- end -->\nafter\n", result_of_a_claim)
     assert page.startswith("before\n")
     assert page.endswith("-->\nafter\n")
     assert "earlier" not in page
-    assert written(page, result) == page
+    assert written(page, result_of_a_claim) == page
 
 
-def test_a_block_names_the_worst_cell_and_an_error_for_each_unit():
-    """AUCs and seconds have nothing in common."""
+def without_zero(value, digits):
+    """Write a number as pages do: 0.52 as .52."""
+    return f"{value:.{digits}f}".replace("0.", ".")
+
+
+@pytest.fixture(scope="module")
+def result_of_three_units():
+    """Shares, seconds and AUCs in two worlds. Only the share has a claim, .4; it is lower in the second."""
 
     def draw(rng, share):
         return {"holds": rng.random(5) < share, "seconds": 100 * rng.random(), "AUC": share}
 
-    cells = [Cell(("a", ""), (0.9,)), Cell(("b", "often"), (0.5,))]
-    columns = {"holds": Column(low=0.4, digits=2), "seconds": Column(digits=1), "AUC": Column()}
-    result = run(Row("toy", "docs/x.md", "toy", "Toy.", ("world", "how"), cells, draw, columns, 400))
-    lowest = result.figures[1]["holds"].mean
-    assert f"Worst: holds {lowest:.2f} (b, often).".replace("0.", ".") in result.block
-    errors = [max(figures[name].error for figures in result.figures) for name in columns]
-    expected = [f"{error:.3f}".replace("0.", ".") for error in errors]
-    holds, seconds, auc = (f"{text} ({name})" for text, name in zip(expected, columns, strict=True))
-    assert f"at most {holds}, {seconds}, {auc}" in result.block
+    row = Row(
+        name="toy",
+        page="docs/x.md",
+        command="toy",
+        statement="Toy.",
+        heads=("world", "how"),
+        cells=[Cell(("a", ""), (0.9,)), Cell(("b", "often"), (0.5,))],
+        draw=draw,
+        columns={"holds": Column(low=0.4, digits=2), "seconds": Column(digits=1), "AUC": Column()},
+        full=400,
+    )
+    return run(row)
+
+
+def test_a_block_names_the_cell_with_the_worst_figure(result_of_three_units):
+    lowest = without_zero(result_of_three_units.figures[1]["holds"].mean, digits=2)
+    assert f"Worst: holds {lowest} (b, often)." in result_of_three_units.block
+
+
+def test_a_block_has_the_largest_error_of_each_unit(result_of_three_units):
+    """AUCs and seconds have nothing in common."""
+    texts = []
+    for column in ("holds", "seconds", "AUC"):
+        largest = max(figures[column].error for figures in result_of_three_units.figures)
+        texts.append(f"{without_zero(largest, digits=3)} ({column})")
+    assert f"at most {', '.join(texts)}" in result_of_three_units.block
 
 
 def test_what_is_undefined_is_in_no_count():

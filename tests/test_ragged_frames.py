@@ -49,6 +49,7 @@ def films(tmp_path_factory):
 
 
 def padded_by_hand(clips):
+    """Fill the frames that each clip lacks of the longest with NaN [clips, 12, features]."""
     values = np.full((len(clips), LONGEST, 8), np.nan, np.float32)
     for row, frames in enumerate(clips):
         values[row, : len(frames)] = frames
@@ -142,30 +143,47 @@ def test_units_are_learnt_of_the_frames_that_there_are(films):
     np.testing.assert_allclose(scores[0, : result.shape[1]], result[0], atol=1e-6)
 
 
+N_UNITS = 6
+N_ACTIVE = 2
+
+
+@pytest.fixture(scope="module")
+def folder_of_units(films):
+    """The folder of six units that the command learnt on the store of films."""
+    folder = films.folder / "units"
+    options = ["--units", N_UNITS, "--active", N_ACTIVE, "--out", folder]
+    assert obygaze("model", "units", films.store.path, *options) == 0
+    return folder
+
+
 @pytest.mark.long
-def test_the_command_learns_units_as_of_frames_that_were_padded_by_hand(films, tmp_path):
-    result = obygaze(
-        "model", "units", films.store.path, "--units", "6", "--active", "2", "--out", tmp_path / "units"
-    )
-    assert result == 0
+def test_the_command_learns_units_of_the_frames_that_clips_have(films, folder_of_units):
+    """They are those that are learnt of these frames in memory: what a clip lacks is no frame."""
     group = films.store["toy"]
-    by_hand = padded_by_hand(
-        [films.frames[clip] for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable]
-    )
-    alone = learn_dictionary(
-        lambda rows: np.concatenate([by_hand[row][~np.isnan(by_hand[row][:, 0])] for row in rows]),
-        len(by_hand),
-        n_units=6,
-        n_active=2,
-        n_epochs=N_EPOCHS,
-        seed=0,
-    )
-    with np.load(tmp_path / "units" / "units.npz") as learnt:
-        for name in set(learnt.files) & set(alone.to_arrays()):
-            np.testing.assert_allclose(learnt[name], alone.to_arrays()[name], rtol=1e-6)
-    table = pd.read_csv(tmp_path / "units" / "units.csv")
-    strongest = [name for names in table["frames"].dropna() for name in names.split("; ")]
+    clips = []
+    for clip_id, is_usable in zip(group.clip_ids, group.usable, strict=True):
+        if is_usable:
+            clips.append(films.frames[clip_id])
+
+    def frames_of(rows):
+        return np.concatenate([clips[row] for row in rows])
+
+    expected = learn_dictionary(
+        frames_of, len(clips), n_units=N_UNITS, n_active=N_ACTIVE, n_epochs=N_EPOCHS, seed=0
+    ).to_arrays()
+    with np.load(folder_of_units / "units.npz") as learnt:
+        common = set(learnt.files) & set(expected)
+        assert common
+        for name in common:
+            np.testing.assert_allclose(learnt[name], expected[name], rtol=1e-6)
+
+
+@pytest.mark.long
+def test_the_strongest_frames_of_units_are_frames_that_clips_have(films, folder_of_units):
+    """The table names them as "CLIP TIME UNIT OF TIME", those of a unit set off by semicolons."""
+    table = pd.read_csv(folder_of_units / "units.csv")
+    strongest = [frame for frames in table["frames"].dropna() for frame in frames.split("; ")]
     assert strongest
-    for name in strongest:
-        clip, time, _ = name.rsplit(" ", 2)
-        assert float(time) in films.times[clip]
+    for frame in strongest:
+        clip_id, time, _ = frame.rsplit(" ", 2)
+        assert float(time) in films.times[clip_id]

@@ -202,19 +202,33 @@ OPENED = {
 """Modules that open files by other means than the door, and why they may."""
 
 
+WRITING = re.compile(r"[wax]b?|r\+b|w-")
+"""Modes of files that are written."""
+IN_MEMORY = re.compile(r"BytesIO|StringIO|^file$|^opened$")
+"""First arguments that are no name of a file, but a file that is open or a text in memory."""
+METHODS_OF_PATHS = (".open", ".read_bytes", ".read_text")
+
+
 def opened_by_name(code):
-    """Give the calls that read what they are given the name of: no writing, and nothing that is in memory."""
+    """Yield the functions that a source calls to read a file that is given by its name.
+
+    Calls that write, and calls that read what is in memory, open already, or of a package, are left out.
+    """
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call) or not MAY_OPEN.match(getattr(node.func, "attr", "open")):
             continue
-        words = [*node.args, *(keyword.value for keyword in node.keywords)]
-        constants = [str(word.value) for word in words if isinstance(word, ast.Constant)]
-        called, first = ast.unparse(node.func), ast.unparse(words[0]) if words else ""
-        of_path = called.endswith((".open", ".read_bytes", ".read_text")) and (not first or constants)
-        writes = any(re.fullmatch(r"[wax]b?|r\+b|w-", word) for word in constants)
-        held = re.search(r"BytesIO|StringIO|^file$|^opened$", first) or "files(" in called
-        if (of_path or BY_NAME.fullmatch(called)) and not writes and not held:
-            yield called
+        function = ast.unparse(node.func)
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        constants = [str(argument.value) for argument in arguments if isinstance(argument, ast.Constant)]
+        first = ast.unparse(arguments[0]) if arguments else ""
+        if any(WRITING.fullmatch(constant) for constant in constants):
+            continue
+        if IN_MEMORY.search(first) or "files(" in function:  # `importlib.resources.files`
+            continue
+        # A path's own method takes at most a mode or an encoding; an archive's `open` takes a member.
+        is_of_path = function.endswith(METHODS_OF_PATHS) and (not first or constants)
+        if is_of_path or BY_NAME.fullmatch(function):
+            yield function
 
 
 @pytest.mark.long

@@ -101,43 +101,57 @@ class PlainMap(NamedTuple):
 
 
 def plain_grad_cam(folder, pixels, text, score):
-    """Map a picture of 4 x 4 patches from the input of the last block of a CLIP, as the rule is written."""
+    """Map a picture of 4 x 4 patches from the input of the last block of a CLIP, as Grad-CAM's paper says.
+
+    A channel weighs as much as the mean over places of the score's gradient by it (equation 1). The map is
+    the weighted sum of channels at each place (equation 2, whose cut of negative values is left to the test).
+    """
     with quiet():
         model = CLIPModel.from_pretrained(folder).eval()
-    inputs = []
-    last = model.vision_model.encoder.layers[-1].layer_norm1
-    last.register_forward_hook(lambda _module, _arguments, output: inputs.append(output))
+    outputs = []
+    layer = model.vision_model.encoder.layers[-1].layer_norm1
+    layer.register_forward_hook(lambda _module, _arguments, output: outputs.append(output))
     image = model.visual_projection(model.vision_model(pixel_values=pixels).pooler_output)[0]
-    value = image @ text
-    if score == "cosine":
-        value = torch.nn.functional.cosine_similarity(image, text, dim=0)
-    (gradient,) = torch.autograd.grad(value, inputs[0])
-    patches = inputs[0][0, 1:].detach().double().numpy()  # the first place is the class token's
-    weights = gradient[0, 1:].detach().double().numpy().mean(axis=0)
-    length = float(image.detach().norm() * text.norm())
-    return PlainMap(float(value.detach()), length, (patches @ weights).reshape(4, 4))
+    (acts,) = outputs
+    cosine = torch.nn.functional.cosine_similarity(image, text, dim=0)
+    value = cosine if score == "cosine" else image @ text
+    (gradient,) = torch.autograd.grad(value, acts)
+
+    is_patch = slice(1, None)  # the first token is the class token, which has no place in the picture
+    weight_of_channel = gradient[0, is_patch].detach().double().mean(dim=0)
+    uncut = acts[0, is_patch].detach().double() @ weight_of_channel
+    return PlainMap(
+        score=float(value.detach()),
+        length=float(image.detach().norm() * text.norm()),
+        uncut=uncut.numpy().reshape(4, 4),
+    )
 
 
 @pytest.fixture(scope="module")
 def clip_and_text(clip_folder):
     """A CLIP to map, and the embedding of a text."""
-    whole, embed = activation.clip_to_map(str(clip_folder), cpu())
-    return whole, embed("a cat")
+    network, embed = activation.clip_to_map(str(clip_folder), cpu())
+    return network, embed("a cat")
 
 
 @pytest.mark.parametrize("score", ["cosine", "dot"])
 def test_the_map_of_a_clip_is_that_of_transformers_and_autograd_on_its_last_block(
     clip_folder, clip_and_text, score
 ):
-    whole, text = clip_and_text
+    """Score and map are equal but for rounding, which grows with the numbers that are added up.
+
+    For a cosine these are at most 1, for a dot product at most the product of the two lengths.
+    """
+    network, text = clip_and_text
     frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
-    pixels = whole.pixels(frame)
-    similarity, cam = activation.grad_cam_map(whole, pixels, activation.similarity(text, score))
+    pixels = network.pixels(frame)
+    similarity, cam = activation.grad_cam_map(network, pixels, activation.similarity(text, score))
     expected = plain_grad_cam(clip_folder, pixels, text, score)
-    scale_of_score = expected.length if score == "dot" else 1.0
-    assert similarity == pytest.approx(expected.score, abs=ROUNDING * scale_of_score)
-    scale_of_map = np.abs(expected.uncut).max()
-    np.testing.assert_allclose(cam, np.maximum(expected.uncut, 0), atol=ROUNDING * scale_of_map)
+
+    largest_score = expected.length if score == "dot" else 1.0
+    assert similarity == pytest.approx(expected.score, abs=ROUNDING * largest_score)
+    largest_of_map = np.abs(expected.uncut).max()
+    np.testing.assert_allclose(cam, np.maximum(expected.uncut, 0), atol=ROUNDING * largest_of_map)
 
 
 def test_the_embedding_of_a_text_is_that_of_transformers(clip_folder, clip_and_text):
@@ -149,9 +163,9 @@ def test_the_embedding_of_a_text_is_that_of_transformers(clip_folder, clip_and_t
 
 
 def test_a_map_says_from_which_layer_and_in_which_space_it_is(clip_and_text):
-    whole, _ = clip_and_text
-    assert whole.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"
-    assert whole.about["space"].startswith("clip sha256:")
+    network, _ = clip_and_text
+    assert network.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"
+    assert network.about["space"].startswith("clip sha256:")
 
 
 def test_a_text_whose_embedding_has_no_length_has_no_cosine_to_map():

@@ -4,6 +4,8 @@ Long: 84 MB of weights. They alone meet trained vectors, and so the published ef
 """
 
 import json
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from click.testing import CliRunner
 
 from obygaze_features.commands.extract_command import extract
 from obygaze_models.report import records
-from obygaze_studies.audit_common.embeddings import read_embeddings
+from obygaze_studies.audit_common.embeddings import Embeddings, read_embeddings
 from obygaze_studies.eat import audit_eat
 from obygaze_studies.eat_stimuli import EatTest
 from obygaze_studies.gender_score.belief_revision import Detected, Scorer, embedded_similarity, revise
@@ -39,24 +41,43 @@ def karpathy(shared_data):
     return rows_of(shared_data / "audits/captions/karpathy_first800.csv")[:N_KARPATHY]
 
 
+def texts_to_encode(expected, lists, karpathy):
+    """List every text of this file's tests once: words, the demo's pairs, captions and objects."""
+    texts = []
+    for case in expected["weat_text_only"]:
+        for side in ("X", "Y", "A", "B"):
+            texts += lists[case[side]]
+    for pair in expected["sims"]:
+        caption, label = pair.split("|")
+        texts += [caption, label]
+    for row in karpathy:
+        texts += [row["caption"], row["visual_context"]]
+    return list(dict.fromkeys(texts))
+
+
+class Encoded(NamedTuple):
+    """A store of texts, and the id of each text in it."""
+
+    texts: Embeddings
+    text_ids: Mapping[str, str]
+
+
 @pytest.fixture(scope="module")
 def encoded(tmp_path_factory, oracle, lists, karpathy):
-    """A store of all texts that `obygaze extract` made, opened, and text -> id as the store carries them."""
+    """All texts of this file's tests, as `obygaze extract` encodes them and an audit reads them."""
     expected = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]
-    sets = {one[side] for one in expected["weat_text_only"] for side in "XYAB"}
-    texts = [word for name in sorted(sets) for word in lists[name]]
-    texts += [part for pair in expected["sims"] for part in pair.split("|")]
-    texts += [row[column] for row in karpathy for column in ("caption", "visual_context")]
     folder = tmp_path_factory.mktemp("real")
-    listed = folder / "texts.txt"
-    listed.write_text("".join(f"{text}\n" for text in dict.fromkeys(texts)), encoding="utf-8")
-    how = ["--backbone", "sentence", "--weights", minilm.get_model_path(), "--device", "cpu"]
-    said = CliRunner().invoke(extract, [str(part) for part in (listed, folder / "texts", *how, "--json")])
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)["clips"]["partial"] == 0
-    embedded = read_embeddings(folder / "texts")
-    assert embedded.space == f"sentence-mean sha256:{SHA256}"
-    return embedded, embedded.text_ids()
+    (folder / "texts.txt").write_text(
+        "".join(f"{text}\n" for text in texts_to_encode(expected, lists, karpathy)), encoding="utf-8"
+    )
+    inputs_and_output = [str(folder / "texts.txt"), str(folder / "texts")]
+    options = ["--backbone", "sentence", "--weights", str(minilm.get_model_path()), "--device", "cpu"]
+    result = CliRunner().invoke(extract, [*inputs_and_output, *options, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["clips"]["partial"] == 0, "a text was cut"
+    texts = read_embeddings(folder / "texts")
+    assert texts.space == f"sentence-mean sha256:{SHA256}", "another encoder than the oracle's"
+    return Encoded(texts, texts.text_ids())
 
 
 def test_association_tests_of_word_lists_have_the_effects_and_p_values_of_the_oracle(encoded, oracle, lists):
@@ -83,19 +104,24 @@ def test_similarities_of_the_captions_and_objects_of_the_demo_are_the_oracles(en
 
 
 def test_gender_scores_of_the_demo_are_the_oracles(encoded, oracle):
-    """The demo asks whether a man or a woman is on the motorcycle, of which a motor scooter is detected."""
-    similarity = embedded_similarity(*encoded)
-    wanted = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["sims"]
+    """The demo asks whether a man or a woman is on the motorcycle, in a picture of a motor scooter.
+
+    The scores are the oracle's for the same sentences, and those that the authors' page prints.
+    """
     cases = {case["name"]: case for case in oracle["gender_score"]["exact_cases"]}
-    man, woman = (cases[f"README GE {gender} motorcycle"] for gender in ("man", "woman"))
-    priors = {case["caption"]: case["lm"] for case in (man, woman)}
-    masked = {"caption_id": "c", "image_id": "i", "caption": man["caption"].replace("man", "<MASK>")}
+    man = cases["README GE man motorcycle"]
+    woman = cases["README GE woman motorcycle"]
+    priors = {man["caption"]: man["lm"], woman["caption"]: woman["lm"]}  # by the language model
+    question = {"caption_id": "c", "image_id": "i", "caption": man["caption"].replace("man", "<MASK>")}
     objects = {"i": (Detected(man["object"], man["p_c"]),)}
-    results = audit_gender_score([masked], objects, Scorer(priors, similarity), mode="ge")
-    (row,) = records(results.data)
-    assert row["gs_man"] == pytest.approx(wanted[f"{man['caption']}|motor scooter"]["gs"], abs=CLOSE)
-    assert row["gs_woman"] == pytest.approx(wanted[f"{woman['caption']}|motor scooter"]["gs"], abs=CLOSE)
-    assert (round(row["gs_man"], 4), round(row["gs_woman"], 4)) == (0.3445, 0.2988)
+    scorer = Scorer(priors, embedded_similarity(*encoded))
+    (row,) = records(audit_gender_score([question], objects, scorer, mode="ge").data)
+
+    expected = oracle["gender_score"]["minilm_all_MiniLM_L6_v2"]["sims"]
+    assert row["gs_man"] == pytest.approx(expected[f"{man['caption']}|motor scooter"]["gs"], abs=CLOSE)
+    assert row["gs_woman"] == pytest.approx(expected[f"{woman['caption']}|motor scooter"]["gs"], abs=CLOSE)
+    assert round(row["gs_man"], 4) == 0.3445
+    assert round(row["gs_woman"], 4) == 0.2988
 
 
 @pytest.fixture(scope="module")

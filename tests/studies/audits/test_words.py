@@ -1,5 +1,8 @@
 """Words of emotion in captions: the authors' counts, the tokeniser, and what is refused."""
 
+import itertools
+from typing import NamedTuple
+
 import pytest
 
 from obygaze_models.report import records
@@ -15,28 +18,45 @@ from obygaze_studies.errors import AuditError
 from tests.files import rows_of
 
 EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
+"""The authors' codes of emotions; neutral pictures (NE) are no items of the audit."""
+LEVELS = {"1": "low", "2": "high"}
 CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}
+
+
+class PublishedCounts(NamedTuple):
+    """What `audit_words` takes, of the authors' table of 280 images."""
+
+    words_by_image: dict[str, list[tuple[str, ...]]]
+    """The words of emotion in each caption of an image."""
+    items: dict[str, dict[str, str]]
+    """Emotion, level and condition of the 240 images that show an emotion."""
 
 
 @pytest.fixture(scope="module")
 def published_counts_and_items(shared_data):
-    """The words counted in all captions of the 280 images, NE ones among them, and the 240 items."""
-    counts = {}
+    """The authors' table tells how often each word is in the captions of an image, and how many there are.
+
+    It does not tell in which caption a word is. All are said to be in the first one here, which changes no
+    count of words.
+    """
+    all_words = dict.fromkeys(itertools.chain.from_iterable(EMOTION_WORDS.values()))  # lists may share words
+    words_by_image = {}
     items = {}
     for row in rows_of(shared_data / "audits/clip-gender-bias/sobem_emotion_word_counts_280images.csv"):
-        words = {word: int(row[word]) for list_ in EMOTION_WORDS.values() for word in list_}
-        every = tuple(word for word, count in words.items() for _ in range(count))
-        counts[row["image_id"]] = [every, *[()] * (int(row["n_captions"]) - 1)]
-        if row["emotion"][:2] in EMOTIONS:
+        words = []
+        for word in all_words:
+            words += [word] * int(row[word])
+        other_captions = [()] * (int(row["n_captions"]) - 1)
+        words_by_image[row["image_id"]] = [tuple(words), *other_captions]
+
+        code = row["emotion"]  # as AN1, anger at the low level; or NE
+        if code != "NE":
             items[row["image_id"]] = {
-                "emotion": EMOTIONS[row["emotion"][:2]],
-                "level": {"1": "low", "2": "high"}[row["emotion"][2]],
+                "emotion": EMOTIONS[code[:2]],
+                "level": LEVELS[code[2]],
                 "condition": CONDITIONS[row["condition"]],
             }
-    return counts, items
-
-
-LEVELS = {"1": "low", "2": "high"}
+    return PublishedCounts(words_by_image, items)
 
 
 def test_the_words_of_each_emotion_are_those_of_the_authors_code(oracle):

@@ -1,7 +1,10 @@
 """Which frames of a clip are taken, against the original's (check 8), and the cache of them."""
 
 import json
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,27 +13,40 @@ from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, read_frames
 from obygaze_studies.errors import TrainError
-from obygaze_studies.lsmdc.frame_cache import INDEX, RECIPE, FrameCache, digest_of, frame_rate, sample_frames
+from obygaze_studies.lsmdc.frame_cache import (
+    INDEX,
+    RECIPE,
+    CachedClip,
+    FrameCache,
+    digest_of,
+    frame_rate,
+    sample_frames,
+)
 
 from .corpus import picture, write_video
 
 PRESET = choose_preset("clip", ("clip",), size=32)
 ALL = 10**6
+"""More frames than any video has."""
+
+
+OTHERWISE_READ = {
+    "nasa_13013.mp4",  # has two video streams: ours takes the one that players take, OpenCV the other
+    "corrupted.mp4",  # OpenCV delivers frames that a decoding in order does not have
+}
+"""Videos of which the original, which reads with OpenCV, takes other frames."""
 
 
 def test_frames_of_real_videos_are_those_that_the_original_takes(oracle, shared_data):
+    """It takes a frame each second, by the rate without its fraction: of 29.97 frames a second, each 29th."""
     original = json.loads((oracle.folder / "frames_of_videos.json").read_text())["videos"]
-    # nasa_13013.mp4 has two video streams: ours takes the one that players take, OpenCV the other.
-    # corrupted.mp4: OpenCV delivers frames that a decoding in order does not have.
-    for name in sorted(original.keys() - {"nasa_13013.mp4", "corrupted.mp4"}):
+    for name in sorted(original.keys() - OTHERWISE_READ):
+        rate, n_taken = original[name]["fps"], original[name]["taken"]
         path = shared_data / "videos" / name
-        assert frame_rate(path) == pytest.approx(original[name]["fps"]), name
+        assert frame_rate(path) == pytest.approx(rate), name
         frames = sample_frames(path, PRESET.geometry, ALL)
-        assert len(frames.index) == original[name]["taken"], name
-        assert frames.index.tolist() == [
-            int(original[name]["fps"]) * s for s in range(original[name]["taken"])
-        ]
-        assert frames.status == "ok"
+        assert frames.index.tolist() == [int(rate) * second for second in range(n_taken)], name
+        assert frames.status == "ok", name
 
 
 def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
@@ -50,77 +66,132 @@ def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
 def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
     frames = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, 12)
     assert len(frames.images)
-    assert (frames.status, bool(frames.notes)) == ("partial", True)
+    assert frames.status == "partial"
+    assert frames.notes
 
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory):
+    """A video of 4 frames and one of 7, both of two frames a second, and one that cannot be read."""
     folder = tmp_path_factory.mktemp("videos")
     rng = np.random.default_rng(0)
-    paths = {
-        name: write_video(folder / f"{name}.avi", [picture(0, rng)] * n) for name, n in (("a", 4), ("b", 7))
+    broken = folder / "broken.avi"
+    broken.write_bytes(b"RIFF and nothing else")
+    return {
+        "a": write_video(folder / "a.avi", [picture(0, rng)] * 4),
+        "b": write_video(folder / "b.avi", [picture(0, rng)] * 7),
+        "broken": broken,
     }
-    paths["broken"] = folder / "broken.avi"
-    paths["broken"].write_bytes(b"RIFF and nothing else")
-    return paths
+
+
+class Filled(NamedTuple):
+    """A cache that was filled."""
+
+    cache: FrameCache
+    entries: Mapping[str, CachedClip]
+    """What the cache says of each clip."""
+    n_decoded: int
+    """Clips that were decoded for it, since it did not have them yet."""
+
+
+def fill(folder, videos, preset=PRESET, stopped=lambda: False):
+    """Fill the cache of a folder with at most 12 frames a clip, by one process."""
+    numbers_done = [0]
+    cache = FrameCache(folder, preset, 12)
+    entries = cache.fill(videos, 1, lambda done, _: numbers_done.append(done), stopped)
+    return Filled(cache, entries, max(numbers_done))
+
+
+@pytest.fixture(scope="module")
+def filled_once(videos, tmp_path_factory):
+    """A cache of the three videos. Tests damage copies of it: decoders take seconds to start."""
+    return fill(tmp_path_factory.mktemp("filled") / "cache", videos)
 
 
 @pytest.fixture
-def fill(tmp_path):
-    """Fill a cache and give it with its entries and the number of clips that were decoded for it."""
-
-    def run(videos, folder=tmp_path / "cache", preset=PRESET, stopped=lambda: False):
-        cache = FrameCache(folder, preset, 12)
-        decoded = [0]
-        entries = cache.fill(videos, 1, lambda done, _: decoded.append(done), stopped)
-        return cache, entries, max(decoded)
-
-    return run
+def copy_of_cache(filled_once, tmp_path):
+    return shutil.copytree(filled_once.cache.folder, tmp_path / "copy")
 
 
 @pytest.mark.long
-def test_clips_are_decoded_once_and_the_unreadable_are_named(fill, videos, tmp_path):
-    """It alone fills one cache three times, after a torn line and a damaged file: each starts decoders."""
-    cache, entries, decoded = fill(videos)
-    assert decoded == 3
-    assert {name: entry.frames for name, entry in entries.items()} == {"a": 2, "b": 4, "broken": 0}
-    assert entries["broken"].note
+def test_a_cache_has_one_frame_a_second_of_each_clip(filled_once, videos):
+    """Of 4 and 7 frames, two a second, it has 2 and 4."""
+    assert filled_once.n_decoded == 3
+    n_frames = {name: entry.frames for name, entry in filled_once.entries.items()}
+    assert n_frames == {"a": 2, "b": 4, "broken": 0}
     expected = sample_frames(videos["b"], PRESET.geometry, 12).images
-    assert np.array_equal(cache.read("b"), expected)
-    assert fill(videos)[2] == 0
+    assert np.array_equal(filled_once.cache.read("b"), expected)
 
-    index = tmp_path / "cache" / INDEX
-    lines = index.read_bytes().splitlines(keepends=True)
-    index.write_bytes(b"".join(lines[:1]) + lines[1][:20])  # killed while writing the second line
-    reopened, entries_again, decoded = fill(videos)
-    assert decoded == 2, "the clips whose lines were lost"
-    assert digest_of(entries_again.values()) == digest_of(entries.values())
-    assert fill(videos)[2] == 0
 
-    (path,) = (tmp_path / "cache" / "frames").rglob("a.npy")
-    path.write_bytes(path.read_bytes()[:-1])
+@pytest.mark.long
+def test_a_cache_says_why_it_has_no_frames_of_a_clip(filled_once):
+    assert filled_once.entries["broken"].note
+
+
+@pytest.mark.long
+def test_a_cache_that_is_filled_decodes_no_clip_again(copy_of_cache, videos):
+    assert fill(copy_of_cache, videos).n_decoded == 0
+
+
+@pytest.mark.long
+def test_clips_whose_lines_in_the_index_were_lost_are_decoded_again(filled_once, copy_of_cache, videos):
+    """A process that is killed while it writes leaves a part of a line: here of the second of three."""
+    index = copy_of_cache / INDEX
+    first, second, _third = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(first + second[:20])
+    again = fill(copy_of_cache, videos)
+    assert again.n_decoded == 2
+    assert digest_of(again.entries.values()) == digest_of(filled_once.entries.values())
+    assert fill(copy_of_cache, videos).n_decoded == 0
+
+
+@pytest.mark.long
+def test_a_damaged_file_of_frames_is_named_and_is_made_anew_when_it_is_deleted(copy_of_cache, videos):
+    """The message says to delete it."""
+    cache = fill(copy_of_cache, videos).cache
+    (frames_of_a,) = (copy_of_cache / "frames").rglob("a.npy")
+    frames_of_a.write_bytes(frames_of_a.read_bytes()[:-1])
     with pytest.raises(TrainError, match=r"a\.npy"):
-        reopened.read("a")
-    path.unlink()
-    assert fill(videos)[2] == 1, "what the message says to do"
+        cache.read("a")
+    frames_of_a.unlink()
+    assert fill(copy_of_cache, videos).n_decoded == 1
 
 
-def test_a_stopped_cache_keeps_what_it_has_and_other_recipes_are_refused(fill, videos, tmp_path):
+@pytest.fixture
+def begun_cache(videos, tmp_path):
+    """The folder of a cache whose filling was stopped at once; it has a recipe and no frames."""
+    folder = tmp_path / "cache"
+    fill(folder, videos, stopped=lambda: True)
+    return folder
+
+
+def test_a_cache_that_is_stopped_at_once_has_no_entries(videos, tmp_path):
+    assert not fill(tmp_path / "cache", videos, stopped=lambda: True).entries
+
+
+def test_a_folder_with_what_a_killed_process_left_of_its_first_write_becomes_a_cache(videos, tmp_path):
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / f".{RECIPE}.0123456789ab.partial").touch()  # killed at its first write
-    _, entries, _ = fill(videos, stopped=lambda: True)
-    assert not entries
-    second_preset = choose_preset("clip", ("clip",), size=64)
+    (tmp_path / "cache" / f".{RECIPE}.0123456789ab.partial").touch()
+    fill(tmp_path / "cache", videos, stopped=lambda: True)
+    assert (tmp_path / "cache" / RECIPE).is_file()
+
+
+def test_a_cache_of_frames_of_another_size_is_refused(begun_cache, videos):
     with pytest.raises(TrainError, match="cache"):
-        fill(videos, preset=second_preset)
+        fill(begun_cache, videos, preset=choose_preset("clip", ("clip",), size=64))
+
+
+def test_a_cache_with_a_damaged_recipe_is_refused(begun_cache, videos):
+    (begun_cache / RECIPE).write_text("{")
+    with pytest.raises(TrainError, match="cache"):
+        fill(begun_cache, videos)
+
+
+def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(TrainError, match="full"):
-        fill(videos, folder=tmp_path / "full")
-    (tmp_path / "cache" / RECIPE).write_text("{")
-
-    with pytest.raises(TrainError, match="cache"):
-        fill(videos)
+        fill(tmp_path / "full", videos)
 
 
 def test_a_video_without_a_rate_or_without_pictures_is_an_error_in_words(videos):

@@ -26,36 +26,52 @@ choose_device = later("obygaze_studies.lsmdc.execution", "choose_device")
 pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 
+N_PROCESSES = 2
+
+
+def environment_of_process(rank, port):
+    """Return the environment by which torch finds the other process, with one core and our test modules."""
+    return os.environ | {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "RANK": str(rank),
+        "WORLD_SIZE": str(N_PROCESSES),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+    }
+
+
 @pytest.fixture(scope="module")
 def folder_of_two_processes(oracle, clip, corpus, tmp_path_factory):
-    """Run `three_steps.py` as two processes; return the folder with the tensors and the training they wrote.
+    """The folder of what two processes of `three_steps.py` wrote.
 
-    Each process writes the tensors after the steps of each variant to `VARIANT.0` or `VARIANT.1`.
+    Each process writes the tensors after three steps of each variant to `VARIANT.0` or `VARIANT.1`. Both
+    together then train on the corpus, into the folder `run`.
     """
-    out = tmp_path_factory.mktemp("two")
-    (port,) = free_ports(1)
-    settings = {"clip": str(clip), "batch": 5, "epochs": 1, "lr": 3e-4, "clip_lr_scale": 1.0, "chunk": 2}
-    settings |= {
+    folder = tmp_path_factory.mktemp("two")
+    settings = {
+        "clip": str(clip),
         "annotations": str(corpus / "annotations"),
         "videos": str(corpus / "videos"),
+        "out": str(folder / "run"),
+        "cache": str(corpus / "cache"),
+        "workers": 1,
         "device": "cpu",
+        "batch": 5,
+        "epochs": 1,
+        "lr": 3e-4,
+        "clip_lr_scale": 1.0,
+        "chunk": 2,
     }
-    settings |= {"out": str(out / "run"), "cache": str(corpus / "cache"), "workers": 1}
-    arguments = [oracle.folder, out, json.dumps(settings)]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "three_steps", *map(str, arguments)],
-            env=os.environ
-            | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": "2"}
-            | {
-                "OMP_NUM_THREADS": "1",
-                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
-            },
-        )
-        for rank in range(2)
+    arguments = [str(oracle.folder), str(folder), json.dumps(settings)]
+    command = [sys.executable, "-W", "error", "-m", "three_steps", *arguments]
+    (port,) = free_ports(1)
+    processes = [
+        subprocess.Popen(command, env=environment_of_process(rank, port)) for rank in range(N_PROCESSES)
     ]
-    assert [process.wait(timeout=1800) for process in running] == [0, 0]
-    return out
+    for process in processes:
+        assert process.wait(timeout=1800) == 0
+    return folder
 
 
 def tensors_file(folder, variant, rank):
@@ -91,18 +107,19 @@ def test_two_processes_with_a_quarter_of_the_gradient_equal_one(oracle, folder_o
 
 
 def test_a_training_in_two_processes_is_that_of_one(folder_of_two_processes, settings):
-    of_one = settings(batch=5, epochs=1, chunk=2)
-    train(of_one)
-    first = load_file(of_one.out / "model.safetensors")
-    second = load_file((folder_of_two_processes / "run") / "model.safetensors")
-    assert furthest(second, first) <= 2e-6
-    measures = [
-        json.loads((folder / "test.json").read_text())
-        for folder in (of_one.out, folder_of_two_processes / "run")
-    ]
+    """Its weights are those of one process but for rounding, and its measures on the test clips the same."""
+    by_one = settings(batch=5, epochs=1, chunk=2)
+    train(by_one)
+    run_of_one = by_one.out
+    run_of_two = folder_of_two_processes / "run"
 
-    assert measures[0] == measures[1]
-    assert json.loads((folder_of_two_processes / "run" / "run.json").read_text())["processes"] == 2
+    weights_of_one = load_file(run_of_one / "model.safetensors")
+    weights_of_two = load_file(run_of_two / "model.safetensors")
+    assert furthest(weights_of_two, weights_of_one) <= 2e-6
+    assert json.loads((run_of_two / "test.json").read_text()) == json.loads(
+        (run_of_one / "test.json").read_text()
+    )
+    assert json.loads((run_of_two / "run.json").read_text())["processes"] == 2
 
 
 @pytest.mark.parametrize("n_pairs", [1, 3, 6, 7])

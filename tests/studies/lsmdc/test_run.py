@@ -103,46 +103,60 @@ class Killed(BaseException):
     """In place of SIGKILL: nothing catches it, and files are left as they are at that moment."""
 
 
+class Countdown:
+    """Counts what a training does, and kills it at the n-th.
+
+    Attributes
+    ----------
+    left : int
+        How many things it may still do, the one that kills it included.
+    """
+
+    left = 0
+
+    def count(self, leave_half_done=lambda: None):
+        """Count one thing; if it is the last one, leave it half done and kill the training."""
+        self.left -= 1
+        if self.left == 0:
+            leave_half_done()
+            raise Killed
+
+
 @pytest.fixture
-def kill_after(monkeypatch):
-    """Kill a training at its n-th gradient or file, which is left half written."""
-    count = {"left": 0}
+def countdown(monkeypatch):
+    """Count the gradients that a training computes and the files that it writes; the last is half written."""
+    countdown = Countdown()
+    compute_gradients = step.compute_gradients
+    write = RunFolder.write
+    write_tensors = RunFolder._write_tensors
 
-    def counted(original, half_done=None):
-        def call(*args, **kwargs):
-            count["left"] -= 1
-            if count["left"] == 0:
-                if half_done:
-                    half_done(*args)
-                raise Killed
-            return original(*args, **kwargs)
+    def counted_gradients(*args, **kwargs):
+        countdown.count()
+        return compute_gradients(*args, **kwargs)
 
-        return call
+    def counted_write(folder, name, *args):
+        half_of_file = folder.folder / f".{name}.partial"
+        countdown.count(lambda: half_of_file.write_text("half"))
+        return write(folder, name, *args)
 
-    def half_file(folder, name, *_):
-        (folder.folder / f".{name}.partial").write_text("half")
+    def counted_write_of_tensors(path, *args):
+        half_of_file = path.with_name(f".{path.name}.partial")
+        countdown.count(lambda: half_of_file.write_bytes(b"half"))
+        return write_tensors(path, *args)
 
-    def half_tensors(path, *_):
-        path.with_name(f".{path.name}.partial").write_bytes(b"half")
-
-    monkeypatch.setattr(step, "compute_gradients", counted(step.compute_gradients))
-    monkeypatch.setattr(RunFolder, "write", counted(RunFolder.write, half_file))
-    monkeypatch.setattr(
-        RunFolder, "_write_tensors", staticmethod(counted(RunFolder._write_tensors, half_tensors))
-    )
-
-    def arm(events):
-        count["left"] = events
-
-    return arm
+    monkeypatch.setattr(step, "compute_gradients", counted_gradients)
+    monkeypatch.setattr(RunFolder, "write", counted_write)
+    monkeypatch.setattr(RunFolder, "_write_tensors", staticmethod(counted_write_of_tensors))
+    return countdown
 
 
 @pytest.mark.long  # trains, is stopped, trains again
-def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(whole, settings, kill_after):
+def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(whole, settings, countdown):
+    """Killed at every place of a step at some time, it ends with the files of a run that was not killed."""
     resumed = settings(resume=True)
     more_times_than_needed = 30
     for _ in range(more_times_than_needed):
-        kill_after(9)  # gradients or files: in each place of a step at some time
+        countdown.left = 9
         try:
             outcome = train(resumed)
             break

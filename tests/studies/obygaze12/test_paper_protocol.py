@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -113,33 +114,86 @@ def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
         assert result["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
 
 
-def test_table_2_prints_every_cells_leak_and_the_published_figures_beside_ours(results):
-    report = table2.paper_report([results])
-    compact, *cells = report.blocks
-    assert len(cells) == 5
-    for cell, block in zip(CELLS, cells, strict=False):
-        assert LEAKS[cell] in block.notes[0]
-        rows = {row[:3]: row for row in block.rows}
-        printed = rows["MLP", "xclip", "F1 (weighted)"]
-        assert printed[4] != "-"
-        short = {
-            row[:3]: dict(zip(compact.headers, row, strict=True))[">".join(cell)] for row in compact.rows
-        }
-        assert short["MLP", "xclip", "F1 (weighted)"] == f"{printed[3].split()[0]} ({printed[4]})"
-        assert rows["MLP", "ViViT-B/16 (printed only)", "F1 (weighted)"][3] == "-"
-        assert {"Random", "All positive", "PCBM-DT, CAVs vs EN"} <= {row[0] for row in block.rows}
-    data = report.data.dropna(subset=["ours"])
-    assert set(data["metric"]) == {"f1_weighted", "f1_pos"}
-    mlp = report.data[(report.data["model"] == "mlp") & (report.data["test"] == "enhn_s")]
-    assert mlp["test_in_training_max"].max() == 51
-    said = dict(leak_notes(report)[::2])
+class PrintedTable(NamedTuple):
+    """What the paper's Table 2 prints of a cell, which is a pair of training and test task."""
 
-    assert all(words in said[table2.cell_title(cell)] for cell, words in LEAKS.items())
+    cell: tuple[str, str]
+    notes: tuple[str, ...]
+    rows: dict[tuple[str, str, str], dict[str, str]]
+    """Model, features and metric -> the texts of this row by their heading."""
 
 
-def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(results):
+@pytest.fixture(scope="module")
+def report_on_table_2(results):
+    return table2.paper_report([results])
+
+
+@pytest.fixture(scope="module")
+def tables_of_cells(report_on_table_2):
+    """The four tables of cells, which stand between the compact table and the table of trivial models."""
+    _compact, *blocks, _trivial = report_on_table_2.blocks
+    tables = []
+    for cell, block in zip(CELLS, blocks, strict=True):
+        rows = {row[:3]: dict(zip(block.headers, row, strict=True)) for row in block.rows}
+        tables.append(PrintedTable(cell, block.notes, rows))
+    return tables
+
+
+MLP_OF_OURS = ("MLP", "xclip", "F1 (weighted)")
+
+
+def test_table_2_says_of_every_cell_whether_its_folds_leak(report_on_table_2, tables_of_cells):
+    """It stands in the first note of the cell's table, and among the notes on leaks of the report."""
+    notes_by_title = dict(leak_notes(report_on_table_2)[::2])  # two notes of each table; the first says it
+    for table in tables_of_cells:
+        assert LEAKS[table.cell] in table.notes[0]
+        assert LEAKS[table.cell] in notes_by_title[table2.cell_title(table.cell)]
+
+
+def test_the_data_of_table_2_have_the_largest_leak_of_a_fold(report_on_table_2):
+    """It is 51 test clips, as the note says too: `en_s` tested on `enhn_s`."""
+    data = report_on_table_2.data
+    tested_on_all = data[(data["model"] == "mlp") & (data["test"] == "enhn_s")]
+    assert tested_on_all["test_in_training_max"].max() == 51
+
+
+def test_table_2_has_the_published_figure_beside_ours(tables_of_cells):
+    for table in tables_of_cells:
+        assert table.rows[MLP_OF_OURS]["printed"] != "-"
+
+
+def test_table_2_has_published_figures_of_features_that_we_have_not(tables_of_cells):
+    for table in tables_of_cells:
+        assert table.rows["MLP", "ViViT-B/16 (printed only)", "F1 (weighted)"]["ours"] == "-"
+
+
+def test_table_2_begins_with_a_short_table_of_ours_with_the_published_in_brackets(
+    report_on_table_2, tables_of_cells
+):
+    """Ours has no standard deviation there: of "0.61 (0.05)" and a published "0.70", "0.61 (0.70)"."""
+    compact = report_on_table_2.blocks[0]
+    (row,) = [row for row in compact.rows if row[:3] == MLP_OF_OURS]
+    shown = dict(zip(compact.headers, row, strict=True))
+    for table in tables_of_cells:
+        texts = table.rows[MLP_OF_OURS]
+        mean, _, _standard_deviation = texts["ours"].partition(" ")
+        assert shown[">".join(table.cell)] == f"{mean} ({texts['printed']})"
+
+
+def test_table_2_has_rows_of_chance_and_of_each_kind_of_concept_directions(tables_of_cells):
+    for table in tables_of_cells:
+        models = {model for model, _features, _metric in table.rows}
+        assert {"Random", "All positive", "PCBM-DT, CAVs vs EN"} <= models
+
+
+def test_table_2_measures_f1_alone(report_on_table_2):
+    measured = report_on_table_2.data.dropna(subset=["ours"])
+    assert set(measured["metric"]) == {"f1_weighted", "f1_pos"}
+
+
+def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(report_on_table_2):
     """The released test sides hold 41 % and 30 % positive clips, not the printed 23 % and 19 %."""
-    data = table2.paper_report([results]).data
+    data = report_on_table_2.data
     side = data[(data["model"] == "all positive") & (data["metric"] == "f1_pos")]
 
     assert side.drop_duplicates("test").set_index("test")["prevalence"].round(2).to_dict() == {
@@ -149,42 +203,65 @@ def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(results)
     assert (side["ours"] > side["printed"] + 0.1).all()
 
 
-def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results):
-    """The bottlenecks' folds are of another file: 71 and 100 clips, none of them trained on."""
-    report = table2.paper_report([results])
-    rows = report.data[report.data["n_folds"] > 0]
-    rows = rows.set_index(["train", "test", "model"]).sort_index()
+@pytest.fixture(scope="module")
+def measured_rows(report_on_table_2):
+    """The rows of Table 2 that we measured, by training task, test task and model."""
+    data = report_on_table_2.data
+    return data[data["n_folds"] > 0].set_index(["train", "test", "model"]).sort_index()
+
+
+def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results, measured_rows):
+    """The bottlenecks' folds are of another file than the perceptron's, and have 71 and 100 test clips."""
     for predictions in (results.classifiers, results.heads.predictions):
-        for (task, model), own in predictions.table.groupby(["task", "model"]):
-            clips = own.drop_duplicates("clip_id")["label"]
-            row = rows.loc[[(*task.split(">"), model)]].iloc[0]
-            assert (row["n_test"], row["prevalence"]) == (len(clips), clips.mean())
-    assert not rows[rows.index.get_level_values("model").str.startswith("pcbm")]["test_in_training_max"].any()
-    for cell, answer in zip(CELLS, report.answers, strict=True):
-        share = float(rows.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
+        for (task, model), of_row in predictions.table.groupby(["task", "model"]):
+            train, test = task.split(">")
+            labels_of_clips = of_row.drop_duplicates("clip_id")["label"]
+            row = measured_rows.loc[[(train, test, model)]].iloc[0]
+            assert row["n_test"] == len(labels_of_clips)
+            assert row["prevalence"] == labels_of_clips.mean()
+
+
+def test_no_bottleneck_is_tested_on_a_clip_that_it_was_trained_on(measured_rows):
+    models = measured_rows.index.get_level_values("model")
+    assert not measured_rows.loc[models.str.startswith("pcbm"), "test_in_training_max"].any()
+
+
+def test_answers_of_table_2_have_the_f1_of_calling_all_positive(report_on_table_2, measured_rows):
+    """Where a share p of clips is positive, it has precision p and recall 1, so F1 2p / (1 + p)."""
+    for cell, answer in zip(CELLS, report_on_table_2.answers, strict=True):
+        share = float(measured_rows.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
         assert f"{2 * share / (1 + share):.3f}" in answer
 
 
-def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data, tmp_path):
+@pytest.fixture(scope="module")
+def results_of_fewer_clips(obygaze12, shared_data, tmp_path_factory):
+    """Results on a store that lacks three of every ten clips; with 16 columns, for speed."""
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
-        kept = np.arange(len(file["ids"])) % 10 < 7
-        movie_of = dict(zip(file["ids"][kept].tolist(), file["movie"][kept].tolist(), strict=True))
-        path = seal_arrays(tmp_path / "fewer", movie_of, {"xclip": {"pooled": file["features"][kept, :16]}})
+        is_kept = np.arange(len(file["ids"])) % 10 < 7
+        movie_of = dict(zip(file["ids"][is_kept].tolist(), file["movie"][is_kept].tolist(), strict=True))
+        arrays = {"xclip": {"pooled": file["features"][is_kept, :16]}}
+    path = seal_arrays(tmp_path_factory.mktemp("fewer") / "fewer", movie_of, arrays)
     corpus = load_corpus([open_store(path)], obygaze12, LabelPolicy.RAW)
-    results = PaperResults(corpus, corpus.first_source)
+    return PaperResults(corpus, corpus.first_source)
+
+
+def test_clips_without_features_are_in_no_count_of_leaks(results_of_fewer_clips):
+    """The published folds name clips without features, too: they are neither tested nor trained on."""
+    results = results_of_fewer_clips
     report = table2.paper_report([results])
-    mlp = report.data[(report.data["model"] == "mlp") & (report.data["n_folds"] > 0)]
-    mlp = mlp.drop_duplicates(["train", "test"]).set_index(["train", "test"])
-    for (cell, folds), block in zip(cell_folds(corpus.manifest).items(), report.blocks[1:], strict=False):
-        own = results.classifiers.table.query(f"task == '{'>'.join(cell)}'")
-        tested = set(own["clip_id"])
-        seen = [len(tested & {*fold.train}) for fold in folds]
-        assert mlp.loc[cell, "n_test"] == len(tested)
-        assert mlp.loc[cell, ["test_in_training_min", "test_in_training_max"]].tolist() == [
-            min(seen),
-            max(seen),
-        ]
-        assert any(seen) is (f"of {len(tested)} test clips are in training" in block.notes[0])
+    is_of_mlp = (report.data["model"] == "mlp") & (report.data["n_folds"] > 0)
+    rows = report.data[is_of_mlp].drop_duplicates(["train", "test"]).set_index(["train", "test"])
+    _compact, *blocks, _trivial = report.blocks
+    predictions = results.classifiers.table
+    for (cell, folds), block in zip(cell_folds(results.corpus.manifest).items(), blocks, strict=True):
+        tested = set(predictions.loc[predictions["task"] == ">".join(cell), "clip_id"])
+        n_leaked = [len(tested & set(fold.train)) for fold in folds]
+
+        assert rows.loc[cell, "n_test"] == len(tested)
+        assert rows.loc[cell, "test_in_training_min"] == min(n_leaked)
+        assert rows.loc[cell, "test_in_training_max"] == max(n_leaked)
+        says_that_it_leaks = f"of {len(tested)} test clips are in training" in block.notes[0]
+        assert says_that_it_leaks == (max(n_leaked) > 0)
 
 
 @pytest.fixture(scope="module")

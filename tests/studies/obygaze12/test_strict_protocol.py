@@ -25,55 +25,90 @@ pytestmark = pytest.mark.long  # trains all models
 
 N_MOVIES = 8
 N_PER_MOVIE = 30
-D = 12
+N_FEATURES = 12
 N_MARKED = 3
+"""Concepts that are in any clip: the first three."""
+BODY = VISUAL_CONCEPTS.index("Body")
+"""One of these three, and the one that tells of the level."""
 MODULES_OF_TABLES_AND_FIGURES = (table2, table4, figure3, figure5, figure6)
 
 
-def planted_results(*, direction=0.0, film=0.0, concept=0.0, marked=True, size=(N_MOVIES, N_PER_MOVIE)):
-    """Make clips of three levels whose S clips lie along one axis, films apart, and Body along another.
+def planted_levels(rng, movie_of_clip):
+    """Draw the levels of clips: S for 20 % of the first film's to 45 % of the last one's, else EN or HN."""
+    share_of_s = np.linspace(0.2, 0.45, movie_of_clip.max() + 1)
+    is_s = rng.random(movie_of_clip.size) < share_of_s[movie_of_clip]
+    is_en = rng.random(movie_of_clip.size) < 0.5
+    return np.where(is_s, "S", np.where(is_en, "EN", "HN"))
 
-    Films differ in their share of S clips. Body is marked more often in S clips, the first two concepts in
-    HN and S clips at random: they are in no feature. The other concepts are in no clip.
+
+def planted_concepts(rng, levels):
+    """Mark the concepts of clips [clips, concepts]: Body more often in S clips, two others at random.
+
+    EN clips have no concepts, and no clip has any but the first three.
     """
-    rng = np.random.default_rng(0)
-    n_movies = size[0]
-    movie_of = np.repeat(np.arange(n_movies), size[1])
-    y = rng.random(movie_of.size) < np.linspace(0.2, 0.45, n_movies)[movie_of]
-    levels = np.where(y, "S", np.where(rng.random(y.size) < 0.5, "EN", "HN"))
-    present = rng.random((y.size, len(VISUAL_CONCEPTS))) < 0.35
-    present[:, 2] = rng.random(y.size) < np.where(y, 0.7, 0.2)
+    present = rng.random((levels.size, len(VISUAL_CONCEPTS))) < 0.35
+    present[:, BODY] = rng.random(levels.size) < np.where(levels == "S", 0.7, 0.2)
     present[levels == "EN"] = False
     present[:, N_MARKED:] = False
-    present &= marked
-    axes = np.linalg.qr(rng.normal(size=(D, D)))[0]
-    X = rng.normal(size=(y.size, D)) + direction * y[:, None] * axes[0]
-    X += concept * present[:, [2]] * axes[1] + film * rng.normal(size=(n_movies, D))[movie_of]
-    clips = tuple(
-        Clip(
-            f"tt{movie:07}-{place:03}",
-            f"tt{movie:07}",
-            level=str(level),
-            concepts=tuple(np.array(VISUAL_CONCEPTS)[marks].tolist()),
-        )
-        for place, (movie, level, marks) in enumerate(zip(movie_of.tolist(), levels, present, strict=True))
+    return present
+
+
+def planted_results(
+    *, of_level=0.0, of_film=0.0, of_body=0.0, marked=True, n_movies=N_MOVIES, n_clips=N_PER_MOVIE
+):
+    """Results on films whose features are noise but for three effects of the sizes that are given.
+
+    Parameters
+    ----------
+    of_level, of_body
+        How far S clips, and clips with the concept Body, are moved, each along an axis of its own.
+    of_film
+        How far films lie apart, in all directions.
+    marked
+        Whether clips have concepts.
+    n_movies, n_clips
+        Films, and clips of each.
+    """
+    rng = np.random.default_rng(0)
+    movie_of_clip = np.repeat(np.arange(n_movies), n_clips)
+    levels = planted_levels(rng, movie_of_clip)
+    present = planted_concepts(rng, levels) & marked
+    axis_of_level, axis_of_body, *_ = np.linalg.qr(rng.normal(size=(N_FEATURES, N_FEATURES)))[0]
+
+    X = rng.normal(size=(levels.size, N_FEATURES))
+    X[levels == "S"] += of_level * axis_of_level
+    X[present[:, BODY]] += of_body * axis_of_body
+    X += of_film * rng.normal(size=(n_movies, N_FEATURES))[movie_of_clip]
+
+    clips = []
+    for number, movie in enumerate(movie_of_clip.tolist()):
+        concepts = tuple(np.array(VISUAL_CONCEPTS)[present[number]].tolist())
+        clip_id = f"tt{movie:07}-{number:03}"
+        clips.append(Clip(clip_id, f"tt{movie:07}", level=str(levels[number]), concepts=concepts))
+    manifest = Manifest(tuple(clips), Path())
+    data = Dataset(
+        X.astype(np.float32),
+        labels_of(manifest),
+        manifest.codebook,
+        backbone="planted",
+        features="pooled",
+        pool="as stored",
+        store="f" * 64,
+        label="planted",
     )
-    manifest = Manifest(clips, Path())
-    about = ("planted", "pooled", "as stored", "f" * 64)
-    data = Dataset(X.astype(np.float32), labels_of(manifest), manifest.codebook, *about, label="planted")
     return StrictResults(PaperCorpus(manifest, LabelPolicy.RAW, "0" * 64, (data,)), data)
 
 
 @pytest.fixture(scope="module")
 def results_of_films_alone():
     """Results of clips that only their films tell apart, and without concepts."""
-    return planted_results(film=4.0, marked=False, size=(5, 24))
+    return planted_results(of_film=4.0, marked=False, n_movies=5, n_clips=24)
 
 
 @pytest.fixture(scope="module")
 def results():
     """Results of clips whose level and concept Body are planted along directions of their own."""
-    return planted_results(direction=2.0, film=0.5, concept=2.5)
+    return planted_results(of_level=2.0, of_film=0.5, of_body=2.5)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +239,7 @@ def test_table_4_tests_every_movie_once(results):
 
 
 def test_figure_5_draws_the_concept_that_matters_at_the_root():
-    report = figure5.strict_report([planted_results(concept=2.5)])
+    report = figure5.strict_report([planted_results(of_body=2.5)])
     assert report.data.loc[report.data["depth"] == 0, "concept"].item() == "Body"
     assert "max_depth=" in report.blocks[0].notes[0]
 
