@@ -308,8 +308,7 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
     is_header
         Returns whether cells are those of a known header.
     """
-    best = ","
-    best_score = _DelimiterScore(has_known_header=False, share_of_even_rows=0.0, width=0)
+    score_of_sign = {}
     for sign in signs:
         rows = list(islice(csv.reader(_split_lines(text[:SAMPLE]), delimiter=sign), HEADER_ROWS))
         n_rows_by_width = Counter(len(row) for row in rows if any(row))
@@ -318,15 +317,12 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
         width, n_even_rows = n_rows_by_width.most_common(1)[0]
         if width < 2:  # the sign divides no row, or too few
             continue
-        score = _DelimiterScore(
+        score_of_sign[sign] = _DelimiterScore(
             has_known_header=any(is_header(row) for row in rows),
             share_of_even_rows=n_even_rows / n_rows_by_width.total(),
             width=width,
         )
-        if score > best_score:
-            best = sign
-            best_score = score
-    return best
+    return max(score_of_sign, key=score_of_sign.__getitem__, default=",")  # the first of equally good ones
 
 
 class _DelimiterScore(NamedTuple):
@@ -352,16 +348,12 @@ def _find_delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> st
 
     It is the sign that gives the expected header, or else the one that gives most cells in the first row.
     """
-    best = ","
-    best_score = 0
+    score_of_sign = {}
     for sign, rows in first_rows(head).items():
         if not rows:
             continue
         _line, cells = rows[header_row(rows, is_header)]
-        score = len(cells)
+        score_of_sign[sign] = len(cells)
         if is_header(cells):
-            score += SCORE_OF_HEADER  # more than any number of cells
-        if score > best_score:
-            best = sign
-            best_score = score
-    return best
+            score_of_sign[sign] += SCORE_OF_HEADER  # more than any number of cells
+    return max(score_of_sign, key=score_of_sign.__getitem__, default=",")

@@ -235,6 +235,25 @@ def test_all_other_clips_with_features_are_ranked(films):
     assert ranking.n_without == 1
 
 
+@pytest.mark.parametrize(
+    ("failed", "remark"),
+    [
+        ((), "6 clips ranked by toy"),
+        (("c2",), "5 clips ranked by toy; 1 more has no features"),
+        (("c2", "c4"), "4 clips ranked by toy; 2 more have no features"),
+    ],
+    ids=["none", "one", "two"],
+)
+def test_a_search_says_how_many_clips_have_no_features(tmp_path, capsys, failed, remark):
+    """Of seven clips c0 is asked for; those that have failed are not ranked, and counted."""
+    X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+    movie_of = {f"c{row}": "m" for row in range(7)}
+    reasons = dict.fromkeys(failed, "no picture")
+    store = seal_arrays(tmp_path / "films", movie_of, {"toy": {"pooled": X}}, failed=reasons)
+    assert obygaze("search", store, "--like", "c0") == 0
+    assert remark in capsys.readouterr().err.splitlines()
+
+
 def test_a_clip_that_is_alike_has_its_film_and_times(films):
     first = search_like(films, "c00").hits[0]
     assert first.movie == "m0"

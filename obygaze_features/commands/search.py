@@ -131,7 +131,7 @@ def _remarks_on_ranking(ranking: "Ranking") -> list[str]:
     """Write how many clips were ranked by which features, and the notes on the ranking."""
     counts = f"{counted(ranking.n_clips, 'clip')} ranked by {ranking.backbone}"
     if ranking.n_without:
-        counts += f"; {ranking.n_without} more have no features"
+        counts += f"; {counted(ranking.n_without, 'more has', 'more have')} no features"
     return [counts, *(f"note: {note}" for note in ranking.notes)]
 
 

@@ -11,6 +11,7 @@ from PIL import Image
 
 from obygaze_features.backbones import Backbone, load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
+from obygaze_features.store.provenance import embedding_space
 from tests.later import cpu, later, without_gradients
 from tests.rounding import assert_close, network_rounding, rounding
 from tests.tiny_checkpoints import tiny_text_checkpoint
@@ -632,6 +633,19 @@ def test_texts_and_pictures_of_one_checkpoint_share_a_space(texts, model_type):
     of_pictures = backbone_of(model_type, texts[model_type]).provenance
     assert of_texts["space"] == of_pictures["space"]
     assert of_texts["weights_sha256"] == of_pictures["weights_sha256"]
+
+
+@pytest.mark.parametrize("model_type", ["dinov2", "videomae"])
+def test_a_network_of_pictures_alone_names_no_space(folders, model_type):
+    """Without a projection into the space of texts, no text can be compared with the vectors."""
+    assert "space" not in backbone_of(model_type, folders[model_type]).provenance
+
+
+def test_the_space_of_xclip_is_named_by_its_backbone_and_weights(folders):
+    """Stores of `xclip` have no field for it, and those that were written later none either."""
+    provenance = load_backbone("xclip", weights=str(folders["xclip"]), compute=cpu()).provenance
+    assert "space" not in provenance
+    assert embedding_space({"name": "xclip", **provenance}) == f"xclip sha256:{provenance['weights_sha256']}"
 
 
 def test_a_padding_token_that_the_network_does_not_mask_is_refused(texts, tmp_path):

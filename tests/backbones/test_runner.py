@@ -108,6 +108,12 @@ def test_a_result_says_which_clips_are_finite_and_how_many_were_in_a_call():
     assert result.at_once.tolist() == [1] * 3
 
 
+def test_a_runner_without_a_gpu_has_kept_none_busy():
+    run = runner()
+    run(clips(2))
+    assert run.busy_s == 0
+
+
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_autocast_is_close_to_float32_and_recorded(precision):
     """In half precision values differ a little from those in float32.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from obygaze import demo
+from obygaze import demo, demo_corpus
 from obygaze.demo_corpus import (
     ACCOMPANYING,
     CORRUPT,
@@ -24,6 +24,7 @@ from obygaze.demo_corpus import (
     plan_corpus,
 )
 from obygaze_features.manifest import builtin_codebook
+from tests import command
 from tests.files import rows_of
 from tests.private import files_below, marks_in
 
@@ -150,6 +151,27 @@ def test_a_new_demo_empties_the_folder_but_for_the_staging_folder_of_a_stopped_o
     assert {path.name for path in tmp_path.iterdir()} == left
     # Until it ends, the new demo counts as stopped.
     assert (tmp_path / demo.MARK_FILE).read_text(encoding="utf-8") == demo.MARK_OF_STOPPED
+
+
+@pytest.mark.parametrize(
+    ("code_of_last_step", "mark"),
+    [(0, demo.MARK_OF_FINISHED), (1, demo.MARK_OF_STOPPED)],
+    ids=["it ends well", "it fails"],
+)
+def test_a_demo_is_finished_only_when_its_last_step_ended_well(
+    tmp_path, monkeypatch, code_of_last_step, mark
+):
+    """The next demo resumes one that was stopped, and removes the staging folder of a finished one."""
+
+    def pretend_to_run(_ctx, words):
+        code_of_step = {"extract": 3, "film": code_of_last_step}  # two clips are planted as failed
+        return code_of_step.get(words[0], 0)
+
+    monkeypatch.setattr(demo, "run_command", pretend_to_run)
+    monkeypatch.setattr(demo_corpus, "write_corpus", lambda out, *_, **__: out / "labels.csv")
+    monkeypatch.setattr(demo_corpus, "compare_with_planted", lambda _out: [])
+    assert command.obygaze("demo", "--out", tmp_path / "demo") == code_of_last_step
+    assert (tmp_path / "demo" / demo.MARK_FILE).read_text(encoding="utf-8") == mark
 
 
 @pytest.mark.long  # looks into every file of the demo

@@ -24,6 +24,7 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film import Timeline
 from obygaze_film.judged_rate import read_rates
+from obygaze_film.judged_windows import LEAST_SURE
 from obygaze_film.workspace.decisions import Decisions
 from tests.film.films import PLANTED, film_store, scored_film
 from tests.film.workspace.deciding import judge
@@ -391,6 +392,15 @@ def test_an_export_of_a_run_of_two_films_is_refused(obygaze, films, tmp_path):
     for name in ("a", "b"):
         shutil.copytree(films / name, tmp_path / "run" / "scored" / name)
     obygaze("film", "export", tmp_path / "run", "--as", "vtt", "--out", tmp_path / "run.vtt", code=1)
+
+
+def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
+    """Blind judgements lead to a rate, which needs a number of windows of which their judge is sure."""
+    listed = ["film", "next", films / "a", "--n", 2, "--codebook", films / "violence.codebook.toml"]
+    blind = obygaze(*listed, "--blind", "--out", tmp_path / "blind.csv").err
+    assert "obygaze film rate" in blind
+    assert f"{LEAST_SURE} of a film" in blind
+    assert "obygaze film rate" not in obygaze(*listed, "--out", tmp_path / "seen.csv").err
 
 
 @pytest.fixture

@@ -62,6 +62,24 @@ def test_a_subsample_has_as_many_clips_of_either_class(rare_label):
     assert (np.diff(rows) > 0).all()
 
 
+@pytest.mark.parametrize("rare_label", [0, 1])
+def test_only_clips_of_the_larger_class_are_drawn(rare_label):
+    """The smaller class takes no random number, whichever it is: here the first draw is of 24 from 456."""
+    labels = np.full(480, 1 - rare_label, dtype=np.float32)
+    labels[::20] = rare_label
+    common = np.flatnonzero(labels != rare_label)
+    drawn = np.random.default_rng(0).choice(common, 24, replace=False)
+    rows = undersample_rows(labels, np.random.default_rng(0))
+    assert set(rows) & set(common) == set(drawn)
+
+
+def test_of_two_classes_of_one_size_all_clips_are_kept_and_none_is_drawn():
+    rng = np.random.default_rng(0)
+    rows = undersample_rows(np.array([0, 1, 1, 0], dtype=np.float32), rng)
+    assert rows.tolist() == [0, 1, 2, 3]
+    assert rng.random() == np.random.default_rng(0).random()
+
+
 def test_the_same_seed_draws_the_same_subsample_and_another_seed_another_one():
     _, y, _ = clips_of_a_rare_class()
     labels = y.astype(np.float32)

@@ -117,6 +117,15 @@ def test_a_report_on_each_layer_answers_with_the_best_one_and_the_best_by_chance
     assert f"{best_of_each.value:.3f}" in answer
 
 
+def test_where_every_film_has_one_level_the_answer_is_that_no_layer_can_be_best(run_of_each):
+    """Layers are ranked by what they tell apart within a film, and here there is nothing."""
+    table = run_of_each.predictions.table
+    one_label_a_film = table.assign(label=(table["movie"].str[-1].astype(int) % 2))
+    run = replace(run_of_each, predictions=Predictions(one_label_a_film, n_classes=2))
+    (answer,) = om.run_report(run).answers
+    assert answer.startswith("linear: no movie")
+
+
 @pytest.mark.long
 def test_for_each_film_a_layer_that_knows_the_level_is_chosen_by_inner_folds(run_of_chosen):
     table = run_of_chosen.selection[run_of_chosen.selection["model"] == "linear"]

@@ -3,17 +3,19 @@
 import shutil
 import subprocess
 import tracemalloc
+from contextlib import contextmanager
+from dataclasses import replace
 
 import av
 import numpy as np
 import pytest
-from av.stream import Disposition
+from av.stream import Discard, Disposition
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import SoundTrack, played, sound
 from obygaze_features.video.packets import demux
 from obygaze_features.video.sound import jump_s
-from obygaze_features.video.source import Source
+from obygaze_features.video.source import Source, opened_to
 from tests.video.conftest import remux
 from tests.video.sounding import RATE, clicks, time_of_click, tone, write_channels, write_film
 
@@ -323,6 +325,43 @@ def test_sound_in_which_ffmpeg_cannot_seek_is_read_from_its_start(tmp_path):
     (samples,), _ = read(late, 16_000, 0.0, 5.0)
     for click_s in (1.0 + 0.5, 2.5 + 0.5):
         assert time_of_click(np.nan_to_num(samples), 16_000, click_s) == pytest.approx(click_s, abs=0.03)
+
+
+class SeekableByPictures:
+    """An open file in which FFmpeg can seek by the times of the pictures, not by those of the sound."""
+
+    def __init__(self, source, seeks):
+        self._source = source
+        self._seeks = seeks
+
+    def __getattr__(self, name):
+        return getattr(self._source.container, name)
+
+    def seek(self, *place, **options):
+        by_pictures = self._source.stream.discard == Discard.default
+        self._seeks.append("pictures" if by_pictures else "sound")
+        if not by_pictures:
+            raise av.FFmpegError(1, "no seek by sound")
+        self._source.container.seek(*place, **options)
+
+
+def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monkeypatch):
+    """The seconds 31 and 61 lie in different blocks, each of which is sought; 33 lies in that of 31."""
+    seeks = []
+
+    @contextmanager
+    def open_seekable_by_pictures(*arguments):
+        with opened_to(*arguments) as source:
+            yield replace(source, container=SeekableByPictures(source, seeks))
+
+    track = SoundTrack(films["mp4"])
+    monkeypatch.setattr(sound, "opened_to", open_seekable_by_pictures)
+    (samples,), _ = track.parts(31.0, 34.0, (), rate=16_000)
+    for click_s in (31.5, 33.0):
+        assert time_of_click(samples, 16_000, click_s - 31.0) == pytest.approx(click_s - 31.0, abs=0.001)
+    with pytest.raises(VideoError, match="no sound"):  # the film has ended
+        track.parts(61.0, 62.0, (), rate=16_000)
+    assert seeks == ["sound", "pictures", "pictures"]
 
 
 def give_first_track_an_unknown_codec(path):

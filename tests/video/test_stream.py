@@ -22,7 +22,16 @@ from obygaze.cli import root_command
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest import import_folder
 from obygaze_features.store import same_numerics
-from obygaze_features.video import at, decoder_versions, file_digest, find_shots, probe, read_frames, uniform
+from obygaze_features.video import (
+    at,
+    decoder_versions,
+    file_digest,
+    find_shots,
+    probe,
+    read_frames,
+    stream,
+    uniform,
+)
 from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.sound import SoundTrack
 from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, STREAMS
@@ -48,6 +57,36 @@ def test_every_kind_of_side_data_that_pyav_names_is_handled(table, kinds_of_pyav
     A new version of PyAV with a new kind fails here.
     """
     assert set(table) == kinds_of_pyav
+
+
+def test_each_fact_has_the_sentence_of_its_group_and_the_kind_that_was_asked_for(monkeypatch):
+    groups_by_treatment = {
+        "used": [{"packets": ["palette"]}],
+        "listed": [{"frames": ["PANSCAN"]}],
+        "refused": [{"sentence": "encrypted", "packets": ["key", "box"]}],
+        "noted": [
+            {"sentence": "captions", "packets": ["cc"]},
+            {"sentence": "a sphere", "packets": ["round"]},
+        ],
+    }
+    monkeypatch.setattr(stream, "FATES", groups_by_treatment)
+    assert stream._sentences("packets") == {
+        "palette": "",
+        "key": "encrypted",
+        "box": "encrypted",
+        "cc": "captions",
+        "round": "a sphere",
+    }
+    assert stream._sentences("frames") == {"PANSCAN": ""}
+
+
+@pytest.mark.parametrize("kind", ["packets", "frames", "dispositions", "pictures"])
+def test_each_fact_is_in_one_group_alone(kind):
+    """Of two groups with one fact, the sentence of the later would hide that of the earlier."""
+    groups = [group for treatment in ("used", "listed", "refused", "noted") for group in FATES[treatment]]
+    names = [name for group in groups for name in group.get(kind, [])]
+    assert names
+    assert len(names) == len(set(names))
 
 
 def test_streams_have_fates_of_packets():

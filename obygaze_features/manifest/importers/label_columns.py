@@ -357,8 +357,6 @@ class LabelColumns:
         if self._headings.has_none_of("concepts"):
             return
         columns = self._columns_of_unknown_marks()
-        if not columns:
-            return
         has_labels = self._unread.has_column_for("level", "concepts") or self._has_columns_of_annotators()
         likely_concepts = self._beside_known_marks(columns) if has_labels else columns
         headings_of_computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}

@@ -275,7 +275,7 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     """
     lines_of_times = [number for number, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
     starts = _starts_of_blocks(lines, lines_of_times, is_vtt=is_vtt)
-    next_starts = [*starts[1:], None]
+    next_starts = [*starts, None][1:]
     blocks = []
     for start, next_start, line_of_times in zip(starts, next_starts, lines_of_times, strict=True):
         latest_end = len(lines) if next_start is None else next_start.line

@@ -478,6 +478,25 @@ def test_a_tier_of_spoken_words_is_no_tier_of_levels(judged):
     assert stands(judged) == before
 
 
+@pytest.mark.parametrize(
+    "first_row",
+    ["tt1,20,28,violent,EF", "tt1,20,28,,EF", "tt2,20,28,violent,EF", "tt1,20,9000,violent,EF"],
+    ids=["it gives a decision", "it has no level", "it is of another film", "it ends after the film"],
+)
+def test_the_number_of_a_row_counts_all_rows_before_it(judged, first_row):
+    """The row is that of the ledger's ids, by which two machines that import one file know its decisions.
+
+    The table's header is line 1, so its second annotation is in line 3, whatever became of the first.
+    """
+    path = judged.folder.parent / "own.csv"
+    path.write_text(
+        f"movie,start_s,end_s,level,annotator\n{first_row}\ntt1,70,80.5,calm,EF\n", encoding="utf-8"
+    )
+    import_file(judged, path, is_blind=True)
+    (line,) = [line for line in judged.lines.values() if line.row.get("start_s") == "70"]
+    assert line.id.endswith("-3")
+
+
 def test_an_imported_judgement_keeps_the_definitions_of_its_file(judged):
     """The meaning of "calm" was changed after the export: whoever edited the file judged by the earlier one.
 

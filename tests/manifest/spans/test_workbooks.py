@@ -27,6 +27,16 @@ def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
     assert what in read({"a.xlsx": patched(BOOK, (before, after))})[1]
 
 
+def test_a_cell_of_131072_characters_is_read_and_a_longer_one_refused_with_its_line(read):
+    """It is the limit of cells of tables of text too, into which such a clip may be written."""
+    header = ["movie", "start_s", "end_s", "level", "note"]
+    longest = "n" * 131_072
+    (clip,), _ = read({"a.xlsx": sheet([header, ["a", 1, 5, "S", longest]])})
+    assert clip.extras["note"] == longest
+    with pytest.raises(ManifestError, match=r"a\.xlsx: line 2: .*131,072"):
+        read({"a.xlsx": sheet([header, ["a", 1, 5, "S", f"{longest}n"]])})
+
+
 LEVEL = '<c r="D2" t="inlineStr"><is><t>S</t></is></c>'
 START = '<c r="B2"><v>1</v></c>'
 UNREADABLE = {
