@@ -1,5 +1,6 @@
 """What users hold can be pickled: stores and what is read from them by their place and fingerprint."""
 
+import importlib
 import inspect
 import multiprocessing
 import pickle
@@ -189,6 +190,16 @@ def test_every_public_class_is_tried(things):
 
 EXAMPLES = {om.ModelSpec: lambda: om.ModelSpec("mine", sorted, "frames")}
 """Classes whose objects need something to be made, and no public function hands out."""
+
+
+for module in (
+    "obygaze_features.manifest.importers.proposal",
+    "obygaze_features.manifest.importers.table_layout",
+    "obygaze_film.errors",
+    "obygaze_models.errors",
+    "obygaze_studies.errors",
+):
+    importlib.import_module(module)  # so that their errors are known below, whichever tests were read before
 
 
 def errors(kind):

@@ -498,6 +498,16 @@ def test_answers_of_sound_are_about_what_is_heard(answers_of_sound):
     assert perceived(answers_of_sound.provenance) == ("heard",)
 
 
+def test_answers_of_sound_have_no_frames_beside_layers_that_have(tmp_path):
+    """A clip has one vector of answers, for its whole sound, and a vector of the layer for each frame."""
+    save_sound_classifier("hubert", tmp_path)
+    backbone = load_backbone(
+        "waveform", 2, weights=str(tmp_path), layers=Layers((1,), frames=True), answers=True, compute=cpu()
+    )
+    arrays = {side.name: [output.name for output in side.outputs] for side in backbone.side_groups}
+    assert arrays == {"1": ["frames", "pooled"], "answers": ["pooled"]}
+
+
 @without_gradients
 def test_classes_of_a_multi_label_network_of_sound_are_independent(tmp_path):
     """A multi-label network may hear speech and music at once: each class has its own sigmoid."""

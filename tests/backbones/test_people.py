@@ -28,7 +28,7 @@ from obygaze_features.backbones.people import (
     people_values,
     prepare,
 )
-from obygaze_features.backbones.sightings import Faces, noses_of, without_duplicates
+from obygaze_features.backbones.sightings import Faces, long_side_to, noses_of, without_duplicates
 from obygaze_features.errors import BackboneError
 from tests.planted_people import (
     FACES_TOML,
@@ -154,6 +154,15 @@ def test_a_detector_is_no_backbone(tmp_path):
     """A detector gives boxes in place of vectors. It is used by the backbone `people`."""
     with pytest.raises(BackboneError, match="and no backbone"):
         load_backbone(saved(tmp_path, BOXES, FACES_TOML))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_line_of_pixels_stays_a_line_when_it_is_resized(turned):
+    """A picture of 1 by 5,000 pixels, whose long side becomes a tenth: a side has one pixel at the least."""
+    line = np.full((5_000, 1, 3) if turned else (1, 5_000, 3), 200, np.uint8)
+    small = long_side_to(line, 500, "pillow-bilinear")
+    assert small.shape == ((500, 1, 3) if turned else (1, 500, 3))
+    assert (small == 200).all()
 
 
 def test_padding_does_not_count_in_the_height_of_a_face(tmp_path):

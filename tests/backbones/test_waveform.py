@@ -97,6 +97,16 @@ def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, 
     assert 0 < middles[0] <= middles[-1] < len(sound)
 
 
+def test_a_sound_shorter_than_two_steps_of_whisper_has_one(folders):
+    """A step is 20 ms. The padding behind the sound, to the network's window, has no steps."""
+    encoder = load_backbone("waveform", 1, weights=str(folders["whisper"])).encode
+    n_steps = {}
+    for milliseconds in (1, 39, 40):
+        steps, _ = encoder.steps(samples(milliseconds / 1000))
+        n_steps[milliseconds] = len(steps)
+    assert n_steps == {1: 1, 39: 1, 40: 2}
+
+
 @pytest.mark.parametrize("model_type", TYPES)
 def test_a_clip_gets_the_same_bytes_in_any_batch(folders, model_type):
     """The features of a clip must not depend on which other clips are encoded with it."""

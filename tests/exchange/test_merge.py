@@ -9,6 +9,7 @@ from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
 from obygaze_features.store.testing import seal_arrays
 
+from ..command import obygaze
 from ..store.toy_stores import CORPUS, commit_clips, group, plan, ragged, result, sealed, status_of, tree
 
 N = 20
@@ -224,6 +225,18 @@ def test_a_name_of_the_corpus_is_asked_for_where_the_parts_differ_in_it(parts_of
 def test_a_merged_store_has_the_corpus_that_was_given(parts_of_two_corpora, tmp_path):
     path = merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
     assert open_store(path).attributes["corpus"] == {"name": "Both"}
+
+
+def test_the_command_names_what_a_merged_store_lacks_because_its_parts_differ(
+    parts_of_two_corpora, tmp_path, capsys
+):
+    """The answer is on stdout alone, which programs read; what was left out is on stderr."""
+    stores = [store.path for store in parts_of_two_corpora]
+    about = ["--licence", "MIT", "--corpus", "Both"]
+    assert obygaze("store", "merge", *stores, "--out", tmp_path / "merged", *about) == 0
+    printed = capsys.readouterr()
+    assert "corpus.manifest_sha256" in printed.err
+    assert "corpus.manifest_sha256" not in printed.out
 
 
 def test_merging_does_not_replace_a_store(parts_of_two_corpora, tmp_path):

@@ -41,6 +41,13 @@ def test_a_report_sentence_gives_the_shares_of_decoding_and_inference():
     assert "; infer 25 %, and beside that write 5 %;" in report.sentence("text")
 
 
+def test_a_report_names_each_card_with_its_peak_memory():
+    """The cards were busy for 30 of 60 s, which is 50 percent."""
+    cards = {"Card A": {"peak_memory_mb": 1_234}, "Card B": {"peak_memory_mb": 567}}
+    sentence = RunReport(ok=100, wall_s=60.0, gpu_busy_s=30.0, gpus=cards).sentence()
+    assert "50 %, Card A, peak 1,234 MB, Card B, peak 567 MB" in sentence
+
+
 @pytest.mark.parametrize("seconds", [None, 0.0])
 def test_a_report_without_a_card_says_nothing_of_one(seconds):
     report = RunReport(ok=1, wall_s=1.0, decode_cpu_s=1.0, gpu_busy_s=seconds)

@@ -11,6 +11,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_models.report import NOTHING
 from obygaze_studies.claims import measures, nulls
 from obygaze_studies.claims.claims_report import (
     CLAIMS,
@@ -56,6 +57,11 @@ def table(report):
 @pytest.fixture(scope="module")
 def parts(report):
     """The printed rows: "claim", or "claim (n)" for its n-th part, -> cells by their heading."""
+    return cells_of(report)
+
+
+def cells_of(report):
+    """Return the cells of each printed row by their heading, by the row's first cell."""
     return {
         row[0]: dict(zip(block.headers, row, strict=True)) for block in report.blocks for row in block.rows
     }
@@ -532,8 +538,12 @@ def test_a_planted_tilt_downwards_refutes_the_sentence_on_tilts_upwards(files, o
 
 def test_variables_of_staging_without_the_manifest_decide_nothing(obygaze12, tmp_path):
     path = write_staging(tmp_path / "variables.csv", obygaze12)
-    table = claims([path]).data.set_index("claim")
+    report = claims([path])
+    table = report.data.set_index("claim")
     assert "needs variables of ObyGaze12's clips" in table.loc["camera-level", "verdict"]
+
+    cells = cells_of(report)["camera-level"]
+    assert cells["number [95 %]"] == cells["units"] == NOTHING  # a dash, as nothing was measured
 
 
 @pytest.mark.long

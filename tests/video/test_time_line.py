@@ -21,7 +21,7 @@ from obygaze_features.video import (
     uniform,
 )
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.time_line import MOST_PARTS, time_line
+from obygaze_features.video.time_line import MOST_OFF, MOST_PARTS, correct_outliers, time_line
 from tests.video.conftest import cut_first_group, draw, numbers_of, packets_of, remux
 from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
@@ -530,3 +530,14 @@ def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
     assert read_frames(film, uniform(4)).status == "partial"
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.6).status == "ok"
     assert probe(parts[0]).damage == ""
+
+
+@pytest.mark.parametrize(("wrong_by", "is_corrected"), [(39, True), (40, True), (41, False)])
+def test_a_time_of_a_program_stream_is_corrected_that_is_wrong_by_four_steps_at_most(wrong_by, is_corrected):
+    """The pictures are 10 ticks apart, and one in the middle states a later time."""
+    step = 10
+    regular = step * np.arange(200)
+    stated = regular.copy()
+    stated[100] += wrong_by
+    assert is_corrected == (wrong_by <= MOST_OFF * step)
+    assert np.array_equal(correct_outliers(stated, step), regular if is_corrected else stated)

@@ -1013,6 +1013,19 @@ def test_a_figure_without_the_film_has_no_stills():
     assert "<image" not in film_figure(view_of(ten_minute_film()), 100.0, 160.0)
 
 
+def test_a_still_has_its_place_and_size_in_a_figures_pdf():
+    """A pixel is 0.75 points, and y rises from the lower edge: 100 - 10 - 54 = 36 pixels below the still."""
+    matplotlib = pytest.importorskip("matplotlib")
+    place = f'x="20" y="10" width="96" height="54" href="{GreyStills().address(100)}"'
+    with matplotlib.rc_context({"pdf.compression": 0}):  # so that it can be read here
+        pdf = figure_pdf(f'<svg width="200" height="100"><image {place}/></svg>')
+    ((width, height, left, bottom),) = re.findall(
+        rb"q ([\d.]+) 0 0 ([\d.]+) ([\d.]+) ([\d.]+) cm /I1 Do", pdf
+    )
+    in_points = [float(number) for number in (left, bottom, width, height)]
+    assert in_points == pytest.approx([15, 27, 72, 40.5], abs=0.75)  # matplotlib rounds to whole pixels
+
+
 @pytest.mark.long
 def test_a_figures_pdf_has_its_size_and_fonts():
     pytest.importorskip("matplotlib")

@@ -485,6 +485,19 @@ def test_an_unknown_level_replaces_no_judgement(scored_tt1):
     assert any("brutal" in notice for notice in decisions.notices)
 
 
+@pytest.mark.parametrize("kind", ["passage", "judgement", "note"])
+def test_a_changed_decision_stands_in_place_of_the_earlier_one(decisions, kind):
+    """Whoever moves the beginning from 10 s to 11 s has one decision, from 11 s on."""
+    about = {"note": "hands"} if kind == "note" else {"level": "violent"}
+    decision_id = decisions.keep(kind, 10, 20, "AB", **about)
+    decisions.keep(kind, 11, 20, "AB", **about, changed_id=decision_id)
+    for opened in (decisions, open_again(decisions)):
+        assert [(start_s, end_s) for _, start_s, end_s, *_ in stands(opened)[kind]] == [(11.0, 20.0)]
+
+    decisions.undo("AB")
+    assert [(start_s, end_s) for _, start_s, end_s, *_ in stands(decisions)[kind]] == [(10.0, 20.0)]
+
+
 def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
     """Whoever moves the ends of a judgement makes it a passage.
 

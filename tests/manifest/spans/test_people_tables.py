@@ -570,6 +570,17 @@ def test_tables_that_need_other_options_than_the_first_are_named(read):
     assert "c.csv" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("marks", "are_of_a_concept"),
+    [(("x", "-"), True), (("x", ""), True), (("x", "x"), False), (("-", ""), False)],
+)
+def test_a_column_that_says_yes_in_some_rows_only_is_proposed_as_a_concept(read, marks, are_of_a_concept):
+    """The codebook knows no kisses. With the same mark in every row, the column says nothing of a span."""
+    first, second = marks
+    _, notices = read({"t.csv": f"movie,start_s,end_s,level,Kiss\nG,1,3,S,{first}\nG,5,8,S,{second}\n"})
+    assert ("--column concepts=Kiss" in notices) == are_of_a_concept
+
+
 def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(read):
     table = "Film\tPlan\tDébut\tFin\tNiveau\nC\t12\t00:02:10.500\t00:02:16.000\tHN\n"
     assert proposed_options(read, table)["columns"]["start_s"] == ["Début"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Account, Subtitle, read_subtitles, write_srt, write_vtt
+from obygaze_features.text_records import unmarked_encoding
 
 ASS = (
     "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\n"
@@ -254,6 +255,21 @@ def test_an_account_that_does_not_add_up_is_refused(tmp_path):
 @pytest.mark.parametrize("text", ["Привет", "上の字幕は日本語です。" * 20])
 def test_marks_and_zeros_tell_the_encoding(read, encoding, text):
     assert read("f.srt", srt((at(1), text)), encoding)[0] == [(1.0, 2.0, text)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("n_digits", "n_letters", "is_found"), [(7, 0, True), (6, 0, False), (9, 240, True), (9, 241, False)]
+)
+def test_utf16_without_a_mark_has_eight_zeros_and_two_in_a_hundred_bytes(
+    encoding, n_digits, n_letters, is_found
+):
+    """Digits and the line end have a zero byte each; Cyrillic letters have none.
+
+    Ten zeros are two in a hundred of 500 bytes, and fewer of 502.
+    """
+    content = ("1" * n_digits + "\n" + "ы" * n_letters).encode(encoding)
+    assert unmarked_encoding(content) == (encoding if is_found else "")
 
 
 RUSSIAN = srt((at(1), "Привет"))
