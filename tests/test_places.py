@@ -280,9 +280,7 @@ def read_beats(file: SpanFile) -> Iterator[RawSpan]:
         '[[formats]]\nname = "beats"\ntool = "Lab"\nkind = "beats"\nsource = "our lab"\n\n'
         '[[formats]]\nname = "EAF"\n',
     ),
-    Change(
-        "obygaze_features/commands/manifest_import.py", '    "eaf", "boris",', '    "beats", "eaf", "boris",'
-    ),
+    Change("obygaze_features/commands/manifest_import.py", "KINDS = (\n", 'KINDS = (\n    "beats",\n'),
     Change(
         "tests/manifest/spans/files.py",
         '    "labelstudio": Example(\n',
@@ -318,7 +316,7 @@ def to_lines(exported: Exported) -> str:
         '    "lines": Format(to_lines, ".txt", SEGMENTS, "probabilities have two decimals, times tenths"),\n'
         '    "csv": Format(',
     ),
-    Change("obygaze_film/commands/film_output.py", '"refi-qda", "csv",\n)', '"refi-qda", "csv", "lines",\n)'),
+    Change("obygaze_film/commands/film_output.py", "FORMATS = (\n", 'FORMATS = (\n    "lines",\n'),
 ]
 
 ADDED = {

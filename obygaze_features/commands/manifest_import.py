@@ -27,10 +27,34 @@ ROLES = ("levels", "concepts", "labels")
 """The roles that --tier can give to a tier."""
 
 KINDS = (
-    "eaf", "boris", "elan-text", "textgrid", "rttm", "labelstudio", "cvat", "vian", "via", "answers",
-    "moviegraphs", "activitynet", "srt", "vtt", "ass", "ttml", "transcript", "markers", "edl", "xmeml",
-    "fcpxml", "otio", "jsonld", "iiif", "refi-qda", "judgements", "table",
-)  # fmt: skip
+    "eaf",
+    "boris",
+    "elan-text",
+    "textgrid",
+    "rttm",
+    "labelstudio",
+    "cvat",
+    "vian",
+    "via",
+    "answers",
+    "moviegraphs",
+    "activitynet",
+    "srt",
+    "vtt",
+    "ass",
+    "ttml",
+    "transcript",
+    "markers",
+    "edl",
+    "xmeml",
+    "fcpxml",
+    "otio",
+    "jsonld",
+    "iiif",
+    "refi-qda",
+    "judgements",
+    "table",
+)
 """Names of those of `manifest.SOURCES`, which is slow to import."""
 ADDED = tuple(point.name for point in points(IMPORTERS))
 

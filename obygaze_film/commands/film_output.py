@@ -21,9 +21,21 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
 FORMATS = (
-    "eaf", "vtt", "srt", "ttml", "otio", "fcpxml7", "markers", "edl", "textgrid", "rttm", "jsonld", "iiif",
-    "refi-qda", "csv",
-)  # fmt: skip
+    "eaf",
+    "vtt",
+    "srt",
+    "ttml",
+    "otio",
+    "fcpxml7",
+    "markers",
+    "edl",
+    "textgrid",
+    "rttm",
+    "jsonld",
+    "iiif",
+    "refi-qda",
+    "csv",
+)
 """Names of those of `exchange.registry`, which is slow to import."""
 ADDED = tuple(point.name for point in points(EXPORTERS))
 """Names of the formats that installed packages add."""

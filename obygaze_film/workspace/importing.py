@@ -44,8 +44,13 @@ milliseconds."""
 FRAME_ROUNDING_S: Final = 0.021
 """The same for files that count in frames: half a frame at 24000/1001 frames per second."""
 
-FRAME_KINDS: Final = frozenset({"markers", "edl", "xmeml"})
-"""Kinds of files that hold times as whole frames, rounded when the film was exported."""
+ROUNDING_S_OF_KIND: Final = {
+    "ass": 0.0065,  # hundredths of a second: half of one, and the milliseconds of the decision
+    "edl": FRAME_ROUNDING_S,
+    "markers": FRAME_ROUNDING_S,
+    "xmeml": FRAME_ROUNDING_S,
+}
+"""The same for each kind of file whose times are coarser than milliseconds."""
 
 ADVICE_OF_A_RATE: Final = "--rate"
 """Part of the message of `import_spans` about times in frames without a frame rate. The option that it
@@ -86,7 +91,7 @@ class Annotated(NamedTuple):
     @property
     def rounding_s(self) -> float:
         """Tolerance in seconds within which a time in the file and a decision's time are equal."""
-        return FRAME_ROUNDING_S if self.kind in FRAME_KINDS else ROUNDING_S
+        return ROUNDING_S_OF_KIND.get(self.kind, ROUNDING_S)
 
     def of_film(self, movie: str) -> "Annotated":
         """Return the annotations of one film, as a file may annotate several films."""

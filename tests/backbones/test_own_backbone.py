@@ -144,8 +144,10 @@ def test_an_entry_point_that_is_no_backbone_is_named(install, value):
 
 def test_unknown_names_and_options_list_the_known_ones():
     """A user who mistypes a name sees what can be chosen."""
-    with pytest.raises(BackboneError, match=r"'resnet'.*clip-text, descriptors"):
+    with pytest.raises(BackboneError, match="'resnet'") as refused:
         load_backbone("resnet")
+    assert "clip-text, " in str(refused.value)
+    assert "descriptors, " in str(refused.value)
     with pytest.raises(BackboneError, match="'weights'"):
         load_backbone("descriptors", weights="random:0")
     with pytest.raises(BackboneError, match="weights, preset, tokens, layers, answers, compute"):

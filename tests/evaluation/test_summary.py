@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from obygaze_models.evaluation import Predictions, summarise
+from obygaze_models.evaluation.metrics import METRICS
 from obygaze_models.evaluation.summary import by_seed
 from tests.evaluation.test_compare import make_predictions
 
@@ -77,7 +78,7 @@ def test_the_chance_level_of_ap_is_above_the_prevalence_and_higher_by_movie(summ
     assert ap["movie_chance"] > ap["pooled_chance"] > ap["prevalence"]
 
 
-THRESHOLD_METRICS = ["f1_weighted", "f1_macro", "balanced_accuracy"]
+THRESHOLD_METRICS = [name for name, metric in METRICS.items() if not metric.method_interval]
 
 
 def test_metrics_that_depend_on_thresholds_of_folds_have_no_interval_of_the_method(summary):

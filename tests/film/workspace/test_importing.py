@@ -97,6 +97,33 @@ def test_importing_an_unchanged_export_changes_nothing(judged, kind, tiers):
     assert n_sittings(judged) == n_before
 
 
+def with_hundredths(subrip_time):
+    """Write a time of SubRip, such as 00:01:02,345, as Advanced SubStation has it: 0:01:02.34."""
+    hours_and_minutes, seconds = subrip_time.rsplit(":", 1)
+    return f"{hours_and_minutes[1:]}:{float(seconds.replace(',', '.')):05.2f}"
+
+
+def as_substation(subrip):
+    """Write SubRip subtitles as Advanced SubStation, as a subtitle editor does."""
+    lines = ["[Script Info]", "ScriptType: v4.00+", "", "[Events]", "Format: Layer, Start, End, Style, Text"]
+    for cue in subrip.strip().split("\n\n"):
+        _, times, *texts = cue.split("\n")
+        start, end = map(with_hundredths, times.split(" --> "))
+        text = "\\N".join(texts)
+        lines.append(f"Dialogue: 0,{start},{end},Default,{text}")
+    return "\n".join(lines) + "\n"
+
+
+def test_subtitles_that_an_editor_saved_with_hundredths_of_seconds_change_nothing(judged):
+    """AB's passage begins at 42.123 s, which the editor rounds to 42.12 s: it is the same passage."""
+    subrip = exported(judged, "srt", tiers=("people",))
+    saved = subrip.with_suffix(".ass")
+    saved.write_text(as_substation(subrip.read_text(encoding="utf-8")), encoding="utf-8")
+    assert ":42.12," in saved.read_text(encoding="utf-8")
+
+    assert import_file(judged, saved) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
+
+
 class Label(NamedTuple):
     """What a judgement or a passage says of its span."""
 
