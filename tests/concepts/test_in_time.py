@@ -67,6 +67,16 @@ def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_
         assert np.ptp(control.decision_function(clips.X[clips.movies == movie])) > 0.01
 
 
+def test_without_movies_all_clips_count_as_of_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 3, 4)).astype(np.float32)
+    present = np.arange(12) % 2
+    of_none = TimeBank().fit(X, present)
+    of_one = TimeBank().fit(X, present, np.full(12, 7))
+    assert np.array_equal(of_none.weights_, of_one.weights_)
+    assert np.array_equal(of_none.held_out_distances_, of_one.held_out_distances_)
+
+
 def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
     clip = clips.X[:1]
     (score,) = model_of_concept0.decision_function(clip)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.commands.evaluate_remarks import FilmProblems, remarks
 from obygaze_models.errors import ConceptError, ModelError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
 from obygaze_models.evaluation.evaluate import evaluate
@@ -458,3 +460,20 @@ def test_a_label_among_the_features_is_refused_by_its_number(learnable, scale, d
     X[:, 3] = np.where(learnable.levels == "S", dtype(scale), 0) + dtype(0.1)
     with pytest.raises(ProtocolError, match=r"feature 3 .*hn_s"):
         evaluate(dataclasses.replace(learnable, X=X), ["linear"], "hn_s")
+
+
+@pytest.mark.parametrize(("out", "named"), [(Path("runs/a"), "runs/a"), (None, "--out")])
+def test_an_evaluation_says_where_its_run_is_or_how_to_keep_it(out, named):
+    run = SimpleNamespace(record={"excluded": []})
+    data = SimpleNamespace(modalities=(), parts=())
+    (remark,) = remarks(
+        run,
+        data,
+        (),
+        policy_notes=(),
+        other_notes=(),
+        film_problems=FilmProblems((), (), (), ()),
+        saved_models=(),
+        out=out,
+    )
+    assert named in remark

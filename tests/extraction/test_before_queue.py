@@ -22,6 +22,7 @@ from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
 from obygaze_features.extraction.doctor import Diagnosis, Mount
 from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
+from tests.command import obygaze
 from tests.process import python
 
 
@@ -514,3 +515,15 @@ def test_a_system_error_is_one_line_with_its_path_and_remedy(number, may_be_mend
     line = system_error_line(OSError(number, os.strerror(number), "stores/films.staging/pieces/0.rows"))
     assert line.startswith(f"stores/films.staging/pieces/0.rows: {os.strerror(number)}")
     assert ("run the same command again" in line) == may_be_mended
+
+
+@pytest.mark.parametrize(("level", "code"), [("ok", 0), ("fault", 3)])
+def test_a_check_of_the_command_prints_what_it_finds_and_extracts_nothing(
+    films, monkeypatch, capsys, level, code
+):
+    settings = ("--backbone", "descriptors", "--licence", "CC0-1.0", "--workers", 1)
+    finding = Diagnosis("room", level, "for 3 films")
+    monkeypatch.setattr(before_queue, "examine_run", lambda _work: [finding])
+    assert obygaze("extract", films / "films.csv", films / "s", *settings, "--check") == code
+    assert capsys.readouterr().out.split() == [level, "room", "for", "3", "films"]
+    assert not (films / "s").exists()

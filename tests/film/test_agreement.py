@@ -626,6 +626,8 @@ def test_an_annotation_beyond_the_films_end_is_cut_and_recorded(two_films):
     to_the_end = replace(IN_FILM_M, start_s=480.0, end_s=600.0)
     exact = evaluated(two_films, to_the_end)
     assert exact.record["cut"] == []
+    rounded_up = evaluated(two_films, replace(to_the_end, end_s=601.0))  # to the next second: cut in silence
+    assert rounded_up.record["cut"] == []
     cut = evaluated(two_films, replace(to_the_end, end_s=9e7))  # three years: a time in another unit
     assert cut.record["cut"] == ["m (ann: 9e+07 s)"]
     pd.testing.assert_frame_equal(cut.summary, exact.summary)

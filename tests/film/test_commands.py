@@ -16,9 +16,10 @@ import pandas as pd
 import pytest
 
 from obygaze.cli import main
-from obygaze.film_run import _suggest_year_option
+from obygaze.film_run import _layer_options, _suggest_year_option
 from obygaze.film_run import run as film_run
 from obygaze_features import load_backbone
+from obygaze_features.backbones import Layers
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
@@ -1125,3 +1126,23 @@ def test_years_of_several_films_are_suggested_by_a_table(capsys):
 def test_of_several_films_without_years_none_is_offered(capsys):
     _suggest_year_option(["Harbour.mkv", "Ferry.mp4"], title=None, year=None)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("norm", "frames", "options"),
+    [
+        (False, False, []),
+        (True, False, ["--layer-norm"]),
+        (False, True, ["--layer-frames"]),
+        (True, True, ["--layer-norm", "--layer-frames"]),
+    ],
+)
+def test_layers_are_extracted_as_the_models_read_them(norm, frames, options):
+    """Two models read the layers 12 and 4, and 8 of one backbone."""
+    choices = [Layers((12, 4), norm, frames), Layers((8,), norm, frames)]
+    assert _layer_options({"image": choices}) == ["--layers", "image=4,8,12", *options]
+
+
+def test_layers_that_were_stored_differently_are_not_extracted_together():
+    with pytest.raises(click.UsageError):
+        _layer_options({"image": [Layers((4,)), Layers((8,), norm=True)]})

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,13 @@ from obygaze_film import Timeline, learn_from_judgements, read_films, score_film
 from obygaze_film.claims import Words, sentences
 from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near
-from obygaze_film.learning import ONLY_JUDGED_FILM, beside_former, change_of, learning_report
+from obygaze_film.learning import (
+    ONLY_JUDGED_FILM,
+    _accepted_definitions,
+    beside_former,
+    change_of,
+    learning_report,
+)
 from obygaze_film.page.packed import packed_shares
 from obygaze_film.page.view import FilmView
 from obygaze_film.workspace.decisions import Decisions
@@ -443,6 +450,21 @@ def test_judgements_under_another_wording_are_refused(trained, film):
     judgements = judgements_under(trained, REWORDED)
     with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
         learn_from_judgements([timeline], judgements, [store], trained.manifest, trained.store)
+
+
+@pytest.mark.parametrize(
+    ("meaning", "accepts_all", "is_accepted"),
+    [("the corpus's", False, True), ("another", False, False), ("another", True, True)],
+    ids=["the same meaning", "another meaning", "another meaning that is declared the same"],
+)
+def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
+    trained, meaning, accepts_all, is_accepted
+):
+    meaning_of = {"corpus": "the corpus's", REWORDED: meaning}
+    meanings = SimpleNamespace(representative=meaning_of.__getitem__)
+    tables = SimpleNamespace(manifest=judgements_under(trained, REWORDED), meanings=meanings)
+    accepted = _accepted_definitions(tables, "corpus", accepts_all=accepts_all)
+    assert accepted == ([REWORDED] if is_accepted else [])
 
 
 @pytest.mark.long

@@ -432,6 +432,13 @@ def test_foreign_annotations_must_be_declared_blind_or_in_sight(judged, table_of
         import_file(judged, table_of_ef)
 
 
+def test_annotations_without_a_level_need_not_be_declared_blind(judged):
+    """They give no decision, so that it does not matter what their author saw."""
+    path = judged.folder.parent / "own.csv"
+    path.write_text("movie,start_s,end_s,level,annotator\ntt1,20,28,,EF\n", encoding="utf-8")
+    assert import_file(judged, path) == {"EF": Imported(left_out=1)}
+
+
 @pytest.mark.parametrize(("is_blind", "seen_score"), [(True, "0"), (False, "1")])
 def test_foreign_annotations_are_blind_or_in_sight_as_declared(judged, table_of_ef, is_blind, seen_score):
     """`seen_score` is "0" for blind annotations, and "1" for those in sight of the score."""

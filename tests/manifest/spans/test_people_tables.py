@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     load_codebook,
     read_manifest,
 )
+from obygaze_features.manifest.importers.table_rows import _columns_of_starts
 from obygaze_features.manifest.spans.headings import Headings
 from tests.command import obygaze
 from tests.manifest.spans.files import patched, sheet
@@ -749,3 +750,23 @@ def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(read):
     table = "movie,start_s,end_s,level\n" + short_rows + row_of_many_cells
     with pytest.raises(ManifestError, match="50,004 columns, where at most 1,000 are read"):
         read({"t.csv": table})
+
+
+def test_only_labels_may_be_named_in_several_columns():
+    assert Headings({"level": ["a", "b"], "concepts": ["c", "d"], "start_s": ["e"]})
+    with pytest.raises(ManifestError, match=r"'start_s'.*'e', 'f'"):
+        Headings({"start_s": ["e", "f"]})
+
+
+@pytest.mark.parametrize(
+    ("columns_of_times", "starts"),
+    [
+        (["end_s", "start_s", "Begin"], ["start_s"]),
+        (["Ende", "Beginn"], ["Beginn"]),
+        (["x", "y"], ["x", "y"]),
+    ],
+    ids=["its own name", "a heading", "no heading tells"],
+)
+def test_starts_are_told_from_ends_by_their_heading(columns_of_times, starts):
+    """A row with an end alone begins no clip."""
+    assert _columns_of_starts(columns_of_times) == starts

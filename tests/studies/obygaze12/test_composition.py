@@ -19,7 +19,7 @@ from obygaze_studies.obygaze12.composition import (
     concept_trend,
     exact_common,
 )
-from obygaze_studies.obygaze12.statistics import grouped
+from obygaze_studies.obygaze12.statistics import as_text, grouped, statistics
 
 small = st.integers(0, 4)
 
@@ -150,3 +150,10 @@ def test_a_concept_that_makes_clips_sure_only_beside_others_is_told_apart():
     by_number = composition_report(clips_of(*alone, *beside), LabelPolicy.RAW).blocks[0]
 
     assert [(row[0], row[-1]) for row in by_number.rows] == [("1", "0.0%"), ("2", "100.0%")]
+
+
+def test_a_level_at_which_nothing_was_marked_has_no_column_of_concepts():
+    clips = clips_of(("a", "EN", ()), ("a", "HN", ("Body",)), ("a", "S", ("Body", "Posture")))
+    text = as_text(statistics(clips), len(clips), {})
+    header = next(line for line in text.splitlines() if line.startswith("concept "))
+    assert header.split()[1:] == ["of", "HN", "of", "S", "of", "HN", "of", "S"]  # of clips, and of marks
