@@ -10,11 +10,14 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 
+from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
+from obygaze_features.store.files_hub import open_hub
 from tests.later import needs
 from tests.process import python
 
@@ -250,3 +253,14 @@ def test_all_files_are_read_of_one_commit(run):
 
 def test_the_token_is_not_printed(run):
     assert DO_NOT_TELL not in run.printed
+
+
+@pytest.mark.parametrize("commit", [None, "", "main", COMMIT[1:]])
+def test_a_data_set_of_which_the_hub_gives_no_commit_is_not_opened(monkeypatch, commit):
+    """Without a fixed commit, the files of a store could be of several versions."""
+    import huggingface_hub
+
+    described = SimpleNamespace(sha=commit)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: described)
+    with pytest.raises(StoreError, match="no commit"):
+        open_hub("hf://datasets/lab/films")

@@ -21,6 +21,7 @@ from obygaze_film.page import charts, film_page
 from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
 from obygaze_film.segments import Reason as SegmentReason
+from obygaze_film.segments import n_reaching
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.page.test_page import corners_of, text_of
 from tests.film.saying import data_of, percentages_of
@@ -441,3 +442,14 @@ def test_an_export_calls_a_tiny_probability_below_a_hundredth(improbable, kind):
     text = export(improbable, kind, tiers=["segments", "level"], top=20)
     assert "below 0.01" in text
     assert not re.search(r"\b0\.00\b", text)
+
+
+@pytest.mark.parametrize(("gap_s", "n_segments"), [(4.9, 1), (5.0, 1), (5.1, 2)])
+def test_a_segment_goes_on_over_a_gap_of_five_seconds_at_most(gap_s, n_segments):
+    """Two windows of 8 s are as probable as the threshold, and the time between them is not."""
+    ends_s = np.cumsum([20.0, 8.0, gap_s, 8.0])
+    rows = pd.DataFrame(
+        {"start_s": [0.0, *ends_s[:-1]], "end_s": ends_s, "p": [0.1, 0.5, 0.1, 0.5], "flags": ""}
+    )
+    model = changed(invented_film(**SMALL).model(), threshold_p=0.5)
+    assert n_reaching(rows, model) == n_segments

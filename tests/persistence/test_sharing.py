@@ -1,5 +1,6 @@
 """Models travel as stores do: listed with digests, pulled whole or not at all, applied as they were."""
 
+import json
 import os
 import shutil
 import sys
@@ -25,6 +26,7 @@ from obygaze_models.persistence.zoo_list import (
     read_zoo,
     write_list,
 )
+from tests.command import obygaze
 from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
 from tests.exchange.test_hub import COMMIT, HubHandler
 from tests.persistence.model_files import model_file_with_card
@@ -344,6 +346,16 @@ def test_verifying_finds_a_listed_model_without_parameters(zoo):
     (zoo / LIST).write_bytes(write_list([entry]))
     ((_, problem),) = verify_models(zoo)
     assert "n_epochs" in problem
+
+
+def test_the_command_gives_each_listed_model_with_what_is_wrong_with_it(zoo, capsys):
+    listed = [entry.label for entry in read_zoo(zoo)]
+    damaged = zoo / "lab-linear-1.0.0.model"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert obygaze("model", "verify", "--zoo", zoo, "--json") == 3
+    records = json.loads(capsys.readouterr().out)["models"]
+    assert [record["model"] for record in records] == listed
+    assert [record["model"] for record in records if record["problem"]] == ["lab-linear@1.0.0"]
 
 
 def test_a_list_that_lies_about_a_card_is_found(zoo):

@@ -67,10 +67,9 @@ def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[s
     if DURATION in suspects and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
         # Starts were typed as durations were.
         return [name for name in suspects if name != END]
-    if START in suspects and END in suspects:
-        has_long_spans = _median_span_s(table) >= LONG_SPAN_S
-        if has_long_spans or _is_longer_than_films(table, END):
-            return [START, END]
+    has_both = START in suspects and END in suspects
+    if has_both and (_has_long_spans(table) or _is_longer_than_films(table, END)):
+        return [START, END]
     has_only_starts = START in suspects and END not in columns
     if has_only_starts and _is_longer_than_films(table, START):
         return [START]
@@ -87,14 +86,14 @@ def _seconds(table: Table, name: str) -> list[float]:
     return [seconds for seconds in seconds_in(cells_of(table, name)) if not math.isnan(seconds)]
 
 
-def _median_span_s(table: Table) -> float:
-    """Return the median length of spans in seconds; 0 where no row has both a start and an end."""
+def _has_long_spans(table: Table) -> bool:
+    """Return whether the median length of spans is `LONG_SPAN_S` or more; no row may have both ends."""
     rows = [row for row in table.rows if row.cells[START].strip() and row.cells[END].strip()]
     if not rows:
-        return 0.0
+        return False
     starts = seconds_in([row.cells[START].strip() for row in rows])
     ends = seconds_in([row.cells[END].strip() for row in rows])
-    return median([end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)])
+    return median([end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]) >= LONG_SPAN_S
 
 
 def _is_longer_than_films(table: Table, name: str) -> bool:

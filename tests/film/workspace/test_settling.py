@@ -86,6 +86,14 @@ def test_a_new_agreement_replaces_the_former_until_undone(judged):
     assert agreed_ids(judged) == [violent_id]
 
 
+def test_two_disagreements_may_be_settled_with_different_levels(judged):
+    """What is agreed on one span says nothing of another one."""
+    first, second = judged.disagreements()
+    settle(judged, first, "violent")
+    settle(judged, second, "calm")
+    assert are_open(judged) == [False, False]
+
+
 def test_deleting_an_agreement_reopens_the_disagreement(judged):
     first, _ = judged.disagreements()
     agreed_id = settle(judged, first)

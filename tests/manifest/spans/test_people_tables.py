@@ -366,6 +366,14 @@ def test_a_refusal_of_thousands_of_words_shows_a_few_and_counts_the_rest(read):
     assert options_of(refusal.value)["columns"] == {"level": ["rating"]}
 
 
+def test_a_person_is_asked_once_what_the_words_of_several_columns_mean(read):
+    table = "Film,Beginn,Ende,rating,seen\na,1,2,mild,hats\na,3,4,harsh,gloves\n"
+    with pytest.raises(UnreadColumnsError) as refusal:
+        read({"t.csv": table}, columns={"level": ["rating"], "concepts": ["seen"]})
+    assert set(options_of(refusal.value)["words"]) == {"mild", "harsh", "hats", "gloves"}
+    assert str(refusal.value).count("obygaze codebook guess") == 1
+
+
 def test_words_that_a_person_can_type_are_all_proposed(read):
     rows = "".join(f"a,{n},{n + 1},word {n % 12}\n" for n in range(60))
     options = proposed_options(read, f"movie,start_s,end_s,rating\n{rows}", columns={"level": ["rating"]})

@@ -168,6 +168,23 @@ def test_a_damaged_or_strange_archive_is_one_error(read, content):
         read({"a.qdpx": content})
 
 
+def test_a_code_at_the_greatest_depth_is_read_and_a_deeper_one_refused(read):
+    """The codes lie in each other, and the innermost is the level S: the 100th, or the 101st."""
+    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+
+    def below(n_codes):
+        codes = '<Code guid="L" name="level">' * n_codes + '<Code guid="S" name="S"/>' + "</Code>" * n_codes
+        return project(
+            video,
+            book=f'<Users><User guid="U1" name="Ann"/></Users><CodeBook><Codes>{codes}</Codes></CodeBook>',
+        )
+
+    clips, _ = read({"a.qde": below(99)})
+    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+    with pytest.raises(ManifestError, match="nested too deep"):
+        read({"a.qde": below(100)})
+
+
 def damaged_archives():
     """Cut an archive of a project off, early, in the middle and late, and overwrite a part of it."""
     whole = archive(project(""))
