@@ -165,6 +165,7 @@ def scores_by(name, frames, folder):
     return rows.loc[data.clip_ids, ["score", "threshold"]].to_numpy()
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["units", "pcbm_time", "pcbm_time_definition", "concepts_in_time"])
 def test_nothing_of_a_film_tested_enters_its_model(tmp_path, name):

@@ -90,6 +90,7 @@ def test_the_order_of_comparisons_does_not_matter(forty_items, ranking):
     assert np.array_equal(ranking.strength, reversed_ranking.strength)
 
 
+@pytest.mark.nightly
 @pytest.mark.long  # simulates
 def test_intervals_of_six_items_hold_strengths_and_ranks():
     strength_shares = []

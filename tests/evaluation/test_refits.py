@@ -71,6 +71,7 @@ def nineteen_refits(data, run):
     return refitted, progress
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_a_model_that_knows_the_label_is_better_than_every_refit(nineteen_refits):
     """With n refits that are all worse, p is 1 / (1 + n), the smallest that is possible."""

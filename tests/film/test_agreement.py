@@ -499,6 +499,7 @@ def tables_by_signal(marks_of_six_films):
     return [agreement_with_planted_signal(marks_of_six_films, signal) for signal in (0.0, 1.0, 2.0)]
 
 
+@pytest.mark.nightly
 @pytest.mark.long  # simulates
 def test_precision_rises_with_planted_signal(tables_by_signal):
     """A model whose scores follow a person's marks more closely has a higher average precision.

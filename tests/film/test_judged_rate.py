@@ -85,6 +85,7 @@ def coverage_of(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize("quality", [0, 0.5, 1, 2])  # AUC .5, .64, .76, .92
 @pytest.mark.parametrize("n", SIZES)

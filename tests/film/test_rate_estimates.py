@@ -267,6 +267,7 @@ def test_the_interval_holds_the_share_if_positives_differ_in_length(world, judge
     assert coverage >= world.least_coverage_or(0.93) - 2 * 0.012
 
 
+@pytest.mark.nightly
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize(

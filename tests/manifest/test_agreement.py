@@ -118,6 +118,7 @@ def test_free_segments_are_compared_on_windows(tmp_path, start_s):
     assert window_s == DEFAULT_WINDOW_S
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_the_means_over_every_pair_of_mobygaze(segments):
     """These are our numbers, as docs/corpora.md says them; the corpus has 20 films of two annotators."""

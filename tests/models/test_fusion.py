@@ -68,6 +68,7 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
     assert np.isfinite(data.X[:, :FIRST_HEARD]).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluated, how):
@@ -89,6 +90,7 @@ def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
     assert 0.35 < aucs["linear:noise"] < 0.65
 
 
+@pytest.mark.nightly
 @pytest.mark.long  # simulates
 def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evaluated):
     aucs = auc_by_model(evaluated("late", "seen", "heard", "noise"))

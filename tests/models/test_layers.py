@@ -141,6 +141,7 @@ def test_a_model_of_chosen_layers_is_nearly_as_good_as_the_best_layer(run_of_cho
     assert auc_by_model(run_of_chosen)["linear"] >= best - 0.05
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_the_chosen_layer_does_not_depend_on_the_held_out_film(data, run_of_chosen):
     """Film 0 is changed.
@@ -282,6 +283,7 @@ def with_planted_concepts(manifest):
     return replace(manifest, clips=tuple(clips))
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["cav", "mlp", "pcbm_lr"])
 def test_any_model_of_vectors_is_saved_with_the_layer_that_was_chosen(corpus, tmp_path, name):

@@ -89,6 +89,7 @@ class OriginalExperiment:
         return np.array(values)
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize("trained_on", ["02_HN_S", "02_EN_S"])
 def test_f1_on_given_features_is_the_original_codes_within_its_spread(shared_data, trained_on):

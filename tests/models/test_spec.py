@@ -202,6 +202,7 @@ def test_a_factory_gets_the_seed_by_its_keyword():
     assert spec.make(5).random_state == 5
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name", [name for name, spec in BUILTIN_MODELS.items() if spec.reads in ("frames", "tokens")]

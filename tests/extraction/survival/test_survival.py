@@ -8,6 +8,7 @@ def test_two_kills_of_idle_workers_do_not_change_the_sealed_bytes(survives):
     survives("idle", kills=2, engine="local")
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("state", "engine"),

@@ -65,6 +65,7 @@ WIDTH_OF_A4 = 718
 """Pixels of CSS between the margins of a printed page."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
 def test_pages_are_accessible_and_nothing_overflows(opened, path, theme, width):
