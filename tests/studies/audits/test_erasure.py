@@ -12,6 +12,7 @@ from obygaze_studies.audit_common.embeddings import Embeddings
 from obygaze_studies.eat_stimuli import EatTest
 from obygaze_studies.erasure import audit_erase, leace
 from obygaze_studies.errors import AuditError
+from tests.command import obygaze
 
 SPACE = "planted"
 
@@ -243,3 +244,15 @@ def test_an_attribute_films_or_texts_that_do_not_fit_the_audit_are_refused(argum
         row["side"] = "odd" if number_of_film % 2 else "even"
     with pytest.raises(AuditError, match=message):
         audit_erase(images, items, **arguments)
+
+
+@pytest.mark.parametrize("given", ["tests", "texts"])
+def test_tests_of_association_and_their_texts_are_given_together(tmp_path, capsys, given):
+    """Tests without their texts could not be run, and would be missing in the result."""
+    (tmp_path / "items.csv").write_text("item_id,gender,film\na,w,f\n", encoding="utf-8")
+    inputs = ["--images", tmp_path / "images", "--items", tmp_path / "items.csv"]
+    about = ["--attribute", "gender", "--films", "film", "--out", tmp_path / "out.csv"]
+    assert obygaze("audit", "erase", *inputs, *about, f"--{given}", "table1") == 2
+    said = capsys.readouterr().err
+    assert "--tests" in said
+    assert "--texts" in said
