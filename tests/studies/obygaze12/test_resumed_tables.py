@@ -17,7 +17,7 @@ from tests.studies.obygaze12.test_strict_protocol import planted_results
 def inputs(tmp_path_factory):
     """The arguments of a run on four planted films."""
     folder = tmp_path_factory.mktemp("tables")
-    results = planted_results(direction=2.0, concept=2.0, size=(4, 20))
+    results = planted_results(of_level=2.0, of_body=2.0, n_movies=4, n_clips=20)
     manifest = results.corpus.manifest
     data = results.source
     write_manifest(manifest, folder / "films.csv")
