@@ -136,7 +136,7 @@ class GroupSpec:
             n_rows = spec.shape[0]
             if self.n_frames % n_rows != 0:
                 raise StoreError(
-                    f"group {self.name}, array frames: {n_rows} rows, "
+                    f"group {self.name}, array frames: {counted(n_rows, 'row')}, "
                     f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
                 )
 

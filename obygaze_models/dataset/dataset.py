@@ -156,7 +156,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         n_movies = len(np.unique(self.movies))
-        summary = f"{counted(len(self), 'clip')} of {n_movies} movies, {self.features} of {self.backbone}"
+        clips_and_movies = f"{counted(len(self), 'clip')} of {counted(n_movies, 'movie')}"
+        summary = f"{clips_and_movies}, {self.features} of {self.backbone}"
         return f"Dataset({summary}, X {list(self.X.shape)})"
 
     def _repr_html_(self) -> str:
