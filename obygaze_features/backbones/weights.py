@@ -217,6 +217,8 @@ class Weights:
             return f"random:{self.seed}:{self.network}"
         if self.seed is not None:
             return f"random:{self.seed}"
+        if self.folder is None and not self.files:
+            return "no weights"
         return str(self.folder or self.files[0])
 
     def config(self, name: str = CONFIG) -> dict[str, Any]:

@@ -307,3 +307,7 @@ def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
     store = extract(clips, tmp_path / "store", [backbone], **options)
     assert store["clip"].provenance["licence"] == "CC-BY-NC-4.0"
     assert len([note for note in notes if "CC-BY-NC-4.0" in note]) == n_warnings
+
+
+def test_a_network_that_needs_no_weights_says_so_in_messages():
+    assert weights.Weights().name == "no weights"
