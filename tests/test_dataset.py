@@ -1,5 +1,6 @@
 """A dataset is exactly the annotated clips that have features, and says what it left out."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -120,8 +121,12 @@ def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, make_st
     for data in loaded:
         assert data.clip_ids.tolist() == ["a1", "b1"]
         assert [one.clip_id for one in data.excluded] == ["a2", "c1", "elsewhere"]
-    with pytest.raises(DatasetError):
-        load_datasets([store, store], manifest)
+
+
+def test_a_store_that_is_given_twice_is_named(store, make_store, manifest, tmp_path):
+    other = open_store(make_store(tmp_path / "more", {"b1": "b", "a1": "a"}, {"one": {"pooled": POOLED[:2]}}))
+    with pytest.raises(DatasetError, match=rf"store {re.escape(store.name)} is given twice"):
+        load_datasets([store, store, other], manifest)
 
 
 def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(make_store, manifest, tmp_path):

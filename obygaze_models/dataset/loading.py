@@ -450,15 +450,17 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
         twice.
     """
     # One dataset for each backbone, and the name of its store.
-    datasets = []
+    datasets: list[Dataset] = []
     store_names = []
+    loaded = set()
     for store in stores:
         for backbone in store.names:
-            datasets.append(load_dataset(store, manifest, backbone=backbone))
+            data = load_dataset(store, manifest, backbone=backbone)
+            if (data.store, data.backbone) in loaded:
+                raise DatasetError(f"store {store.name} is given twice")
+            loaded.add((data.store, data.backbone))
+            datasets.append(data)
             store_names.append(store.name)
-    sources = {(data.store, data.backbone) for data in datasets}
-    if len(sources) < len(datasets):
-        raise DatasetError(f"store {store_names[-1]} is given twice")
     common = set(datasets[0].clip_ids.tolist())
     for data in datasets[1:]:
         common.intersection_update(data.clip_ids.tolist())

@@ -157,7 +157,8 @@ def _with_sections_as_column(table: Table) -> Table:
 
     A title is a row with a single filled cell. A table is divided into sections if it begins with a title,
     has rows below each title, and has more than two columns. Any other table stays as it is. The column is
-    that of the first title if no other row has a cell there, else a new column `section`.
+    that of the first title if no other row has a cell there, else a new column `section`, or `section (2)` if
+    the table has a column of that name.
     """
     rows = [row for row in table.rows if not row.is_empty]
     are_titles = [len(_filled_columns(row)) == 1 for row in rows]  # for each row whether it is a title
@@ -167,7 +168,8 @@ def _with_sections_as_column(table: Table) -> Table:
     title_column = _filled_columns(rows[0])[0]
     other_rows = [row for row, is_title in zip(rows, are_titles, strict=True) if not is_title]
     holds_only_titles = not any(row.cells[title_column].strip() for row in other_rows)
-    section_column = title_column if holds_only_titles else SECTION
+    *_, free_name = _unique_names([*table.columns, SECTION], [])
+    section_column = title_column if holds_only_titles else free_name
     rows_with_title = []
     title = ""
     for row, is_title in zip(rows, are_titles, strict=True):
@@ -175,7 +177,7 @@ def _with_sections_as_column(table: Table) -> Table:
             title = row.cells[_filled_columns(row)[0]].strip()
         else:
             rows_with_title.append(Row(row.line, {**row.cells, section_column: title}))
-    columns = table.columns if holds_only_titles else (*table.columns, SECTION)
+    columns = table.columns if holds_only_titles else (*table.columns, section_column)
     n_titles = counted(sum(are_titles), "row")
     note = f"{n_titles} of one cell read as column {section_column!r} of the rows below"
     return replace(table, columns=columns, rows=tuple(rows_with_title), notes=(*table.notes, note))

@@ -65,8 +65,7 @@ def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[s
         Those of them in which all clocks are whole minutes.
     """
     if DURATION in suspects and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
-        # Starts were typed as durations were.
-        return [name for name in suspects if name != END]
+        return list(suspects)  # starts and ends were typed as durations were
     has_both = START in suspects and END in suspects
     if has_both and (_has_long_spans(table) or _is_longer_than_films(table, END)):
         return [START, END]

@@ -79,3 +79,15 @@ def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):
         ("Psycho", 2.0),
     ]
     assert not any("section" in clip.extras for clip in clips)
+
+
+def test_titles_of_sections_leave_a_column_of_that_name_as_it_is(read):
+    """Scenes head their rows in the column of notes, which other rows use, beside a column `section`."""
+    rows = (
+        "movie,note,start_s,end_s,level,section\n,In the church,,,,\nVertigo,slow,1,5,S,opening\n"
+        ",In the tower,,,,\nVertigo,dark,21,26,S,end\n"
+    )
+    clips, _ = read({"levels.csv": rows})
+
+    assert [clip.extras["section"] for clip in clips] == ["opening", "end"]
+    assert [clip.extras["section (2)"] for clip in clips] == ["In the church", "In the tower"]

@@ -41,6 +41,18 @@ def test_durations_of_hours_are_minutes_and_seconds():
     assert len(table.notes) == 1
 
 
+def test_ends_are_typed_as_the_durations_beside_them_are():
+    """A clip from 1:00 to 1:45 lasts 45 s, not 45 minutes of a film, and so its end is 105 s."""
+    typed = table_of(
+        ("start_s", "end_s", "duration_s"),
+        [
+            ("01:00:00.000", "01:45:00.000", "00:45:00.000"),
+            ("02:00:00.000", "02:50:00.000", "00:50:00.000"),
+        ],
+    )
+    assert times_in(with_minutes_as_typed(typed)) == [("60", "105", "45"), ("120", "170", "50")]
+
+
 def test_times_of_a_film_of_seventy_hours_are_minutes_and_seconds():
     """No film is 74 h long, so 74:09 was typed as minutes and seconds: 4449 s."""
     typed = table_of(
