@@ -157,8 +157,8 @@ def export_textgrid(film, path):
 @pytest.mark.long
 def test_an_export_with_people_says_if_nobody_decided(obygaze, film_a, tmp_path):
     """With `--people` an export has what people decided; of this film nobody has decided anything."""
-    _, said = obygaze(*export_textgrid(film_a, tmp_path / "film.TextGrid"), "--people")
-    assert "nobody decided anything at a desk" in said
+    _, notice = obygaze(*export_textgrid(film_a, tmp_path / "film.TextGrid"), "--people")
+    assert "nobody decided anything at a desk" in notice
 
 
 def test_an_export_has_people_beside_the_model_alone_or_not_at_all(obygaze, film_a_with_a_decision, tmp_path):
@@ -337,8 +337,8 @@ def test_a_file_of_several_films_is_imported_into_each_scored_one(import_table):
 
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
     """WebVTT has times in milliseconds, and so rounds those of the film."""
-    _, said = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
-    assert "milliseconds" in said
+    _, notice = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
+    assert "milliseconds" in notice
 
 
 def test_an_export_of_a_run_is_that_of_its_only_film(obygaze, films, tmp_path):
@@ -562,7 +562,7 @@ def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
     printed = rate_film_a(write_judgements(two_judges))["rates"]
     (of_film,) = read_rates(films / "a")
     assert [kept.annotators for kept in of_film.rates] == [["AB"], ["CD"], ["AB", "CD"]]
-    assert [kept.value for kept in of_film.rates] == [one["value"] for one in printed]
+    assert [kept.value for kept in of_film.rates] == [rate["value"] for rate in printed]
 
 
 def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(

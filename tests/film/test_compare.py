@@ -166,9 +166,9 @@ def with_one_positive_film_of_the_nineties(films, judged):
     """Of the 1990s only tt02 has positive windows, of the 2000s tt05, tt06 and tt07."""
     positive = {"tt02", "tt05", "tt06", "tt07"}
     clips = [clip if clip.movie in positive else replace(clip, level="HN") for clip in judged]
-    found = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
-    assert found.groups["group"].tolist() == ["1990s", "2000s"]
-    return found
+    comparison = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+    assert comparison.groups["group"].tolist() == ["1990s", "2000s"]
+    return comparison
 
 
 @pytest.mark.parametrize(("language", "note"), [("en", "rests on 1 film"), ("fr", "repose sur 1 film")])
@@ -269,10 +269,10 @@ def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judged):
     without_the_tenth_of_tt00 = judged.with_clips(
         clip for clip in judged if (clip.movie, clip.extras["place"]) != ("tt00", "10")
     )
-    found = compare_films(films, without_the_tenth_of_tt00, by="decade")
-    assert found.groups["n_judged"].tolist() == [4, 6]  # with tt00 it would be [5, 6]
+    comparison = compare_films(films, without_the_tenth_of_tt00, by="decade")
+    assert comparison.groups["n_judged"].tolist() == [4, 6]  # with tt00 it would be [5, 6]
 
-    (note,) = [note for note in found.notes if "tt00" in note]
+    (note,) = [note for note in comparison.notes if "tt00" in note]
     n_windows = int((cells_of(films[0]).content_s > 0).sum())
     needed = needed_windows(judged=9, left=n_windows - 9, least=10)
     assert needed in note
@@ -305,12 +305,12 @@ def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judged):
     trained_on = invented_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
     facts = {film.movie: {"genre": "drama"} for film in [*films, trained_on] if film.movie != "tt04"}
     facts["tt03"]["genre"] = ""
-    found = compare_films([*films, trained_on], judged, facts, by="genre")
-    compared = {film.timeline.movie for film in found.films}
+    comparison = compare_films([*films, trained_on], judged, facts, by="genre")
+    compared = {film.timeline.movie for film in comparison.films}
 
     assert compared.isdisjoint({"tt99", "tt03", "tt04"})
     for movie in ("tt99", "tt03"):
-        assert any(movie in note for note in found.notes)
+        assert any(movie in note for note in comparison.notes)
 
 
 def facts_with_budgets(films):
@@ -342,8 +342,8 @@ def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, jud
 def test_a_film_with_an_unreadable_year_has_no_decade(films, judged):
     """20010 and 1995-6 may be misprints: a film in a wrong decade would be worse than one in none."""
     facts = {"tt00": {"year": "20010"}, "tt01": {"year": "1995-6"}}
-    found = compare_films(films, judged, facts, by="decade")
-    assert any("tt00, tt01" in note for note in found.notes)
+    comparison = compare_films(films, judged, facts, by="decade")
+    assert any("tt00, tt01" in note for note in comparison.notes)
 
 
 def test_films_of_two_models_are_refused(films, judged):
@@ -533,9 +533,9 @@ def test_cells_that_look_alike_are_one_group(films, judged):
     assert compare_films(films, judged, facts, by="genre").groups["group"].tolist() == ["Com\u00e9die"]
 
     facts[films[0].movie]["genre"] = "com\u00e9die"
-    found = compare_films(films, judged, facts, by="genre")
-    assert len(found.groups) == 2
-    assert any("Com\u00e9die" in note and "com\u00e9die" in note for note in found.notes)
+    comparison = compare_films(films, judged, facts, by="genre")
+    assert len(comparison.groups) == 2
+    assert any("Com\u00e9die" in note and "com\u00e9die" in note for note in comparison.notes)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e300", "19x0", "0,5"])
@@ -549,8 +549,8 @@ def test_what_is_no_number_of_a_trend_is_refused(films, judged, text):
 def test_films_that_are_judged_and_not_scored_are_named(films, judged):
     """The name tt01x is like tt01, which is scored and without judgements: it may be meant."""
     clips = [replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judged]
-    found = compare_films(films, replace(judged, clips=tuple(clips)))
-    assert sum("(tt01x (did you mean 'tt01'?))" in note for note in found.notes) == 1
+    comparison = compare_films(films, replace(judged, clips=tuple(clips)))
+    assert sum("(tt01x (did you mean 'tt01'?))" in note for note in comparison.notes) == 1
 
 
 @pytest.mark.long

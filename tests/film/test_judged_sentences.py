@@ -150,10 +150,10 @@ def content_seconds(clip):
     return cells.content_s[cells.index_of(clip.start_s, clip.end_s)]
 
 
-def seconds_by_level(given_levels):
+def seconds_by_level(levels):
     """Add up the content of the windows that were given each level."""
     seconds = {POSITIVE: 0.0, NEGATIVE: 0.0, NOT_SURE: 0.0}
-    for clip, level in zip(WINDOWS, given_levels, strict=False):
+    for clip, level in zip(WINDOWS, levels, strict=False):
         seconds[level] += content_seconds(clip)
     return seconds
 
@@ -164,21 +164,21 @@ CONTENT_S = cells_of(FILM).content_s.sum()
 
 @pytest.mark.long
 @given(levels_of_a_judge())
-def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(given_levels):
+def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(levels):
     """At least what is judged positive is positive, and at most all that is not judged negative.
 
     Where no window is left to judge, both are the same. Where one is left, it may be either, and the interval
     reaches from one bound to the other. Where more are left, it is at least as wide as the longest of them.
     """
-    (rate,) = rates_by(AB=given_levels).rates
-    seconds = seconds_by_level(given_levels)
+    (rate,) = rates_by(AB=levels).rates
+    seconds = seconds_by_level(levels)
     sure_s = CONTENT_S - seconds[NOT_SURE]
     least = seconds[POSITIVE] / sure_s
     most = 1 - seconds[NEGATIVE] / sure_s
 
     assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
 
-    windows_left = WINDOWS[len(given_levels) :]
+    windows_left = WINDOWS[len(levels) :]
     if len(windows_left) <= 1:
         assert rate.low == pytest.approx(least, abs=1e-6)
         assert rate.high == pytest.approx(most, abs=1e-6)
@@ -188,49 +188,49 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(gi
 
 
 @given(levels_of_a_judge())
-def test_the_worth_of_a_share_lies_between_judged_and_all_windows(given_levels):
+def test_the_worth_of_a_share_lies_between_judged_and_all_windows(levels):
     """`worth` is how many windows would give as narrow an interval without the model.
 
     With a model that helps, these are more than were judged; else there is no such number.
     """
-    (rate,) = rates_by(AB=given_levels).rates
+    (rate,) = rates_by(AB=levels).rates
     if rate.worth is not None:
-        n_that_may_be_sure = N - given_levels.count(NOT_SURE)
+        n_that_may_be_sure = N - levels.count(NOT_SURE)
         assert rate.n < round(rate.worth) <= n_that_may_be_sure
 
 
 @given(levels_of_a_judge())
-def test_a_share_leaves_out_unsure_windows_and_their_seconds(given_levels):
+def test_a_share_leaves_out_unsure_windows_and_their_seconds(levels):
     """A window of which the judge was not sure is neither positive nor negative: the share is of the others.
 
     Programs that read its JSON must know that it is of the sure time, and not of all content.
     """
-    (claim,) = shares_in(rates_by(AB=given_levels))
+    (claim,) = shares_in(rates_by(AB=levels))
     as_json = document(claim)
-    n_unsure, unsure_s = given_levels.count(NOT_SURE), seconds_by_level(given_levels)[NOT_SURE]
+    n_unsure, unsure_s = levels.count(NOT_SURE), seconds_by_level(levels)[NOT_SURE]
 
     assert claim.n_unsure == n_unsure
-    assert claim.n == len(given_levels) - n_unsure
+    assert claim.n == len(levels) - n_unsure
     assert claim.n_windows == N - n_unsure
     assert claim.unsure_s == pytest.approx(unsure_s)
     assert claim.time.seconds == pytest.approx(CONTENT_S - unsure_s)
-    assert claim.has(kinds.ALL_JUDGED) == (len(given_levels) == N)
+    assert claim.has(kinds.ALL_JUDGED) == (len(levels) == N)
     assert (kinds.NOT_SURE in as_json["conditions"]) == (n_unsure > 0)
     assert (as_json["time"]["part"] == "sure") == (n_unsure > 0)
 
 
-def assert_says_what_time_it_is_of(text, given_levels, words):
+def assert_says_what_time_it_is_of(text, levels, words):
     """Check that a text on AB's share says of which time it is.
 
     That is all content, or all but some windows; where over a fifth is left out, so many seconds.
     """
-    unsure_s = seconds_by_level(given_levels)[NOT_SURE]
+    unsure_s = seconds_by_level(levels)[NOT_SURE]
     sure_duration, unsure_duration = words.durations(float(CONTENT_S) - unsure_s, unsure_s)
     if unsure_s > CONTENT_S / 5:
         assert sure_duration in text
         assert unsure_duration in text
         assert words["of_content"] not in text
-    elif NOT_SURE in given_levels:
+    elif NOT_SURE in levels:
         assert words.duration(unsure_s) in text
         assert words["unsure_judge"].format(who="AB") in text
     else:
@@ -238,10 +238,10 @@ def assert_says_what_time_it_is_of(text, given_levels, words):
 
 
 @given(levels_of_a_judge(), st.sampled_from(LANGUAGES))
-def test_the_sentence_on_a_share_says_what_time_it_is_of(given_levels, language):
+def test_the_sentence_on_a_share_says_what_time_it_is_of(levels, language):
     words = Words(language)
-    (claim,) = shares_in(rates_by(AB=given_levels))
-    assert_says_what_time_it_is_of(phrases.sentence(claim, words), given_levels, words)
+    (claim,) = shares_in(rates_by(AB=levels))
+    assert_says_what_time_it_is_of(phrases.sentence(claim, words), levels, words)
 
 
 @pytest.mark.parametrize("n_unsure", [0, 1, 4], ids=["all sure", "one unsure", "over a fifth unsure"])

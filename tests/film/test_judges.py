@@ -49,12 +49,12 @@ YES, NO = "violent", "calm"
 @pytest.mark.parametrize("n_by_cd", [1, 9])
 def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn, n_by_cd):
     """AB marks all of 40 windows and has a share alone; CD marks none of a few."""
-    found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
-    (of_ab,) = found.rates
+    rates = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
+    (of_ab,) = rates.rates
     assert (of_ab.annotators, of_ab.n, of_ab.positives) == (["AB"], 40, [40])
     assert of_ab.low > 0.8
 
-    of_cd, of_both = found.too_few
+    of_cd, of_both = rates.too_few
     assert of_cd.judges == ["CD"]
     assert of_both.judges == ["AB", "CD"]
     for few in (of_cd, of_both):
@@ -64,15 +64,15 @@ def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn, n_by
 @pytest.mark.parametrize("n_by_cd", [10, 40])
 def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, drawn, n_by_cd):
     """AB marks all and CD none of the windows: .5. It is the film's rate where one is to be given."""
-    found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
-    _, _, of_both = found.rates
+    rates = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
+    _, _, of_both = rates.rates
 
     assert of_both.annotators == ["AB", "CD"]
     assert (of_both.n, of_both.positives) == (n_by_cd, [n_by_cd, 0])
     assert of_both.low < 0.5 < of_both.high
     assert of_both.value == pytest.approx(0.5, abs=0.05)
-    assert main_rate(found.rates) == of_both
-    assert found.too_few == ()
+    assert main_rate(rates.rates) == of_both
+    assert rates.too_few == ()
 
 
 @pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
@@ -121,9 +121,9 @@ def test_a_judge_of_the_second_half_of_a_draw_has_no_share(timeline, half_by_eac
 
     So CD's 20 judgements do not count, and a notice says so.
     """
-    found = correct_rates(timeline, half_by_each)
-    assert [rate.annotators for rate in found.rates] == [["AB"]]
-    assert any("CD" in notice and "20 judgements" in notice for notice in found.notices)
+    rates = correct_rates(timeline, half_by_each)
+    assert [rate.annotators for rate in rates.rates] == [["AB"]]
+    assert any("CD" in notice and "20 judgements" in notice for notice in rates.notices)
 
 
 @pytest.fixture
@@ -139,16 +139,16 @@ def test_windows_after_a_gap_in_the_draw_do_not_count(timeline, all_but_the_tent
 
     Nine windows stand before CD's gap, five after it: of CD, and of AB and CD together.
     """
-    found = correct_rates(timeline, all_but_the_tenth)
-    of_cd, of_both = found.too_few
+    rates = correct_rates(timeline, all_but_the_tenth)
+    of_cd, of_both = rates.too_few
     for few in (of_cd, of_both):
         assert (few.judged, few.sure, few.after_gap) == (9, 8, 5)
 
-    english = " ".join(sentences(rate_claims(found)))
+    english = " ".join(sentences(rate_claims(rates)))
     assert "8 of them surely (5 others, after the first gap of the draw, do not count in a share)" in english
     assert "do not count in a share of all of them)" in english  # AB's own share counts them
 
-    french = " ".join(sentences(rate_claims(found), "fr"))
+    french = " ".join(sentences(rate_claims(rates), "fr"))
     assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas dans une part") == 2
     assert french.count("dans une part de tous ensemble)") == 1
 
@@ -288,12 +288,12 @@ def test_judgements_under_two_definitions_have_no_joint_share(timeline, under_tw
 
 def test_judgements_under_two_definitions_have_a_share_under_each(timeline, under_two_definitions):
     """EF's 15 judgements, of which the definition isn't known, are left out and counted."""
-    found = rates_by_definition(timeline, under_two_definitions)
-    of_ab, of_cd = found.rates
+    rates = rates_by_definition(timeline, under_two_definitions)
+    of_ab, of_cd = rates.rates
     assert (of_ab.definition, of_ab.annotators, of_ab.n) == (BEFORE, ["AB"], 20)
     assert (of_cd.definition, of_cd.annotators, of_cd.n) == (AFTER, ["CD"], 12)
-    assert not found.too_few
-    assert any("15 judgements" in notice for notice in found.notices)
+    assert not rates.too_few
+    assert any("15 judgements" in notice for notice in rates.notices)
 
 
 def test_judgements_without_a_definition_count_under_the_only_known_one(timeline, under_two_definitions):
@@ -304,9 +304,9 @@ def test_judgements_without_a_definition_count_under_the_only_known_one(timeline
     assert {rate.definition for rate in rates} == {BEFORE}
 
 
-def sentences_on_kappa(found):
+def sentences_on_kappa(rates):
     """Return the sentences that say how far judges agree."""
-    return [sentence for sentence in sentences(rate_claims(found)) if "kappa" in sentence]
+    return [sentence for sentence in sentences(rate_claims(rates)) if "kappa" in sentence]
 
 
 def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn):

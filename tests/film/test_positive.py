@@ -111,10 +111,10 @@ def test_claims_of_a_concepts_model_name_the_concept():
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
     """The model finds Body: what it marks, expects and cites is Body, with the codebook's meaning of it."""
     words = Words(language)
-    said = first_sentence(FILM_OF_BODY, language=language)
+    sentence = first_sentence(FILM_OF_BODY, language=language)
 
-    assert name in said
-    assert means_in(language)["Body"] in said
+    assert name in sentence
+    assert means_in(language)["Body"] in sentence
     assert name in first_sentence(
         with_model(FILM_OF_BODY, threshold_p=1.0), language=language
     )  # none is marked

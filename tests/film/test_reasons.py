@@ -71,7 +71,9 @@ def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
     table.loc[inside, "Activity_p"] = 0.78496
     mended = replace(film, table=table)
     (reason,) = (
-        one for one in claim_of(mended.model(), mended.segments().iloc[0]).reasons if one.what == "Activity"
+        reason
+        for reason in claim_of(mended.model(), mended.segments().iloc[0]).reasons
+        if reason.what == "Activity"
     )
     assert phrases.reason_p(reason, Words("en")) == "0.78"
 
@@ -169,7 +171,7 @@ def page_data(film):
 @pytest.fixture(scope="module")
 def best_passage(page_data, best):
     """The best passage as the page's script has it."""
-    (passage,) = [one for one in page_data["passages"] if one["start"] == best["start_s"]]
+    (passage,) = [passage for passage in page_data["passages"] if passage["start"] == best["start_s"]]
     return passage
 
 
@@ -343,7 +345,7 @@ def test_the_notice_of_no_passages_is_in_the_file_or_printed(without_passages, k
     """
     exported = collect(without_passages, kind, tiers=["segments"])
     notice = exported.notice
-    told = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
+    notices = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
     text = text_in(tmp_path / "film")
     if kind == "rttm":  # it writes _ for a space
         text = text.replace("_", " ")
@@ -352,11 +354,11 @@ def test_the_notice_of_no_passages_is_in_the_file_or_printed(without_passages, k
     assert len(notice.splitlines()) == 1
     if kind in {"csv", "edl"}:
         assert notice not in text
-        assert told.endswith(notice)
-        assert told != notice
+        assert notices.endswith(notice)
+        assert notices != notice
     else:
         assert notice in text
-        assert told == notice
+        assert notices == notice
 
 
 def test_elans_document_of_a_film_without_passages_is_valid(without_passages):

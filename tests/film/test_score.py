@@ -51,13 +51,13 @@ def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
 
     Each found segment has the gun as its first reason.
     """
-    found = timeline.segments()
-    marked = found[found["reaches"] == 1]
+    segments = timeline.segments()
+    marked = segments[segments["reaches"] == 1]
     spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
 
     assert all(max(overlap(span, planted) for span in spans) >= 0.5 for planted in PLANTED)
     assert len(spans) <= len(PLANTED) + 1
-    assert found["rank"].tolist() == list(range(1, len(found) + 1))
+    assert segments["rank"].tolist() == list(range(1, len(segments) + 1))
     assert marked["concepts"].str.startswith("Gun").all()
 
 

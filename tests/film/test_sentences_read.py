@@ -156,13 +156,13 @@ def test_the_docs_give_the_widening_that_is_explained(page):
     assert f"by {number} or more" in text
 
 
-@pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
+@pytest.mark.parametrize(("n", "text"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
                                          (1.0, "1 window only")])  # fmt: skip
-def test_a_film_of_two_and_a_half_windows_keeps_the_half(n, said):
+def test_a_film_of_two_and_a_half_windows_keeps_the_half(n, text):
     """A short film may have a fraction of a window: rounded down it would seem to have fewer."""
     claim = replace(claim_of(invented_film(**SMALL), kinds.ExpectedShare), n_windows=n)
-    assert said in phrases.expected_sentence(claim, ENGLISH)
-    assert said in phrases.expected_note(claim, ENGLISH)
+    assert text in phrases.expected_sentence(claim, ENGLISH)
+    assert text in phrases.expected_note(claim, ENGLISH)
 
 
 # --- a model that tells nothing apart
@@ -257,15 +257,15 @@ def test_films_with_one_expected_share_are_not_told_apart(language):
 def sentences_on_what_is_not_judged(film):
     """Join what page and exports say of the part of a film that has no probability."""
     judged_time = claim_of(film, kinds.JudgedTime)
-    said = [
+    sentences_on_it = [
         phrases.unjudged_sentence(judged_time, ENGLISH),
         phrases.unjudged_caveat(judged_time, ENGLISH),
         phrases.unjudged_legend(judged_time, ENGLISH),
     ]
     share = claim_of(film, kinds.ExpectedShare)
     if share.number is None:  # then a sentence says why
-        said.append(phrases.sentence(share, ENGLISH))
-    return " ".join(said)
+        sentences_on_it.append(phrases.sentence(share, ENGLISH))
+    return " ".join(sentences_on_it)
 
 
 def with_unread_first_row(film):
@@ -579,18 +579,18 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"), [((0.5,), "in half of the marked time"),
+    ("shares", "text"), [((0.5,), "in half of the marked time"),
                          ((0.5, 0.7), "in at least half of the marked time"),
                          ((0.51,), "in more than half of the marked time")],
 )  # fmt: skip
-def test_half_of_the_time_is_said_to_be_half(shares, said):
+def test_half_of_the_time_is_said_to_be_half(shares, text):
     """A concept may be seen in just half of the marked time, in more, or several in at least half each."""
     film = invented_film(**SMALL)
     claim = claim_of(film, kinds.MarkedPassages)
     concepts = tuple(kinds.FrequentConcept(f"C{n}", False, share) for n, share in enumerate(shares))
     sentence = phrases.sentence(replace(claim, concepts=concepts), ENGLISH)
 
-    assert said in sentence
+    assert text in sentence
     # Each of several was counted alone: it is not said that they are seen together.
     assert ("each in" in sentence) == (len(shares) > 1)
 
@@ -826,11 +826,11 @@ def test_claims_give_a_levels_meaning_in_the_asked_language(language):
     means = {"S": BOOK.means["S"]}
     film = with_model(invented_film(**SMALL), means=means)
     claim = claim_of(film, kinds.MarkedPassages)
-    (level,) = (one for one in BOOK.levels if one.name == "S")
-    (said,) = sentences([claim], language)
+    (level,) = (level for level in BOOK.levels if level.name == "S")
+    (sentence,) = sentences([claim], language)
 
-    assert level.in_language(language).means in said
-    assert level.in_language(language).title in said
+    assert level.in_language(language).means in sentence
+    assert level.in_language(language).title in sentence
 
 
 # --- judges
@@ -838,15 +838,15 @@ def test_claims_give_a_levels_meaning_in_the_asked_language(language):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(0.01, "+1,0 point de"), (-0.019, "−1,9 point de"), (0.02, "+2,0 points de")]
+    ("value", "text"), [(0.01, "+1,0 point de"), (-0.019, "−1,9 point de"), (0.02, "+2,0 points de")]
 )
-def test_french_has_no_plural_of_points_below_two(value, said):
+def test_french_has_no_plural_of_points_below_two(value, text):
     """French plurals begin at two: "1,9 point", and "2,0 points"."""
     claim = kinds.GroupChange(
         who=("AB",), what="S", time=kinds.ClaimTime("content"), number=value, change="A minus B",
         is_by_decade=False, n_films=9, n_judged=9,
     )  # fmt: skip
-    assert said in sentences([claim], "fr")[0]
+    assert text in sentences([claim], "fr")[0]
 
 
 def test_a_comparison_says_how_many_films_a_rate_needs():
@@ -910,19 +910,19 @@ def test_a_page_on_two_windows_gives_no_distance_of_windows(trained, tmp_path):
 
 # --- who found what
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize(("language", "found"), [("en", "found to be black"), ("fr", "détecté")])
+@pytest.mark.parametrize(("language", "word"), [("en", "found to be black"), ("fr", "détecté")])
 @pytest.mark.parametrize(
     ("detector", "is_found"),
     [("own", True), ("flags.csv", False)],
     ids=["by a detector", "by a person, in a file"],
 )
-def test_credits_are_called_found_only_if_a_detector_found_them(language, found, detector, is_found):
+def test_credits_are_called_found_only_if_a_detector_found_them(language, word, detector, is_found):
     """Black and credits are told together: "found to be black or credits"."""
     film = invented_film(unlike_parts=(), **SMALL)
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
     sentence_on_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
     for sentence in (first_sentence(film, language=language), sentence_on_time):
-        assert (found in sentence) == is_found
+        assert (word in sentence) == is_found
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -174,10 +174,10 @@ def test_films_are_grouped_by_the_median_of_a_variable(films):
 
     Film d has no variables: it is left out, and named.
     """
-    found = compare_films(films, NOTHING_JUDGED, by="camera")
-    groups = {film.timeline.movie: film.group for film in found.films}
+    compared = compare_films(films, NOTHING_JUDGED, by="camera")
+    groups = {film.timeline.movie: film.group for film in compared.films}
     assert groups == {"a": "camera up to 0.1", "b": "camera up to 0.1", "c": "camera above 0.1"}
-    assert any("without camera" in note and "(d)" in note for note in found.notes)
+    assert any("without camera" in note and "(d)" in note for note in compared.notes)
 
 
 def test_a_trend_may_be_by_a_variable(films):
@@ -196,9 +196,9 @@ def test_a_column_of_films_takes_precedence_over_a_variable(films):
     The user's is taken, also where it is empty.
     """
     facts = {film.movie: {"camera": "" if film.movie == "b" else "hand-held"} for film in films}
-    found = compare_films(films, NOTHING_JUDGED, facts, by="camera")
-    assert {film.group for film in found.films} == {"hand-held"}
-    assert any("without camera" in note and "(b)" in note for note in found.notes)
+    compared = compare_films(films, NOTHING_JUDGED, facts, by="camera")
+    assert {film.group for film in compared.films} == {"hand-held"}
+    assert any("without camera" in note and "(b)" in note for note in compared.notes)
 
 
 def test_a_variable_called_year_is_no_year_of_a_film(films):

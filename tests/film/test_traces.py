@@ -114,11 +114,11 @@ def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
 def test_the_page_has_frames_of_segments_with_a_traced_concept(traced):
     """Body and Type of shot are the traced concepts. The second is named in which they are likeliest."""
     frames = [passage["frames"] for passage in data_of(film_page([traced]))["passages"]]
-    with_frames = [one for one in frames if one]
+    with_frames = [drawn for drawn in frames if drawn]
     segments = traced.segments()
 
     assert len(with_frames) == segments["present"].str.contains("Body|Type of shot").sum() > 0
-    named_times = {row["best"] for one in with_frames for row in one["rows"]}
+    named_times = {row["best"] for drawn in with_frames for row in drawn["rows"]}
     assert clock(np.floor(segments["start_s"].iloc[0] + AFTER_START_S)) in named_times
 
     untraced = data_of(film_page([invented_film(**SMALL)]))["passages"]

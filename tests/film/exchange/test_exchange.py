@@ -101,7 +101,10 @@ def test_pympi_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
 def test_speach_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
     elan = pytest.importorskip("speach.elan")
     annotations = elan.read_eaf(str(eaf))["obygaze: segments"].annotations
-    assert sorted((one.from_ts.value, one.to_ts.value) for one in annotations) == segments_ms
+    assert (
+        sorted((annotation.from_ts.value, annotation.to_ts.value) for annotation in annotations)
+        == segments_ms
+    )
 
 
 def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film):
@@ -187,7 +190,7 @@ def test_video_editors_get_markers_to_the_frame(film, segments_ms, kind, adapter
     text = export(film, kind, tiers=["segments"], rate=fps, top=20)
     read = otio.adapters.read_from_string(text, adapter)
     ranges = [marker.marked_range for clip in read.find_clips() for marker in clip.markers]
-    frames = [(one.start_time.value, one.end_time_exclusive().value) for one in ranges]
+    frames = [(time_range.start_time.value, time_range.end_time_exclusive().value) for time_range in ranges]
     assert frames == [(round(start * fps / 1000), round(end * fps / 1000)) for start, end in segments_ms]
     assert "rounded to frames" in FORMATS[kind].loses
 
@@ -307,9 +310,9 @@ def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_p
 @pytest.mark.parametrize("format_name", ["edl", "csv"])
 def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, film, tmp_path, format_name):
     path = tmp_path / "out"
-    told = write_export(without_a_passage, format_name, path, tiers=["segments"])
-    assert told.startswith("The file has no span, and so no place for these notes: Scores of a model")
-    assert "No passage that the model can judge reaches the threshold" in told
+    notice = write_export(without_a_passage, format_name, path, tiers=["segments"])
+    assert notice.startswith("The file has no span, and so no place for these notes: Scores of a model")
+    assert "No passage that the model can judge reaches the threshold" in notice
     assert "Scores of a model" not in path.read_text(encoding="utf-8")
     assert write_export(film, format_name, path, tiers=["segments"]) == ""
     assert "Scores of a model" in path.read_text(encoding="utf-8")
@@ -318,8 +321,8 @@ def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, film, 
 def test_concepts_without_a_tier_are_named_in_the_file_and_told(film, kind, tmp_path):
     """Of the eight concepts the tests of the model show five to be found better than chance."""
     left_out = "The tiers of concepts leave out Look, Posture and Appearance: "
-    told = write_export(film, kind, tmp_path / "out", tiers=["segments", "concepts"])
-    assert told.startswith(left_out)
+    notice = write_export(film, kind, tmp_path / "out", tiers=["segments", "concepts"])
+    assert notice.startswith(left_out)
     assert left_out in " ".join(collect(film, kind, tiers=["segments", "concepts"]).caveats)
     assert "leave out" not in write_export(film, kind, tmp_path / "out", tiers=["segments"])
 
@@ -359,7 +362,7 @@ def test_praat_reads_its_tiers_back(film, tmp_path):
     read = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
     # By default an export has only the segments that reach the threshold, and so has top=0.
     segments = film.segments(top=0).sort_values("start_s")
-    intervals = [(one.start, one.end) for one in read.getTier("obygaze: segments").entries]
+    intervals = [(interval.start, interval.end) for interval in read.getTier("obygaze: segments").entries]
     assert intervals == [(round(a, 6), round(b, 6)) for a, b in segments[["start_s", "end_s"]].to_numpy()]
     assert read.maxTimestamp == film.record.duration_s
 

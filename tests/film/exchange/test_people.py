@@ -102,8 +102,8 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
 def test_an_imported_label_names_the_decision_that_it_shows(film, kind, tmp_path):
     decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
     manifest = import_spans([exported(film, kind, tmp_path, *decided)], tmp_path).manifest
-    found = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
-    assert found == {one.id: (one.annotator, one.level) for one in decided}
+    shown = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
+    assert shown == {decision.id: (decision.annotator, decision.level) for decision in decided}
 
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid", "srt", "vtt"])

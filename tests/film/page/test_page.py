@@ -291,12 +291,12 @@ def test_concepts_are_in_the_order_of_how_well_they_are_found(page):
     The other three come after them, with a doubt, and are grey on the page.
     """
     concepts = data_of(page)["rows"]["concepts"]
-    found = [concept["name"] for concept in concepts if not concept["doubt"]]
+    better_than_chance = [concept["name"] for concept in concepts if not concept["doubt"]]
     others = [concept["name"] for concept in concepts if concept["doubt"]]
     shown, grey = page.split('<div class="dim">')
 
-    assert [concept["name"] for concept in concepts] == found + others
-    assert (found[:2], len(found)) == (["Body", "Clothing"], 5)
+    assert [concept["name"] for concept in concepts] == better_than_chance + others
+    assert (better_than_chance[:2], len(better_than_chance)) == (["Body", "Clothing"], 5)
     assert set(others) == {"Look", "Posture", "Appearance"}
     assert {concept["doubt"] for concept in concepts} == {"", "(not shown better than chance)"}
     assert "AP 0.55, chance 0.21" in shown  # Body
@@ -919,7 +919,9 @@ def test_the_band_of_a_passage_or_minute_is_that_of_its_mean():
     """It is that of the mean over all calibrations that fit, and not the mean of its rows' bands."""
     film = film_of_seconds(judged_in_minutes=[60] * 6)
     rows, passages = film.rows(), film.segments()
-    bands = [(one.start_s, one.end_s, one.p_low, one.p_high) for one in passages.itertuples()]
+    bands = [
+        (passage.start_s, passage.end_s, passage.p_low, passage.p_high) for passage in passages.itertuples()
+    ]
     assert bands
     bands += [
         (minute.start_s, minute.start_s + 60, minute.p_low, minute.p_high) for minute in view_of(film).minutes
