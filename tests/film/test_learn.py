@@ -146,18 +146,16 @@ def test_learning_the_same_again_gives_the_same_bytes(learnt_from_three):
 
 @pytest.mark.long
 def test_judgements_are_copied_beside_films_that_are_scored_anew(learnt_from_three):
-    """Judging goes on at the films as the new model scores them."""
+    """Judging goes on at the films as the new model scores them.
+
+    It was trained on the films' judgements: its scores of them are no test of it.
+    """
     folder = learnt_from_three.folder
     for movie in JUDGED_FILMS:
         copied = folder / "learnt" / "scored" / movie / "judgements.csv"
         original = folder / movie / "scored" / "judgements.csv"
         assert copied.read_bytes() == original.read_bytes()
-
-
-@pytest.mark.long
-def test_films_that_are_scored_anew_are_marked_as_trained_on(learnt_from_three):
-    """The learnt model was trained on the films' judgements: its scores of them are no test of it."""
-    scored_anew = read_films([learnt_from_three.folder / "learnt"])
+    scored_anew = read_films([folder / "learnt"])
     assert all(film.model().is_trained_on for film in scored_anew)
 
 
@@ -178,32 +176,20 @@ def test_a_learnt_event_is_found_in_an_unjudged_film(learnt_from_three, trained)
 
 
 @pytest.mark.long
-def test_each_judged_film_is_better_found_after_learning(learnt_from_three):
-    """Each film is tested by what was learnt from the other two: its AUC rises by .15 or more."""
-    films = pd.read_csv(learnt_from_three.folder / "learnt" / "learn.csv").set_index("movie")
-    of_judged = films.loc[[*JUDGED_FILMS]]
-    assert (of_judged["after"] - of_judged["before"]).min() > 0.15
-
-
-@pytest.mark.long
-def test_the_table_of_learning_counts_judgements_and_tests(learnt_from_three):
+def test_the_table_of_learning_has_counts_and_the_gain_of_each_judged_film(learnt_from_three):
     """What was judged in sight of the score is trained on and not tested, as the score may have swayed it.
 
-    Of n0 40 windows were judged blindly and 19 in sight. Films of the corpus have no judgements.
+    Of n0 40 windows were judged blindly and 19 in sight. Films of the corpus have no judgements. Each judged
+    film is tested by what was learnt from the other two: its AUC rises by .15 or more.
     """
     films = pd.read_csv(learnt_from_three.folder / "learnt" / "learn.csv").set_index("movie")
-    n0 = films.loc["n0"]
-    assert n0["judged"] == N_BLIND + N_IN_SIGHT
-    assert n0["in_sight"] == N_IN_SIGHT
-    assert n0["tested"] == N_BLIND
-    for movie in ("n1", "n2"):
-        assert films.loc[movie, "judged"] == N_BLIND
-        assert films.loc[movie, "in_sight"] == 0
-        assert films.loc[movie, "tested"] == N_BLIND
+    counts = films[["judged", "in_sight", "tested"]]
 
-    film_of_corpus = films.loc["f0"]
-    assert film_of_corpus["judged"] == 0
-    assert film_of_corpus["tested"] == 0
+    assert counts.loc["n0"].tolist() == [N_BLIND + N_IN_SIGHT, N_IN_SIGHT, N_BLIND]
+    assert counts.loc["n1"].tolist() == counts.loc["n2"].tolist() == [N_BLIND, 0, N_BLIND]
+    assert films.loc["f0", ["judged", "tested"]].tolist() == [0, 0]
+    of_judged = films.loc[[*JUDGED_FILMS]]
+    assert (of_judged["after"] - of_judged["before"]).min() > 0.15
 
 
 @pytest.mark.long
@@ -226,12 +212,7 @@ def test_what_was_judged_in_sight_of_the_score_is_never_tested(learnt_from_three
     assert len(in_sight) == N_IN_SIGHT
     tested = om.read_run(learnt / "after").predictions.table
     assert not in_sight & set(tested["clip_id"])
-
-
-@pytest.mark.long
-def test_each_judged_film_is_left_out_whole_when_it_is_tested(learnt_from_three):
-    """A fold tests one film: clips of one film in both training and test would make a model look better."""
-    tested = om.read_run(learnt_from_three.folder / "learnt" / "after").predictions.table
+    # A fold tests one film: clips of one film in both training and test would flatter it, too.
     assert tested.groupby("fold")["movie"].nunique().max() == 1
 
 
@@ -377,13 +358,6 @@ def test_other_windows_than_those_scored_are_refused(trained, film, tmp_path):
     assert "tt0000001 was scored from store" in refusal(trained, film, windows=[other_windows])
 
 
-def test_a_film_of_the_corpus_is_refused(trained, film):
-    """Its clips would be there twice."""
-    timeline, _ = film
-    record = structs.replace(timeline.record, movie="f0")
-    assert "f0 is in the corpus" in refusal(trained, film, films=[replace(timeline, record=record)])
-
-
 @pytest.mark.parametrize(
     ("field", "value"), [("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")]
 )
@@ -394,11 +368,16 @@ def test_films_scored_by_two_kinds_of_models_are_refused(trained, film, field, v
     assert value in refusal(trained, film, films=[timeline, other])
 
 
-def test_a_model_that_reads_no_pooled_vectors_is_refused(trained, film):
-    """A judgement has the mean of its windows' vectors, and no frames, which such a model reads."""
+def test_films_that_cannot_be_learnt_from_are_refused(trained, film):
+    """Clips of a film of the corpus would be there twice.
+
+    A judgement has the mean of its windows' vectors, and no frames, which a model of attention reads.
+    """
     timeline, _ = film
-    scored_by_attention = with_model(timeline, model="attention")
-    assert "attention reads" in refusal(trained, film, films=[scored_by_attention])
+    of_corpus = replace(timeline, record=structs.replace(timeline.record, movie="f0"))
+    by_attention = with_model(timeline, model="attention")
+    assert "f0 is in the corpus" in refusal(trained, film, films=[of_corpus])
+    assert "attention reads" in refusal(trained, film, films=[by_attention])
 
 
 def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
@@ -483,7 +462,7 @@ def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained, film
     assert definitions == {trained.manifest.codebook.definition()}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def learnt(trained, film):
     """What is learnt of one film of which eleven windows are judged, calm and violent in turn."""
     timeline, store = film
@@ -504,40 +483,30 @@ def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
     scores = run_of_model.predictions.table
     scores = scores[scores["movie"] == judged_film["movie"]]
 
+    # Where this film is left out, nothing that was judged is left to learn from.
+    assert judged_film["before"] == pytest.approx(judged_film["after"])
+    assert ONLY_JUDGED_FILM in learning_report(learnt).notes
+    assert len(learnt.claims) == 1  # on the films of the corpus
     assert judged_film["tested"] == len(scores)
     assert judged_film["after"] == auc(scores["label"].to_numpy(), scores["score"].to_numpy())
 
 
 @pytest.mark.long
-def test_of_the_only_judged_film_no_change_can_be_told(learnt):
-    """Where this film is left out, nothing that was judged is left to learn from."""
-    (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
-    assert judged_film["before"] == pytest.approx(judged_film["after"])
-    assert ONLY_JUDGED_FILM in learning_report(learnt).notes
-    assert len(learnt.claims) == 1  # on the films of the corpus
+def test_the_change_of_auc_is_a_mean_over_the_corpus_with_an_interval(learnt):
+    """The corpus's films tell whether learning has harmed what the model knew.
 
-
-@pytest.mark.long
-def test_the_change_of_auc_is_a_mean_over_the_corpus(learnt):
-    """The corpus's films tell whether learning has harmed what the model knew."""
-    is_judged = learnt.films["judged"] > 0
-    films_of_corpus = learnt.films[~is_judged]
-    differences = films_of_corpus["after"] - films_of_corpus["before"]
-    mean_with_sign = f"{differences.mean():+.3f}".replace("-", "\N{MINUS SIGN}")
-    assert mean_with_sign in sentences(learnt.claims)[0]
-
-
-@pytest.mark.long
-def test_the_interval_of_the_change_accounts_for_models_that_share_training_films(learnt):
-    """Models of different folds share most of their films, and are not independent.
-
-    The interval that covers the method is wider than one that takes folds for independent.
+    Models of different folds share most of their films, and are not independent: the interval that covers
+    the method is wider than one that takes folds for independent.
     """
     films_of_corpus = learnt.films[~(learnt.films["judged"] > 0)]
     differences = films_of_corpus["after"] - films_of_corpus["before"]
+
     change = change_of(learnt.films)
+
     assert change == t_interval(differences, covers="method")
     assert change.low < t_interval(differences).low
+    mean_with_sign = f"{differences.mean():+.3f}".replace("-", "\N{MINUS SIGN}")
+    assert mean_with_sign in sentences(learnt.claims)[0]
 
 
 @pytest.mark.long
@@ -595,51 +564,46 @@ def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
     assert second.number > 0.5
 
 
-def test_only_the_last_former_curve_is_kept(timeline):
-    """A film that was scored anew twice has no curve of the first time."""
+def test_only_the_last_former_curve_of_the_same_rows_is_kept(timeline):
+    """A film that was scored anew twice has no curve of the first time.
+
+    Without the rows of the first 100 s the two curves cannot be compared row by row.
+    """
     scored_anew = beside_former(timeline, timeline)
-    scored_anew_twice = beside_former(scored_anew, scored_anew)
-    assert scored_anew_twice.keys == scored_anew.keys
-
-
-def test_a_former_curve_of_other_rows_is_not_kept(timeline):
-    """Without the rows of the first 100 s the two curves cannot be compared row by row."""
     other_rows = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
+
+    assert beside_former(scored_anew, scored_anew).keys == scored_anew.keys
     assert beside_former(timeline, other_rows).keys == timeline.keys
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def halved_beside_former(timeline):
     """A film whose probabilities are halved by a new model, beside the former curve."""
     halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
     return beside_former(replace(timeline, table=halved), timeline)
 
 
-def desk_of(film, folder):
-    """Return the desk's page of a film on which nobody has decided anything."""
-    opened = OpenFilm(0, film, Decisions(folder, film, codebook(folder)))
-    return desk_page([opened], opened, "read", "en")
-
-
 def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):
-    """All probabilities are halved, so that at least the four planted passages moved."""
-    page = desk_of(halved_beside_former, tmp_path)
+    """All probabilities are halved, so that at least the four planted passages moved.
+
+    Each has its probability before and now.
+    """
+    opened = OpenFilm(0, halved_beside_former, Decisions(tmp_path, halved_beside_former, codebook(tmp_path)))
+    page = desk_page([opened], opened, "read", "en")
+
     state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
     assert state["rows"]["former"] == packed_shares(timeline.rows()["p"])
-    assert page.count("data-span=") >= 4  # the planted passages
-
-
-def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path):
-    _, body = desk_of(timeline, tmp_path).split("<body")
-    assert "d-moved" not in body
-
-
-def test_the_list_of_what_moved_has_each_passages_probability_before_and_now(halved_beside_former, tmp_path):
-    page = desk_of(halved_beside_former, tmp_path)
+    assert page.count("data-span=") >= 4
     view = FilmView(halved_beside_former, "f", Words("en"), top=5)
     for claim in view.changed_passages:
         before, now = view.words.probability(claim.before), view.words.probability(claim.number)
         assert f"{before} → {now}" in page
+
+
+def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path):
+    opened = OpenFilm(0, timeline, Decisions(tmp_path, timeline, codebook(tmp_path)))
+    _, body = desk_page([opened], opened, "read", "en").split("<body")
+    assert "d-moved" not in body
 
 
 @pytest.mark.parametrize(

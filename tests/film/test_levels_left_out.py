@@ -56,18 +56,12 @@ def test_a_claim_names_the_levels_that_its_model_never_saw(film, lacks_en):
 
     So each of its claims has this as a condition; claims of a model of all levels have not.
     """
-    claims = [claim for claim in film_claims(film) if claim.KIND in RESTS_ON_TESTED_LEVELS]
+    claims = [claim for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)]
+    assert {claim.KIND for claim in claims} == RESTS_ON_TESTED_LEVELS
     for claim in claims:
         written = json.loads(json.dumps(document(claim)))
         assert (kinds.LEVELS_LEFT_OUT in written["conditions"]) == lacks_en
         assert written["levels_left_out"] == (["EN"] if lacks_en else [])
-
-
-@pytest.mark.parametrize("film", [OF_ALL_LEVELS, WITHOUT_EN], ids=["all levels", "without EN"])
-def test_every_claim_of_a_model_rests_on_its_tested_levels(film):
-    """`RESTS_ON_TESTED_LEVELS` must list every kind of claim that a model makes."""
-    of_models = {claim.KIND for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)}
-    assert of_models == RESTS_ON_TESTED_LEVELS
 
 
 def warning_beside_title(words):
@@ -80,20 +74,19 @@ def warning_beside_evidence(words):
     return words.say("without_levels", levels="EN")
 
 
+@BOTH_FILMS
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_title_and_terminal_warn_that_the_model_lacks_a_level(language):
+def test_title_terminal_evidence_and_page_warn_that_the_model_lacks_a_level(film, lacks_en, language):
     """The model never saw clips of EN, which films have."""
     words = Words(language)
-    assert warning_beside_title(words) in heading_of(WITHOUT_EN, language)
-    assert warning_beside_title(words) in first_lines(WITHOUT_EN, words)[0]
+    evidence = phrases.evidence_sentence(model_evidence(film.model()), words)
+    page = text_of(film_page([film], language=language))
 
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_evidence_and_page_say_that_the_model_was_not_tested_on_a_level(language):
-    words = Words(language)
-    evidence = phrases.evidence_sentence(model_evidence(WITHOUT_EN.model()), words)
-    assert warning_beside_evidence(words) in evidence
-    assert warning_beside_evidence(words) in text_of(film_page([WITHOUT_EN], language=language))
+    assert (warning_beside_title(words) in heading_of(film, language)) == lacks_en
+    assert (warning_beside_title(words) in first_lines(film, words)[0]) == lacks_en
+    assert (warning_beside_evidence(words) in evidence) == lacks_en
+    assert (warning_beside_title(words) in page) == lacks_en
+    assert (warning_beside_evidence(words) in page) == lacks_en
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -103,15 +96,6 @@ def test_a_citation_names_the_levels_that_the_model_never_saw(language):
         if isinstance(claim, kinds.Passage):
             cited = phrases.citation_sentence(claim, positive="S", model="m", windows=None, words=words)
             assert warning_beside_title(words) in cited
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_model_of_all_levels_has_no_warning(language):
-    words = Words(language)
-    page = text_of(film_page([OF_ALL_LEVELS], language=language))
-    for text in (heading_of(OF_ALL_LEVELS, language), page):
-        assert warning_beside_title(words) not in text
-        assert warning_beside_evidence(words) not in text
 
 
 @BOTH_FILMS
@@ -141,17 +125,11 @@ def why_no_share(film, words):
     return phrases.no_share_sentence(expected_share(film.model(), film.rows()), words)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_refused_share_names_the_levels(language):
-    """No share is expected of a film by a model that never saw a level: the reason names EN."""
-    words = Words(language)
-    assert why_no_share(WITHOUT_EN, words) == words.say("levels_left_out", levels="EN")
-
-
-def test_that_the_film_was_trained_on_is_said_before_the_levels():
-    """Of two reasons against a share the more serious one is given."""
+def test_a_refused_share_names_the_levels_unless_the_film_was_trained_on():
+    """A model that never saw EN expects no share of a film. Of two reasons the more serious is given."""
     words = Words("en")
     trained_on = with_model(WITHOUT_EN, is_trained_on=True)
+    assert why_no_share(WITHOUT_EN, words) == words.say("levels_left_out", levels="EN")
     assert why_no_share(trained_on, words) == words["no_rate_trained"]
 
 
@@ -181,43 +159,28 @@ BY_TREE = with_model(
 
 WITHOUT_CONCEPTS = with_model(invented_film(concepts=(), **SMALL), by_concepts=False)
 
-KINDS_OF_MODELS = pytest.mark.parametrize(
+
+@pytest.mark.parametrize(
     ("film", "has_contributions", "has_usual"),
     [(BY_CONCEPTS, True, True), (BY_TREE, True, False), (WITHOUT_CONCEPTS, False, False)],
     ids=["concepts", "tree", "no concepts"],
 )
+def test_page_and_desk_explain_only_what_their_model_has(film, has_contributions, has_usual, tmp_path):
+    """Models of concepts have contributions, and some of them usual values of concepts; others have neither.
 
-
-@KINDS_OF_MODELS
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_explains_only_what_its_model_has(film, has_contributions, has_usual, language):
-    """Models of concepts have contributions, and some of them usual values of concepts.
-
-    Others have neither.
+    Where concepts have a usual value, a reason is a change of the probability, of .01 or more. Else it is a
+    contribution to the logit, of .05 or more.
     """
-    words = Words(language)
-    on_contributions, on_usual_values = words["about_3"], words["about_3_usual"]
-    page = unescape(film_page([film], language=language))
-    assert (on_contributions in page) == has_contributions
-    assert (on_usual_values in page) == has_usual
-
-
-@KINDS_OF_MODELS
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_page_and_desk_explain_the_signs_of_reasons_above_the_concepts_bars(
-    film, has_contributions, has_usual, language, tmp_path
-):
-    """Where concepts have a usual value, a reason is a change of the probability, of .01 or more.
-
-    Else it is a contribution to the logit, of .05 or more.
-    """
-    words = Words(language)
+    words = Words("en")
     of_changes = words.say("reasons_what", least=words.number(0.01))
     of_contributions = words.say("reasons_what_weights", least=words.number(0.05))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-    pages = (film_page([film], language=language), desk_page([opened], opened, "read", language))
-    has_contributions_alone = has_contributions and not has_usual
-    for page in pages:
-        text = unescape(page)
+
+    page = unescape(film_page([film]))
+    desk = unescape(desk_page([opened], opened, "read", "en"))
+
+    assert (words["about_3"] in page) == has_contributions
+    assert (words["about_3_usual"] in page) == has_usual
+    for text in (page, desk):
         assert (of_changes in text) == has_usual
-        assert (of_contributions in text) == has_contributions_alone
+        assert (of_contributions in text) == (has_contributions and not has_usual)

@@ -153,7 +153,7 @@ def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
     assert words_in(text, OTHER_WORDS[language]) == []
 
     texts = (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT)
-    assert {one[language] for one in texts} <= set(words_in(text, OWN_WORDS[language]))
+    assert {by_language[language] for by_language in texts} <= set(words_in(text, OWN_WORDS[language]))
 
 
 @pytest.mark.long
@@ -215,7 +215,7 @@ def test_a_french_comparison_names_its_model(scored, judged_windows):
 def test_claims_with_an_own_codebook_are_in_one_language(scored, language):
     text = " ".join(sentences(film_claims(scored), language))
     assert words_in(text, OTHER_WORDS[language]) == []
-    expected = {one[language] for one in (VIOLENT, GUN, MEANING_OF_VIOLENT)}
+    expected = {by_language[language] for by_language in (VIOLENT, GUN, MEANING_OF_VIOLENT)}
     assert expected <= set(words_in(text, OWN_WORDS[language]))
 
 

@@ -111,10 +111,10 @@ def test_claims_of_a_concepts_model_name_the_concept():
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
     """The model finds Body: what it marks, expects and cites is Body, with the codebook's meaning of it."""
     words = Words(language)
-    said = first_sentence(FILM_OF_BODY, language=language)
+    sentence = first_sentence(FILM_OF_BODY, language=language)
 
-    assert name in said
-    assert means_in(language)["Body"] in said
+    assert name in sentence
+    assert means_in(language)["Body"] in sentence
     assert name in first_sentence(
         with_model(FILM_OF_BODY, threshold_p=1.0), language=language
     )  # none is marked
@@ -126,17 +126,13 @@ def test_sentences_on_a_concepts_model_name_the_concept(language, name):
             assert name in phrases.passage_label(claim, words)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_of_a_concepts_model_defines_no_level(language):
-    assert BOOK.means["S"] not in first_sentence(FILM_OF_BODY, language=language)
-    page = text_of(film_page([FILM_OF_BODY], language=language))
+def test_page_and_exports_of_a_concepts_model_name_no_level_and_no_experts_on_it():
+    page = text_of(film_page([FILM_OF_BODY])).replace(Words("en")["no_human"], "")
     assert BOOK.means["S"] not in page
     assert "(Sure)" not in page
-
-
-@pytest.mark.parametrize("kind", ["vtt", "csv", "eaf"])
-def test_no_export_of_a_concepts_model_names_a_level(kind):
-    assert "(Sure)" not in export(FILM_OF_BODY, kind)
+    assert "experts" not in page.lower()
+    for kind in ("vtt", "csv", "eaf"):
+        assert "(Sure)" not in export(FILM_OF_BODY, kind)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -177,29 +173,29 @@ def labelled_at_random(seed):
     has_body = rng.random(len(WINDOWS)) < 0.4
     labels = []
     for is_there in has_body:
-        level = str(rng.choice(["EN", "HN", "S"]))
+        level = str(rng.choice(["EN", "HN", "NS", "S"]))
         concepts = ("Look", "Body") if is_there else ("Look",)
         labels.append((level, *concepts))
     n_sure = sum(level == "S" for level, *_ in labels)
     return LabelledWindows(labels, n_sure, int(has_body.sum()))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
-    """The film is scored by a model of Body: a window counts if the judge names Body, whatever its level."""
+    """By a model of Body a window counts if the judge names Body, even if they are not sure of its level."""
     windows = labelled_at_random(seed)
     rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
     (claim,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
 
     assert claim.what == "Body"
     assert claim.positives == (windows.n_body,)
-    assert claim.n == len(WINDOWS)
+    assert (claim.n, claim.n_unsure) == (len(WINDOWS), 0)
     assert claim.has(kinds.OF_CONCEPT)
     assert "Body" in sentences([claim], "en")[0]
     assert "Corps" in sentences([claim], "fr")[0]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_levels_share_counts_the_same_judgements_by_level(seed):
     """By a model of the level S, the windows count that the judge called S, whatever concepts they have."""
     windows = labelled_at_random(seed)
@@ -346,8 +342,3 @@ def test_the_agreement_of_experts_is_unknown_for_other_levels():
     """It was measured on obygaze12, for the levels in `MOBYGAZE` only."""
     assert agreement_of_people("obygaze12", ["HN"]) is None
     assert agreement_of_people("violence", ["S"]) is None
-
-
-def test_a_page_of_a_concepts_model_speaks_of_no_experts():
-    page = text_of(film_page([FILM_OF_BODY])).replace(Words("en")["no_human"], "")
-    assert "experts" not in page.replace(BOOK.means["S"], "").lower()

@@ -71,7 +71,9 @@ def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
     table.loc[inside, "Activity_p"] = 0.78496
     mended = replace(film, table=table)
     (reason,) = (
-        one for one in claim_of(mended.model(), mended.segments().iloc[0]).reasons if one.what == "Activity"
+        reason
+        for reason in claim_of(mended.model(), mended.segments().iloc[0]).reasons
+        if reason.what == "Activity"
     )
     assert phrases.reason_p(reason, Words("en")) == "0.78"
 
@@ -100,12 +102,9 @@ def claims_on_look_and_body(film):
     return passage_reasons(film.model(), [look, body], ClaimTime("span", 8.0, 0.0, 8.0))
 
 
-def test_claims_on_reasons_are_in_the_order_of_the_reasons(claims_on_look_and_body):
-    assert [claim.what for claim in claims_on_look_and_body] == ["Look", "Body"]
-
-
 def test_a_sentence_names_first_what_changes_the_probability_most(claims_on_look_and_body):
     """Readers see probabilities: the order is by their change, and not by the contribution to the logit."""
+    assert [claim.what for claim in claims_on_look_and_body] == ["Look", "Body"]
     sentence = phrases.reasons_sentence(claims_on_look_and_body, Words("en"))
     assert sentence.index("Body") < sentence.index("Look")
     sentence_of_one = phrases.reasons_sentence(claims_on_look_and_body, Words("en"), most=1)
@@ -123,9 +122,9 @@ def all_found_better_than_chance(film):
     return with_model(film, concepts=concepts)
 
 
-def test_an_exported_passage_has_the_concepts_that_are_seen(film, kind):
+def test_an_exported_passage_has_the_concepts_that_are_seen(film):
     """Of the strongest passage (rank 1) only Body is seen."""
-    tier = collect(film, kind, tiers=["segments"]).tiers[0]
+    tier = collect(film, "eaf", tiers=["segments"]).tiers[0]
     (best_span,) = [span for span in tier.spans if span.rank == 1]
     assert best_span.present == ("Body",)
 
@@ -163,10 +162,16 @@ def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
         assert bool(inside) == (tier.name == "obygaze: Body")
 
 
-@pytest.fixture
-def best_passage(film, best):
+@pytest.fixture(scope="module")
+def page_data(film):
+    """What the script of the film's page reads."""
+    return data_of(film_page([film]))
+
+
+@pytest.fixture(scope="module")
+def best_passage(page_data, best):
     """The best passage as the page's script has it."""
-    (passage,) = [one for one in data_of(film_page([film]))["passages"] if one["start"] == best["start_s"]]
+    (passage,) = [passage for passage in page_data["passages"] if passage["start"] == best["start_s"]]
     return passage
 
 
@@ -187,25 +192,25 @@ def test_the_page_says_what_speaks_for_a_passage_and_what_against_it(best_passag
 
 
 def test_the_page_calls_an_absent_concept_not_seen_beside_its_contribution(best_passage):
-    """Activity contributes +5.00 though it is not seen: the page must not let readers think it is there."""
+    """Activity contributes +5.00 though it is not seen: the page must not let readers think it is there.
+
+    It draws no frames of what is absent.
+    """
     (activity,) = [part for part in best_passage["parts"] if part["name"] == "Activity"]
     assert activity["p"] == "not seen, 0.01"
     assert activity["value"] == "+5.00"
-
-
-def test_the_page_draws_no_frames_of_absent_concepts(best_passage):
     names = {row["name"] for row in best_passage["frames"]["rows"]}
     assert "Body" in names
     assert not names & {"Activity", "Look"}
 
 
-def test_the_page_reads_out_no_concept_below_its_threshold(film):
+def test_the_page_reads_out_no_concept_below_its_threshold(film, page_data):
     """All thresholds are .5. The script names a concept in the rows whose whole percentage reaches `seen`.
 
     As percentages are rounded, it may leave out a row of .5 to .52.
     """
     rows = film.rows()
-    for concept in data_of(film_page([film]))["rows"]["concepts"]:
+    for concept in page_data["rows"]["concepts"]:
         p = rows[f"{concept['name']}_p"].to_numpy()
         is_named = np.array(percentages_of(concept["p"])) >= concept["seen"]
         assert (p[is_named] >= 0.5).all()
@@ -284,36 +289,37 @@ def test_a_passage_has_one_number_however_many_are_listed(lists):
         assert len(set(numbers.values())) == len(numbers)
 
 
-def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(film):
+def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(film, page_data):
     """Whoever cites passage 3 of the page must find it as 3 in the file."""
     number_of = numbers_by_start(film.segments())
     table = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
     assert numbers_by_start(table) == number_of
-    for passage in data_of(film_page([film]))["passages"]:
+    for passage in page_data["passages"]:
         assert passage["number"] == number_of[passage["start"]]
 
 
-def test_an_export_has_the_number_of_each_passage(film, lists, kind):
-    number_of = dict(zip(lists[25]["start_s"], lists[25]["number"], strict=True))
-    for span in collect(film, kind, tiers=["segments"], top=25).tiers[0].spans:
+def exported_passages(film, **options):
+    """Return the spans of passages that an export of the film has."""
+    (tier,) = collect(film, "eaf", tiers=["segments"], **options).tiers
+    return tier.spans
+
+
+def test_an_export_has_the_passages_that_reach_the_threshold_and_marks_others(film, lists):
+    """Two more passages are asked for than reach the threshold: these two are marked as below it.
+
+    Each has its number.
+    """
+    reaching = lists[0]
+    number_of = numbers_by_start(lists[25])
+
+    assert sorted(span.rank for span in exported_passages(film)) == reaching["rank"].tolist()
+    spans = exported_passages(film, top=len(reaching) + 2)
+    assert len(spans) == len(reaching) + 2
+    ranks_below = {span.rank for span in spans if "below the threshold" in span.text}
+    assert ranks_below == {len(reaching) + 1, len(reaching) + 2}
+    for span in spans:
         assert span.number == number_of[span.start_s]
         assert span.text.startswith(f"{span.number}. ")
-
-
-def test_exports_hold_the_passages_that_reach_the_threshold(film, lists, kind):
-    reaching = lists[0]
-    assert reaching["reaches"].all()
-    spans = collect(film, kind, tiers=["segments"]).tiers[0].spans
-    assert sorted(span.rank for span in spans) == reaching["rank"].tolist()
-
-
-def test_an_export_says_which_passages_are_below_the_threshold(film, lists, kind):
-    """Two more passages are asked for than reach the threshold: these two are marked as below it."""
-    n_reaching = len(lists[0])
-    spans = collect(film, kind, tiers=["segments"], top=n_reaching + 2).tiers[0].spans
-    assert len(spans) == n_reaching + 2
-    ranks_below = {span.rank for span in spans if "below the threshold" in span.text}
-    assert ranks_below == {n_reaching + 1, n_reaching + 2}
 
 
 def text_in(path):
@@ -324,7 +330,7 @@ def text_in(path):
         return archive.read("project.qde").decode("utf-8")
 
 
-@pytest.fixture(params=["nothing reaches the threshold", "nothing has a probability"])
+@pytest.fixture(scope="module", params=["nothing reaches the threshold", "nothing has a probability"])
 def without_passages(request):
     """A film without passages: its probabilities are too low, or it has none."""
     if request.param == "nothing reaches the threshold":
@@ -332,39 +338,33 @@ def without_passages(request):
     return invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
 
 
-def test_an_export_without_passages_has_a_notice(without_passages, kind):
-    """An empty file alone would look like an error."""
-    exported = collect(without_passages, kind, tiers=["segments"])
-    assert not any(tier.spans for tier in exported.tiers)
-    assert len(exported.notice.splitlines()) == 1
-
-
 def test_the_notice_of_no_passages_is_in_the_file_or_printed(without_passages, kind, tmp_path):
-    """A csv and an edl have no row or event for notes: then all notes are told, of which it is the last."""
-    notice = collect(without_passages, kind, tiers=["segments"]).notice
-    told = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
+    """An empty file alone would look like an error.
+
+    A csv and an edl have no row or event for notes: then all notes are told, of which it is the last.
+    """
+    exported = collect(without_passages, kind, tiers=["segments"])
+    notice = exported.notice
+    notices = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
     text = text_in(tmp_path / "film")
     if kind == "rttm":  # it writes _ for a space
         text = text.replace("_", " ")
+
+    assert not any(tier.spans for tier in exported.tiers)
+    assert len(notice.splitlines()) == 1
     if kind in {"csv", "edl"}:
         assert notice not in text
-        assert told.endswith(notice)
-        assert told != notice
+        assert notices.endswith(notice)
+        assert notices != notice
     else:
         assert notice in text
-        assert told == notice
+        assert notices == notice
 
 
-@pytest.mark.long
 def test_elans_document_of_a_film_without_passages_is_valid(without_passages):
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd")
     schema.validate(export(without_passages, "eaf", tiers=["segments"]))
-
-
-def test_webvtt_of_a_film_without_passages_has_no_cue(without_passages):
-    webvtt = pytest.importorskip("webvtt")
-    assert len(webvtt.from_string(export(without_passages, "vtt", tiers=["segments"]))) == 0
 
 
 # --- black pictures and credits
@@ -388,10 +388,14 @@ def test_the_line_of_probabilities_ends_where_the_credits_begin(with_credits):
     assert max(x for x, _ in corners) == round(10 * start_of_credits(with_credits))  # tenths of a second
 
 
-def test_credits_have_no_probability_in_the_pages_data(with_credits):
+def test_credits_have_no_probability_on_the_page_and_are_hatched(with_credits):
     """Credits are no content: neither the curve nor its band nor a concept has a number there."""
     is_credits = has_flag(with_credits.rows(), "credits")
-    rows = data_of(film_page([with_credits]))["rows"]
+    page = film_page([with_credits])
+    hatching_of_black_and_credits = 'fill="url(#f1-nothing)"'
+    assert hatching_of_black_and_credits in page
+
+    rows = data_of(page)["rows"]
     curves = [rows["p"], rows["low"], rows["high"]]
     curves += [concept["p"] for concept in rows["concepts"]]
     for curve in curves:
@@ -399,18 +403,13 @@ def test_credits_have_no_probability_in_the_pages_data(with_credits):
         assert (percentages[is_credits] == -1).all()  # -1 where there is none
 
 
-def test_credits_are_hatched_on_the_page(with_credits):
-    hatching_of_black_and_credits = 'fill="url(#f1-nothing)"'
-    assert hatching_of_black_and_credits in film_page([with_credits])
-
-
 def test_no_passage_reaches_into_the_credits(with_credits):
     assert with_credits.segments()["end_s"].max() <= start_of_credits(with_credits)
 
 
-def test_nothing_but_shots_is_exported_of_the_credits(with_credits, kind):
+def test_nothing_but_shots_is_exported_of_the_credits(with_credits):
     start_s = start_of_credits(with_credits)
-    for tier in collect(with_credits, kind, tiers=KINDS, top=20).tiers:
+    for tier in collect(with_credits, "eaf", tiers=KINDS, top=20).tiers:
         if tier.kind != "shots":
             assert all(span.end_s <= start_s for span in tier.spans)
 

@@ -3,7 +3,6 @@
 from base64 import b64decode
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -52,13 +51,13 @@ def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
 
     Each found segment has the gun as its first reason.
     """
-    found = timeline.segments()
-    marked = found[found["reaches"] == 1]
+    segments = timeline.segments()
+    marked = segments[segments["reaches"] == 1]
     spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
 
     assert all(max(overlap(span, planted) for span in spans) >= 0.5 for planted in PLANTED)
     assert len(spans) <= len(PLANTED) + 1
-    assert found["rank"].tolist() == list(range(1, len(found) + 1))
+    assert segments["rank"].tolist() == list(range(1, len(segments) + 1))
     assert marked["concepts"].str.startswith("Gun").all()
 
 
@@ -117,10 +116,10 @@ def test_rows_are_shots_that_cover_the_film(timeline):
     assert timeline.model().flags["black"] == pytest.approx(shots["end_s"].iloc[0])
 
 
-@pytest.fixture
-def minute(trained, tmp_path):
+@pytest.fixture(scope="module")
+def minute(trained, tmp_path_factory):
     """A store of a film m of one minute, in windows of 8 s every 4 s, and a model's logit of each."""
-    store = film_store(tmp_path, "m", end_s=60.0, planted=())
+    store = film_store(tmp_path_factory.mktemp("minute"), "m", end_s=60.0, planted=())
     logits = load_model(trained.paths["linear"]).logits(store["descriptors"].pooled())
     return store, logits
 
@@ -144,7 +143,7 @@ def test_a_step_averages_the_logits_of_its_windows(trained, minute):
     assert any("steps" in line for line in lines_of_film(film, Words("en")))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def in_two_shots(trained, minute):
     """The same minute, in a shot of 7 s and another of 53 s."""
     store, _ = minute
@@ -190,14 +189,9 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
     assert grid.flags["credits"].tolist() == (starts >= 20).tolist()
 
 
-def test_the_hop_of_windows_is_between_their_starts():
-    windows = Windows(("a", "b", "c"), np.array([[0.0, 8], [4, 12], [8, 20]]))
-    assert windows.hop_s == 4
-
-
-def test_the_length_of_windows_is_rounded_to_milliseconds():
-    windows = Windows(("a",), np.array([[0.0, 8.12349]]))
-    assert windows.window_s == 8.123
+def test_the_hop_of_windows_is_between_their_starts_and_their_length_in_milliseconds():
+    assert Windows(("a", "b", "c"), np.array([[0.0, 8], [4, 12], [8, 20]])).hop_s == 4
+    assert Windows(("a",), np.array([[0.0, 8.12349]])).window_s == 8.123
 
 
 def test_a_concept_has_the_metric_of_its_own_task():
@@ -277,30 +271,24 @@ def film_unlike_at_its_start(folder, share):
 
 @pytest.mark.parametrize(("share", "is_refused"), [(0.1, False), (0.3, True)])
 def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path, share, is_refused):
-    """A tenth of the film unlike training is tolerated, .3 of it is not."""
+    """A tenth of the film unlike training is tolerated, .3 of it is not. It has no probability either way."""
     film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
-    rate = film.rate()
+    rate, rows = film.rate(), film.rows()
     assert (rate.value is None) == is_refused
     assert bool(rate.reason) == is_refused
     assert rate.unreliable == pytest.approx(share, abs=0.05)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.3])
-def test_what_is_unlike_training_has_no_probability(trained, tmp_path, share):
-    film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
-    rows = film.rows()
     window_s = 8  # rows near the end of the unlike part are also in windows that are like training
     surely_unlike = rows["start_s"] < 200 * share - window_s
     assert rows.loc[surely_unlike, "p"].isna().all()
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3])
-def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained, tmp_path, share):
+def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained, tmp_path):
     """Windows of 8 s that begin every 4 s before `unlike_s` are unlike training; others are like it.
 
     The second shot is from 1.5 s before that to 4 s after it. On it lie, of unlike windows that begin 8 and 4
     s before, 1.5 + 5.5 s, and of the one like training that begins there, 4 s: 7 of 11 seconds are unlike.
     """
+    share = 0.1
     unlike_s = 200 * share
     second_start_s, second_end_s = unlike_s - 1.5, unlike_s + 4
     shots = pd.DataFrame(
@@ -403,14 +391,6 @@ def test_a_store_of_whole_files_is_refused(trained, tmp_path):
         score_film(open_store(path), [trained.paths["linear"]])
 
 
-def assert_refused_in_one_line(folder, path):
-    """Check that reading a film fails with a message of one line that names the file."""
-    with pytest.raises(FilmError) as error:
-        Timeline.read(folder)
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
@@ -421,21 +401,21 @@ def assert_refused_in_one_line(folder, path):
         *(("timeline.csv", f"Gun_{name}", "other") for name in ("value", "p", "contribution")),
         ("timeline.csv", ",pcbm_lr,", ",other,"),
         ("timeline.csv", "600.0", "soon"),
+        ("shots.csv", None, ""),
     ],
+    ids=lambda value: "all of it" if value is None else None,
 )
 def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, old, new):
     timeline.write(tmp_path / "film")
     path = tmp_path / "film" / name
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    assert_refused_in_one_line(tmp_path / "film", path)
+    damaged = new if old is None else text.replace(old, new)
+    path.write_text(damaged, encoding="utf-8")
 
-
-def test_an_empty_file_is_named_in_one_line(timeline, tmp_path):
-    timeline.write(tmp_path / "film")
-    path = tmp_path / "film" / "shots.csv"
-    path.write_text("", encoding="utf-8")
-    assert_refused_in_one_line(tmp_path / "film", path)
+    with pytest.raises(FilmError) as error:
+        Timeline.read(tmp_path / "film")
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(tmp_path):
@@ -454,58 +434,33 @@ def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(t
         read_shots(path, ["m", "n"])
 
 
-class FlaggedByHand(NamedTuple):
-    """Shots of a film of two minutes with flags of a person, and the film scored with and without these."""
-
-    shots: pd.DataFrame
-    flagged_shots: pd.DataFrame
-    film: Timeline
-    film_without_flags: Timeline
-
-
-@pytest.fixture
-def flagged_by_hand(trained, tmp_path):
+def test_a_persons_flags_replace_those_of_shots_in_their_time(trained, tmp_path):
     """A person says that the first half of the black shot is not black, and that 50 to 62.5 s are credits.
 
     Their table has semicolons, commas for points, and times with minutes, as a French spreadsheet writes it.
+    All other flags and the cuts of the shots stay; rows are cut at the ends of the person's flags, too.
     """
-    store = film_store(tmp_path, "m", end_s=120.0)
+    store, models = film_store(tmp_path, "m", end_s=120.0), [trained.paths["pcbm_lr"]]
     shots = shots_of("m", 120.0)
     shots.to_csv(tmp_path / "shots.csv", index=False)
-
-    first_shot_end_s = shots["end_s"].iloc[0]  # the black one
-    not_black_until = f"{first_shot_end_s / 2:g}".replace(".", ",")
+    black_s = shots["end_s"].iloc[0]  # of the first shot
+    not_black_until = f"{black_s / 2:g}".replace(".", ",")
     by_hand = f"start_s;end_s;flags\n0;{not_black_until};\n0:50;1:02,5;credits\n"
     (tmp_path / "by_hand.csv").write_text(by_hand)
+
     flagged_shots = read_shots(tmp_path / "shots.csv", ["m"], tmp_path / "by_hand.csv")["m"]
-
-    models = [trained.paths["pcbm_lr"]]
     film = score_film(store, models, shots=flagged_shots)
-    film_without_flags = score_film(store, models, shots=shots)
-    return FlaggedByHand(shots, flagged_shots, film, film_without_flags)
 
-
-def test_a_persons_flags_replace_those_of_shots_in_their_time(flagged_by_hand):
-    """Half of the black shot is no longer black, and 12.5 s more are credits; all other flags stay."""
-    flags, before = flagged_by_hand.film.model().flags, flagged_by_hand.film_without_flags.model().flags
-    black_s = flagged_by_hand.shots["end_s"].iloc[0]
+    assert set(shots["start_s"]) <= set(flagged_shots["start_s"])
+    assert (flagged_shots["start_s"].to_numpy()[1:] == flagged_shots["end_s"].to_numpy()[:-1]).all()
+    flags, before = film.model().flags, score_film(store, models, shots=shots).model().flags
     assert flags["black"] == pytest.approx(before["black"] - black_s / 2, abs=0.001)
     assert flags["credits"] == pytest.approx(before["credits"] + 12.5)
-    assert flagged_by_hand.film.record.shots.detector == "by_hand.csv+own"
-
-
-def test_rows_are_cut_at_the_ends_of_a_persons_flags(flagged_by_hand):
-    """The person flagged 50 to 62.5 s as credits: 12.5 s."""
-    rows = flagged_by_hand.film.rows()
+    assert film.record.shots.detector == "by_hand.csv+own"
+    rows = film.rows()
     during = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
     assert (during["flags"] == "credits").all()
     assert durations(during).sum() == pytest.approx(12.5)
-
-
-def test_shots_with_flags_of_a_person_keep_their_cuts_and_cover_the_film(flagged_by_hand):
-    flagged = flagged_by_hand.flagged_shots
-    assert set(flagged_by_hand.shots["start_s"]) <= set(flagged["start_s"])
-    assert (flagged["start_s"].to_numpy()[1:] == flagged["end_s"].to_numpy()[:-1]).all()
 
 
 @pytest.mark.parametrize(
@@ -607,11 +562,12 @@ def write_subtitles(folder, name="tt0000001.en.srt"):
     return path
 
 
-@pytest.fixture
-def with_and_without_subtitles(trained, tmp_path):
+@pytest.fixture(scope="module")
+def with_and_without_subtitles(trained, tmp_path_factory):
     """A film of two minutes, scored with the two lines of `write_subtitles`, and without."""
-    store, model = film_store(tmp_path, "tt0000001", end_s=120.0), trained.paths["pcbm_lr"]
-    tables = read_subtitles_of([write_subtitles(tmp_path)], ["tt0000001"])
+    folder = tmp_path_factory.mktemp("subtitles")
+    store, model = film_store(folder, "tt0000001", end_s=120.0), trained.paths["pcbm_lr"]
+    tables = read_subtitles_of([write_subtitles(folder)], ["tt0000001"])
     return score_film(store, [model], subtitles=tables["tt0000001"]), score_film(store, [model])
 
 

@@ -193,58 +193,37 @@ def test_a_film_has_a_name_that_manifests_may_have(copy, movie):
         Timeline.read(copy("film.json", '"movie": "tt0000001"', f'"movie": "{movie}"'))
 
 
-def test_no_export_carries_a_control_character(scored, kind, tmp_path):
-    """A record in memory may hold any text; no file made of it does."""
+def test_no_file_carries_a_control_character(scored, kind, tmp_path):
+    """A record in memory may hold any text; no file made of it does. The message names the title ("gone")."""
     hostile = timeline_with(scored[1], title=f"A{BREAKS_TERMINALS}\u202eB<i>")
     with pytest.raises(FilmError):
         write_export(hostile, kind, tmp_path / "out", rate=24)
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(FilmError, match="gone"):
+        hostile.write(tmp_path / "film")
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.fixture
-def size_of_largest_file(scored):
-    """The size of the largest file of a scored film."""
-    return max(path.stat().st_size for path in scored[0].iterdir() if path.is_file())
+def test_a_file_above_the_maximum_size_is_refused(scored, monkeypatch):
+    folder, _ = scored
+    size_of_largest_file = max(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
-
-def test_a_file_of_the_maximum_size_is_read(scored, size_of_largest_file, monkeypatch):
     monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file)
-    Timeline.read(scored[0])
+    Timeline.read(folder)
 
-
-def test_a_file_above_the_maximum_size_is_refused(scored, size_of_largest_file, monkeypatch):
     monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file - 1)
     with pytest.raises(FilmError, match="larger"):
-        Timeline.read(scored[0])
-
-
-FIRST_WITHOUT_NEIGHBOUR = 2**53
-"""From here on a float cannot tell every whole number from the next."""
-
-
-def read_whole_number(number):
-    """Read a cell of a column of whole numbers, such as `n_windows`."""
-    column = pd.Series([str(number)], name="n_windows")
-    (value,) = scored_files._checked_numbers(column, 1.0)  # multiples of 1
-    return value
-
-
-def test_a_whole_number_is_read_if_a_float_tells_it_from_the_next():
-    """Numbers are read as floats, which are exact up to 2**53."""
-    assert read_whole_number(FIRST_WITHOUT_NEIGHBOUR) == FIRST_WITHOUT_NEIGHBOUR
+        Timeline.read(folder)
 
 
 def test_a_whole_number_beyond_what_a_float_holds_is_refused():
+    """Numbers are read as floats, which tell whole numbers from the next up to 2**53."""
+    largest = pd.Series([str(2**53)], name="n_windows")
+    beyond = pd.Series([str(2**53 + 2)], name="n_windows")
+    multiples_of = 1.0
+
+    assert scored_files._checked_numbers(largest, multiples_of)[0] == 2**53
     with pytest.raises(ValueError, match="none of its numbers"):
-        read_whole_number(FIRST_WITHOUT_NEIGHBOUR + 2)
-
-
-def test_no_film_is_written_with_control_characters_in_its_title(scored, tmp_path):
-    """The message names the title, of which "gone" are the letters."""
-    timeline = Timeline.read(scored[0])
-    with pytest.raises(FilmError, match="gone"):
-        timeline_with(timeline, title=BREAKS_TERMINALS).write(tmp_path / "film")
-    assert not (tmp_path / "film").exists()
+        scored_files._checked_numbers(beyond, multiples_of)
 
 
 def test_a_file_is_copied_where_no_hard_link_can_be_made(tmp_path):
@@ -287,8 +266,5 @@ def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
     table = scored_files._plain_table(PLAIN_TABLE)
     assert table["p"].dtype == np.float64
     assert table["p"][0] == 0.30000000000000004
-
-
-def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
-    """It is read cell by cell, so that a message can name the cell."""
+    # With an infinite number it is read cell by cell, so that a message can name the cell.
     assert scored_files._plain_table(PLAIN_TABLE.replace(b"0.1", b"inf")) is None

@@ -126,34 +126,24 @@ def test_a_planted_share_is_recovered_if_all_levels_are_calibrated(planted, reci
     assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARE_OF_S, abs=0.06)
 
 
-@pytest.fixture(scope="module")
-def scored_without_en(planted):
-    """A film scored by a model that was trained and calibrated on HN and S alone, and never saw EN."""
+def test_a_model_that_never_saw_a_level_refuses_a_share(planted):
+    """Half of a film is EN, and the model was trained and calibrated on HN and S alone.
+
+    Its share would be too high: that of S among HN and S. Only the share depends on how often each level is:
+    the film has scores and passages, which compare its moments.
+    """
     film, *_ = score_films(planted.new, [planted.paths["narrow"]])
-    return film
-
-
-def test_a_model_that_never_saw_a_level_refuses_a_share(scored_without_en):
-    """Half of a film is EN, and the model knows HN and S alone: its share of S would be of HN and S only."""
-    rate = scored_without_en.rate()
+    rate = film.rate()
 
     assert rate.value is None
     assert rate.bracket_low is None
     assert rate.calibration_low is None
     assert "EN" in rate.reason
     assert rate.unreliable < 0.2  # so that this is not why
-    assert scored_without_en.model().levels_left_out == ["EN"]
-
-
-def test_a_share_refused_for_a_level_left_out_would_be_too_high(scored_without_en):
-    """The mean probability is well above the planted .2, which is why no share is given."""
-    assert scored_without_en.rows()["p"].mean() > SHARE_OF_S + 0.08
-
-
-def test_a_film_whose_share_is_refused_has_scores_and_passages(scored_without_en):
-    """Only the share depends on how often each level is; scores compare moments of the film."""
-    assert scored_without_en.rows()["logit"].notna().all()
-    assert len(scored_without_en.segments()) > 0
+    assert film.model().levels_left_out == ["EN"]
+    assert film.rows()["p"].mean() > SHARE_OF_S + 0.08
+    assert film.rows()["logit"].notna().all()
+    assert len(film.segments()) > 0
 
 
 def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
@@ -162,15 +152,15 @@ def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
     assert all(film.rate().value is None for film in score_films(planted.new, [planted.paths["other test"]]))
 
 
-@pytest.fixture(scope="module")
-def counts(planted):
-    """How many clips of the training films each level has."""
-    return {level: int((planted.data.levels == level).sum()) for level in ("EN", "HN", "S")}
+def test_a_card_names_the_clips_of_training_and_of_calibration(planted):
+    """It was trained on HN and S (`target`), and calibrated on clips of all levels (`population`).
 
-
-def test_a_card_names_the_clips_of_training_and_of_calibration(planted, counts):
-    """It was trained on HN and S (`target`), and calibrated on clips of all levels (`population`)."""
+    By default a model is calibrated on its training clips.
+    """
+    counts = {level: int((planted.data.levels == level).sum()) for level in ("EN", "HN", "S")}
     card = load_model(planted.paths["recipe"]).card
+    by_default = load_model(planted.paths["narrow"]).card
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
 
     assert card.target["name"] == "hn_s"
     assert card.n_clips == counts["HN"] + counts["S"]
@@ -182,17 +172,9 @@ def test_a_card_names_the_clips_of_training_and_of_calibration(planted, counts):
         "levels_left_out": [],
         "clip_s": np.median([LENGTHS[level] for level in planted.data.levels]),
     }
-
-
-def test_a_model_is_calibrated_on_its_training_clips_by_default(planted, counts):
-    card = load_model(planted.paths["narrow"]).card
-    assert card.population["clips"] == {level: counts[level] for level in ("HN", "S")}
-    assert card.calibration != load_model(planted.paths["recipe"]).card.calibration
-
-
-def test_a_scored_film_says_which_clips_its_model_was_calibrated_on(planted, counts):
-    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     assert film.model().calibration.clips == counts
+    assert by_default.population["clips"] == {level: counts[level] for level in ("HN", "S")}
+    assert by_default.calibration != card.calibration
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -246,47 +228,34 @@ def rate_by(planted, model):
 
 
 def test_a_model_without_named_clips_is_calibrated_on_its_task(planted):
-    """Its task has all levels, so that a share is given."""
-    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"]))
-    assert rate.value == pytest.approx(SHARE_OF_S, abs=0.06)
-    assert rate.bracket_low < rate.value < rate.bracket_high
+    """A share is given if the task has all levels that films have. HN against S lacks EN.
+
+    Of another codebook nobody knows which levels films have.
+    """
+    of_all_levels = rate_by(planted, model_of_unknown_clips(planted.paths["wide"]))
+    of_hn_and_s = rate_by(planted, model_of_unknown_clips(planted.paths["recipe"]))
+    of_other_codebook = rate_by(planted, model_of_unknown_clips(planted.paths["wide"], codebook="violence"))
+
+    assert of_all_levels.value == pytest.approx(SHARE_OF_S, abs=0.06)
+    assert of_all_levels.bracket_low < of_all_levels.value < of_all_levels.bracket_high
+    assert of_hn_and_s.value is None
+    assert "EN" in of_hn_and_s.reason
+    assert of_other_codebook.value is None
+    assert len(of_other_codebook.reason.splitlines()) == 1
 
 
-def test_a_model_without_named_clips_or_all_levels_gives_no_share(planted):
-    """Its task is HN against S, and films have EN too."""
-    rate = rate_by(planted, model_of_unknown_clips(planted.paths["recipe"]))
-    assert rate.value is None
-    assert "EN" in rate.reason
+def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted, tmp_path):
+    """`film_margin` is measured with films left out of training. A share lies between 0 and 1.
 
-
-def test_a_model_without_named_clips_or_a_known_codebook_gives_no_share(planted):
-    """Of another codebook nobody knows which levels films have."""
-    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"], codebook="violence"))
-    assert rate.value is None
-    assert len(rate.reason.splitlines()) == 1
-
-
-@pytest.fixture(scope="module")
-def rate_of_new_film(planted):
-    """What the model "recipe" expects of the first of the new films."""
+    The band around it is how far it would differ with other calibrations that fit as well. Both are read
+    back with the film.
+    """
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
-    return film.rate()
-
-
-def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted, rate_of_new_film):
-    """`film_margin` is measured with films left out of training. A share lies between 0 and 1."""
-    rate = rate_of_new_film
+    rate = film.rate()
     margin = load_model(planted.paths["recipe"]).calibration.film_margin
+
     assert rate.bracket_low == max(rate.value - margin, 0)
     assert rate.bracket_high == min(rate.value + margin, 1)
-
-
-def test_the_band_of_a_share_lies_around_it(rate_of_new_film):
-    """The band is how far the share would differ with other calibrations that fit as well."""
-    assert rate_of_new_film.calibration_low < rate_of_new_film.value < rate_of_new_film.calibration_high
-
-
-def test_a_share_is_read_back_with_its_bracket_and_its_band(planted, tmp_path):
-    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
+    assert rate.calibration_low < rate.value < rate.calibration_high
     film.write(tmp_path)
-    assert Timeline.read(tmp_path).rate() == film.rate()
+    assert Timeline.read(tmp_path).rate() == rate

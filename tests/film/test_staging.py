@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,39 +34,23 @@ def table(path, lines=LINES, head=HEAD):
     return path
 
 
-class ReadTable(NamedTuple):
-    """What is read of a table of variables, by film, and the notices on it."""
+def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(tmp_path):
+    """The table has two rows of film a, one of b and one after the end of a; films a and c are asked for.
 
-    variables: dict[str, pd.DataFrame]
-    notices: list[str]
-
-
-@pytest.fixture
-def read(tmp_path):
-    """A table that is read for films a and c, which last a minute.
-
-    Of its lines one is of film b, and one begins where film a ends. The column `black` is empty.
+    The column `black` is empty.
     """
-    behind_the_end = "a-0009,a,60,70,1,1,1"
-    black = ""
-    lines = [f"{line},{black}" for line in (*LINES, behind_the_end)]
+    after_the_end = "a-0009,a,60,70,1,1,1"
+    lines = [f"{line}," for line in (*LINES, after_the_end)]
     path = table(tmp_path / "v.csv", lines, f"{HEAD},black")
     notices = []
+
     variables = read_variables(path, films_of("a", "c"), notices.append)
-    return ReadTable(variables, notices)
 
-
-def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(read):
-    """The table has two rows of film a, one of b and one after the end of a; films a and c are asked for."""
-    assert list(read.variables) == ["a"]
-    of_film_a = read.variables["a"].drop(columns="black")
+    assert list(variables) == ["a"]
+    of_film_a = variables["a"].drop(columns="black")
     assert list(of_film_a) == ["start_s", "end_s", "loudness", "cuts", "camera"]
-    assert of_film_a["cuts"].tolist()[0] == 12  # as in `LINES`
-    assert np.isnan(of_film_a["cuts"][1])
-
-
-def test_columns_and_rows_of_a_table_that_are_left_out_are_said(read):
-    assert read.notices == [
+    assert of_film_a["cuts"].tolist() == pytest.approx([12, np.nan], nan_ok=True)  # as in `LINES`
+    assert notices == [
         "v.csv: loudness, cuts, camera; left out black, 2 rows of other films, or behind a film's end"
     ]
 
@@ -127,10 +110,10 @@ def test_a_shot_with_an_impossible_end_is_refused(tmp_path, trained):
         score_films(film_store(tmp_path, "b", end_s=60.0), [trained.paths["pcbm_lr"]], shots={"b": shots})
 
 
-@pytest.fixture
-def films(trained, tmp_path):
+@pytest.fixture(scope="module")
+def films(trained, tmp_path_factory):
     """Films a, b and c with the variable `camera`, of means 0, 0.1 and 0.2, and film d without any."""
-    store = film_store(tmp_path, *"abcd", end_s=60.0)
+    store = film_store(tmp_path_factory.mktemp("staged"), *"abcd", end_s=60.0)
     staged = {
         movie: pd.DataFrame({"start_s": [0.0, 4.0], "end_s": [8.0, 12.0], "camera": [place / 10, np.nan]})
         for place, movie in enumerate("abc")
@@ -154,12 +137,6 @@ def test_variables_are_drawn_on_the_page_of_a_film_that_has_some(films):
     assert "Motion of the camera" not in film_page([d])
 
 
-def test_overlapping_seconds_are_shared_by_two_windows():
-    """Windows 0 to 10 and 3 to 13 s have 3 s of their own each, and 7 s in common."""
-    windows = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0]})
-    assert shared_seconds(windows).tolist() == [3 + 7 / 2, 3 + 7 / 2]
-
-
 def test_each_second_counts_once_in_a_mean():
     """A window from 0 to 10 s, and one from 3 to 13 s that stands there twice.
 
@@ -174,11 +151,8 @@ def test_each_second_counts_once_in_a_mean():
     expected = (-30 * seconds_of_first - 20 * seconds_of_others) / 13
 
     assert staging_means(windows)["loudness"] == pytest.approx(expected)
-
-
-def test_a_mean_is_over_the_windows_that_have_a_value():
-    windows = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0], "roll": [1.0, np.nan]})
-    assert staging_means(windows)["roll"] == 1.0
+    without_the_others = windows.assign(loudness=[-30.0, np.nan, np.nan])
+    assert staging_means(without_the_others)["loudness"] == -30.0
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 30)), min_size=1, max_size=12))
@@ -200,10 +174,10 @@ def test_films_are_grouped_by_the_median_of_a_variable(films):
 
     Film d has no variables: it is left out, and named.
     """
-    found = compare_films(films, NOTHING_JUDGED, by="camera")
-    groups = {film.timeline.movie: film.group for film in found.films}
+    compared = compare_films(films, NOTHING_JUDGED, by="camera")
+    groups = {film.timeline.movie: film.group for film in compared.films}
     assert groups == {"a": "camera up to 0.1", "b": "camera up to 0.1", "c": "camera above 0.1"}
-    assert any("without camera" in note and "(d)" in note for note in found.notes)
+    assert any("without camera" in note and "(d)" in note for note in compared.notes)
 
 
 def test_a_trend_may_be_by_a_variable(films):
@@ -222,9 +196,9 @@ def test_a_column_of_films_takes_precedence_over_a_variable(films):
     The user's is taken, also where it is empty.
     """
     facts = {film.movie: {"camera": "" if film.movie == "b" else "hand-held"} for film in films}
-    found = compare_films(films, NOTHING_JUDGED, facts, by="camera")
-    assert {film.group for film in found.films} == {"hand-held"}
-    assert any("without camera" in note and "(b)" in note for note in found.notes)
+    compared = compare_films(films, NOTHING_JUDGED, facts, by="camera")
+    assert {film.group for film in compared.films} == {"hand-held"}
+    assert any("without camera" in note and "(b)" in note for note in compared.notes)
 
 
 def test_a_variable_called_year_is_no_year_of_a_film(films):
@@ -257,15 +231,15 @@ def people_in_windows(*, on_screen, is_close):
     )
 
 
-@pytest.fixture
-def films_with_people(trained, tmp_path):
+@pytest.fixture(scope="module")
+def films_with_people(trained, tmp_path_factory):
     """Films a, b and c, with more people on screen from one to the next, and close pictures in c alone."""
     people_of = {
         "a": people_in_windows(on_screen=0.0, is_close=0.0),
         "b": people_in_windows(on_screen=1 / 3, is_close=0.0),
         "c": people_in_windows(on_screen=2 / 3, is_close=1.0),
     }
-    store = film_store(tmp_path, *"abc", end_s=60.0)
+    store = film_store(tmp_path_factory.mktemp("people"), *"abc", end_s=60.0)
     return score_films(store, [trained.paths["pcbm_lr"]], variables=people_of)
 
 
@@ -279,15 +253,12 @@ def test_people_on_screen_are_drawn_if_there_are_numbers(films_with_people):
     assert "Personnes à l’image" in film_page([film], language="fr")
 
 
-def test_films_are_compared_by_how_much_of_them_is_close_pictures(films_with_people):
-    """Only film c has close pictures, so that the median is 0."""
-    compared = compare_films(films_with_people, NOTHING_JUDGED, by="close")
-    groups = {film.timeline.movie: film.group for film in compared.films}
-    assert groups == {"a": "close up to 0", "b": "close up to 0", "c": "close above 0"}
-
-
 def test_a_trend_is_by_the_mean_time_of_people_on_screen(films_with_people):
     """People are on screen for a share of the first window of each film, and all of the second."""
     compared = compare_films(films_with_people, NOTHING_JUDGED, trend="screen")
     values = {film.timeline.movie: film.x for film in compared.films}
+    by_close = compare_films(films_with_people, NOTHING_JUDGED, by="close").films
+
     assert values == pytest.approx({"a": (0 + 1) / 2, "b": (1 / 3 + 1) / 2, "c": (2 / 3 + 1) / 2})
+    # Only film c has close pictures, so that the median is 0.
+    assert [film.group for film in by_close] == ["close up to 0", "close up to 0", "close above 0"]

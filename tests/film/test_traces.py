@@ -101,44 +101,28 @@ def test_frames_of_unknown_times_are_left_out(monkeypatch):
 
 
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
+    """A film without frames removes the file of frames that was written before."""
     traced.write(tmp_path)
     read = Timeline.read(tmp_path)
     pd.testing.assert_frame_equal(read.frames, traced.frames, check_dtype=False)
     assert files_of(read) == files_of(traced)
 
-
-def test_a_film_without_frames_removes_the_file_of_frames_that_was_written_before(traced, tmp_path):
-    traced.write(tmp_path)
     replace(traced, frames=score.NO_TRACES).write(tmp_path)
     assert not (tmp_path / "frames.csv").exists()
 
 
-@pytest.mark.long
-def test_a_page_with_frames_is_the_same_bytes_each_time(traced):
-    assert film_page([traced]) == film_page([traced])
-
-
 def test_the_page_has_frames_of_segments_with_a_traced_concept(traced):
-    """Body and Type of shot are the traced concepts."""
-    n_with_frames = sum(bool(passage["frames"]) for passage in data_of(film_page([traced]))["passages"])
-    n_seen = traced.segments()["present"].str.contains("Body|Type of shot").sum()
-    assert n_with_frames == n_seen > 0
+    """Body and Type of shot are the traced concepts. The second is named in which they are likeliest."""
+    frames = [passage["frames"] for passage in data_of(film_page([traced]))["passages"]]
+    with_frames = [drawn for drawn in frames if drawn]
+    segments = traced.segments()
 
+    assert len(with_frames) == segments["present"].str.contains("Body|Type of shot").sum() > 0
+    named_times = {row["best"] for drawn in with_frames for row in drawn["rows"]}
+    assert clock(np.floor(segments["start_s"].iloc[0] + AFTER_START_S)) in named_times
 
-def test_the_page_has_no_frames_of_a_film_without_traces():
     untraced = data_of(film_page([invented_film(**SMALL)]))["passages"]
     assert not any(passage["frames"] for passage in untraced)
-
-
-@pytest.mark.long
-def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
-    """In this film that is 10 s after the start of each segment."""
-    named_times = set()
-    for passage in data_of(film_page([traced]))["passages"]:
-        if passage["frames"]:
-            named_times |= {row["best"] for row in passage["frames"]["rows"]}
-    likeliest_s = np.floor(traced.segments()["start_s"].iloc[0] + AFTER_START_S)
-    assert clock(likeliest_s) in named_times
 
 
 def test_a_step_mostly_in_black_or_credits_is_left_out():
@@ -165,17 +149,13 @@ def time_of_likeliest_body(frames, start_s, end_s):
     return row["best"]
 
 
-def test_a_frame_that_ends_where_a_segment_begins_is_not_in_it(traced):
-    """Body is likeliest in the second before the segment, and then in the third second of it."""
+def test_a_frame_that_only_touches_a_segment_is_not_in_it(traced):
+    """Body is likeliest in the second from 99 to 100 s, and then in that from 102 to 103 s."""
     starts = traced.frames["start_s"]
     p = np.select([starts == 99, starts == 102], [0.95, 0.9], default=0.2)
     frames = traced.frames.assign(Body_p=p)
     assert time_of_likeliest_body(frames, start_s=100.0, end_s=105.0) == clock(102)
-
-
-def test_a_frame_that_begins_where_a_segment_ends_is_not_in_it(traced):
-    """In the segment all seconds are alike: the first is named."""
-    frames = traced.frames.assign(Body_p=np.where(traced.frames["start_s"] == 99, 0.95, 0.2))
+    # All seconds from 95 to 99 s are alike: the first is named.
     assert time_of_likeliest_body(frames, start_s=95.0, end_s=99.0) == clock(95)
 
 

@@ -60,20 +60,11 @@ def test_no_mostly_unread_window_is_drawn(cut):
     for clip in [*blind, *in_sight]:
         assert CUT_S - clip.start_s >= window_s / 2
 
-
-def test_a_notice_counts_the_windows_that_are_never_drawn(cut):
-    cells = cells_of(cut)
     n_left_out = len(cells.spans) - n_windows_read(cells)
     assert n_left_out > 3  # else the cut would hardly matter
     assert unread_notices([cut]) == [
         f"cut: {n_left_out} windows are never drawn: more than half of each could not be read"
     ]
-
-
-def test_content_and_unread_seconds_of_a_cut_film_add_up_to_its_length(cut):
-    """The film has neither black nor credits, so that all of its 168 s are content or unread."""
-    cells = cells_of(cut)
-    assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
 
 
 READ = {
@@ -86,7 +77,10 @@ READ = {
 def test_a_share_is_of_the_readable_part_of_drawable_windows(cut, judged):
     """Second 120 could be read, but the window that it lies in is never drawn."""
     (rate,) = correct_rates(cut, judged).rates
-    assert rate.content_s + rate.unread_s == pytest.approx(168.0)  # the whole film
+    cells = cells_of(cut)
+    # The film has neither black nor credits.
+    assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
+    assert rate.content_s + rate.unread_s == pytest.approx(168.0)
     assert rate.content_s < CUT_S
 
 
@@ -111,12 +105,6 @@ def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut, judged, lang
     with_unsure_window = structs.replace(rate, n_unsure=1, unsure_s=4.0)
     (sentence,) = sentences([judged_share(with_unsure_window)], language)
     assert READ[language] + rest in sentence
-
-
-def test_compared_films_that_could_be_read_in_part_are_named(cut, judged):
-    """Their shares are of what could be read, which may differ from the whole film."""
-    notes = compare_films([cut], judged).notes
-    assert "films of which a part could not be read, and counts in no share of theirs: 1 (cut)" in notes
 
 
 @pytest.fixture
@@ -148,11 +136,8 @@ def share_of_group(cut, judged):
 )
 def test_a_groups_share_is_of_what_could_be_read_of_its_films(share_of_group, language, of_what):
     assert of_what in groups_sentence([share_of_group()], Words(language))
-
-
-def test_a_groups_share_of_wholly_read_films_is_of_all_of_them(share_of_group):
-    sentence = groups_sentence([share_of_group(has_unread=False)], Words("en"))
-    assert "of a film without black and credits" in sentence
+    of_wholly_read = groups_sentence([share_of_group(has_unread=False)], Words("en"))
+    assert "of a film without black and credits" in of_wholly_read
 
 
 def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut, judged):
@@ -162,6 +147,9 @@ def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut, 
     compared = compare_films([cut, lost], judged)
 
     assert [film.timeline.movie for film in compared.films] == ["cut"]
+    assert (
+        "films of which a part could not be read, and counts in no share of theirs: 1 (cut)" in compared.notes
+    )
     assert (
         "films left out, as more than half of each of their windows could not be read: 1 (lost)"
         in compared.notes

@@ -82,18 +82,12 @@ def test_every_format_says_who_decided_and_how(film, kind):
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_our_reader_gets_back_who_decided_what_and_how(film, kind, tmp_path):
+    """What they settled together, and a note without a level, change nothing of what each one decided."""
     decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    path = exported(film, kind, tmp_path, *decided)
-    manifest = import_spans([path], tmp_path, movie=film.movie).manifest
-    assert labels_of_clips(manifest) == labels_of_decisions(*decided)
-
-
-@pytest.mark.parametrize("kind", ["eaf", "csv"])
-def test_what_is_agreed_does_not_change_what_our_reader_gets_back_of_each_person(film, kind, tmp_path):
-    path = exported(film, kind, tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+    path = exported(film, kind, tmp_path, *decided, SETTLED, NOTE)
     manifest = import_spans([path], tmp_path, movie=film.movie).manifest
     by_one_person = [clip for clip in manifest if clip.annotator != SETTLED.annotator]
-    assert labels_of_clips(by_one_person) == labels_of_decisions(AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    assert labels_of_clips(by_one_person) == labels_of_decisions(*decided)
 
 
 def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film, tmp_path):
@@ -108,8 +102,8 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
 def test_an_imported_label_names_the_decision_that_it_shows(film, kind, tmp_path):
     decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
     manifest = import_spans([exported(film, kind, tmp_path, *decided)], tmp_path).manifest
-    found = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
-    assert found == {one.id: (one.annotator, one.level) for one in decided}
+    shown = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
+    assert shown == {decision.id: (decision.annotator, decision.level) for decision in decided}
 
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid", "srt", "vtt"])
@@ -231,34 +225,23 @@ def annotations_of_people(film, tmp_path, *decided):
     return [item for item in collection["first"]["items"] if "creator" in item]
 
 
-def test_a_web_annotation_has_the_people_who_decided_as_its_creators(film, tmp_path):
-    (settled,) = annotations_of_people(film, tmp_path, SETTLED)
-    assert [person["name"] for person in settled["creator"]] == ["AB", "C_D é"]
-    assert settled["motivation"] == "classifying"
-
-
-def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
+def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film, tmp_path):
+    """The people are its creators, and the last body has the facts. A note is an annotation that comments."""
     note = Decided(40.0, 41.0, ("AB",), note="dark", id=ID.format(7))
-    (comment,) = annotations_of_people(film, tmp_path, note)
-    assert comment["motivation"] == "commenting"
+    annotations = annotations_of_people(film, tmp_path, SETTLED, note)
+    by_motivation = {item["motivation"]: item for item in annotations}
+    settled, comment = by_motivation["classifying"], by_motivation["commenting"]
 
-
-def test_the_web_annotations_of_all_decisions_have_ids_of_their_own(film, tmp_path):
-    items = annotations_of_people(film, tmp_path)
-    assert len({item["id"] for item in items}) == len(items) == 7  # six, of which one notes more
-
-
-def test_the_last_body_of_a_web_annotation_holds_the_facts_of_the_decision(film, tmp_path):
-    (settled,) = annotations_of_people(film, tmp_path, SETTLED)
+    assert [person["name"] for person in settled["creator"]] == ["AB", "C_D é"]
     facts = json.loads(settled["body"][-1]["value"])
     assert (facts["how"], facts["level"], facts["concepts"]) == ("agreed", "HN", ["Body"])
     assert facts["seen_score"] == 0  # "agreed" does not say whether the score was in sight
-
-
-def test_the_facts_of_a_decision_say_whether_the_score_was_in_sight_and_those_of_a_note_do_not():
-    assert replace(SETTLED, is_blind=True).facts["seen_score"] == 0
     assert replace(SETTLED, is_blind=False).facts["seen_score"] == 1
     assert "seen_score" not in NOTE.facts
+    assert [person["name"] for person in comment["creator"]] == ["AB"]
+
+    of_all = annotations_of_people(film, tmp_path)
+    assert len({item["id"] for item in of_all}) == len(of_all) == 7  # six, of which one notes more
 
 
 def test_iiifs_own_parser_sees_who_decided(film, tmp_path):
@@ -284,36 +267,27 @@ def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(film, kin
     assert len(labels) == 2  # the other one, too; the note has no level
 
 
-@pytest.mark.parametrize("kind", ["jsonld", "iiif", "otio"])
-def test_hostile_notes_leave_json_valid(film, kind):
-    if kind == "otio":
-        pytest.importorskip("opentimelineio")
-    json.loads(export(film, kind, people=HOSTILE_DECISIONS))
+def test_hostile_notes_leave_json_valid_and_are_text_in_xml(film):
+    pytest.importorskip("opentimelineio")
+    for kind in ("jsonld", "iiif", "otio"):
+        json.loads(export(film, kind, people=HOSTILE_DECISIONS))
+    for kind in ("eaf", "fcpxml7"):
+        assert "<script>" not in export(film, kind, people=HOSTILE_DECISIONS)
 
 
-@pytest.mark.parametrize("kind", ["eaf", "fcpxml7"])
-def test_hostile_notes_are_text_in_xml(film, kind):
-    if kind == "fcpxml7":
-        pytest.importorskip("opentimelineio")
-    assert "<script>" not in export(film, kind, people=HOSTILE_DECISIONS)
+def test_hostile_notes_add_no_formula_no_event_and_no_cue(film):
+    """A formula is a cell that begins with =, + or @. An arrow begins a cue of subtitles.
 
+    Each event of an edit list, a line with a cut (C) of the video (V), has one marker (* LOC).
+    """
+    table = export(film, "csv", people=HOSTILE_DECISIONS)
+    assert not re.search(r"(^|,)\"?[=+@]", table, re.MULTILINE)
 
-def test_no_cell_of_a_hostile_note_is_a_formula_to_a_spreadsheet(film):
-    text = export(film, "csv", people=HOSTILE_DECISIONS)
-    begins_a_formula = r"(^|,)\"?[=+@]"
-    assert not re.search(begins_a_formula, text, re.MULTILINE)
+    edit_list = export(film, "edl", people=HOSTILE_DECISIONS)
+    assert edit_list.isascii()
+    assert edit_list.count("  V     C  ") == edit_list.count("* LOC")
 
-
-def test_hostile_notes_add_no_event_and_no_marker_to_an_edit_list(film):
-    """Each event, a line with a cut (C) of the video (V), has one marker (* LOC). All is in ASCII."""
-    text = export(film, "edl", people=HOSTILE_DECISIONS)
-    assert text.isascii()
-    n_events, n_markers = text.count("  V     C  "), text.count("* LOC")
-    assert n_events == n_markers
-
-
-@pytest.mark.parametrize("kind", ["vtt", "srt"])
-def test_hostile_notes_have_no_arrow_that_begins_a_cue(film, kind):
-    text = export(film, kind, people=HOSTILE_DECISIONS)
-    cues = re.findall(r"^\d\d:.* --> ", text, re.MULTILINE)
-    assert text.count(" --> ") == len(cues)
+    for kind in ("vtt", "srt"):
+        subtitles = export(film, kind, people=HOSTILE_DECISIONS)
+        cues = re.findall(r"^\d\d:.* --> ", subtitles, re.MULTILINE)
+        assert subtitles.count(" --> ") == len(cues)

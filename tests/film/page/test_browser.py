@@ -346,7 +346,9 @@ def test_the_page_of_twelve_hours_is_fast(visit, spoken_film_of_twelve_hours, tm
     seen.reload()
     seen.locator(".d-over").focus()
     seen.keyboard.press("+")
-    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    metrics = {
+        metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]
+    }
 
     assert metrics["ScriptDuration"] < 1.0
 
