@@ -15,6 +15,7 @@ from obygaze_film.workspace.decisions import Decisions
 from tests.browsers import LONG_MS
 from tests.film.conftest import axe_violations
 from tests.film.page.invented import invented_film
+from tests.film.workspace.conftest import desks_in_threads
 from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import (
     BEGIN_HERE,
@@ -102,25 +103,35 @@ OBYGAZE12_FILE = Path(obygaze_features.__file__).parent / "manifest" / "codebook
 
 
 def open_desk_in_browser(served, browser, *, width=1280, height=720):
-    """Open the desk of the only film that is served, and give a name."""
-    page = browser.new_page(viewport={"width": width, "height": height})
+    """Open the desk of the only film that is served and entered, and give a name."""
+    context = browser.new_context(viewport={"width": width, "height": height})
+    name, _, value = served.cookie.partition("=")
+    context.add_cookies([{"name": name, "value": value, "url": f"http://{served.host}{served.base}/"}])
+    page = context.new_page()
     page.set_default_timeout(LONG_MS)
-    page.goto(served.address)
-    page.wait_for_url("**/read")
+    page.goto(f"http://{served.host}{served.base}/film/0/read")
     give_name(page)
     return page
 
 
-@pytest.fixture
-def desk_of_a_scholar(serve, browser, film, tmp_path):
-    """The desk of a film with traces and subtitles, at the model's first passage, in a real codebook."""
+@pytest.fixture(scope="module")
+def served_scholar(film, tmp_path_factory, cache_of_film):
+    """A served film with traces and subtitles, in a real codebook."""
+    folder = tmp_path_factory.mktemp("scholar")
     subtitles = pd.DataFrame(
         {"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]}
     )
     scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=subtitles)
-    scored.write(tmp_path / "tt1")
-    served = serve(tmp_path / "tt1", OBYGAZE12_FILE, "--film", str(film), enter=False)
-    page = open_desk_in_browser(served, browser)
+    scored.write(folder / "tt1")
+    with pytest.MonkeyPatch.context() as patch, desks_in_threads() as start:
+        patch.setenv("XDG_CACHE_HOME", str(cache_of_film))
+        yield start(folder / "tt1", OBYGAZE12_FILE, "--film", str(film))
+
+
+@pytest.fixture
+def desk_of_a_scholar(served_scholar, browser):
+    """The desk of `served_scholar` in a browser, at the model's first passage."""
+    page = open_desk_in_browser(served_scholar, browser)
     show_evidence(page)
     yield page
     page.context.close()
@@ -226,21 +237,24 @@ DRAWN_OVER = """(() => {
 """What of film, evidence and decisions is drawn over the timeline below them."""
 
 
-@pytest.fixture
-def served_with_everything(serve, tmp_path):
+@pytest.fixture(scope="module")
+def served_with_everything(tmp_path_factory):
     """A served film with all that a desk can have: encoding as it plays, two judges, and subtitles."""
+    folder = tmp_path_factory.mktemp("everything")
     starts = np.arange(0.0, 590.0, 6.0)
     subtitles = pd.DataFrame({"start_s": starts, "end_s": starts + 3.0, "text": "Look"})
     scored = replace(invented_film(n_rows=100, duration_s=600.0), subtitles=subtitles)
-    scored.write(tmp_path / "tt1")
-    decisions = Decisions(tmp_path / "tt1", scored, builtin_codebook("obygaze12"))
+    scored.write(folder / "tt1")
+    decisions = Decisions(folder / "tt1", scored, builtin_codebook("obygaze12"))
     for annotator in ("AB", "CD"):
         judge_blindly(decisions, *["S", "HN"] * 5, who=annotator, in_all=10)
     decisions.ledger.close()
     # 600 s of one grey a second, in a format that browsers do not play
     pictures = (np.full((48, 64, 3), second % 200, np.uint8) for second in range(600))
-    path = encode(tmp_path / "tt1.mkv", pictures, "mpeg2video", 1)
-    return serve(tmp_path / "tt1", OBYGAZE12_FILE, "--film", str(path), enter=False)
+    path = encode(folder / "tt1.mkv", pictures, "mpeg2video", 1)
+    with pytest.MonkeyPatch.context() as patch, desks_in_threads() as start:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        yield start(folder / "tt1", OBYGAZE12_FILE, "--film", str(path))
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (900, 640)])
