@@ -5,7 +5,6 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Film,
-    UnreadColumnsError,
     import_film,
     import_folder,
     import_images,
@@ -134,34 +133,6 @@ def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, message)
     (films / "empty").mkdir()
     with pytest.raises(ManifestError, match=message):
         import_folder(films / place, tmp_path)
-
-
-def spans_below(folder, headings):
-    """Write a table of one span of two/a.MKV with "S" and "Body" below the two headings given."""
-    path = folder / "spans.csv"
-    path.write_text(f"video,start_s,end_s,{headings},video_2\ntwo/a.MKV,0,2,S,Body,mine\n", encoding="utf-8")
-    return path
-
-
-def test_columns_of_labels_are_read_whatever_the_case_of_their_headings(films, tmp_path):
-    (clip,) = import_spans([spans_below(tmp_path, "Level,concepts")], tmp_path, videos=films).manifest
-    assert (clip.level, clip.concepts) == ("S", ("Body",))
-
-
-@pytest.mark.parametrize(
-    ("headings", "options"),
-    [
-        ("lvl,concept", ("--column level=lvl", "--column concepts=concept")),
-        ("label,concepts", ("--column level=label",)),
-    ],
-)
-def test_unknown_headings_of_labels_are_refused_with_the_options_to_read_them(
-    films, tmp_path, headings, options
-):
-    """Labels below an unknown heading would be lost without notice."""
-    with pytest.raises(UnreadColumnsError) as refusal:
-        import_spans([spans_below(tmp_path, headings)], tmp_path, videos=films)
-    assert refusal.value.options == options
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,10 @@ def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
 
 def test_white_space_in_names_and_notes_becomes_one_space(decisions):
     """So " A  B " and "A B" are one person, and a note fits on a row of a table."""
-    judge(decisions, 10, 20, who=" A  B ")
+    judge_blindly(decisions, "calm", who=" A  B ")
     decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
     assert standing_levels(decisions) == [("A B", "calm")]
+    assert next_window(OpenFilm(0, decisions.film, decisions), " A B ", 99)["done"] == 1
     assert [row["note"] for row in rows_of(decisions.folder / NOTES)] == ["why here"]
 
 
@@ -214,22 +215,14 @@ def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
     assert decisions.redo("AB") is None
 
 
-def test_nobody_edits_or_deletes_a_decision_of_somebody_else(decisions):
-    """AB's judgement stays as it is, whatever CD tries."""
-    decision_id = judge(decisions, 10, 20, who="AB")
-    with pytest.raises(FilmError):
-        decisions.delete(decision_id, "CD")
-    with pytest.raises(FilmError):
-        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
+def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
+    """AB's judgement stays as it is, whatever CD tries; so it does with an id that no decision has."""
+    for decision_id in (judge(decisions, 10, 20, who="AB"), "0" * 16 + "-1"):
+        with pytest.raises(FilmError):
+            decisions.delete(decision_id, "CD")
+        with pytest.raises(FilmError):
+            decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
     assert standing_levels(decisions) == [("AB", "calm")]
-
-
-def test_an_unknown_decision_is_neither_edited_nor_deleted(decisions):
-    unknown_id = "0" * 16 + "-1"
-    with pytest.raises(FilmError):
-        decisions.delete(unknown_id, "AB")
-    with pytest.raises(FilmError):
-        decisions.keep("passage", 10, 20, "AB", level="calm", changed_id=unknown_id)
 
 
 def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
@@ -497,11 +490,7 @@ def fail_as_on_a_full_disk(*_):
 
 
 def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, monkeypatch):
-    """The ledger is what counts, and the table is only written from it.
-
-    If the disk is full when the table is written, the table stays as it was, and a notice says that the
-    decision is in the ledger.
-    """
+    """The ledger is what counts: the table stays as it was, and a notice says where the decision is."""
     judge(decisions, 10, 20)
     before = (decisions.folder / JUDGEMENTS).read_bytes()
     with monkeypatch.context() as disk:
@@ -509,7 +498,6 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
         judge(decisions, 20, 30)
     assert (decisions.folder / JUDGEMENTS).read_bytes() == before
     assert len(standing_levels(open_again(decisions))) == 2
-
     (notice,) = decisions.notices
     assert JUDGEMENTS in notice
     assert "ledger/" in notice
@@ -534,18 +522,13 @@ def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch
     assert stands(open_again(decisions)) == stands(decisions)
 
 
-def test_deciding_on_a_film_scored_again_meanwhile_is_refused(decisions):
+def test_a_film_that_is_scored_again_keeps_its_ledger_and_must_be_opened_again(decisions):
     """The judge looks at the old scores, and must open the film again before deciding on the new ones."""
-    decisions.film.write(decisions.folder)
-    with pytest.raises(ObygazeError, match="scored again"):
-        judge(decisions, 10, 20)
-
-
-def test_a_film_that_is_scored_again_keeps_its_ledger(decisions):
-    """Scores are written anew, and what people decided stays."""
     judge(decisions, 10, 20)
     decisions.ledger.close()  # Windows replaces no folder that holds an open file
     decisions.film.write(decisions.folder)
+    with pytest.raises(ObygazeError, match="scored again"):
+        judge(decisions, 20, 30)
     assert standing_levels(open_again(decisions)) == [("AB", "calm")]
 
 
@@ -600,22 +583,12 @@ def test_a_share_is_given_once_ten_windows_are_judged(decisions):
 
 
 class AskedInterval(NamedTuple):
-    """What an interval at any time was asked for.
+    """What `anytime_interval` was asked for; content is in seconds."""
 
-    Attributes
-    ----------
-    starts
-        Starts of the judged windows, in the order given.
-    is_positive
-        What each was judged: 1 or 0.
-    content_s, judged_s
-        Content of the film and of the judged windows, in seconds.
-    """
-
-    starts: list[float]
+    starts_of_judged: list[float]
     is_positive: list[float]
-    content_s: float
-    judged_s: float
+    content_of_film_s: float
+    content_of_judged_s: float
 
 
 @pytest.fixture
@@ -624,14 +597,9 @@ def asked_intervals(monkeypatch):
     asked = []
 
     def record_and_answer(cells, judged, y):
-        asked.append(
-            AskedInterval(
-                [cells.spans[cell][0] for cell in judged],
-                [*y],
-                cells.content_s.sum(),
-                cells.content_s[judged].sum(),
-            )
-        )
+        starts = [cells.spans[cell][0] for cell in judged]
+        content_s = cells.content_s
+        asked.append(AskedInterval(starts, [*y], content_s.sum(), content_s[judged].sum()))
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", record_and_answer)
@@ -646,7 +614,7 @@ def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, 
     assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
 
     (asked,) = asked_intervals
-    assert asked.starts == drawn_starts
+    assert asked.starts_of_judged == drawn_starts
     assert asked.is_positive == [1.0, 0.0] * 5
 
 
@@ -667,8 +635,8 @@ def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_inter
     unsure_s = cells.content_s[cells.index_of(*unsure_window)]
     unjudged_s = cells.content_s[cells.index_of(*unjudged_window)]
     (asked,) = asked_intervals
-    assert asked.content_s == pytest.approx(cells.content_s.sum() - unsure_s)
-    assert asked.judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
+    assert asked.content_of_film_s == pytest.approx(cells.content_s.sum() - unsure_s)
+    assert asked.content_of_judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
     assert len(asked.is_positive) == 1 + n_calm
     assert "1 window (" in text  # is left out
     assert "earlier law" not in text  # which is said of a draw whose windows lack their content
@@ -682,23 +650,21 @@ def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
     assert decisions.n_planned_by("somebody else") == n
 
 
-@pytest.mark.parametrize("asks_for_more", [False, True], ids=["asks for all", "asks for ten times as many"])
-def test_a_share_of_all_windows_has_no_interval(decisions, asks_for_more):
+def test_a_share_of_all_windows_has_no_interval(decisions):
     """Once all windows are judged nothing is left to estimate: the share is counted.
 
-    AB had planned ten times as many windows as there are.
+    AB planned, and asks for, ten times as many windows as there are.
     """
     n_windows = len(decisions.windows)
     levels = ["violent" if number % 2 else "calm" for number in range(n_windows)]
     judge_blindly(decisions, *levels, in_all=10 * n_windows)
-    n_asked = 10 * n_windows if asks_for_more else n_windows
-    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
-
-    assert answer["done"] == n_windows
-    assert answer["fixed"] == n_windows
-    assert "window" not in answer  # to judge next
-    assert "sofar" not in answer  # the interval
-    assert "no window is left" in answer["share"]
+    for n_asked in (n_windows, 10 * n_windows):
+        answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
+        assert answer["done"] == n_windows
+        assert answer["fixed"] == n_windows
+        assert "window" not in answer  # to judge next
+        assert "sofar" not in answer  # the interval
+        assert "no window is left" in answer["share"]
 
 
 def test_a_judge_of_a_list_is_finished_while_one_at_the_desk_is_not(decisions):
@@ -734,29 +700,21 @@ def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
     assert decisions.hides_others_from("AB")
 
 
-@pytest.fixture
-def list_of_ab_and_nine_of_cd(decisions):
-    """A film of which AB judged five windows in a list, and CD those and the next four at the desk."""
+def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
+    """AB judged five windows in a list. CD judged those and the next four at the desk, as many as CD planned.
+
+    AB may go on to judge CD's other four, blindly, so that these stay hidden from AB, and from a viewer
+    without a name, who may be AB. CD is finished, and sees all.
+    """
     judge_list(decisions, "violent", who="AB", n=5)
     judge_blindly(decisions, *["calm"] * 9, who="CD", in_all=9)
-    return OpenFilm(0, decisions.film, decisions)
+    film = OpenFilm(0, decisions.film, decisions)
 
-
-def test_a_judge_of_a_list_sees_others_on_its_windows_only(list_of_ab_and_nine_of_cd):
-    """AB may go on to judge CD's other four windows, blindly, so that these stay hidden.
-
-    So they are from a viewer without a name, who may be AB.
-    """
-    film = list_of_ab_and_nine_of_cd
     of_cd = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
     assert sorted(decision["place"] for decision in of_cd) == [1, 2, 3, 4, 5]
     assert visible_decisions(film, "AB")["hidden"] == 4
-    assert film.decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
+    assert decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
 
-
-def test_a_judge_who_is_finished_sees_all_that_others_judged(list_of_ab_and_nine_of_cd):
-    """CD planned nine windows and judged all: five of AB and nine of CD are shown."""
-    film = list_of_ab_and_nine_of_cd
     assert len(shown_decisions(film, "CD")) == 5 + 9  # AB's and CD's
     assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
 
@@ -784,11 +742,6 @@ def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(dec
     assert (next_of_ab["done"], next_of_ab["window"]["place"]) == (0, 1)
     assert (next_of_cd["done"], next_of_cd["window"]["place"]) == (1, 2)
     assert "window" not in next_window(film, "CD", 1)  # CD has judged as many
-
-
-def test_spaces_around_a_name_do_not_change_who_judges(decisions):
-    judge_blindly(decisions, "calm", who="AB")
-    assert next_window(OpenFilm(0, decisions.film, decisions), " AB ", 99)["done"] == 1
 
 
 @pytest.mark.parametrize(("name", "is_named"), [("obygaze12", False), ("mobygaze", True)])

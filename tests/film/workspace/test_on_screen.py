@@ -137,27 +137,32 @@ def desk_of_a_scholar(served_scholar, browser):
     page.context.close()
 
 
-def test_the_desk_answers_how_sure_the_model_is(desk_of_a_scholar):
-    """A scholar gets a probability with its interval, what the numbers rest on, and a table by the minute."""
+def test_the_desk_answers_how_sure_the_model_is_and_how_it_learns(desk_of_a_scholar):
+    """A scholar gets a probability with its interval, what the numbers rest on, and a table by the minute.
+
+    Each concept has its contribution. Without a corpus the desk cannot learn, and says with which option it
+    can.
+    """
     page = desk_of_a_scholar
     evidence = page.locator("#d-why").inner_text()
     assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", evidence)  # a probability with its band
-
-    page.get_by_role("button", name="How sure is this?").click()
-    answer = page.get_by_role("dialog").inner_text()
-    for words in ("films left out", "kappa", "cannot be judged"):
-        assert words in answer
+    concepts = page.locator("#d-parts tbody tr").all_inner_texts()
+    assert len(concepts) > 1
+    for text in concepts:
+        assert re.search(r"[+−]?\d\.\d\d", text)
 
     tiers_as_a_table = page.locator("#d-minutes summary")
     tiers_as_a_table.click()
     wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
 
+    page.get_by_role("button", name="How sure is this?").click()
+    answer = page.get_by_role("dialog").inner_text()
+    for words in ("films left out", "kappa", "cannot be judged"):
+        assert words in answer
+    page.keyboard.press("Escape")
 
-def test_the_desk_shows_what_each_concept_contributes(desk_of_a_scholar):
-    concepts = desk_of_a_scholar.locator("#d-parts tbody tr").all_inner_texts()
-    assert len(concepts) > 1
-    for text in concepts:
-        assert re.search(r"[+−]?\d\.\d\d", text)
+    page.get_by_role("button", name="Learn").click()
+    assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
 
 
 def test_the_desk_defines_levels_and_concepts(desk_of_a_scholar):
@@ -176,13 +181,6 @@ def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
     assert "not 1" in page.locator("#d-progress").inner_text()
     assert decided_texts(page) == ["Easy Negative"]
     assert page.evaluate(SCROLLING) == []
-
-
-def test_the_desk_says_how_a_model_learns_from_disagreement(desk_of_a_scholar):
-    """Without a corpus the desk cannot learn, and says with which option it can."""
-    page = desk_of_a_scholar
-    page.get_by_role("button", name="Learn").click()
-    assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
 
 
 def test_the_desk_shows_stills_and_colours(desk_of_a_scholar):
@@ -279,15 +277,6 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
 ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
 
 
-@pytest.fixture
-def french_page(opened):
-    """The workspace in a browser that prefers French."""
-    page = opened[0]
-    page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
-    page.reload()
-    return page
-
-
 def assert_all_is_french(page):
     """See that no English word is shown, not even in a dialog; the film's title is English."""
     assert page.evaluate("document.documentElement.lang") == "fr"
@@ -302,26 +291,22 @@ def give_name_in_french(page):
     page.get_by_label("Votre nom").fill("AB")
 
 
-def test_a_french_browser_gets_the_list_of_films_in_french(french_page):
-    go_to(french_page, "films")
-    assert_all_is_french(french_page)
+def test_a_french_browser_gets_all_pages_in_french(opened):
+    """The list of films, the desk, and the page of windows to judge."""
+    page = opened[0]
+    page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
+    go_to(page, "films")
+    assert_all_is_french(page)
 
-
-def test_a_french_browser_gets_the_desk_in_french(french_page):
-    page = french_page
     go_to(page, "film/0/read")
     give_name_in_french(page)
     page.locator("#d-title").click()  # keys are not letters of the name any more
     page.keyboard.press(NEXT)
     press_and_hear(page, VIOLENT, "gardé")
     press_and_hear(page, UNDO, "annulé")
-
     assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
     assert_all_is_french(page)
 
-
-def test_a_french_browser_gets_the_page_of_windows_in_french(french_page):
-    page = french_page
     go_to(page, "film/0/blind")
     give_name_in_french(page)
     page.get_by_role("button", name="Commencer").click()

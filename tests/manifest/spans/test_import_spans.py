@@ -389,15 +389,15 @@ def test_an_unknown_kind_or_role_is_refused_with_those_that_exist(read, options,
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-@pytest.mark.parametrize("content", ["x", "x\ty\n", "<a/>", "{}", "WEBVTT\n\nx\n"])
-def test_a_file_of_another_kind_than_stated_gives_nothing_or_one_error(read, kind, content):
-    try:
-        clips, _ = read(content, kind=kind)
-    except ManifestError as error:
-        message = str(error)
-        assert "f.txt" in message
-    else:
+def test_a_file_of_another_kind_than_stated_gives_nothing_or_one_error(read, kind):
+    for content in ("x", "x\ty\n", "<a/>", "{}", "WEBVTT\n\nx\n"):
+        clips, message = [], "f.txt"
+        try:
+            clips, _ = read(content, kind=kind)
+        except ManifestError as error:
+            message = str(error)
         assert not clips
+        assert "f.txt" in message
 
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"hello", b"{}", b"\0" * 99, bytes(range(256))])
