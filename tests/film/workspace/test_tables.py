@@ -289,74 +289,63 @@ def judged(decisions):
     return sorted((clip.annotator, clip.start_s, clip.level) for clip in decisions.kept["judgement"])
 
 
-def test_copying_a_row_for_another_judge_removes_nothing(decisions):
-    """The copy has the id of AB's judgement but BC as annotator: it is a new judgement of BC.
+def copy_first_row_for_bc(rows):
+    rows.append(rows[0] | {"annotator": "BC"})
 
-    The notice names both, in case AB's name was changed by mistake.
+
+def give_first_row_to_bc(rows):
+    rows[0].update(annotator="BC", level="violent")
+
+
+def fill_first_row_down(rows):
+    rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (24, 32)]
+
+
+def change_first_row_and_copy_it(rows):
+    rows[0]["level"] = "violent"
+    rows.append(rows[0] | {"start_s": "24", "end_s": "32"})
+
+
+def empty_ids(rows):
+    for row in rows:
+        row["clip_id"] = ""
+
+
+def empty_definitions(rows):
+    for row in rows:
+        row["definition"] = ""
+
+
+AB_AT_0, AB_AT_8 = ("AB", 0, "calm"), ("AB", 8, "calm")
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected", "is_of_two_people"),
+    [
+        (copy_first_row_for_bc, [AB_AT_0, AB_AT_8, ("BC", 0, "calm")], True),
+        (give_first_row_to_bc, [AB_AT_0, AB_AT_8, ("BC", 0, "violent")], True),
+        (fill_first_row_down, [AB_AT_0, AB_AT_8, ("AB", 24, "calm"), ("AB", 32, "calm")], False),
+        (change_first_row_and_copy_it, [("AB", 0, "violent"), AB_AT_8, ("AB", 24, "violent")], False),
+        (empty_ids, [AB_AT_0, AB_AT_8], False),
+        (empty_definitions, [AB_AT_0, AB_AT_8], False),
+    ],
+)
+def test_a_row_with_the_id_of_a_judgement_is_new_if_it_is_of_another_span_or_person(
+    decisions, edit, expected, is_of_two_people
+):
+    """AB judged two spans. A row that is copied has the id of the first: nobody can edit another's judgement.
+
+    The notice names both people, in case AB's name was changed by mistake. Without its id or definition a row
+    is still known by its annotator, span and level.
     """
     judge(decisions, 0, 8)
     judge(decisions, 8, 16)
-    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
+    edit_rows(decisions.folder / JUDGEMENTS, edit)
     decisions.refresh()
 
-    assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
-    assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
-    assert judged(open_again(decisions)) == judged(decisions)
-
-
-def test_filling_a_row_down_over_other_windows_removes_nothing(decisions):
-    """All four rows have the id of the first: those of other spans are new judgements of AB."""
-    judge(decisions, 0, 8)
-
-    def fill_down(rows):
-        rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (8, 16, 24)]
-
-    edit_rows(decisions.folder / JUDGEMENTS, fill_down)
-    decisions.refresh()
-    assert judged(decisions) == [("AB", start, "calm") for start in (0, 8, 16, 24)]
+    assert judged(decisions) == judged(open_again(decisions)) == expected
     assert decisions.conflicts() == set()
-
-
-def test_of_two_rows_with_one_id_the_second_is_a_new_judgement(decisions):
-    """Somebody changes the level, and copies the row for another span."""
-    judge(decisions, 0, 8)
-
-    def change_and_copy(rows):
-        rows[0]["level"] = "violent"
-        rows.append(rows[0] | {"start_s": "8", "end_s": "16"})
-
-    edit_rows(decisions.folder / JUDGEMENTS, change_and_copy)
-    decisions.refresh()
-    assert judged(decisions) == [("AB", 0, "violent"), ("AB", 8, "violent")]
-    assert decisions.conflicts() == set()
-
-
-def test_changing_a_rows_annotator_adds_a_judgement_of_that_person(decisions):
-    """Nobody can edit another person's judgement, so that AB's stands and BC's is new.
-
-    Neither replaces one.
-    """
-    judge(decisions, 0, 8)
-    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
-    decisions.refresh()
-    assert judged(decisions) == [("AB", 0, "calm"), ("BC", 0, "violent")]
-    assert [line.replaces for line in decisions.lines.values()] == [(), ()]
-    assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
-
-
-@pytest.mark.parametrize("column", ["clip_id", "definition"])
-def test_an_emptied_column_doubles_no_judgement(decisions, column):
-    """Without its id or definition a row is still known by its annotator, span and level."""
-
-    def empty_column(rows):
-        for row in rows:
-            row[column] = ""
-
-    judge(decisions, 0, 8)
-    judge(decisions, 8, 16)
-    edit_rows(decisions.folder / JUDGEMENTS, empty_column)
-    decisions.refresh()
-    assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm")]
+    assert any("AB" in notice and "BC" in notice for notice in decisions.notices) == is_of_two_people
 
 
 def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
