@@ -718,6 +718,9 @@ def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
     assert len(shown_decisions(film, "CD")) == 5 + 9  # AB's and CD's
     assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
 
+    judge_list(decisions, "calm", who="EF", n=3)
+    assert decisions.places_shown_to_all() == {1, 2, 3}  # the viewer may be EF
+
 
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):
     """Each judge gets the windows in the same random order; after the last one none is left."""

@@ -151,14 +151,13 @@ def test_the_desk_answers_how_sure_the_model_is_and_how_it_learns(desk_of_a_scho
     for text in concepts:
         assert re.search(r"[+−]?\d\.\d\d", text)
 
-    tiers_as_a_table = page.locator("#d-minutes summary")
-    tiers_as_a_table.click()
-    wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
-
     page.get_by_role("button", name="How sure is this?").click()
     answer = page.get_by_role("dialog").inner_text()
     for words in ("films left out", "kappa", "cannot be judged"):
         assert words in answer
+    tiers_as_a_table = page.locator("#d-minutes summary")
+    tiers_as_a_table.click()
+    wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
     page.keyboard.press("Escape")
 
     page.get_by_role("button", name="Learn").click()

@@ -686,11 +686,14 @@ def learn(served):
             return state
 
 
-@pytest.mark.long  # trains
-def test_the_desk_learns_nothing_without_a_judgement(desk_that_learns):
+def test_with_a_corpus_the_desk_can_learn_and_has_not_begun(desk_that_learns):
     answer, text = desk_that_learns.ask("GET", "/film/0/learn")
     assert answer.status == 200
-    assert json.loads(text)["share"] is None  # it has not begun
+    assert json.loads(text)["share"] is None
+
+
+@pytest.mark.long  # trains
+def test_the_desk_learns_nothing_without_a_judgement(desk_that_learns):
     assert "judgement" in learn(desk_that_learns)["error"]
 
 
