@@ -649,22 +649,22 @@ def exported_for(served, name, viewer):
     return data.decode()
 
 
-@pytest.mark.long
-def test_an_export_has_only_what_its_viewer_may_see(blind_of_cd):
-    """AB must not see CD's blind judgement before being finished, not even in an export; CD sees it.
-
-    In ELAN, AB's passage has a tier for each of level, concepts and note.
-    """
+def test_an_exported_table_has_only_what_its_viewer_may_see(blind_of_cd):
+    """AB must not see CD's blind judgement before being finished, not even in an export; CD sees it."""
     header, passage = exported_for(blind_of_cd, "passage", "AB").splitlines()
     assert "concepts" in header
     assert "Gun" in passage
     assert "CD" not in exported_for(blind_of_cd, "judgement", "AB")
     assert "CD" in exported_for(blind_of_cd, "judgement", "CD")
 
-    elan_for_ab = exported_for(blind_of_cd, "eaf", "AB")
-    tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', elan_for_ab, re.DOTALL)
+
+@pytest.mark.long
+def test_an_elan_export_has_only_what_its_viewer_may_see(blind_of_cd):
+    """AB's passage has a tier for each of level, concepts and note. CD's blind judgement is CD's to see."""
+    for_ab = exported_for(blind_of_cd, "eaf", "AB")
+    tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', for_ab, re.DOTALL)
     assert tiers == ["level", "concepts", "note"]
-    assert "@CD" not in elan_for_ab
+    assert "@CD" not in for_ab
     assert "human: level, blind@CD" in exported_for(blind_of_cd, "eaf", "CD")
 
 
