@@ -7,8 +7,6 @@ from obygaze_film.exchange import Decided
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import read_decided
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.open_film import OpenFilm
-from obygaze_film.workspace.pages import visible_decisions
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly, open_again
 
@@ -162,21 +160,6 @@ def test_an_agreement_is_blind_only_where_the_desk_never_showed_the_scores(judge
         ("violent", "0"),
         ("calm", "1"),
     ]
-
-
-def test_a_desk_without_scores_hides_how_a_disagreement_was_settled_in_sight(decisions):
-    """The agreement was made in sight of the score, and its level could give the score away.
-
-    The desk without scores says only that the disagreement is settled.
-    """
-    judge_blindly(decisions, *OF_AB, who="AB", in_all=3)  # both are finished, and see each other's
-    judge_blindly(decisions, *OF_CD, who="CD", in_all=3)
-    first, _ = decisions.disagreements()
-    agreed_id = settle(decisions, first, mode="read")
-    shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
-
-    assert [disagreement["agreed"] for disagreement in shown["differ"]] == [agreed_id, ""]
-    assert agreed_id not in {decision["id"] for decision in shown["you"]}
 
 
 def test_the_table_of_agreements_names_both_judgements_of_each(judged):

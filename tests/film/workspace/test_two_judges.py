@@ -355,22 +355,25 @@ def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(unfinish
 def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
     """AB and CD differ on ten windows that they judged blindly, which say nothing of the score.
 
-    They settled the first blindly, and the second in sight; a passage was marked in sight. Of two agreements
-    only the one made blindly is shown, and the passage is not.
+    They settled the first blindly, and the second in sight; a passage was marked in sight. The passage and
+    the second agreement, whose level could give the score away, are not shown: only that it is settled.
     """
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent")
-    first, second, *_ = decisions.disagreements()
-    for disagreement, mode in ((first, "blind"), (second, "read")):
+    agreed_ids = []
+    for disagreement, mode in zip(decisions.disagreements(), ("blind", "read"), strict=False):
         span = disagreement.start_s, disagreement.end_s
-        decisions.keep("agreed", *span, "AB", level="calm", parents=disagreement.decisions, mode=mode)
+        agreed = {"level": "calm", "parents": disagreement.decisions, "mode": mode}
+        agreed_ids.append(decisions.keep("agreed", *span, "AB", **agreed))
+    agreed_blindly, agreed_in_sight = agreed_ids
 
     shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
-    kinds = [decision["kind"] for decision in shown["you"]]
-    assert set(kinds) == {"judgement", "agreed"}
-    assert kinds.count("agreed") == 1
-    assert len(shown["differ"]) == 10
+    assert {decision["kind"] for decision in shown["you"]} == {"judgement", "agreed"}
+    shown_ids = {decision["id"] for decision in shown["you"]}
+    assert agreed_blindly in shown_ids
+    assert agreed_in_sight not in shown_ids
+    assert [span["agreed"] for span in shown["differ"]] == [agreed_blindly, agreed_in_sight, *[""] * 8]
     for decision in shown["you"]:
         assert not decision.keys() & {"p", "value"}
 
