@@ -22,7 +22,7 @@ SYSTEMS_AND_GROUPS = [
 TESTS_OF_LAPTOPS = """manifest/test_import_folder.py persistence/test_model_file.py report film/exchange
     film/test_scored_files.py
     store/test_growth.py exchange/test_import_ragged.py
-    film/workspace/test_server.py::test_ten_windows_give_a_share_and_blind_pages_show_no_score"""
+    film/workspace/test_server.py::test_a_blind_page_shows_nothing_that_gives_the_score_away"""
 """Those of `make test-windows` that read and write most for their seconds."""
 
 

@@ -129,23 +129,14 @@ EXPLAINED = Codebook(
 UNEXPLAINED = Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
 
 
-def test_explanations_for_people_do_not_change_the_digest():
+def test_explanations_for_people_are_kept_and_change_no_digest():
     """The digest identifies the levels and concepts that labels refer to.
 
     Explanations may be improved without making old labels invalid.
     """
     assert EXPLAINED.digest() == UNEXPLAINED.digest()
-
-
-def test_explanations_are_looked_up_by_level_and_concept():
     assert EXPLAINED.means == {"a": "as a", "C": "where C is"}
-
-
-def test_explanations_are_read_back_as_written():
     assert Codebook(**codebook_parameters(EXPLAINED.to_toml())) == EXPLAINED
-
-
-def test_explanations_are_recorded_where_a_codebook_has_them():
     assert codebook_record(EXPLAINED)["means"] == EXPLAINED.means
     assert "means" not in codebook_record(UNEXPLAINED)
 
@@ -156,12 +147,17 @@ def test_a_visual_modality_of_a_non_visual_concept_is_refused():
         Codebook("b", "1", (Level("a", means="as a"),), (Concept("D", visual=False, modality="visual"),))
 
 
-def test_built_in_codebooks_explain_every_level_and_concept():
-    for name in BUILTIN:
-        book = builtin_codebook(name)
-        assert book.construct
-        assert book.means.keys() == {*book.level_names, *book.concept_names}
-        assert all(concept.visual == (concept.modality == "visual") for concept in book.concepts)
+@pytest.mark.parametrize("name", BUILTIN)
+def test_built_in_codebooks_explain_every_level_and_concept_in_english_and_french(name):
+    book = builtin_codebook(name)
+    assert book.construct
+    assert book.constructs["fr"]
+    assert book.means.keys() == {*book.level_names, *book.concept_names}
+    assert all(concept.visual == (concept.modality == "visual") for concept in book.concepts)
+    for part in (*book.levels, *book.concepts):
+        french = part.translations["fr"]
+        assert french.title
+        assert french.means
 
 
 def test_the_digest_depends_on_every_word_but_not_on_comments(tmp_path):
@@ -304,37 +300,25 @@ definition = "blood is seen"
 """
 
 
-def test_a_codebook_has_english_texts_by_default():
-    book = codebook_of_text(TRANSLATED)
-    violent, _ = book.levels
-    assert (violent.title, violent.means, book.construct) == ("Violent", "a blow is seen", "violence")
-
-
-def test_texts_are_given_in_a_language_that_the_codebook_has():
-    book = codebook_of_text(TRANSLATED)
-    violent, _ = (level.in_language("fr") for level in book.levels)
-    assert (violent.title, violent.means) == ("Violent, en français", "un coup est vu")
-    assert book.concepts[0].in_language("fr").title == "Sang"
-    assert book.constructs == {"fr": "la violence"}
-
-
-def test_untranslated_texts_are_given_as_the_codebook_writes_them():
+def test_texts_are_english_by_default_and_given_in_a_language_that_the_codebook_has():
     """The level N and the definition of Blood have no French text, and nothing is in German.
 
-    A title that is not written is the name.
+    Such texts are given as the codebook writes them; a title that is not written is the name.
     """
     book = codebook_of_text(TRANSLATED)
-    _, not_violent = book.levels
+    violent, not_violent = book.levels
     (blood,) = book.concepts
+    assert (violent.title, violent.means, book.construct) == ("Violent", "a blow is seen", "violence")
+
+    french = violent.in_language("fr")
+    assert (french.title, french.means) == ("Violent, en français", "un coup est vu")
+    assert blood.in_language("fr").title == "Sang"
+    assert book.constructs == {"fr": "la violence"}
 
     assert not_violent.in_language("fr").title == "N"
     assert not_violent.in_language("fr").means == "no blow"
     assert blood.in_language("fr").means == "blood is seen"
     assert blood.in_language("de").title == "Blood"
-
-
-def test_texts_by_language_are_read_back_as_written():
-    book = codebook_of_text(TRANSLATED)
     assert codebook_of_text(book.to_toml()) == book
 
 
@@ -348,22 +332,15 @@ def test_a_translation_changes_no_digest():
     assert book.definition() == untranslated.definition()
 
 
-@pytest.mark.parametrize("line", ["means.french = 'a'", "title.F = 'a'"], ids=["word", "letter"])
-def test_a_translation_into_no_language_is_refused(line):
-    with pytest.raises(ManifestError, match="is no language"):
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("means.french = 'a'", "is no language"),
+        ("title.F = 'a'", "is no language"),
+        ("means.fr = 3", r"means\.fr: 3 is no text"),
+    ],
+    ids=["a word", "a letter", "a number for a text"],
+)
+def test_a_translation_into_no_language_or_that_is_no_text_is_refused(line, reason):
+    with pytest.raises(ManifestError, match=reason):
         codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', line))
-
-
-def test_a_translation_that_is_no_text_is_named_by_its_key():
-    with pytest.raises(ManifestError, match=r"means\.fr: 3 is no text"):
-        codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', "means.fr = 3"))
-
-
-@pytest.mark.parametrize("name", BUILTIN)
-def test_built_in_codebooks_have_french_texts(name):
-    book = builtin_codebook(name)
-    for part in (*book.levels, *book.concepts):
-        french = part.translations["fr"]
-        assert french.title
-        assert french.means
-    assert book.constructs["fr"]

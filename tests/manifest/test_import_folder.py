@@ -5,7 +5,6 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Film,
-    UnreadColumnsError,
     import_film,
     import_folder,
     import_images,
@@ -72,44 +71,29 @@ gone.mp4,,,,,HN,,
 """
 
 
-@pytest.fixture
-def imported_spans(films, tmp_path):
-    """What is imported of `SPANS`, which name one of three films, and one that is missing."""
+def test_spans_of_a_table_keep_their_names_labels_and_further_columns(films, tmp_path):
+    """`SPANS` name one of three films, and one that is missing.
+
+    The second row states its own clip and film; the third has no times, so the clip is the whole film. The
+    word Sure is a synonym of S, and Clothes of Clothing.
+    """
     (tmp_path / "spans.csv").write_text(SPANS, encoding="utf-8")
-    return import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
-
-
-def test_clips_are_named_by_film_and_times_unless_a_name_is_given(imported_spans):
-    """The second row states its own clip and film; the third has no times, so the clip is the whole film."""
-    clips = [(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in imported_spans.manifest]
-    assert clips == [
-        ("two-a-0.0-12.5", "two", 0, 12.5),
-        ("scene-2", "film", 12.5, 20),
-        ("gone", "gone", None, None),
+    imported = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
+    assert [(c.clip_id, c.movie, c.start_s, c.end_s, c.level) for c in imported.manifest] == [
+        ("two-a-0.0-12.5", "two", 0, 12.5, "S"),
+        ("scene-2", "film", 12.5, 20, None),
+        ("gone", "gone", None, None, "HN"),
     ]
+    first, *_ = imported.manifest
+    assert (first.video, first.concepts) == ("films/two/a.MKV", ("Look", "Clothing"))
+    assert first.extras == {"note": "x"}
 
-
-def test_spans_keep_their_labels_and_further_columns(imported_spans):
-    """The word Sure is a synonym of S, and Clothes of Clothing."""
-    first, *_ = imported_spans.manifest
-    assert [clip.level for clip in imported_spans.manifest] == ["S", None, "HN"]
-    assert (first.video, first.concepts, first.extras) == (
-        "films/two/a.MKV",
-        ("Look", "Clothing"),
-        {"note": "x"},
-    )
-
-
-def test_an_account_says_how_labels_were_read_and_which_span_is_a_whole_film(imported_spans):
-    (account,) = imported_spans.accounts
+    (account,) = imported.accounts
     assert (account.seen, account.used) == (3, 3)
     assert "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)" in account.notes
     assert any("whole film" in note for note in account.notes)
-
-
-def test_missing_and_unnamed_videos_are_reported(imported_spans, films):
-    assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported_spans.notices)
-    assert "left out 2 videos that no span names" in imported_spans.notices
+    assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported.notices)
+    assert "left out 2 videos that no span names" in imported.notices
 
 
 def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
@@ -122,32 +106,19 @@ def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
         import_folder(videos, tmp_path)
 
 
-@pytest.fixture
-def import_span_of(tmp_path):
-    """Import one span of a video written so, where the folder has nasa_13013.mp4 alone."""
-    films = touch(tmp_path / "films", "nasa_13013.mp4")
-
-    def import_span_of(video):
-        (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{video},0,2\n", encoding="utf-8")
-        return import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
-
-    return import_span_of
-
-
-@pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013"])
-def test_a_video_is_found_by_its_name_in_other_case_or_without_its_suffix(import_span_of, tmp_path, written):
-    imported = import_span_of(written)
-    (clip,) = imported.manifest
-    assert imported.manifest.video_path(clip) == tmp_path / "films" / "nasa_13013.mp4"
-    assert not any("did you mean" in notice for notice in imported.notices)
-
-
-def test_a_video_of_almost_the_right_name_is_proposed_not_taken(import_span_of, tmp_path):
+@pytest.mark.parametrize(
+    ("written", "is_found"),
+    [("NASA_13013.MP4", True), ("nasa_13013", True), ("films/nasa-13013.mp4", False)],
+    ids=["in capitals", "without its suffix", "with a hyphen"],
+)
+def test_a_video_is_found_by_its_name_and_one_of_almost_this_name_is_proposed(tmp_path, written, is_found):
     """A hyphen in place of an underscore may mean another file."""
-    imported = import_span_of("films/nasa-13013.mp4")
+    films = touch(tmp_path / "films", "nasa_13013.mp4")
+    (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{written},0,2\n", encoding="utf-8")
+    imported = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
     (clip,) = imported.manifest
-    assert imported.manifest.video_path(clip) != tmp_path / "films" / "nasa_13013.mp4"
-    assert any("did you mean 'nasa_13013.mp4'" in notice for notice in imported.notices)
+    assert (imported.manifest.video_path(clip) == films / "nasa_13013.mp4") == is_found
+    assert any("did you mean 'nasa_13013.mp4'" in notice for notice in imported.notices) == (not is_found)
 
 
 @pytest.mark.parametrize(
@@ -162,35 +133,6 @@ def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, message)
     (films / "empty").mkdir()
     with pytest.raises(ManifestError, match=message):
         import_folder(films / place, tmp_path)
-
-
-def spans_below(folder, headings):
-    """Write a table of one span of two/a.MKV with "S" and "Body" below the two headings given."""
-    path = folder / "spans.csv"
-    path.write_text(f"video,start_s,end_s,{headings},video_2\ntwo/a.MKV,0,2,S,Body,mine\n", encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize("headings", ["level,concepts", "Level,concepts"])
-def test_columns_of_labels_are_read_whatever_the_case_of_their_headings(films, tmp_path, headings):
-    (clip,) = import_spans([spans_below(tmp_path, headings)], tmp_path, videos=films).manifest
-    assert (clip.level, clip.concepts) == ("S", ("Body",))
-
-
-@pytest.mark.parametrize(
-    ("headings", "options"),
-    [
-        ("lvl,concept", ("--column level=lvl", "--column concepts=concept")),
-        ("label,concepts", ("--column level=label",)),
-    ],
-)
-def test_unknown_headings_of_labels_are_refused_with_the_options_to_read_them(
-    films, tmp_path, headings, options
-):
-    """Labels below an unknown heading would be lost without notice."""
-    with pytest.raises(UnreadColumnsError) as refusal:
-        import_spans([spans_below(tmp_path, headings)], tmp_path, videos=films)
-    assert refusal.value.options == options
 
 
 @pytest.mark.parametrize(
@@ -221,21 +163,11 @@ Old Macs, and archives made on them, write the second form; keyboards write the 
 
 
 @pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)], ids=["NFD to NFC", "NFC to NFD"])
-def test_a_video_is_found_in_either_form_of_unicode(tmp_path, on_disk, in_table):
-    """The table and the disk write the accent differently."""
-    folder = touch(tmp_path / "films", f"{on_disk}/one.mp4")
-    spans = tmp_path / "spans.csv"
-    spans.write_text(f"video,start_s,end_s\n{in_table}/one.mp4,0,1\n", encoding="utf-8")
-    imported = import_spans([spans], tmp_path, videos=folder)
-    (clip,) = imported.manifest
+def test_a_video_is_found_in_either_form_of_unicode_and_named_in_one(tmp_path, on_disk, in_table):
+    """The table and the disk write the accent differently.
 
-    assert imported.manifest.video_path(clip).is_file()
-    assert len(imported.notices) == 1  # what was read: no video is missing
-
-
-@pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)], ids=["NFD to NFC", "NFC to NFD"])
-def test_names_in_a_table_of_spans_get_composed_accents(tmp_path, on_disk, in_table):
-    """Names of clips and films are stored in one form. The path of a video is left as it is on the disk."""
+    Names of clips and films are stored in one form. The path of a video is left as it is on the disk.
+    """
     folder = touch(tmp_path / "films", f"{on_disk}/one.mp4")
     spans = tmp_path / "spans.csv"
     without_names = f"{in_table}/one.mp4,0,1,,"
@@ -246,6 +178,7 @@ def test_names_in_a_table_of_spans_get_composed_accents(tmp_path, on_disk, in_ta
     assert [clip.clip_id for clip in imported.manifest] == [f"{NFC}-one-0.0-1.0", NFC]
     assert imported.manifest.movies == (NFC,)
     assert all(imported.manifest.video_path(clip).is_file() for clip in imported.manifest)
+    assert not any("missing" in notice for notice in imported.notices)
 
 
 @pytest.mark.parametrize("on_disk", [NFC, NFD], ids=["NFC", "NFD"])
@@ -257,22 +190,16 @@ def test_names_from_a_folder_get_composed_accents(tmp_path, on_disk):
 
 
 def test_two_videos_that_differ_in_the_form_of_accents_are_refused(tmp_path):
+    """Both would be the same clip and the same film."""
     videos = touch(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
     with pytest.raises(ManifestError, match="both would be clip"):
         import_folder(videos, tmp_path)
 
-
-def test_a_table_of_two_such_videos_is_refused(tmp_path):
-    """The videos differ in the form of their accents alone, so both would be the same clip."""
-    videos = touch(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
     with pytest.raises(ManifestError):
         import_spans([spans], tmp_path, videos=videos)
 
-
-def test_two_films_that_differ_in_the_form_of_accents_are_refused(tmp_path):
     films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
-    assert [film.movie for film in films] == [NFC, NFC]
     with pytest.raises(ManifestError, match="both would be movie"):
         import_film(films, tmp_path, 5.0)

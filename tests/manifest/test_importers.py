@@ -68,28 +68,20 @@ def whole_obygaze12(shared_data, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_the_real_obygaze12_has_1914_clips(whole_obygaze12):
-    """The counts are those of the published table; 75 of its rows name no video."""
+def test_the_real_obygaze12_has_1914_clips_and_its_gaps_are_reported(whole_obygaze12):
+    """The counts are those of the published table; 75 of its rows name no video, and 1,839 name one."""
     manifest = whole_obygaze12.manifest
     assert len(manifest) == 1914
     assert sum(not clip.video for clip in manifest) == 75
     assert manifest.by_id["tt0108160-003"].video == "clips/tt0108160_scene_3.avi"
-
-
-def test_the_gaps_of_the_real_obygaze12_are_reported(whole_obygaze12):
-    """1914 clips less 75 without a video leave 1,839 that name one."""
-    clips = whole_obygaze12.manifest.root / "clips"
+    juno = manifest.by_id["tt0467406-001"].extras
+    assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
     for notice in (
         "left out 1 line of empty cells",
         "75 clips have no video_name: no video is known for them",
-        f"0 of 1,839 named videos are in {clips}: there is no such folder",
+        f"0 of 1,839 named videos are in {manifest.root / 'clips'}: there is no such folder",
     ):
         assert notice in whole_obygaze12.notices
-
-
-def test_clips_of_the_real_obygaze12_have_the_year_and_genres_of_their_film(whole_obygaze12):
-    juno = whole_obygaze12.manifest.by_id["tt0467406-001"].extras
-    assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
 
 
 @pytest.mark.parametrize("column", PUBLISHED["splits"])
@@ -200,28 +192,20 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
 
 
 def test_a_films_video_is_found_by_its_imdb_id(tmp_path):
+    """A film whose video is missing is named, and one of two videos is refused."""
     segments = moby_file(tmp_path, moby_row())
     videos = tmp_path / "films"
     videos.mkdir()
+    notices = import_mobygaze(segments, tmp_path, videos).notices
+    assert notices[-1] == f"no video in {videos} for 1 film: tt9"
+
     (videos / "tt9.mkv").touch()
     (clip,) = import_mobygaze(segments, tmp_path, videos).manifest
     assert clip.video == "films/tt9.mkv"
 
-
-def test_a_film_whose_video_is_missing_is_named(tmp_path):
-    videos = tmp_path / "films"
-    videos.mkdir()
-    notices = import_mobygaze(moby_file(tmp_path, moby_row()), tmp_path, videos).notices
-    assert notices[-1] == f"no video in {videos} for 1 film: tt9"
-
-
-def test_a_film_of_two_videos_is_refused(tmp_path):
-    videos = tmp_path / "films"
-    videos.mkdir()
-    for name in ("tt9.mkv", "tt9.mp4"):
-        (videos / name).touch()
+    (videos / "tt9.mp4").touch()
     with pytest.raises(ManifestError, match="'tt9'"):
-        import_mobygaze(moby_file(tmp_path, moby_row()), tmp_path, videos)
+        import_mobygaze(segments, tmp_path, videos)
 
 
 @pytest.mark.parametrize(
@@ -285,19 +269,15 @@ def test_record_sets_hold_the_rows_that_their_columns_say(record_sets, rows_of_m
         "vision": sum(bool(concepts_in(row) - not_visual) for row in rows_of_mobygaze),
         "EN": sum(row["label"] == "Easy Negative" for row in rows_of_mobygaze),
     }
-
     assert {records: len(imported.manifest) for records, imported in record_sets.items()} == n_rows
     assert record_sets["EN"].notices[0] == f"record set mobygaze-EN: {n_rows['EN']:,} of 6,072 segments"
+    n_of_speech = sum("Speech" in clip.concepts for clip in record_sets["speech"].manifest)
+    assert n_of_speech == sum("Speech" in concepts_in(row) and has_subtitle(row) for row in rows_of_mobygaze)
 
 
 @pytest.mark.long  # reads the whole of it
-def test_the_record_set_of_speech_keeps_concept_speech_with_a_subtitle(record_sets, rows_of_mobygaze):
-    n_imported = sum("Speech" in clip.concepts for clip in record_sets["speech"].manifest)
-    assert n_imported == sum("Speech" in concepts_in(row) and has_subtitle(row) for row in rows_of_mobygaze)
-
-
-@pytest.mark.long  # reads the whole of it
-def test_texts_of_mobygaze_are_its_subtitles_that_are_not_blank(record_sets, rows_of_mobygaze):
+def test_segments_of_mobygaze_have_their_subtitles_and_the_facts_of_their_film(record_sets, rows_of_mobygaze):
+    """Texts are the subtitles that are not blank."""
     full, speech = record_sets["full"], record_sets["speech"]
     assert len(full.texts) == sum(has_subtitle(row) for row in rows_of_mobygaze)
     assert len(speech.texts) == len(speech.manifest)
@@ -305,12 +285,7 @@ def test_texts_of_mobygaze_are_its_subtitles_that_are_not_blank(record_sets, row
     assert subtitles["tt0097576-annotator1-0001"].startswith("Dismount! Herman's horsesick!")
     assert "tt0097576-annotator1-0000" not in subtitles
 
-
-@pytest.mark.long  # reads the whole of it
-def test_segments_of_mobygaze_have_the_year_and_genres_of_their_film(record_sets):
-    facts = {
-        clip.movie: (clip.extras["year"], clip.extras["genres"]) for clip in record_sets["full"].manifest
-    }
+    facts = {clip.movie: (clip.extras["year"], clip.extras["genres"]) for clip in full.manifest}
     assert len(facts) == 20
     assert facts["tt0097576"] == ("1989", "action;adventure")
     assert all(year and genres for year, genres in facts.values())

@@ -39,25 +39,20 @@ def manifest(*clips):
 def test_a_judgement_has_the_facts_of_its_row():
     """The row without a level is no judgement.
 
-    `content_s` is written with a decimal comma, as some spreadsheets do.
+    `content_s` is written with a decimal comma, as some spreadsheets do. Older tables have no columns for
+    place, length, blindness and definition: these facts are left open.
     """
     row = make_clip("AB", 0, place="3", content_s="40,5", judged_at="2026-01-01")
     row_without_level = replace(row, clip_id="x", level=None)
     (judgement,) = judgements_of(manifest(row, row_without_level)).every
-
-    assert judgement.judge == "AB"
-    assert judgement.level == "S"
-    assert judgement.place == 3
+    assert (judgement.judge, judgement.level, judgement.place) == ("AB", "S", 3)
     assert judgement.content_s == 40.5
     assert judgement.is_blind is True
     assert judgement.definition == WORDS
     assert judgement.judged_at == "2026-01-01"
 
-
-def test_facts_that_a_row_does_not_state_are_left_open():
-    """Older tables have no columns for place, length, blindness and definition."""
-    row = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
-    (judgement,) = judgements_of(manifest(row)).every
+    older_row = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
+    (judgement,) = judgements_of(manifest(older_row)).every
     assert judgement.place == 0
     assert judgement.content_s is None
     assert judgement.is_blind is None

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -103,29 +103,19 @@ ADDRESS_OF_NOTHING = "http://127.0.0.1:1/ended"
 """Stands for the address of a command that ended before it printed one: no server listens there."""
 
 
-@pytest.fixture
-def serve(monkeypatch, tmp_path):
-    """Run `film open` on folders, each time in a thread that ends with the test; its cache goes too."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+@contextmanager
+def desks_in_threads():
+    """Give a function that runs `film open` on folders, each time in a thread; at the end all are stopped."""
     servers_and_threads = []
+    created = queue.Queue()
     printed_lines = queue.Queue()
-    # Threads of earlier tests, which make copies and stills, may still run and print.
-    threads_of_earlier_tests = {*threading.enumerate()}
-
-    def collect(line: object, **_: object) -> None:
-        """Stand in for `click.echo`."""
-        if threading.current_thread() not in threads_of_earlier_tests:
-            printed_lines.put(str(line))
 
     class Stoppable(uvicorn.Server):
-        """A server that is known to this fixture, so that it can be told to exit."""
+        """A server that is known here, so that it can be told to exit."""
 
         def __init__(self, config: uvicorn.Config) -> None:
             super().__init__(config)
-            servers_and_threads.append((self, threading.current_thread()))
-
-    monkeypatch.setattr(uvicorn, "Server", Stoppable)
-    monkeypatch.setattr(click, "echo", collect)
+            created.put((self, threading.current_thread()))
 
     def run(words: list[str]) -> None:
         try:
@@ -135,17 +125,38 @@ def serve(monkeypatch, tmp_path):
             printed_lines.put(ADDRESS_OF_NOTHING)
 
     def start(scored: Path, book: Path, *more: str, enter: bool = True) -> Served:
+        # Threads of earlier tests, which make copies and stills, may still run and print.
+        earlier_threads = {*threading.enumerate()}
+
+        def collect(line: object, **_: object) -> None:
+            """Stand in for `click.echo`."""
+            if threading.current_thread() not in earlier_threads:
+                printed_lines.put(str(line))
+
         words = [str(scored), "--no-browser", "--codebook", str(book), *more]
-        threading.Thread(target=run, args=(words,), daemon=True).start()
         lines_before_address = []
-        while not (line := printed_lines.get()).startswith("http://127.0.0.1:"):
-            lines_before_address.append(line)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(uvicorn, "Server", Stoppable)
+            patch.setattr(click, "echo", collect)
+            threading.Thread(target=run, args=(words,), daemon=True).start()
+            while not (line := printed_lines.get()).startswith("http://127.0.0.1:"):
+                lines_before_address.append(line)
+            if line != ADDRESS_OF_NOTHING:
+                servers_and_threads.append(created.get(timeout=600))
         return Served(line, "\n".join(lines_before_address), enter=enter)
 
     yield start
     for server, thread in servers_and_threads:
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture
+def serve(monkeypatch, tmp_path):
+    """Run `film open` on folders, each time in a thread that ends with the test; its cache goes too."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with desks_in_threads() as start:
+        yield start
 
 
 @pytest.fixture
@@ -192,13 +203,18 @@ def decisions(scored_tt1):
     return Decisions(*scored_tt1)
 
 
+def copy_scored_films(films, folder):
+    """Copy the two scored films to a folder, without their features; return the copy and their codebook."""
+    shutil.copytree(
+        films / "scored", folder / "scored", ignore=shutil.ignore_patterns("*-1.0.0", "*.staging")
+    )
+    return folder / "scored", films / "violence.codebook.toml"
+
+
 @pytest.fixture
 def copied(films, tmp_path):
     """A copy of the folder of two scored films, without their features, and the file of their codebook."""
-    shutil.copytree(
-        films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*-1.0.0", "*.staging")
-    )
-    return tmp_path / "scored", films / "violence.codebook.toml"
+    return copy_scored_films(films, tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -209,9 +225,16 @@ def film(tmp_path_factory):
     return encode(tmp_path_factory.mktemp("film") / "tt1.webm", pictures, "libvpx", 5, options=quick)
 
 
+@pytest.fixture(scope="session")
+def cache_of_film(tmp_path_factory):
+    """A cache in which the stills of the film are made once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def opened(serve, films, film, tmp_path, browser):
+def opened(serve, films, film, tmp_path, browser, cache_of_film, monkeypatch):
     """The workspace in a browser: its page, all requests, all errors, and the folder of the film tt1."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_film))
     shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
     book = films / "violence.codebook.toml"
     served = serve(tmp_path / "scored", book, "--film", str(film), enter=False)

@@ -12,7 +12,6 @@ from obygaze_features import io
 from obygaze_features.errors import ObygazeError
 from obygaze_features.lines import encode_line
 from obygaze_features.manifest import Level, builtin_codebook, import_spans
-from obygaze_film import Timeline
 from obygaze_film.cells import cells_of
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import judged_film
@@ -71,9 +70,10 @@ def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
 
 def test_white_space_in_names_and_notes_becomes_one_space(decisions):
     """So " A  B " and "A B" are one person, and a note fits on a row of a table."""
-    judge(decisions, 10, 20, who=" A  B ")
+    judge_blindly(decisions, "calm", who=" A  B ")
     decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
     assert standing_levels(decisions) == [("A B", "calm")]
+    assert next_window(OpenFilm(0, decisions.film, decisions), " A B ", 99)["done"] == 1
     assert [row["note"] for row in rows_of(decisions.folder / NOTES)] == ["why here"]
 
 
@@ -101,11 +101,6 @@ def test_reading_decisions_again_writes_nothing(decisions):
     assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1
 
 
-def test_a_folder_with_decisions_is_still_a_scored_film(decisions):
-    judge(decisions, 10, 20)
-    assert Timeline.read(decisions.folder).movie == "tt1"
-
-
 def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     """The model finds "violent" among clips of "calm" and "violent".
 
@@ -124,49 +119,33 @@ def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     assert on_desk == [*verdicts.values()]
 
 
-@pytest.fixture
-def copied_decisions(decisions):
-    """Decisions of AB on a film, one of them undone, that were copied to the film as it is scored anew."""
-    judge(decisions, 10, 20, "violent")
+def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions):
+    """A new model changes scores, and not what people decided: AB still owns AB's decisions in the copy."""
+    judged_id = judge(decisions, 10, 20, "violent")
     judge_blindly(decisions, "calm", "violent")
     decisions.undo("AB")
     scored_anew = decisions.folder.parent / "again"
     decisions.film.write(scored_anew)
+
     copy_decisions(decisions.folder, scored_anew)
-    return Decisions(scored_anew, decisions.film, decisions.codebook)
+    copied = Decisions(scored_anew, decisions.film, decisions.codebook)
+    assert stands(copied) == stands(decisions)
+    assert copied.notices == []
+    assert copied.history(judged_id) == []  # it replaces nothing
+
+    added_id = judge(copied, 30, 40)
+    copied.delete(judged_id, "AB")
+    standing_ids = {clip.clip_id for clip in copied.kept["judgement"]}
+    assert added_id in standing_ids
+    assert judged_id not in standing_ids
 
 
-def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions, copied_decisions):
-    """A new model changes scores, and not what people decided; what was undone stays undone."""
-    assert stands(copied_decisions) == stands(decisions)
-    assert copied_decisions.notices == []
-
-
-def test_copied_decisions_can_be_added_to_and_deleted(decisions, copied_decisions):
-    """In the copy AB is still the owner of AB's decisions, and may delete them there."""
-    copied_id = decisions.kept["judgement"][0].clip_id
-    assert copied_decisions.history(copied_id) == []  # it replaces nothing
-
-    added_id = judge(copied_decisions, 30, 40)
-    copied_decisions.delete(copied_id, "AB")
-    standing = {clip.clip_id for clip in copied_decisions.kept["judgement"]}
-    assert added_id in standing
-    assert copied_id not in standing
-
-
-def test_the_last_judgement_of_each_person_on_a_span_stands(decisions):
-    """AB judges one span twice: the second judgement replaces the first, and leaves CD's alone."""
+def test_the_last_judgement_of_each_person_stands_until_they_undo_it(decisions):
+    """AB judges one span twice, and can undo both; nobody, a person without a name included, undoes CD's."""
     judge(decisions, 10, 20, "calm", who="AB")
     judge(decisions, 10, 20, "violent", who="AB")
     judge(decisions, 10, 20, "calm", who="CD")
     assert standing_levels(decisions) == [("AB", "violent"), ("CD", "calm")]
-
-
-def test_undo_takes_back_only_ones_own_judgements(decisions):
-    """AB has two judgements to undo, and then none. Nobody, a person without a name included, undoes CD's."""
-    judge(decisions, 10, 20, "calm", who="AB")
-    judge(decisions, 10, 20, "violent", who="AB")
-    judge(decisions, 10, 20, "calm", who="CD")
 
     assert decisions.undo("AB")
     assert decisions.undo("AB")
@@ -236,22 +215,14 @@ def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
     assert decisions.redo("AB") is None
 
 
-def test_nobody_edits_or_deletes_a_decision_of_somebody_else(decisions):
-    """AB's judgement stays as it is, whatever CD tries."""
-    decision_id = judge(decisions, 10, 20, who="AB")
-    with pytest.raises(FilmError):
-        decisions.delete(decision_id, "CD")
-    with pytest.raises(FilmError):
-        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
+def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
+    """AB's judgement stays as it is, whatever CD tries; so it does with an id that no decision has."""
+    for decision_id in (judge(decisions, 10, 20, who="AB"), "0" * 16 + "-1"):
+        with pytest.raises(FilmError):
+            decisions.delete(decision_id, "CD")
+        with pytest.raises(FilmError):
+            decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
     assert standing_levels(decisions) == [("AB", "calm")]
-
-
-def test_an_unknown_decision_is_neither_edited_nor_deleted(decisions):
-    unknown_id = "0" * 16 + "-1"
-    with pytest.raises(FilmError):
-        decisions.delete(unknown_id, "AB")
-    with pytest.raises(FilmError):
-        decisions.keep("passage", 10, 20, "AB", level="calm", changed_id=unknown_id)
 
 
 def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
@@ -262,12 +233,6 @@ def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
     decisions.refresh()
     with pytest.raises(FilmError, match="meanwhile"):
         decisions.delete(decision_id, "AB")
-
-
-def test_a_passage_that_is_too_short_is_refused(decisions):
-    """A passage of a twentieth of a second is a slip of the mouse."""
-    with pytest.raises(FilmError, match="shorter"):
-        decisions.keep("passage", 10, 10.05, "AB", level="calm")
 
 
 def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
@@ -287,37 +252,22 @@ def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
     assert next_window(OpenFilm(0, decisions.film, decisions), "AB", 99)["done"] == 1
 
 
-@pytest.mark.parametrize("place", [2, 10**6, -1])
-def test_a_blind_judgement_names_the_place_of_its_window(decisions, place):
-    """The window is the first of the draw: at any other place it would pass for another window."""
-    with pytest.raises(ObygazeError, match="place"):
-        judge(decisions, *decisions.windows[0], place=place, n_planned=40)
-    assert decisions.kept["judgement"] == []
-
-
-def test_a_blind_judgement_must_end_where_its_window_ends(decisions):
-    """It says to be of the first window of the draw, and ends a second later."""
+@pytest.mark.parametrize(
+    ("place", "seconds_later"),
+    [(2, 0), (10**6, 0), (-1, 0), (1, 1)],
+    ids=["the second place", "a place after the last", "a negative place", "an end a second later"],
+)
+def test_a_blind_judgement_must_have_the_place_and_the_end_of_its_window(decisions, place, seconds_later):
+    """The window is the first of the draw: it would pass for another window."""
     start, end = decisions.windows[0]
     with pytest.raises(ObygazeError, match="place"):
-        judge(decisions, start, end + 1, place=1, n_planned=40)
-    assert decisions.kept["judgement"] == []
-
-
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)],
-    ids=["begins before the film", "no length", "ends before it begins", "ends over a second after the film"],
-)
-def test_a_span_that_the_film_does_not_have_is_refused(decisions, start, end):
-    """The film lasts 120 s; a span may end up to a second later, as players round."""
-    assert decisions.film.record.duration_s == 120.0
-    with pytest.raises(ObygazeError):
-        judge(decisions, start, end)
+        judge(decisions, start, end + seconds_later, place=place, n_planned=40)
     assert decisions.kept["judgement"] == []
 
 
 def test_a_decision_may_end_less_than_a_second_after_the_film(decisions):
-    """Players round the end of a film, so that .9 s more is no mistake of the judge."""
+    """The film lasts 120 s. Players round its end, so that .9 s more is no mistake of the judge."""
+    assert decisions.film.record.duration_s == 120.0
     judge(decisions, 100, 120.9)
     assert standing_levels(decisions) == [("AB", "calm")]
 
@@ -355,42 +305,38 @@ def ledger_with_second_line(folder, wrong):
     return path
 
 
-@pytest.mark.parametrize("wrong", [*NONSENSE.values(), *NOT_OF_THE_DRAW.values()],
-                         ids=[*NONSENSE, *NOT_OF_THE_DRAW])  # fmt: skip
-def test_a_wrong_line_of_the_ledger_is_named_once(scored_tt1, wrong):
-    """The second line of the file is wrong: a notice names file and line.
+@pytest.mark.parametrize("wrong", NONSENSE.values(), ids=NONSENSE)
+def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wrong):
+    """The second line of the file is wrong: the desk shows the first, and a notice names file and line.
 
     A later decision does not repeat the notice.
     """
-    path = ledger_with_second_line(scored_tt1[0], wrong)
+    folder, film, _ = scored_tt1
+    path = ledger_with_second_line(folder, wrong)
     decisions = Decisions(*scored_tt1)
     notice, *more = decisions.notices
     assert str(path) in notice
     assert "line 2" in notice
 
+    opened = OpenFilm(0, film, decisions)
+    assert len(shown_decisions(opened, "AB")) == 1  # the first line
+    assert desk_page([opened], opened, "read", "en")
+
     judge(decisions, 10, 20)
     assert decisions.notices == [notice, *more]
 
 
-@pytest.mark.parametrize("wrong", NONSENSE.values(), ids=NONSENSE)
-def test_a_wrong_line_of_the_ledger_is_not_shown(scored_tt1, wrong):
-    """Of the two lines in the ledger the desk shows the first, and does not fail because of the second."""
-    folder, film, _ = scored_tt1
-    ledger_with_second_line(folder, wrong)
-    opened = OpenFilm(0, film, Decisions(*scored_tt1))
-    assert len(shown_decisions(opened, "AB")) == 1  # the first line
-    assert desk_page([opened], opened, "read", "en")
-
-
 @pytest.mark.parametrize("wrong", NOT_OF_THE_DRAW.values(), ids=NOT_OF_THE_DRAW)
 def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_tt1, wrong):
-    """The judgement is shown, as it may be honest.
-
-    It is of no window of the draw, so that none counts as done.
-    """
+    """The judgement is shown, with a notice, as it may be honest; no window of the draw counts as done."""
     folder, film, _ = scored_tt1
-    ledger_with_second_line(folder, wrong)
-    opened = OpenFilm(0, film, Decisions(*scored_tt1))
+    path = ledger_with_second_line(folder, wrong)
+    decisions = Decisions(*scored_tt1)
+    notice, *_ = decisions.notices
+    assert str(path) in notice
+    assert "line 2" in notice
+
+    opened = OpenFilm(0, film, decisions)
     assert len(shown_decisions(opened, "AB")) == 2
     assert next_window(opened, "AB", 99)["done"] == 0
     assert desk_page([opened], opened, "read", "en")
@@ -411,10 +357,10 @@ def judge_in_two_sittings_at_once(decisions, **fields_of_each):
     decisions.refresh()
 
 
-def test_two_judgements_made_at_once_both_stand_and_are_marked(decisions):
+def test_two_judgements_made_at_once_stand_and_are_marked_until_one_decides_again(decisions):
     """Neither sitting saw the other's judgement, so that neither replaces the other.
 
-    Both are marked, for the judge to choose.
+    The third judgement is made in sight of both, and replaces both.
     """
     judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
     assert sorted(standing_levels(decisions)) == [("AB", "unsure"), ("AB", "violent")]
@@ -423,10 +369,6 @@ def test_two_judgements_made_at_once_both_stand_and_are_marked(decisions):
     assert all(decision["beside"] for decision in shown)
     assert any("beside" in notice for notice in decisions.notices)
 
-
-def test_deciding_again_replaces_both_of_two_judgements_made_at_once(decisions):
-    """The third judgement is made in sight of both, and so resolves the conflict."""
-    judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
     judge(decisions, 10, 20, "violent")
     assert standing_levels(decisions) == [("AB", "violent")]
     assert decisions.conflicts() == set()
@@ -519,29 +461,27 @@ def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
 
 
 @pytest.mark.parametrize(
-    "decision",
+    "wrong",
     [
-        {"level": "S"},
-        {"concepts": ["Body"]},
-        {"start": 20.0},
-        {"end": 1000.0},
-        {"start": float("nan")},
-        {"end": float("inf")},
-        {"who": " "},
+        pytest.param({"level": "S"}, id="a level of another codebook"),
+        pytest.param({"concepts": ["Body"]}, id="a concept of another codebook"),
+        pytest.param({"annotator": " "}, id="no name"),
+        pytest.param({"start_s": 20.0}, id="no length"),
+        pytest.param({"start_s": 20.5}, id="an end before the beginning"),
+        pytest.param({"start_s": -0.1}, id="a beginning before the film"),
+        pytest.param({"end_s": 121.1}, id="an end more than a second after the film"),
+        pytest.param({"start_s": float("nan")}, id="no beginning"),
+        pytest.param({"end_s": float("inf")}, id="no end"),
+        pytest.param({"kind": "passage", "end_s": 10.05}, id="a passage of a twentieth of a second"),
+        pytest.param({"kind": "note", "level": "", "note": " "}, id="an empty note"),
     ],
-    ids=["another codebook's level", "another codebook's concept", "no length", "beyond the film",
-         "no start", "no end", "no name"],
-)  # fmt: skip
-def test_a_wrong_judgement_is_refused_and_nothing_is_written(decisions, decision):
+)
+def test_a_wrong_decision_is_refused_and_nothing_is_written(decisions, wrong):
+    """The film lasts 120 s."""
+    right = {"kind": "judgement", "start_s": 10.0, "end_s": 20.0, "annotator": "AB", "level": "calm"}
     with pytest.raises(ObygazeError):
-        judge(decisions, **{"start": 10.0, "end": 20.0, **decision})
+        decisions.keep(**right | wrong)
     assert not (decisions.folder / JUDGEMENTS).exists()
-    assert not (decisions.folder / "ledger").exists()
-
-
-def test_an_empty_note_is_refused_and_nothing_is_written(decisions):
-    with pytest.raises(ObygazeError):
-        decisions.keep("note", 10, 20, "AB", note=" ")
     assert not (decisions.folder / "ledger").exists()
 
 
@@ -550,11 +490,7 @@ def fail_as_on_a_full_disk(*_):
 
 
 def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, monkeypatch):
-    """The ledger is what counts, and the table is only written from it.
-
-    If the disk is full when the table is written, the table stays as it was, and a notice says that the
-    decision is in the ledger.
-    """
+    """The ledger is what counts: the table stays as it was, and a notice says where the decision is."""
     judge(decisions, 10, 20)
     before = (decisions.folder / JUDGEMENTS).read_bytes()
     with monkeypatch.context() as disk:
@@ -562,56 +498,37 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
         judge(decisions, 20, 30)
     assert (decisions.folder / JUDGEMENTS).read_bytes() == before
     assert len(standing_levels(open_again(decisions))) == 2
-
     (notice,) = decisions.notices
     assert JUDGEMENTS in notice
     assert "ledger/" in notice
 
 
 def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch):
-    """What the ledger cannot keep was not decided: the error reaches the user."""
+    """What the ledger cannot keep was not decided: the error reaches the user, and deciding goes on later."""
     judge(decisions, 10, 20)
     before = stands(decisions)
     with monkeypatch.context() as disk:
         disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)
         with pytest.raises(OSError, match="No space"):
-            judge(decisions, 30, 40)
+            judge(decisions, 30, 40, "violent")
         with pytest.raises(OSError, match="No space"):
             decisions.undo("AB")
-
     assert stands(decisions) == before
 
-
-def test_deciding_goes_on_after_the_disk_was_full(decisions, monkeypatch):
-    """The failed judgement was never kept, so that undo takes back the one before it.
-
-    Two more judgements follow, and are kept.
-    """
-    judge(decisions, 10, 20)
-    with monkeypatch.context() as disk:
-        disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)
-        with pytest.raises(OSError, match="No space"):
-            judge(decisions, 30, 40, "violent")
     assert decisions.undo("AB")  # the last that was kept
-
     judge(decisions, 40, 50, "violent")
     judge(decisions, 60, 70, "unsure")
     assert tabled_levels(decisions) == ["violent", "unsure"]
     assert stands(open_again(decisions)) == stands(decisions)
 
 
-def test_deciding_on_a_film_scored_again_meanwhile_is_refused(decisions):
+def test_a_film_that_is_scored_again_keeps_its_ledger_and_must_be_opened_again(decisions):
     """The judge looks at the old scores, and must open the film again before deciding on the new ones."""
-    decisions.film.write(decisions.folder)
-    with pytest.raises(ObygazeError, match="scored again"):
-        judge(decisions, 10, 20)
-
-
-def test_a_film_that_is_scored_again_keeps_its_ledger(decisions):
-    """Scores are written anew, and what people decided stays."""
     judge(decisions, 10, 20)
     decisions.ledger.close()  # Windows replaces no folder that holds an open file
     decisions.film.write(decisions.folder)
+    with pytest.raises(ObygazeError, match="scored again"):
+        judge(decisions, 20, 30)
     assert standing_levels(open_again(decisions)) == [("AB", "calm")]
 
 
@@ -633,13 +550,6 @@ def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(dec
     assert judges_seen_by(decisions, "AB") == {"AB", "CD"}
 
 
-def test_a_judge_who_planned_more_windows_sees_others_later(decisions):
-    """CD planned ten windows and AB eleven: after ten AB is not finished yet."""
-    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
-    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=11)
-    assert judges_seen_by(decisions, "AB") == {"AB"}
-
-
 def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
     """AB planned all windows, and then only eleven.
 
@@ -654,40 +564,31 @@ def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
     assert judges_seen_by(decisions, "AB") == {"AB"}
 
 
-def test_before_ten_windows_are_judged_no_share_is_given(decisions):
-    """Ten windows are the fewest from which a share is given: AB has judged nine."""
+def test_a_share_is_given_once_ten_windows_are_judged(decisions):
+    """Ten windows are the fewest from which a share is given: AB has judged nine of ten, and then all."""
+    film = OpenFilm(0, decisions.film, decisions)
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
-    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
-    assert "sofar" not in answer
-    assert "9 windows" in answer["few"]  # AB's own
+    after_nine = next_window(film, "AB", 10, tells_share=True)
+    assert "9 windows" in after_nine["few"]  # AB's own
+    assert "sofar" not in after_nine
+    assert "share" not in after_nine
 
-
-def test_a_share_says_how_many_windows_two_judges_judged_alike(decisions):
-    """CD calls all ten windows violent, AB all ten calm: they agree on none."""
-    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
-    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
-    share = next_window(OpenFilm(0, decisions.film, decisions), "AB", 10)["share"]
-    assert "AB and CD: 0 windows of 10 alike" in share
+    judge_blindly(decisions, "calm", who="AB", in_all=10)
+    after_ten = next_window(film, "AB", 10)
+    assert "window" not in after_ten
+    assert "from 10 windows" in after_ten["share"]
+    assert "AB and CD: 0 windows of 10 alike" in after_ten["share"]  # CD calls all violent
+    assert "whenever you stop" in after_ten["sofar"]
 
 
 class AskedInterval(NamedTuple):
-    """What an interval at any time was asked for.
+    """What `anytime_interval` was asked for; content is in seconds."""
 
-    Attributes
-    ----------
-    starts
-        Starts of the judged windows, in the order given.
-    is_positive
-        What each was judged: 1 or 0.
-    content_s, judged_s
-        Content of the film and of the judged windows, in seconds.
-    """
-
-    starts: list[float]
+    starts_of_judged: list[float]
     is_positive: list[float]
-    content_s: float
-    judged_s: float
+    content_of_film_s: float
+    content_of_judged_s: float
 
 
 @pytest.fixture
@@ -696,14 +597,9 @@ def asked_intervals(monkeypatch):
     asked = []
 
     def record_and_answer(cells, judged, y):
-        asked.append(
-            AskedInterval(
-                [cells.spans[cell][0] for cell in judged],
-                [*y],
-                cells.content_s.sum(),
-                cells.content_s[judged].sum(),
-            )
-        )
+        starts = [cells.spans[cell][0] for cell in judged]
+        content_s = cells.content_s
+        asked.append(AskedInterval(starts, [*y], content_s.sum(), content_s[judged].sum()))
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", record_and_answer)
@@ -718,7 +614,7 @@ def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, 
     assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
 
     (asked,) = asked_intervals
-    assert asked.starts == drawn_starts
+    assert asked.starts_of_judged == drawn_starts
     assert asked.is_positive == [1.0, 0.0] * 5
 
 
@@ -739,65 +635,57 @@ def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_inter
     unsure_s = cells.content_s[cells.index_of(*unsure_window)]
     unjudged_s = cells.content_s[cells.index_of(*unjudged_window)]
     (asked,) = asked_intervals
-    assert asked.content_s == pytest.approx(cells.content_s.sum() - unsure_s)
-    assert asked.judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
+    assert asked.content_of_film_s == pytest.approx(cells.content_s.sum() - unsure_s)
+    assert asked.content_of_judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
     assert len(asked.is_positive) == 1 + n_calm
     assert "1 window (" in text  # is left out
     assert "earlier law" not in text  # which is said of a draw whose windows lack their content
 
 
 def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
-    """AB planned ten times as many windows as the film has: then all are planned.
-
-    One who planned none judges all.
-    """
+    """AB planned ten times as many windows as the film has, and somebody else planned none."""
     n = len(decisions.windows)
-    judge_blindly(decisions, *["violent"] * n, in_all=10 * n)
+    judge_blindly(decisions, "violent", in_all=10 * n)
     assert decisions.n_planned_by("AB") == n
     assert decisions.n_planned_by("somebody else") == n
 
 
-@pytest.mark.parametrize("asks_for_more", [False, True], ids=["asks for all", "asks for ten times as many"])
-def test_a_share_of_all_windows_has_no_interval(decisions, asks_for_more):
+def test_a_share_of_all_windows_has_no_interval(decisions):
     """Once all windows are judged nothing is left to estimate: the share is counted.
 
-    AB had planned ten times as many windows as there are.
+    AB planned, and asks for, ten times as many windows as there are.
     """
     n_windows = len(decisions.windows)
     levels = ["violent" if number % 2 else "calm" for number in range(n_windows)]
     judge_blindly(decisions, *levels, in_all=10 * n_windows)
-    n_asked = 10 * n_windows if asks_for_more else n_windows
-    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
+    for n_asked in (n_windows, 10 * n_windows):
+        answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
+        assert answer["done"] == n_windows
+        assert answer["fixed"] == n_windows
+        assert "window" not in answer  # to judge next
+        assert "sofar" not in answer  # the interval
+        assert "no window is left" in answer["share"]
 
-    assert answer["done"] == n_windows
-    assert answer["fixed"] == n_windows
-    assert "window" not in answer  # to judge next
-    assert "sofar" not in answer  # the interval
-    assert "no window is left" in answer["share"]
 
-
-def test_a_judge_of_a_list_planned_no_number_of_windows(decisions):
+def test_a_judge_of_a_list_is_finished_while_one_at_the_desk_is_not(decisions):
     """AB judged five windows of a list, as in a spreadsheet, so that AB has planned nothing at the desk.
 
-    Nobody waits for AB to judge more, and AB sees CD's judgements. CD judges at the desk, and planned
-    ten.
+    Nobody waits for AB to judge more, and AB sees CD's judgements. CD planned ten windows at the desk and has
+    judged three, and so does not see AB's.
     """
     judge_list(decisions, "violent", who="AB", n=5)
     judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
+    film = OpenFilm(0, decisions.film, decisions)
+
     assert decisions.n_stated_by("AB") == 0
     assert decisions.n_planned_by("AB") == 5
     assert not decisions.hides_others_from("AB")
-    assert "fixed" not in next_window(OpenFilm(0, decisions.film, decisions), "AB", 0)
+    assert "fixed" not in next_window(film, "AB", 0)
 
-
-def test_a_judge_at_the_desk_sees_others_only_when_finished(decisions):
-    """CD planned ten windows at the desk and has judged three, and so does not see AB's."""
-    judge_list(decisions, "violent", who="AB", n=5)
-    judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
     assert decisions.n_stated_by("CD") == 10
     assert decisions.n_planned_by("CD") == 10
     assert decisions.hides_others_from("CD")
-    assert next_window(OpenFilm(0, decisions.film, decisions), "CD", 0)["fixed"] == 10
+    assert next_window(film, "CD", 0)["fixed"] == 10
 
 
 def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
@@ -812,50 +700,51 @@ def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
     assert decisions.hides_others_from("AB")
 
 
-@pytest.fixture
-def list_of_ab_and_nine_of_cd(decisions):
-    """A film of which AB judged five windows in a list, and CD those and the next four at the desk."""
+def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
+    """AB judged five windows in a list. CD judged those and the next four at the desk, as many as CD planned.
+
+    AB may go on to judge CD's other four, blindly, so that these stay hidden from AB, and from a viewer
+    without a name, who may be AB. CD is finished, and sees all.
+    """
     judge_list(decisions, "violent", who="AB", n=5)
     judge_blindly(decisions, *["calm"] * 9, who="CD", in_all=9)
-    return OpenFilm(0, decisions.film, decisions)
+    film = OpenFilm(0, decisions.film, decisions)
 
-
-def test_a_judge_of_a_list_sees_others_on_its_windows_only(list_of_ab_and_nine_of_cd):
-    """AB may go on to judge CD's other four windows, blindly, so that these stay hidden."""
-    film = list_of_ab_and_nine_of_cd
     of_cd = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
     assert sorted(decision["place"] for decision in of_cd) == [1, 2, 3, 4, 5]
     assert visible_decisions(film, "AB")["hidden"] == 4
+    assert decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
 
-
-def test_a_judge_who_is_finished_sees_all_that_others_judged(list_of_ab_and_nine_of_cd):
-    """CD planned nine windows and judged all: five of AB and nine of CD are shown."""
-    film = list_of_ab_and_nine_of_cd
     assert len(shown_decisions(film, "CD")) == 5 + 9  # AB's and CD's
     assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
 
-
-def test_a_viewer_without_a_name_sees_what_all_judges_may_see(list_of_ab_and_nine_of_cd):
-    """The viewer may be AB, who may see the five windows of AB's list only."""
-    assert list_of_ab_and_nine_of_cd.decisions.places_shown_to_all() == {1, 2, 3, 4, 5}
+    judge_list(decisions, "calm", who="EF", n=3)
+    assert decisions.places_shown_to_all() == {1, 2, 3}  # the viewer may be EF
 
 
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):
     """Each judge gets the windows in the same random order; after the last one none is left."""
     film = OpenFilm(0, decisions.film, decisions)
-    for place, (start, end) in enumerate(decisions.windows, start=1):
+    assert min(decisions.windows)[0] == 0
+    for n_judged, (start, end) in enumerate(decisions.windows):
+        place = n_judged + 1
         answer = next_window(film, "AB", 99)
-        assert answer["done"] == place - 1
+        assert answer["done"] == n_judged
         assert answer["window"] == {"start": start, "end": end, "place": place}
         judge(decisions, start, end, place=place)
-
     assert "window" not in next_window(film, "AB", 99)
-    assert min(decisions.windows)[0] == 0
 
 
-def test_spaces_around_a_name_do_not_change_who_judges(decisions):
-    judge_blindly(decisions, "calm", who="AB")
-    assert next_window(OpenFilm(0, decisions.film, decisions), " AB ", 99)["done"] == 1
+def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(decisions):
+    """AB judged the first window in sight, and CD judged it blindly: CD's next window is the second."""
+    judge(decisions, *decisions.windows[0], who="AB")
+    judge_blindly(decisions, "calm", who="CD")
+    film = OpenFilm(0, decisions.film, decisions)
+
+    next_of_ab, next_of_cd = next_window(film, "AB", 10), next_window(film, "CD", 10)
+    assert (next_of_ab["done"], next_of_ab["window"]["place"]) == (0, 1)
+    assert (next_of_cd["done"], next_of_cd["window"]["place"]) == (1, 2)
+    assert "window" not in next_window(film, "CD", 1)  # CD has judged as many
 
 
 @pytest.mark.parametrize(("name", "is_named"), [("obygaze12", False), ("mobygaze", True)])
@@ -891,20 +780,17 @@ def test_a_table_that_is_a_link_is_not_read(scored_tt1, elsewhere):
         Decisions(*scored_tt1)
 
 
-def test_a_table_that_became_a_link_is_not_written_through(decisions, elsewhere):
-    """A link takes the table's place while the desk is open: the file at its end stays as it was."""
-    (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
-    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
-    judge(decisions, 10, 20)
-    assert (elsewhere / "secret.csv").read_text("utf-8") == HEAD
-    assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
+def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(decisions, elsewhere):
+    """A link takes the table's place while the desk is open: the file at its end stays as it was.
 
-
-def test_the_table_is_written_again_once_a_link_is_removed(decisions, elsewhere):
-    """The judgement made meanwhile is in the ledger, so that the table then has both."""
+    The judgement made meanwhile is in the ledger, so that the table then has both.
+    """
     (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
     (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
     judge(decisions, 10, 20, "calm")
+    assert (elsewhere / "secret.csv").read_text("utf-8") == HEAD
+    assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
+
     (decisions.folder / JUDGEMENTS).unlink()
     judge(decisions, 20, 30, "violent")
     assert tabled_levels(decisions) == ["calm", "violent"]

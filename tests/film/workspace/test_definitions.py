@@ -89,54 +89,64 @@ def test_each_sitting_stores_its_codebook_and_its_digest(judged):
 
 
 @pytest.mark.long
-def test_judgements_under_an_earlier_wording_stand_but_do_not_count(judged):
-    """Judgements under an earlier wording stay in the table, but do not count in the share.
+def test_judgements_under_an_earlier_wording_stand_and_count_once_judged_again(judged):
+    """The judge is asked for the windows again, from the first of the draw on, as none of them counts.
 
-    The judge is asked for the windows again, from the first of the draw on.
+    AB judges the ten windows again as calm: these count, and replace the ten that were violent. Ten windows
+    are enough for a share. The judgement in sight of the score is not replaced: judged again, even with the
+    same level, it is under the new wording.
     """
     decisions = judged.opened(judged.reworded)
+    film = OpenFilm(0, judged.film, decisions)
     assert len(standing_levels(decisions)) == 11  # ten windows, and one span in sight
     assert len(decisions.judgements()) == 0
-    next_one = next_window(OpenFilm(0, judged.film, decisions), "AB", 10)["window"]
-    assert next_one["place"] == 1  # the windows of the draw come again
+    assert next_window(film, "AB", 10)["window"]["place"] == 1
+
+    judge_blindly(decisions, *["calm"] * 10, in_all=10)
+    assert {clip.level for clip in decisions.judgements()} == {"calm"}
+    assert "share" in next_window(film, "AB", 10)
+
+    (in_sight,) = shown_under_other_definitions(decisions)
+    decisions.keep("judgement", 10, 20, "AB", level="violent", changed_id=in_sight["id"])
+    assert shown_under_other_definitions(decisions) == []
+    assert len(standing_levels(decisions)) == 11
 
 
 def test_a_notice_counts_judgements_under_an_earlier_wording(judged):
     """A reader who finds nothing counted is told why: how many decisions there are under which wording.
 
-    The two wordings have one name and version, so the digest of the definitions tells them apart.
+    The two wordings have one name and version, so the digest of the definitions tells them apart. If the
+    reworded codebook has a new version, name and version are enough, and no digest is printed.
     """
-    notices = judged.opened(judged.reworded).notices
-    digest = judged.book.definition()[:12]
-    assert any("11 decisions" in notice and digest in notice for notice in notices)
-
-
-def test_a_notice_names_an_earlier_wording_by_its_version(judged):
-    """If the reworded codebook has a new version, name and version are enough, and no digest is printed."""
-    of_next_version = replace(judged.reworded, version="2")
-    notices = judged.opened(of_next_version).notices
-    (notice,) = [notice for notice in notices if "11 decisions" in notice]
     name = f"{judged.book.name}, version {judged.book.version}"
+    digest = judged.book.definition()[:12]
+    (notice,) = [one for one in judged.opened(judged.reworded).notices if "11 decisions" in one]
+    assert digest in notice
+
+    of_next_version = replace(judged.reworded, version="2")
+    (notice,) = [one for one in judged.opened(of_next_version).notices if "11 decisions" in one]
     assert f"under other definitions ({name}), and not counted" in notice
-    assert judged.book.definition()[:12] not in notice
+    assert digest not in notice
 
 
 def test_wordings_of_one_version_are_named_with_their_digests(judged):
-    """One wording is named by its codebook and version; a second one of the same version adds the digest."""
+    """One wording is named by its codebook and version; a second one of the same version adds the digest.
+
+    A wording that no ledger stores has no name, so the first 12 digits of its digest stand for it.
+    """
     name = f"{judged.book.name}, version {judged.book.version}"
     digest = judged.book.definition()
     assert meanings_in([judged.folder]).names()[digest] == name
     both_texts = meanings_in([judged.folder], [judged.reworded])
     assert both_texts.names()[digest] == f"{name} ({digest[:12]})"
-
-
-def test_an_unknown_definition_is_named_by_its_digest(judged):
-    """A wording that no ledger stores has no name, so the first 12 digits of its digest stand for it."""
-    assert meanings_in([judged.folder]).name("a" * 64) == "a" * 12
+    assert both_texts.name("a" * 64) == "a" * 12
 
 
 def test_the_desk_offers_to_judge_again_under_the_new_wording(judged):
-    """All 11 judgements were made under the earlier wording: the desk marks them, and shows the new one."""
+    """All 11 judgements were made under the earlier wording: the desk marks them, and shows the new one.
+
+    The desk of the unchanged codebook offers nothing.
+    """
     decisions = judged.opened(judged.reworded)
     assert len(shown_under_other_definitions(decisions)) == 11
     opened = OpenFilm(0, judged.film, decisions)
@@ -144,86 +154,47 @@ def test_the_desk_offers_to_judge_again_under_the_new_wording(judged):
     assert REWORDED in page
     assert 'id="d-again"' in page
 
-
-def test_the_desk_of_an_unchanged_codebook_offers_to_judge_nothing_again(judged):
-    opened = OpenFilm(0, judged.film, judged.opened(judged.book))
-    assert 'id="d-again"' not in desk_page([opened], opened, "read", "en")
-
-
-@pytest.mark.long
-def test_windows_judged_again_under_the_new_wording_count(judged):
-    """AB judges the ten windows again as calm: these count, and replace the ten that were violent.
-
-    The judgement in sight of the score is not replaced, so 11 still stand. Ten windows are enough for a
-    share.
-    """
-    decisions = judged.opened(judged.reworded)
-    judge_blindly(decisions, *["calm"] * 10, in_all=10)
-    assert len(standing_levels(decisions)) == 11  # and the one in sight
-    assert {clip.level for clip in decisions.judgements()} == {"calm"}
-
-    assert "share" in next_window(OpenFilm(0, judged.film, decisions), "AB", 10)
-
-
-@pytest.mark.long
-def test_a_judgement_made_again_is_under_the_new_wording(judged):
-    """After the ten windows are judged again, only the span judged in sight is under the earlier wording.
-
-    Judging it again, even with the same level, puts it under the new one.
-    """
-    decisions = judged.opened(judged.reworded)
-    judge_blindly(decisions, *["calm"] * 10, in_all=10)
-    (in_sight,) = shown_under_other_definitions(decisions)
-    decisions.keep("judgement", 10, 20, "AB", level="violent", changed_id=in_sight["id"])
-    assert shown_under_other_definitions(decisions) == []
-    assert len(standing_levels(decisions)) == 11
+    unchanged = OpenFilm(0, judged.film, judged.opened(judged.book))
+    assert 'id="d-again"' not in desk_page([unchanged], unchanged, "read", "en")
 
 
 def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged):
-    """With `--same-meaning` the user declares that only words changed: all 11 judgements count again."""
+    """With `--same-meaning` the user declares that only words changed: all 11 judgements count again.
+
+    The ledger stores the declaration, so later readers need not repeat it, whichever wording they use.
+    Judgements under both wordings are tabled under one definition, so that they count together.
+    """
     decisions = judged.opened(judged.reworded, same_meaning=True)
     assert len(decisions.judgements()) == 11  # all that AB judged
     assert not any("other definitions" in notice for notice in decisions.notices)
+    for book in (judged.book, judged.reworded):
+        assert len(judged.opened(book).judgements()) == 11
 
-
-@pytest.mark.parametrize("text", ["book", "reworded"])
-def test_a_declaration_holds_for_later_readers_under_both_wordings(judged, text):
-    """The ledger stores the declaration, so later readers need not repeat it, whichever wording they use."""
-    judged.opened(judged.reworded, same_meaning=True)
-    assert len(judged.opened(getattr(judged, text)).judgements()) == 11
-
-
-def test_wordings_declared_the_same_have_one_definition(judged):
-    """Judgements under both wordings are tabled under one definition, so that they count together."""
-    judged.opened(judged.reworded, same_meaning=True)
     judge(judged.opened(judged.reworded), 40, 48)
     tables = [judged.folder / JUDGEMENTS]
     table = import_spans(tables, judged.folder, "judgements", codebook=judged.book).manifest
     assert len(judgements_of(table).definitions) == 1
-
     meanings = meanings_in([judged.folder])
     assert meanings.representative(judged.book.definition()) == meanings.representative(
         judged.reworded.definition()
     )
 
 
-def test_each_row_of_a_table_names_its_wording(judged):
-    """The judgement at 10 s was made under the first wording, and that at 30 s after the change."""
-    judge(judged.opened(judged.reworded), 30, 38)
+def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged, tmp_path):
+    """The judgement at 10 s was made under the first wording, and that at 30 s after the change.
+
+    The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording.
+    """
+    decisions = judged.opened(judged.reworded)
+    judge(decisions, 30, 38)
     by_start = {row["start_s"]: row["definition"] for row in rows_of(judged.folder / JUDGEMENTS)}
     assert by_start["10"] == judged.book.definition()
     assert by_start["30"] == judged.reworded.definition()
 
-
-def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged, tmp_path):
-    """The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording."""
-    decisions = judged.opened(judged.reworded)
-    judge(decisions, 30, 38)
     alone = tmp_path / "alone"
     alone.mkdir()
     shutil.copy(judged.folder / JUDGEMENTS, alone)
     read_back = Decisions(alone, judged.film, judged.reworded)
-
     assert stands(read_back) == stands(decisions)
     assert len(read_back.judgements()) == 1  # the one under the text of now
 
@@ -313,35 +284,18 @@ def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions)
     assert REWORDED not in text.before
 
 
-@pytest.fixture
-def reworded_path(judged, tmp_path):
-    """The file of the reworded codebook."""
-    path = tmp_path / "reworded.codebook.toml"
-    path.write_text(judged.reworded.to_toml(), "utf-8")
-    return path
-
-
-def test_the_command_counts_judgements_under_an_earlier_wording(serve, judged, reworded_path):
+def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged, tmp_path):
     """Opened with the reworded codebook, the command reports 11 decisions under the other wording.
 
-    None of AB's windows counts as done.
+    With `--same-meaning` AB's ten windows count as done, in this command and in a later one without it.
     """
-    served = serve(judged.folder, reworded_path)
-    assert "11 decisions" in served.said
-    assert served.next(who="AB", n=10)["done"] == 0
+    path = tmp_path / "reworded.codebook.toml"
+    path.write_text(judged.reworded.to_toml(), "utf-8")
+    undeclared = serve(judged.folder, path)
+    assert "11 decisions" in undeclared.said
+    assert undeclared.next(who="AB", n=10)["done"] == 0
 
-
-@pytest.mark.long
-def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged, reworded_path):
-    """With `--same-meaning` AB's ten windows count as done, in this command and in a later one without it."""
-    declared = serve(judged.folder, reworded_path, "--same-meaning")
+    declared = serve(judged.folder, path, "--same-meaning")
     assert "other definitions" not in declared.said
     assert declared.next(who="AB", n=10)["done"] == 10
-
-    later = serve(judged.folder, reworded_path)
-    assert later.next(who="AB", n=10)["done"] == 10
-
-    meanings = meanings_in([judged.folder])
-    assert meanings.representative(judged.book.definition()) == meanings.representative(
-        judged.reworded.definition()
-    )
+    assert serve(judged.folder, path).next(who="AB", n=10)["done"] == 10

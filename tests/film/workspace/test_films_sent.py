@@ -74,23 +74,18 @@ def test_progress_of_a_copy_is_a_share_of_the_film(monkeypatch, tmp_path):
 
 
 @pytest.mark.long
-def test_a_film_that_browsers_play_is_sent_itself(serve, copied, shared_data):
-    """Browsers play MP4: the desk sends the file's own bytes and offers no copy."""
-    film = shared_data / "videos" / "arm_wrestling.mp4"
-    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
-    assert "make a copy" not in served.said
-    part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
-    assert (part.status, data) == (206, film.read_bytes()[:100])
+def test_a_file_that_browsers_play_is_sent_itself_for_the_film_of_its_name(serve, copied, shared_data):
+    """The file tt2.mp4 is the video of film 1, which is tt2. Film 0, tt1, has no video.
 
-
-@pytest.mark.long
-def test_a_file_is_sent_for_the_film_of_its_name(serve, copied, shared_data):
-    """The file tt2.mp4 is the video of film 1, which is tt2. Film 0, tt1, has no video."""
+    Browsers play MP4: the desk sends the file's own bytes and offers no copy.
+    """
     file = copied[0] / "tt2.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
     served = serve(*copied, "--film", str(file))
-    assert served.ask("GET", "/film/0/video", range="bytes=0-9")[0].status == 404  # tt1
-    assert served.ask("GET", "/film/1/video", range="bytes=0-9")[0].status == 206
+    assert "make a copy" not in served.said
+    assert served.ask("GET", "/film/0/video", range="bytes=0-99")[0].status == 404  # tt1
+    part, data = served.ask("GET", "/film/1/video", range="bytes=0-99")
+    assert (part.status, data) == (206, file.read_bytes()[:100])
 
 
 def test_a_file_named_like_none_of_the_films_is_refused(copied, shared_data):
@@ -126,9 +121,11 @@ def test_judging_goes_on_when_the_video_is_replaced_or_removed(serve, copied, sh
     assert status == 200
 
 
-@pytest.fixture
-def copies_folder(tmp_path, shared_data):
-    """A folder that others could read, with copies of 91 and 89 days, to which a third was added."""
+def test_copies_of_films_are_private_and_removed_after_90_days(tmp_path, shared_data):
+    """Making a new copy removes the one of 91 days, and leaves that of 89.
+
+    Films may be private: the folder of copies, which others could read, is closed to them.
+    """
     folder = tmp_path / "films"
     folder.mkdir(mode=0o755)
     for name, days in (("91-days.mp4", 91), ("89-days.mp4", 89)):
@@ -136,37 +133,17 @@ def copies_folder(tmp_path, shared_data):
         path.write_bytes(b"copy")
         written_at = time.time() - days * 86_400
         os.utime(path, (written_at, written_at))
-    film = shared_data / "videos" / "arm_wrestling.mp4"
-    proxy.make_proxy(film, folder / "new.mp4", lambda _: None)
-    return folder
+
+    proxy.make_proxy(shared_data / "videos" / "arm_wrestling.mp4", folder / "new.mp4", lambda _: None)
+    assert sorted(path.name for path in folder.iterdir()) == ["89-days.mp4", "new.mp4"]
+    assert folder.stat().st_mode & 0o777 == 0o700 or sys.platform == "win32"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
-def test_copies_of_films_are_read_by_their_owner_alone(copies_folder):
-    """Films may be private: the folder of copies is closed to others when a copy is added."""
-    assert copies_folder.stat().st_mode & 0o777 == 0o700
-
-
-def test_copies_of_films_are_removed_after_90_days(copies_folder):
-    """Making a new copy removes the one of 91 days, and leaves that of 89."""
-    assert sorted(path.name for path in copies_folder.iterdir()) == ["89-days.mp4", "new.mp4"]
-
-
-def refuse_copy(*_):
-    raise AssertionError("a copy is made")
-
-
-def test_a_film_that_browsers_play_gets_no_copy(shared_data, monkeypatch):
-    monkeypatch.setattr(server, "make_proxy", refuse_copy)
-    opened = OpenFilm(0, ten_minute_film(), None, shared_data / "videos" / "nasa_13013.mp4")
-    assert opened.played is not None
-    server._begin_copy(opened)
-    assert opened.copying.share is None
-
-
-def test_a_film_without_a_file_gets_no_copy(monkeypatch):
-    monkeypatch.setattr(server, "make_proxy", refuse_copy)
-    opened = OpenFilm(0, ten_minute_film(), None, None)
-    assert opened.played is None
+@pytest.mark.parametrize("has_file", [True, False], ids=["browsers play it", "it has no file"])
+def test_a_film_gets_no_copy_if_browsers_play_it_or_it_has_no_file(shared_data, monkeypatch, has_file):
+    monkeypatch.setattr(server, "make_proxy", lambda *_: pytest.fail("a copy is made"))
+    path = shared_data / "videos" / "nasa_13013.mp4" if has_file else None
+    opened = OpenFilm(0, ten_minute_film(), None, path)
+    assert (opened.played is not None) == has_file
     server._begin_copy(opened)
     assert opened.copying.share is None

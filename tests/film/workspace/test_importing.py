@@ -18,6 +18,7 @@ from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisi
 from obygaze_film.workspace.importing import read_annotations
 from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
 from tests.film.workspace.deciding import judge, judge_blindly, open_again, stands
+from tests.planted_models import codebook
 
 READ_BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
 """Formats in which the tests below change a level, and read it back."""
@@ -28,16 +29,28 @@ WITH_IDS = ("eaf", "csv")
 """Formats in which a span names the decision that it shows."""
 
 
-@pytest.fixture
-def judged(decisions):
-    """Two people's decisions of all kinds, some on spans that overlap: 6 of AB (and a note), 4 of C D."""
+@pytest.fixture(scope="module")
+def judged_once(tmp_path_factory, scored_once):
+    """The folder of the film tt1 as `judged` has it; nobody may change it."""
+    folder, film = scored_once
+    copy = shutil.copytree(folder, tmp_path_factory.mktemp("judged") / folder.name)
+    decisions = Decisions(copy, film, codebook(copy.parent))
     judge_blindly(decisions, "calm", "violent", "unsure", "calm", who="AB")
     judge_blindly(decisions, "calm", "calm", "violent", who="C D")
     judge(decisions, 40, 48.0625, "violent", who="AB", concepts=["Gun", "Dim light"])
     judge(decisions, 44, 52, "calm", who="C D")
     decisions.keep("passage", 42.123, 60.5, "AB", level="violent", note="a note")
     decisions.keep("note", 3, 4, "AB", note="a note alone")
-    return decisions
+    decisions.ledger.close()
+    return copy
+
+
+@pytest.fixture
+def judged(tmp_path, judged_once, scored_once):
+    """Two people's decisions of all kinds, some on spans that overlap: 6 of AB (and a note), 4 of C D."""
+    _, film = scored_once
+    folder = shutil.copytree(judged_once, tmp_path / judged_once.name)
+    return Decisions(folder, film, codebook(tmp_path))
 
 
 def exported(decisions, kind, **options):
@@ -80,21 +93,6 @@ def import_file(decisions, path, is_blind=None, **options):
 def n_sittings(decisions):
     """Count the files of the ledger: each process that decides writes one of its own."""
     return len([*decisions.folder.glob("ledger/*.jsonl")])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ALL_KINDS)
-@pytest.mark.parametrize("tiers", [(), ("people",)], ids=["with the scores", "without the scores"])
-def test_importing_an_unchanged_export_changes_nothing(judged, kind, tiers):
-    """Every annotation in the file is that of a decision in the ledger: 6 of AB, and 4 of C D.
-
-    No sitting is written, since there is nothing new.
-    """
-    before, n_before = stands(judged), n_sittings(judged)
-    path = exported(judged, kind, tiers=tiers)
-    assert import_file(judged, path) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
-    assert stands(judged) == stands(open_again(judged)) == before
-    assert n_sittings(judged) == n_before
 
 
 def with_hundredths(subrip_time):
@@ -146,32 +144,48 @@ def labels_of(decisions):
 
 
 @pytest.fixture
-def nobody_decided(decisions, tmp_path):
+def nobody_decided(scored_once, tmp_path):
     """Another folder of the same scored film, in which nobody has decided anything."""
-    folder = tmp_path / "elsewhere" / "tt1"
-    decisions.film.write(folder)
-    return Decisions(folder, decisions.film, decisions.codebook)
+    folder, film = scored_once
+    copy = shutil.copytree(folder, tmp_path / "elsewhere" / folder.name)
+    return Decisions(copy, film, codebook(tmp_path))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_exported_decisions_are_imported_into_an_empty_ledger(judged, nobody_decided, kind):
-    """A colleague without the ledger gets all decisions from the file, with times, levels and concepts.
+def test_an_export_changes_nothing_where_it_was_made_and_gives_all_to_an_empty_ledger(
+    judged, nobody_decided, kind
+):
+    """Every annotation in the file is that of a decision in the ledger: 6 of AB, and 4 of C D.
 
-    Blind judgements stay blind: four of AB, and three of C D.
+    No sitting is written, since there is nothing new. A colleague without the ledger gets all decisions, with
+    times, levels and concepts. Blind judgements stay blind: four of AB, and three of C D.
     """
+    before, n_before = stands(judged), n_sittings(judged)
     path = exported(judged, kind, tiers=["people"])
-    assert import_file(nobody_decided, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
+    assert import_file(judged, path) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
+    assert stands(judged) == stands(open_again(judged)) == before
+    assert n_sittings(judged) == n_before
 
+    assert import_file(nobody_decided, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
     # Times are exact to half a frame (of 25 a second) where a format counts frames, or to a millisecond.
     slack_s = 0.021 if kind in IN_FRAMES else 0.001
     for label, expected in zip(labels_of(nobody_decided), labels_of(judged), strict=True):
         assert label.start_s == pytest.approx(expected.start_s, abs=slack_s)
         assert label.end_s == pytest.approx(expected.end_s, abs=slack_s)
         assert label._replace(start_s=0, end_s=0) == expected._replace(start_s=0, end_s=0)
-
     n_blind = {judge: len(by_place) for judge, by_place in nobody_decided.blind_judgements().items()}
     assert n_blind == {"AB": 4, "C D": 3}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_an_export_with_the_scores_changes_nothing_where_it_was_made(judged, kind):
+    """The model's passages beside people's decisions are not taken for decisions."""
+    before = stands(judged)
+    path = exported(judged, kind)
+    assert import_file(judged, path) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
+    assert stands(judged) == before
 
 
 def change_violent_at_40_s_to_calm(path, kind):
@@ -221,9 +235,10 @@ def violent_with_gun_to_calm_in_subtitles(text):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_level_changed_in_a_file_replaces_one_judgement_only(judged, kind):
-    """AB's judgement of 40 to 48.0625 s is called calm in the file.
+    """AB's judgement of 40 to 48.0625 s is called calm in the file: one is changed, AB's other five are not.
 
-    One is changed, AB's other five are not.
+    Only its level was edited, so that the concepts stay, and the version before is the history. The file
+    imported once more changes nothing.
     """
     before = stands(judged)
     path = exported(judged, kind)
@@ -231,38 +246,20 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(judged, kind):
     assert import_file(judged, path) == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
 
     after = stands(judged)
+    assert stands(open_again(judged)) == after
+    assert judged.conflicts() == set()
     judgements_before, judgements_after = before.pop("judgement"), after.pop("judgement")
     judgements_before.remove(("AB", 40.0, 48.0625, "violent", ""))
     assert sorted(judgements_after) == sorted([*judgements_before, ("AB", 40.0, 48.0625, "calm", "")])
     assert after == before  # passages and notes
-    assert stands(open_again(judged)) == stands(judged)
-    assert judged.conflicts() == set()
 
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", READ_BACK)
-def test_a_judgement_changed_in_a_file_keeps_its_concepts_and_history(judged, kind):
-    """Only the level was edited, so that the concepts stay, and the version before is the history."""
-    path = exported(judged, kind)
-    change_violent_at_40_s_to_calm(path, kind)
-    import_file(judged, path)
     (changed,) = [clip for clip in judged.kept["judgement"] if clip.start_s == 40]
     assert changed.concepts == ("Gun", "Dim light")
     assert len(judged.history(changed.clip_id)) == 1
 
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", READ_BACK)
-def test_importing_a_changed_file_twice_changes_nothing_more(judged, kind):
-    """The second import finds AB's six annotations as they stand, and writes no sitting."""
-    path = exported(judged, kind)
-    change_violent_at_40_s_to_calm(path, kind)
-    import_file(judged, path)
-    after_first, n_after_first = stands(judged), n_sittings(judged)
-
+    n_before = n_sittings(judged)
     assert import_file(judged, path)["AB"] == Imported(unchanged=6)
-    assert stands(judged) == after_first
-    assert n_sittings(judged) == n_after_first
+    assert n_sittings(judged) == n_before
 
 
 def move_time_slot(path, time_ms, by_ms):
@@ -381,21 +378,22 @@ def levels_of_window(judged, judgement):
     }
 
 
-def test_a_change_in_a_file_with_scores_leaves_the_blind_judgement(judged, first_of_ab):
+@pytest.mark.parametrize(
+    ("tiers", "levels", "blind_level"),
+    [((), {"0": "calm", "1": "violent"}, "calm"), (("people",), {"0": "violent"}, "violent")],
+    ids=["a file with scores", "a file without scores"],
+)
+def test_a_change_of_a_blind_judgement_is_blind_only_in_a_file_without_scores(
+    judged, first_of_ab, tiers, levels, blind_level
+):
     """Whoever edits a file that shows the model's scores may be swayed by them.
 
-    So the change is a judgement in sight of the score, beside the blind one, which still counts.
+    So the change there is a judgement in sight of the score ("1"), beside the blind one ("0"), which still
+    counts.
     """
-    import_with_violent_for_calm(judged, first_of_ab, tiers=())
-    assert levels_of_window(judged, first_of_ab) == {"0": "calm", "1": "violent"}
-    assert judged.blind_judgements()["AB"][1].level == "calm"
-
-
-def test_a_change_in_a_file_without_scores_is_still_blind(judged, first_of_ab):
-    """The file does not show the model's scores, so that the new level replaces the blind judgement."""
-    import_with_violent_for_calm(judged, first_of_ab, tiers=("people",))
-    assert levels_of_window(judged, first_of_ab) == {"0": "violent"}
-    assert judged.blind_judgements()["AB"][1].level == "violent"
+    import_with_violent_for_calm(judged, first_of_ab, tiers)
+    assert levels_of_window(judged, first_of_ab) == levels
+    assert judged.blind_judgements()["AB"][1].level == blind_level
 
 
 def test_a_blind_judgement_of_a_moved_window_is_left_out(judged):
@@ -439,64 +437,48 @@ def test_annotations_without_a_level_need_not_be_declared_blind(judged):
     assert import_file(judged, path) == {"EF": Imported(left_out=1)}
 
 
-@pytest.mark.parametrize(("is_blind", "seen_score"), [(True, "0"), (False, "1")])
-def test_foreign_annotations_are_blind_or_in_sight_as_declared(judged, table_of_ef, is_blind, seen_score):
-    """`seen_score` is "0" for blind annotations, and "1" for those in sight of the score."""
-    assert import_file(judged, table_of_ef, is_blind=is_blind) == {"EF": Imported(new=3)}
-    of_ef = [label for label in labels_of(judged) if label.annotator == "EF"]
-    assert [label.seen_score for label in of_ef] == [seen_score] * 3
-
-
-@pytest.mark.parametrize(("is_blind", "n_judgements"), [(True, 1), (False, 0)])
-def test_a_foreign_annotation_is_a_judgement_only_if_blind_and_of_a_window(
-    judged, table_of_ef, is_blind, n_judgements
+@pytest.mark.parametrize(("is_blind", "seen_score", "n_judgements"), [(True, "0", 1), (False, "1", 0)])
+def test_foreign_annotations_are_blind_or_in_sight_as_declared(
+    judged, table_of_ef, is_blind, seen_score, n_judgements
 ):
     """Of EF's three annotations one has the times of a window of the draw.
 
     Declared blind, that one is a judgement that counts in a share. All others are passages.
     """
-    import_file(judged, table_of_ef, is_blind=is_blind)
-    by_kind = {
-        kind: [clip for clip in clips if clip.annotator == "EF"] for kind, clips in judged.kept.items()
-    }
-    assert len(by_kind["judgement"]) == n_judgements
-    assert len(by_kind["passage"]) == 3 - n_judgements
+    assert import_file(judged, table_of_ef, is_blind=is_blind) == {"EF": Imported(new=3)}
+    of_ef = [label for label in labels_of(judged) if label.annotator == "EF"]
+    assert [label.seen_score for label in of_ef] == [seen_score] * 3
+    judgements = [clip for clip in judged.kept["judgement"] if clip.annotator == "EF"]
+    assert len(judgements) == n_judgements
 
 
-def test_the_ledger_names_the_annotator_and_the_file_of_an_import(judged, table_of_ef):
-    """The decisions of an import are behind one line of its own, which says whose they are and where from."""
+def test_the_ledger_names_the_annotator_the_file_and_the_codebook_of_an_import(judged, table_of_ef):
+    """The decisions of an import are behind one line of its own, which says whose they are and where from.
+
+    They are under the codebook of the desk, so that a later change of its wording is known.
+    """
     import_file(judged, table_of_ef, is_blind=True)
     (line_of_import,) = [line for line in judged.ledger.lines.values() if line.row.get("kind") == "import"]
     assert line_of_import.row["annotator"] == "EF"
     assert line_of_import.row["file"] == "own.csv"
-
-
-def test_imported_decisions_are_under_the_codebook_of_the_desk(judged, table_of_ef):
-    """If the wording of a level changes later, it is known under which wording they were imported."""
-    import_file(judged, table_of_ef, is_blind=True)
     definitions = {judged.definition_of(decision) for decision in judged.lines.values()}
     assert definitions == {judged.codebook.definition()}
 
 
-def without_in_sight(text):
-    """Take out of the names of tiers that they were annotated in sight of the scores."""
-    return text.replace(", in sight", "")
+@pytest.mark.parametrize(
+    ("tiers", "is_blind", "option"),
+    [(["people"], None, "--blind"), ((), True, "--in-sight")],
+    ids=["without the scores, undeclared", "beside the scores, declared blind"],
+)
+def test_tiers_that_do_not_say_blind_or_in_sight_are_refused(judged, tiers, is_blind, option):
+    """The names of tiers say "in sight". With that gone nobody knows, and the user must say it.
 
-
-def test_tiers_that_do_not_say_blind_or_in_sight_are_refused(judged):
-    """The name of a tier says "in sight". With that gone nobody knows, and the user must say it."""
-    path = exported(judged, "eaf", tiers=["people"])
-    edit(path, without_in_sight)
-    with pytest.raises(FilmError, match="--blind"):
-        import_file(judged, path)
-
-
-def test_tiers_beside_the_scores_cannot_be_declared_blind(judged):
-    """The file shows the model's scores beside the tiers, so that nobody can have annotated it blindly."""
-    path = exported(judged, "eaf")
-    edit(path, without_in_sight)
-    with pytest.raises(FilmError, match="--in-sight"):
-        import_file(judged, path, is_blind=True)
+    In a file that shows the model's scores beside the tiers nobody can have annotated blindly.
+    """
+    path = exported(judged, "eaf", tiers=tiers)
+    edit(path, lambda text: text.replace(", in sight", ""))
+    with pytest.raises(FilmError, match=option):
+        import_file(judged, path, is_blind=is_blind)
 
 
 def test_a_tier_of_spoken_words_is_no_tier_of_levels(judged):

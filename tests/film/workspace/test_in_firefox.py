@@ -17,7 +17,7 @@ from tests.film.workspace.driving import BEGIN_HERE, CALM, END_HERE, NEXT, REDO,
 
 pytestmark = pytest.mark.long
 
-ENTER, ESCAPE = "\ue007", "\ue00c"
+ENTER = "\ue007"
 
 
 class Firefox:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 import time
 from base64 import b64decode
@@ -56,10 +57,10 @@ def encode_sound(container, audio):
     container.mux(audio.encode(None))
 
 
-@pytest.fixture
-def film(tmp_path):
+@pytest.fixture(scope="module")
+def film(tmp_path_factory):
     """A film of ten seconds with sound in the last half: its file, and the film as it was scored."""
-    path = tmp_path / "film.mp4"
+    path = tmp_path_factory.mktemp("film") / "film.mp4"
     with av.open(str(path), "w") as container:
         video = container.add_stream("libx264", rate=25, options=X264_OPTIONS)
         video.width, video.height, video.pix_fmt = 160, 90, "yuv420p"
@@ -70,19 +71,22 @@ def film(tmp_path):
     return path, replace(invented_film(n_rows=10, duration_s=10.0), shots=shots)
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    """The folder in which stills, colours and peaks are kept."""
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    """The folder in which stills, colours and peaks are kept, with nothing in it."""
     monkeypatch.setattr(media, "cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def made(film):
+@pytest.fixture(scope="module")
+def made(film, tmp_path_factory):
     """The paths of what is made of the film, and what media.json holds."""
     path, scored = film
-    make_media(path, scored)
-    paths = media_paths(path, scored)
+    folder = tmp_path_factory.mktemp("made") / "cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(media, "cache_folder", lambda: folder)
+        make_media(path, scored)
+        paths = media_paths(path, scored)
     return paths, json.loads(paths["media.json"].read_text("utf-8"))
 
 
@@ -132,17 +136,19 @@ def test_peaks_of_sound_are_where_the_film_has_sound(made):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
-@pytest.mark.usefixtures("made")
-def test_stills_and_peaks_are_readable_by_the_owner_only(cache):
+def test_stills_and_peaks_are_readable_by_the_owner_only(made):
     """Films may be private, and so may be their stills."""
+    paths, _ = made
+    cache = paths["media.json"].parent
     assert cache.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_a_moved_film_keeps_its_stills(film, tmp_path, monkeypatch):
     """A film is known by its content and not by its path, so nothing is made again at its new place."""
     path, scored = film
     make_media(path, scored)
-    moved = path.rename(tmp_path / "moved.mp4")
+    moved = shutil.copyfile(path, tmp_path / "moved.mp4")
     monkeypatch.setattr(media, "read_frames", None)  # reading a frame would fail
     make_media(moved, scored)
     assert media_paths(moved, scored)["media.json"].is_file()
@@ -156,6 +162,7 @@ def test_other_shots_get_files_of_their_own(film):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("empty_cache")
 def test_a_film_without_shots_or_sound_has_100_stills(shared_data):
     """Where there are no shots, a film has 100 stills, at equal distances."""
     scored = invented_film(n_rows=10, duration_s=3.0)
@@ -184,6 +191,7 @@ def test_a_peak_is_from_0_to_1_whatever_the_type_of_the_samples(samples, peak):
     assert media._peak_amplitude(samples) == pytest.approx(peak, abs=0.01)
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path):
     """Only the first 2000 bytes of a film are there; the message names its file."""
     path, scored = film
@@ -196,6 +204,7 @@ def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path)
     assert media_paths(path, scored)["media.json"].is_file()
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_a_film_opened_without_stills_gets_them_in_the_background(film, capsys):
     """The desk opens at once, and the stills appear when they are made."""
     path, scored = film
@@ -218,11 +227,10 @@ def grey_of_still(data_url):
         return np.asarray(still.convert("L"), dtype=float).mean()
 
 
-def test_a_still_of_a_time_is_that_of_its_shot(film):
+def test_a_still_of_a_time_is_that_of_its_shot(made):
     """Each shot is of one grey: .1 s after a shot's start, the still has the grey of this shot."""
-    path, scored = film
-    make_media(path, scored)
-    sheet = StillSheet(media_paths(path, scored))
+    paths, _ = made
+    sheet = StillSheet(paths)
     assert (sheet.width, sheet.height) == (96, 54)
     for start_s, grey in zip(SHOTS, GREYS, strict=True):
         assert grey_of_still(sheet.address(start_s + 0.1)) == pytest.approx(grey, abs=4)

@@ -15,6 +15,7 @@ from obygaze_film.workspace.decisions import Decisions
 from tests.browsers import LONG_MS
 from tests.film.conftest import axe_violations
 from tests.film.page.invented import invented_film
+from tests.film.workspace.conftest import desks_in_threads
 from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import (
     BEGIN_HERE,
@@ -102,51 +103,65 @@ OBYGAZE12_FILE = Path(obygaze_features.__file__).parent / "manifest" / "codebook
 
 
 def open_desk_in_browser(served, browser, *, width=1280, height=720):
-    """Open the desk of the only film that is served, and give a name."""
-    page = browser.new_page(viewport={"width": width, "height": height})
+    """Open the desk of the only film that is served and entered, and give a name."""
+    context = browser.new_context(viewport={"width": width, "height": height})
+    name, _, value = served.cookie.partition("=")
+    context.add_cookies([{"name": name, "value": value, "url": f"http://{served.host}{served.base}/"}])
+    page = context.new_page()
     page.set_default_timeout(LONG_MS)
-    page.goto(served.address)
-    page.wait_for_url("**/read")
+    page.goto(f"http://{served.host}{served.base}/film/0/read")
     give_name(page)
     return page
 
 
-@pytest.fixture
-def desk_of_a_scholar(serve, browser, film, tmp_path):
-    """The desk of a film with traces and subtitles, at the model's first passage, in a real codebook."""
+@pytest.fixture(scope="module")
+def served_scholar(film, tmp_path_factory, cache_of_film):
+    """A served film with traces and subtitles, in a real codebook."""
+    folder = tmp_path_factory.mktemp("scholar")
     subtitles = pd.DataFrame(
         {"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]}
     )
     scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=subtitles)
-    scored.write(tmp_path / "tt1")
-    served = serve(tmp_path / "tt1", OBYGAZE12_FILE, "--film", str(film), enter=False)
-    page = open_desk_in_browser(served, browser)
+    scored.write(folder / "tt1")
+    with pytest.MonkeyPatch.context() as patch, desks_in_threads() as start:
+        patch.setenv("XDG_CACHE_HOME", str(cache_of_film))
+        yield start(folder / "tt1", OBYGAZE12_FILE, "--film", str(film))
+
+
+@pytest.fixture
+def desk_of_a_scholar(served_scholar, browser):
+    """The desk of `served_scholar` in a browser, at the model's first passage."""
+    page = open_desk_in_browser(served_scholar, browser)
     show_evidence(page)
     yield page
     page.context.close()
 
 
-def test_the_desk_answers_how_sure_the_model_is(desk_of_a_scholar):
-    """A scholar gets a probability with its interval, what the numbers rest on, and a table by the minute."""
+def test_the_desk_answers_how_sure_the_model_is_and_how_it_learns(desk_of_a_scholar):
+    """A scholar gets a probability with its interval, what the numbers rest on, and a table by the minute.
+
+    Each concept has its contribution. Without a corpus the desk cannot learn, and says with which option it
+    can.
+    """
     page = desk_of_a_scholar
     evidence = page.locator("#d-why").inner_text()
     assert re.search(r"0\.\d\d\s\[0\.\d\d–0\.\d\d\]", evidence)  # a probability with its band
+    concepts = page.locator("#d-parts tbody tr").all_inner_texts()
+    assert len(concepts) > 1
+    for text in concepts:
+        assert re.search(r"[+−]?\d\.\d\d", text)
 
     page.get_by_role("button", name="How sure is this?").click()
     answer = page.get_by_role("dialog").inner_text()
     for words in ("films left out", "kappa", "cannot be judged"):
         assert words in answer
-
     tiers_as_a_table = page.locator("#d-minutes summary")
     tiers_as_a_table.click()
     wait_until(page, "document.querySelectorAll('#d-minutes tbody tr').length === 10")  # a row a minute
+    page.keyboard.press("Escape")
 
-
-def test_the_desk_shows_what_each_concept_contributes(desk_of_a_scholar):
-    concepts = desk_of_a_scholar.locator("#d-parts tbody tr").all_inner_texts()
-    assert len(concepts) > 1
-    for text in concepts:
-        assert re.search(r"[+−]?\d\.\d\d", text)
+    page.get_by_role("button", name="Learn").click()
+    assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
 
 
 def test_the_desk_defines_levels_and_concepts(desk_of_a_scholar):
@@ -165,13 +180,6 @@ def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
     assert "not 1" in page.locator("#d-progress").inner_text()
     assert decided_texts(page) == ["Easy Negative"]
     assert page.evaluate(SCROLLING) == []
-
-
-def test_the_desk_says_how_a_model_learns_from_disagreement(desk_of_a_scholar):
-    """Without a corpus the desk cannot learn, and says with which option it can."""
-    page = desk_of_a_scholar
-    page.get_by_role("button", name="Learn").click()
-    assert "--learn clips.csv features" in page.get_by_role("dialog").inner_text()
 
 
 def test_the_desk_shows_stills_and_colours(desk_of_a_scholar):
@@ -226,21 +234,24 @@ DRAWN_OVER = """(() => {
 """What of film, evidence and decisions is drawn over the timeline below them."""
 
 
-@pytest.fixture
-def served_with_everything(serve, tmp_path):
+@pytest.fixture(scope="module")
+def served_with_everything(tmp_path_factory):
     """A served film with all that a desk can have: encoding as it plays, two judges, and subtitles."""
+    folder = tmp_path_factory.mktemp("everything")
     starts = np.arange(0.0, 590.0, 6.0)
     subtitles = pd.DataFrame({"start_s": starts, "end_s": starts + 3.0, "text": "Look"})
     scored = replace(invented_film(n_rows=100, duration_s=600.0), subtitles=subtitles)
-    scored.write(tmp_path / "tt1")
-    decisions = Decisions(tmp_path / "tt1", scored, builtin_codebook("obygaze12"))
+    scored.write(folder / "tt1")
+    decisions = Decisions(folder / "tt1", scored, builtin_codebook("obygaze12"))
     for annotator in ("AB", "CD"):
         judge_blindly(decisions, *["S", "HN"] * 5, who=annotator, in_all=10)
     decisions.ledger.close()
     # 600 s of one grey a second, in a format that browsers do not play
     pictures = (np.full((48, 64, 3), second % 200, np.uint8) for second in range(600))
-    path = encode(tmp_path / "tt1.mkv", pictures, "mpeg2video", 1)
-    return serve(tmp_path / "tt1", OBYGAZE12_FILE, "--film", str(path), enter=False)
+    path = encode(folder / "tt1.mkv", pictures, "mpeg2video", 1)
+    with pytest.MonkeyPatch.context() as patch, desks_in_threads() as start:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        yield start(folder / "tt1", OBYGAZE12_FILE, "--film", str(path))
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (900, 640)])
@@ -265,15 +276,6 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
 ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
 
 
-@pytest.fixture
-def french_page(opened):
-    """The workspace in a browser that prefers French."""
-    page = opened[0]
-    page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
-    page.reload()
-    return page
-
-
 def assert_all_is_french(page):
     """See that no English word is shown, not even in a dialog; the film's title is English."""
     assert page.evaluate("document.documentElement.lang") == "fr"
@@ -288,26 +290,22 @@ def give_name_in_french(page):
     page.get_by_label("Votre nom").fill("AB")
 
 
-def test_a_french_browser_gets_the_list_of_films_in_french(french_page):
-    go_to(french_page, "films")
-    assert_all_is_french(french_page)
+def test_a_french_browser_gets_all_pages_in_french(opened):
+    """The list of films, the desk, and the page of windows to judge."""
+    page = opened[0]
+    page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
+    go_to(page, "films")
+    assert_all_is_french(page)
 
-
-def test_a_french_browser_gets_the_desk_in_french(french_page):
-    page = french_page
     go_to(page, "film/0/read")
     give_name_in_french(page)
     page.locator("#d-title").click()  # keys are not letters of the name any more
     page.keyboard.press(NEXT)
     press_and_hear(page, VIOLENT, "gardé")
     press_and_hear(page, UNDO, "annulé")
-
     assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
     assert_all_is_french(page)
 
-
-def test_a_french_browser_gets_the_page_of_windows_in_french(french_page):
-    page = french_page
     go_to(page, "film/0/blind")
     give_name_in_french(page)
     page.get_by_role("button", name="Commencer").click()

@@ -111,14 +111,6 @@ def test_pictures_of_a_copy_have_the_films_times(tmp_path, monkeypatch):
     assert copied_s == sorted(copied_s)
 
 
-def test_a_copy_needs_no_copy(tmp_path):
-    """Browsers play what `make_proxy` makes."""
-    film = film_with_sounds(tmp_path / "film.mp4", "mpeg4", range(0, 2000, 40), "aac")
-    assert needs_copy(film)
-    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
-    assert not needs_copy(tmp_path / "copy.mp4")
-
-
 def times_of_sound(path):
     """Return the times of the frames of a film's first sound, in seconds."""
     with av.open(str(path)) as container:
@@ -130,21 +122,17 @@ def times_of_sound(path):
     ("name", "decoder_delay_s"),
     [("flipping_a_pancake.mkv", 0.0), ("test.avi", 1 / 25)],  # FFmpeg adds a frame to times in AVI
 )
-def test_pictures_of_a_copy_of_a_real_film_have_its_times(tmp_path, shared_data, name, decoder_delay_s):
+def test_pictures_and_sound_of_a_copy_of_a_real_film_have_its_times(
+    tmp_path, shared_data, name, decoder_delay_s
+):
     film = shared_data / "videos" / name
     assert needs_copy(film)
     make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
     of_film = np.sort(times_of(film)) - decoder_delay_s
     assert np.abs(of_film - times_of(tmp_path / "copy.mp4")).max() < 0.01
 
-
-@pytest.mark.long  # transcodes films
-@pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
-def test_the_sound_of_a_copy_ends_when_the_films_does(tmp_path, shared_data, name):
-    film = shared_data / "videos" / name
-    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
-    end_s = times_of_sound(film)[-1]
-    assert times_of_sound(tmp_path / "copy.mp4")[-1] == pytest.approx(end_s, abs=0.1)
+    end_of_sound_s = times_of_sound(film)[-1]
+    assert times_of_sound(tmp_path / "copy.mp4")[-1] == pytest.approx(end_of_sound_s, abs=0.1)
 
 
 @pytest.fixture(params=[0, 500], ids=["begins at 0", "begins at 0.5 s"])
@@ -161,17 +149,32 @@ PARTS = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_the_part_that_browsers_do_not_play_is_named(tmp_path, part, first_ms):
+def test_only_the_part_that_browsers_do_not_play_is_encoded_anew(tmp_path, monkeypatch, part, first_ms):
     """A copy is needed because of the container, the sound or the pictures, and keeps the film's times.
 
-    The times are uneven, and pictures of H.264 are not stored in their order (B frames).
+    The times are uneven, and pictures of H.264 are not stored in their order (B frames). Encoding pictures is
+    slow and loses quality: where browsers play them, their bytes are copied. Sound is always AAC in a copy.
     """
+    encoded_anew, transcode = [], proxy._transcode
+
+    def note_and_transcode(*arguments):
+        encoded_anew.append(arguments)
+        return transcode(*arguments)
+
+    monkeypatch.setattr(proxy, "_transcode", note_and_transcode)
     codec, sound = PARTS[part]
     film = film_with_sounds(tmp_path / "film.mkv", codec, uneven_times_ms(first_ms, 61), sound)
+    copy = tmp_path / "copy.mp4"
     assert remade_part(film) == part
-    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
-    assert not needs_copy(tmp_path / "copy.mp4")
-    assert np.abs(times_of(film) - times_of(tmp_path / "copy.mp4")).max() < 0.002
+    make_proxy(film, copy, ignore_progress)
+
+    assert not needs_copy(copy)
+    assert np.abs(times_of(film) - times_of(copy)).max() < 0.002
+    assert codec_of_sound(film) == sound
+    assert codec_of_sound(copy) == "aac"
+    is_copied = n_bytes_of_pictures(copy) == n_bytes_of_pictures(film)
+    assert is_copied == (part != "pictures")
+    assert len(encoded_anew) == (1 if part == "pictures" else 0)
 
 
 def n_bytes_of_pictures(path):
@@ -185,47 +188,14 @@ def codec_of_sound(path):
         return container.streams.audio[0].codec_context.codec.canonical_name
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_pictures_are_encoded_anew_only_if_browsers_do_not_play_them(tmp_path, monkeypatch, part, first_ms):
-    """Encoding pictures is slow and loses quality: where browsers play them, their bytes are copied.
-
-    Sound is always AAC in a copy.
-    """
-    encoded_anew, transcode = [], proxy._transcode
-
-    def note_and_transcode(*arguments):
-        encoded_anew.append(arguments)
-        return transcode(*arguments)
-
-    monkeypatch.setattr(proxy, "_transcode", note_and_transcode)
-    codec, sound = PARTS[part]
-    film = film_with_sounds(tmp_path / "film.mkv", codec, uneven_times_ms(first_ms, 61), sound)
-    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
-    assert codec_of_sound(film) == sound
-    assert codec_of_sound(tmp_path / "copy.mp4") == "aac"
-    is_copied = n_bytes_of_pictures(tmp_path / "copy.mp4") == n_bytes_of_pictures(film)
-    if part == "pictures":
-        assert len(encoded_anew) == 1
-        assert not is_copied
-    else:
-        assert encoded_anew == []
-        assert is_copied
-
-
-def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
-    """Copies are kept by a key of the film's bytes, whatever its path."""
+def test_a_film_is_known_by_its_content_alone(tmp_path, shared_data):
+    """Copies are kept by a key of the film's bytes, whatever its path, and never shown for another film."""
     film = shared_data / "videos" / "arm_wrestling.mp4"
-    moved = tmp_path / "elsewhere.mp4"
+    moved, changed, empty = tmp_path / "moved.mp4", tmp_path / "changed.mp4", tmp_path / "empty"
     moved.write_bytes(film.read_bytes())
-    assert content_key(moved) == content_key(film)
-
-
-def test_a_film_with_another_last_byte_and_an_empty_file_are_other_films(tmp_path, shared_data):
-    """Three files, three keys: a copy of one film must never be shown for another."""
-    film = shared_data / "videos" / "arm_wrestling.mp4"
-    changed, empty = tmp_path / "changed.mp4", tmp_path / "empty"
     changed.write_bytes(film.read_bytes()[:-1] + b"x")
     empty.touch()
+    assert content_key(moved) == content_key(film)
     assert len({content_key(film), content_key(changed), content_key(empty)}) == 3
 
 
@@ -285,14 +255,13 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_film_is_played_by_browsers_if_they_play_its_first_sound(tmp_path):
-    """Browsers play the first sound (AAC here) and ignore the second (AC-3), which they could not play."""
+def test_only_the_first_sound_of_a_film_counts(tmp_path):
+    """Browsers play the first sound (AAC here) and ignore the second (AC-3), which they could not play.
+
+    A copy has the first one with its last samples.
+    """
     film = film_with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
     assert not needs_copy(film)
-
-
-def test_the_last_samples_of_the_first_sound_are_in_a_copy(tmp_path):
-    film = film_with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
     make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
     with av.open(str(tmp_path / "copy.mp4")) as copy:
         n_samples = sum(frame.samples for frame in copy.decode(audio=0))

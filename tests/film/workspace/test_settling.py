@@ -2,14 +2,11 @@
 
 import pytest
 
-from obygaze_features.manifest import import_spans
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import Decided
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import read_decided
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.open_film import OpenFilm
-from obygaze_film.workspace.pages import visible_decisions
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly, open_again
 
@@ -50,30 +47,39 @@ def test_people_differ_on_windows_that_they_judged_differently(judged):
         assert levels == {"calm", "violent"}
 
 
-def test_a_judgement_in_sight_is_not_compared_with_a_blind_one(decisions):
-    """Only judgements made in the same way can be compared: CD saw the model's score, AB did not."""
-    judge_blindly(decisions, "calm", who="AB")
+@pytest.mark.parametrize(
+    ("is_first_blind", "n_disagreements"),
+    [(True, 0), (False, 1)],
+    ids=["blind and in sight", "both in sight"],
+)
+def test_only_judgements_made_in_the_same_way_are_compared(decisions, is_first_blind, n_disagreements):
+    """CD saw the model's score. AB judged the same window blindly, or saw it too."""
+    if is_first_blind:
+        judge_blindly(decisions, "calm", who="AB")
+    else:
+        judge(decisions, *decisions.windows[0], "calm", who="AB")
     judge(decisions, *decisions.windows[0], "violent", who="CD")
-    assert decisions.disagreements() == []
-
-
-def test_two_judgements_in_sight_of_the_score_are_compared(decisions):
-    """Both judges saw the score, so that both judged in the same way."""
-    judge(decisions, *decisions.windows[0], "violent", who="CD")
-    judge(decisions, *decisions.windows[0], "calm", who="AB")
-    assert len(decisions.disagreements()) == 1
+    assert len(decisions.disagreements()) == n_disagreements
 
 
 def test_settling_a_disagreement_leaves_all_judgements(judged):
-    """Both people write down what they agree on; their three judgements each stay, as measurements."""
-    first, _ = judged.disagreements()
-    agreed_id = settle(judged, first)
-    assert are_open(judged) == [False, True]
-    assert agreed_ids(judged) == [agreed_id]
-    assert len(judged.kept["judgement"]) == 6  # three of each person
+    """Both people write down what they agree on; their three judgements each stay, as measurements.
 
+    What is agreed on one span says nothing of another one. Deleting an agreement opens its span again.
+    """
+    first, second = judged.disagreements()
+    first_id = settle(judged, first, "violent")
+    assert are_open(judged) == [False, True]
+    second_id = settle(judged, second, "calm")
+    assert are_open(judged) == [False, False]
+    assert agreed_ids(judged) == [first_id, second_id]
+    assert len(judged.kept["judgement"]) == 6  # three of each person
+    assert len(rows_of(judged.folder / JUDGEMENTS)) == 6
     blind = judged.blind_judgements()
     assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 3, "CD": 3}
+
+    assert judged.delete(first_id, "AB").id == first_id
+    assert are_open(judged) == [True, False]
 
 
 @pytest.mark.long
@@ -84,21 +90,6 @@ def test_a_new_agreement_replaces_the_former_until_undone(judged):
     assert agreed_ids(judged) == [calm_id]
     judged.undo("AB")
     assert agreed_ids(judged) == [violent_id]
-
-
-def test_two_disagreements_may_be_settled_with_different_levels(judged):
-    """What is agreed on one span says nothing of another one."""
-    first, second = judged.disagreements()
-    settle(judged, first, "violent")
-    settle(judged, second, "calm")
-    assert are_open(judged) == [False, False]
-
-
-def test_deleting_an_agreement_reopens_the_disagreement(judged):
-    first, _ = judged.disagreements()
-    agreed_id = settle(judged, first)
-    assert judged.delete(agreed_id, "AB").id == agreed_id
-    assert are_open(judged) == [True, True]
 
 
 def judge_window_again(decisions, line_id, level):
@@ -139,86 +130,49 @@ def test_two_contrary_agreements_settle_nothing(judged):
     assert len(judged.kept["agreed"]) == 2
 
 
-def test_nothing_is_agreed_on_decisions_of_two_spans(judged):
-    """An agreement joins two judgements of one span by two people; these two are of different spans."""
+def test_an_agreement_joins_two_standing_judgements_of_one_span_by_two_people(judged):
+    """It is refused on judgements of two spans, on one person's twice, and on one that was deleted."""
     first, second = judged.disagreements()
-    of_two_spans = first.decisions[:1] + second.decisions[:1]
-    with pytest.raises(FilmError):
-        settle(judged, first._replace(decisions=of_two_spans))
-    assert judged.kept["agreed"] == []
+    one_of_first, *_ = first.decisions
+    one_of_second, *_ = second.decisions
+    for decisions in ((one_of_first, one_of_second), (one_of_first, one_of_first)):
+        with pytest.raises(FilmError):
+            settle(judged, first._replace(decisions=decisions))
 
-
-def test_nothing_is_agreed_on_decisions_of_one_person(judged):
-    """An agreement joins judgements of two people; here it names one person's judgement twice."""
-    first, _ = judged.disagreements()
-    with pytest.raises(FilmError):
-        settle(judged, first._replace(decisions=first.decisions[:1] * 2))
-    assert judged.kept["agreed"] == []
-
-
-def test_nothing_is_agreed_on_a_decision_that_was_deleted(judged):
-    """An agreement settles two standing judgements, and one of them is no more."""
-    first, _ = judged.disagreements()
-    deleted_id = first.decisions[0]
-    judged.delete(deleted_id, judged.lines[deleted_id].annotator)
+    judged.delete(one_of_first, judged.lines[one_of_first].annotator)
     with pytest.raises(FilmError):
         settle(judged, first)
     assert judged.kept["agreed"] == []
 
 
-def test_an_agreement_is_blind_only_where_the_desk_hides_the_scores(judged):
-    """In the mode "blind" the desk shows no scores (`seen_score` is 0), in the mode "read" it does (1)."""
+def test_an_agreement_is_blind_only_where_the_desk_never_showed_the_scores(judged):
+    """In the mode "blind" the desk shows no scores (`seen_score` is 0), in the mode "read" it does (1).
+
+    Whoever has once agreed in sight of the score knows it, even if they agree anew without seeing it.
+    """
     first, second = judged.disagreements()
     settle(judged, first, mode="blind")
-    settle(judged, second, mode="read")
+    settle(judged, second, "violent", mode="read")
     assert [clip.extras["seen_score"] for clip in judged.kept["agreed"]] == ["0", "1"]
 
-
-def test_an_agreement_made_in_sight_is_never_blind_again(judged):
-    """Whoever has once agreed in sight of the score knows it, even if they agree anew without seeing it."""
-    first, _ = judged.disagreements()
-    settle(judged, first, "violent", mode="read")
-    agreed_anew = settle(judged, first, "calm", mode="blind")
-    (clip,) = judged.kept["agreed"]
-    assert (clip.clip_id, clip.level) == (agreed_anew, "calm")
-    assert clip.extras["seen_score"] == "1"
-
-
-def test_a_desk_without_scores_hides_how_a_disagreement_was_settled_in_sight(decisions):
-    """The agreement was made in sight of the score, and its level could give the score away.
-
-    The desk without scores says only that the disagreement is settled.
-    """
-    judge_blindly(decisions, *OF_AB, who="AB", in_all=3)  # both are finished, and see each other's
-    judge_blindly(decisions, *OF_CD, who="CD", in_all=3)
-    first, _ = decisions.disagreements()
-    agreed_id = settle(decisions, first, mode="read")
-    shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
-
-    assert [disagreement["agreed"] for disagreement in shown["differ"]] == [agreed_id, ""]
-    assert agreed_id not in {decision["id"] for decision in shown["you"]}
+    settle(judged, second, "calm", mode="blind")
+    assert [(clip.level, clip.extras["seen_score"]) for clip in judged.kept["agreed"]] == [
+        ("violent", "0"),
+        ("calm", "1"),
+    ]
 
 
 def test_the_table_of_agreements_names_both_judgements_of_each(judged):
+    """Reading the table again changes nothing: the ledger has no further file."""
     for disagreement in judged.disagreements():
         settle(judged, disagreement, "violent")
     rows = rows_of(judged.folder / SETTLED)
     assert [row["level"] for row in rows] == ["violent", "violent"]
     assert all(len(row["parents"].split(";")) == 2 for row in rows)
 
-
-@pytest.mark.long
-def test_reading_the_table_of_agreements_again_changes_nothing(judged):
-    for disagreement in judged.disagreements():
-        settle(judged, disagreement, "violent")
-
-    def sittings():
-        return sorted(judged.folder.glob("ledger/*.jsonl"))
-
-    before = sittings()
     again = open_again(judged)
     assert [clip.level for clip in again.kept["agreed"]] == ["violent", "violent"]
-    assert sittings() == before
+    assert len([*judged.folder.glob("ledger/*.jsonl")]) == 1
 
 
 @pytest.mark.long
@@ -283,16 +237,3 @@ def test_a_strangers_agreement_removes_no_decision(judged):
     judged._update()  # as after each act at the desk
 
     assert {line.id for line in judged.lines.values()} == ids
-
-
-@pytest.mark.long
-def test_an_agreement_is_in_no_table_of_judgements(judged, tmp_path):
-    """The table has the six judgements, three of each person.
-
-    An agreement is no judgement, and has its own table.
-    """
-    first, _ = judged.disagreements()
-    settle(judged, first, "calm")
-    table = judged.folder / JUDGEMENTS
-    manifest = import_spans([table], tmp_path, "judgements", codebook=judged.codebook).manifest
-    assert len(manifest) == 6  # three judgements of each person

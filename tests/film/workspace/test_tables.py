@@ -53,10 +53,12 @@ def earlier_version(scored_tt1):
     return folder
 
 
-def test_tables_without_a_ledger_are_read_into_one(earlier_version, scored_tt1):
+def test_tables_without_a_ledger_are_read_into_one_once(earlier_version, scored_tt1):
     """An earlier version wrote tables only. Their rows become decisions, and a notice names each file.
 
-    8.50 is read as the number 8.5, and "Violent" as the codebook's level "violent".
+    8.50 is read as the number 8.5, and "Violent" as the codebook's level "violent". The tables are written
+    anew from the ledger, and keep the user's columns `mine` and `written_at`. A second opening has nothing to
+    report. XY did not decide in this sitting, so has nothing to undo.
     """
     decisions = Decisions(*scored_tt1)
     assert stands(decisions)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
@@ -64,20 +66,9 @@ def test_tables_without_a_ledger_are_read_into_one(earlier_version, scored_tt1):
     of_judgements, of_notes = decisions.notices
     assert str(earlier_version / JUDGEMENTS) in of_judgements
     assert str(earlier_version / NOTES) in of_notes
+    assert [row["mine"] for row in rows_of(earlier_version / JUDGEMENTS)] == ["kept", ""]
+    assert [row["written_at"] for row in rows_of(earlier_version / NOTES)] == ["2020"]
 
-
-@pytest.mark.usefixtures("earlier_version")
-def test_a_users_own_columns_stay_in_a_table(scored_tt1):
-    """The tables are written anew from the ledger, and keep the user's columns `mine` and `written_at`."""
-    folder = Decisions(*scored_tt1).folder
-    assert [row["mine"] for row in rows_of(folder / JUDGEMENTS)] == ["kept", ""]
-    assert [row["written_at"] for row in rows_of(folder / NOTES)] == ["2020"]
-
-
-@pytest.mark.usefixtures("earlier_version")
-def test_tables_of_an_earlier_version_are_read_only_once(scored_tt1):
-    """A second opening has nothing to report. XY did not decide in this sitting, so has nothing to undo."""
-    decisions = Decisions(*scored_tt1)
     again = open_again(decisions)
     assert again.notices == []
     assert stands(again) == stands(decisions)
@@ -104,30 +95,21 @@ def test_an_old_table_that_comes_back_removes_nothing(earlier_version, scored_tt
     assert len(rows_of(path)) == 4
 
 
-def open_with_row_of(movie, scored_tt1):
-    """Open the film tt1 with a table that has one judgement, of this movie."""
-    cells = {"clip_id": "a", "movie": movie, "start_s": "8", "end_s": "16"}
+@pytest.mark.parametrize(
+    ("movie_in_row", "movie"),
+    [("TT1", "tt1"), ("0000001", "tt1"), ("x/tt1.mkv", "tt1"), ("tt2", "tt2")],
+    ids=["in capitals", "digits of IMDb", "the video's file", "another film"],
+)
+def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, movie_in_row, movie):
+    """TT1, 0000001 and x/tt1.mkv all name the film tt1: a notice "of another film" is only of tt2."""
+    cells = {"clip_id": "a", "movie": movie_in_row, "start_s": "8", "end_s": "16"}
     judgement = cells | {"level": "calm", "annotator": "XY", "seen_score": "1"}
     (scored_tt1[0] / JUDGEMENTS).write_text(table_of_judgements(judgement), "utf-8")
-    return Decisions(*scored_tt1)
+    decisions = Decisions(*scored_tt1)
 
-
-@pytest.mark.parametrize(
-    "spelling", ["TT1", "0000001", "x/tt1.mkv"], ids=["in capitals", "digits of IMDb", "the video's file"]
-)
-def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
-    """TT1, 0000001 and x/tt1.mkv all name the film tt1, so that no notice says "of another film"."""
-    decisions = open_with_row_of(spelling, scored_tt1)
     (clip,) = decisions.kept["judgement"]
-    assert clip.movie == "tt1"
-    assert not any("of another film" in notice for notice in decisions.notices)
-
-
-def test_a_row_of_another_film_has_a_notice(scored_tt1):
-    decisions = open_with_row_of("tt2", scored_tt1)
-    (clip,) = decisions.kept["judgement"]
-    assert clip.movie == "tt2"
-    assert any("of another film" in notice for notice in decisions.notices)
+    assert clip.movie == movie
+    assert any("of another film" in notice for notice in decisions.notices) == (movie == "tt2")
 
 
 def replace_text(path, old, new):
@@ -240,29 +222,23 @@ NO_JUDGEMENTS = {
 """Rows under `HEAD` that are no judgement, by what is wrong."""
 
 
-@pytest.fixture(params=NO_JUDGEMENTS.values(), ids=NO_JUDGEMENTS)
-def wrong_row(request):
-    return request.param
-
-
-def write_with_wrong_row(path, wrong_row):
-    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
-
-
+@pytest.mark.parametrize("wrong_row", NO_JUDGEMENTS.values(), ids=NO_JUDGEMENTS)
 def test_a_table_with_a_wrong_row_is_refused_by_file_and_line(scored_tt1, wrong_row):
     """The wrong row is on line 3, after the header and a good row. A film with such a table is not opened."""
-    write_with_wrong_row(scored_tt1[0] / JUDGEMENTS, wrong_row)
+    table = scored_tt1[0] / JUDGEMENTS
+    table.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
         Decisions(*scored_tt1)
 
 
-def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions, wrong_row):
+def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
     """The user's edit must not be lost, so that the table is not written over as long as it has a wrong row.
 
     Once the row is gone, the table has XY's row and the three judgements of AB made meanwhile: 4.
     """
     path = decisions.folder / JUDGEMENTS
-    write_with_wrong_row(path, wrong_row)
+    wrong_row = NO_JUDGEMENTS["an end after the film"]
+    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
     before = path.read_bytes()
     judge(decisions, 10, 20)
     judge(decisions, 20, 30)
@@ -313,74 +289,63 @@ def judged(decisions):
     return sorted((clip.annotator, clip.start_s, clip.level) for clip in decisions.kept["judgement"])
 
 
-def test_copying_a_row_for_another_judge_removes_nothing(decisions):
-    """The copy has the id of AB's judgement but BC as annotator: it is a new judgement of BC.
+def copy_first_row_for_bc(rows):
+    rows.append(rows[0] | {"annotator": "BC"})
 
-    The notice names both, in case AB's name was changed by mistake.
+
+def give_first_row_to_bc(rows):
+    rows[0].update(annotator="BC", level="violent")
+
+
+def fill_first_row_down(rows):
+    rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (24, 32)]
+
+
+def change_first_row_and_copy_it(rows):
+    rows[0]["level"] = "violent"
+    rows.append(rows[0] | {"start_s": "24", "end_s": "32"})
+
+
+def empty_ids(rows):
+    for row in rows:
+        row["clip_id"] = ""
+
+
+def empty_definitions(rows):
+    for row in rows:
+        row["definition"] = ""
+
+
+AB_AT_0, AB_AT_8 = ("AB", 0, "calm"), ("AB", 8, "calm")
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected", "is_of_two_people"),
+    [
+        (copy_first_row_for_bc, [AB_AT_0, AB_AT_8, ("BC", 0, "calm")], True),
+        (give_first_row_to_bc, [AB_AT_0, AB_AT_8, ("BC", 0, "violent")], True),
+        (fill_first_row_down, [AB_AT_0, AB_AT_8, ("AB", 24, "calm"), ("AB", 32, "calm")], False),
+        (change_first_row_and_copy_it, [("AB", 0, "violent"), AB_AT_8, ("AB", 24, "violent")], False),
+        (empty_ids, [AB_AT_0, AB_AT_8], False),
+        (empty_definitions, [AB_AT_0, AB_AT_8], False),
+    ],
+)
+def test_a_row_with_the_id_of_a_judgement_is_new_if_it_is_of_another_span_or_person(
+    decisions, edit, expected, is_of_two_people
+):
+    """AB judged two spans. A row that is copied has the id of the first: nobody can edit another's judgement.
+
+    The notice names both people, in case AB's name was changed by mistake. Without its id or definition a row
+    is still known by its annotator, span and level.
     """
     judge(decisions, 0, 8)
     judge(decisions, 8, 16)
-    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
+    edit_rows(decisions.folder / JUDGEMENTS, edit)
     decisions.refresh()
 
-    assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
-    assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
-    assert judged(open_again(decisions)) == judged(decisions)
-
-
-def test_filling_a_row_down_over_other_windows_removes_nothing(decisions):
-    """All four rows have the id of the first: those of other spans are new judgements of AB."""
-    judge(decisions, 0, 8)
-
-    def fill_down(rows):
-        rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (8, 16, 24)]
-
-    edit_rows(decisions.folder / JUDGEMENTS, fill_down)
-    decisions.refresh()
-    assert judged(decisions) == [("AB", start, "calm") for start in (0, 8, 16, 24)]
+    assert judged(decisions) == judged(open_again(decisions)) == expected
     assert decisions.conflicts() == set()
-
-
-def test_of_two_rows_with_one_id_the_second_is_a_new_judgement(decisions):
-    """Somebody changes the level, and copies the row for another span."""
-    judge(decisions, 0, 8)
-
-    def change_and_copy(rows):
-        rows[0]["level"] = "violent"
-        rows.append(rows[0] | {"start_s": "8", "end_s": "16"})
-
-    edit_rows(decisions.folder / JUDGEMENTS, change_and_copy)
-    decisions.refresh()
-    assert judged(decisions) == [("AB", 0, "violent"), ("AB", 8, "violent")]
-    assert decisions.conflicts() == set()
-
-
-def test_changing_a_rows_annotator_adds_a_judgement_of_that_person(decisions):
-    """Nobody can edit another person's judgement, so that AB's stands and BC's is new.
-
-    Neither replaces one.
-    """
-    judge(decisions, 0, 8)
-    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
-    decisions.refresh()
-    assert judged(decisions) == [("AB", 0, "calm"), ("BC", 0, "violent")]
-    assert [line.replaces for line in decisions.lines.values()] == [(), ()]
-    assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
-
-
-@pytest.mark.parametrize("column", ["clip_id", "definition"])
-def test_an_emptied_column_doubles_no_judgement(decisions, column):
-    """Without its id or definition a row is still known by its annotator, span and level."""
-
-    def empty_column(rows):
-        for row in rows:
-            row[column] = ""
-
-    judge(decisions, 0, 8)
-    judge(decisions, 8, 16)
-    edit_rows(decisions.folder / JUDGEMENTS, empty_column)
-    decisions.refresh()
-    assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm")]
+    assert any("AB" in notice and "BC" in notice for notice in decisions.notices) == is_of_two_people
 
 
 def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):

@@ -301,7 +301,6 @@ def unfinished(decisions):
     return decisions
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("viewer", "n_differ", "n_hidden"),
     [("AB", 6, 0), ("CD", 0, 10), ("", 0, 16)],
@@ -317,20 +316,21 @@ def test_only_finished_judges_see_others_blind_judgements(unfinished, viewer, n_
     assert shown["hidden"] == n_hidden
 
 
-def test_an_unfinished_judges_comparison_uses_their_own_judgements_only(unfinished):
-    """CD judged last and is not finished. From a comparison by both CD could tell what AB judged."""
-    shown = shown_judgements(OpenFilm(0, unfinished.film, unfinished))
+def test_judges_are_compared_once_both_are_finished(unfinished):
+    """CD judged last and is not finished. From a comparison by both CD could tell what AB judged.
+
+    Then CD judges the last four of ten windows: both called all ten differently.
+    """
+    film = OpenFilm(0, unfinished.film, unfinished)
+    shown = shown_judgements(film)
     assert {clip.annotator for clip in shown.clips} == {"CD"}
     assert shown.note.endswith("10")  # AB's, which are left out
 
-
-@pytest.mark.long
-def test_finished_judges_see_differences_and_compare_by_both(unfinished):
-    """CD judges the last four of ten windows: both called all ten differently."""
     judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
-    film = OpenFilm(0, unfinished.film, unfinished)
     assert len(visible_decisions(film, "CD")["differ"]) == 10
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
+    newly_opened = OpenFilm(0, unfinished.film, open_again(unfinished))
+    assert {clip.annotator for clip in shown_judgements(newly_opened).clips} == {"AB", "CD"}
 
 
 @pytest.mark.parametrize(
@@ -352,47 +352,30 @@ def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(unfinish
     assert reason in note
 
 
-def test_a_newly_opened_desk_compares_by_all_finished_judges(unfinished):
-    """CD has judged the last four of ten windows: nothing is hidden any more."""
-    judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
-    film = OpenFilm(0, unfinished.film, open_again(unfinished))
-    assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
+def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
+    """AB and CD differ on ten windows that they judged blindly, which say nothing of the score.
 
-
-@pytest.fixture
-def shown_without_scores(decisions):
-    """What a desk without scores shows AB, who decided some things in sight of the score.
-
-    AB and CD differ on ten windows that they judged blindly. They settled the first blindly, and the second
-    in sight; a passage was marked in sight.
+    They settled the first blindly, and the second in sight; a passage was marked in sight. The passage and
+    the second agreement, whose level could give the score away, are not shown: only that it is settled.
     """
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent")
-    first, second, *_ = decisions.disagreements()
-    for disagreement, mode in ((first, "blind"), (second, "read")):
+    agreed_ids = []
+    for disagreement, mode in zip(decisions.disagreements(), ("blind", "read"), strict=False):
         span = disagreement.start_s, disagreement.end_s
-        decisions.keep("agreed", *span, "AB", level="calm", parents=disagreement.decisions, mode=mode)
-    return visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
+        agreed = {"level": "calm", "parents": disagreement.decisions, "mode": mode}
+        agreed_ids.append(decisions.keep("agreed", *span, "AB", **agreed))
+    agreed_blindly, agreed_in_sight = agreed_ids
 
-
-@pytest.mark.long
-def test_a_desk_without_scores_shows_no_decisions_made_in_sight(shown_without_scores):
-    """Of two agreements only the one made blindly is shown, and the passage, marked in sight, is not."""
-    kinds = [decision["kind"] for decision in shown_without_scores["you"]]
-    assert set(kinds) == {"judgement", "agreed"}
-    assert kinds.count("agreed") == 1
-
-
-@pytest.mark.long
-def test_a_desk_without_scores_shows_no_probability(shown_without_scores):
-    for decision in shown_without_scores["you"]:
+    shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
+    assert {decision["kind"] for decision in shown["you"]} == {"judgement", "agreed"}
+    shown_ids = {decision["id"] for decision in shown["you"]}
+    assert agreed_blindly in shown_ids
+    assert agreed_in_sight not in shown_ids
+    assert [span["agreed"] for span in shown["differ"]] == [agreed_blindly, agreed_in_sight, *[""] * 8]
+    for decision in shown["you"]:
         assert not decision.keys() & {"p", "value"}
-
-
-def test_a_desk_without_scores_shows_where_people_differ(shown_without_scores):
-    """Differences on ten windows are shown: these were drawn at random, and so say nothing of the score."""
-    assert len(shown_without_scores["differ"]) == 10
 
 
 def test_a_hostile_name_or_note_is_text_in_the_page(decisions):

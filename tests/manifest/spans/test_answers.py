@@ -156,16 +156,15 @@ def test_unusable_answers_are_left_out_with_their_reason(read, case):
     assert notice in notices
 
 
-def test_concepts_that_pictures_do_not_show_are_noted_where_all_questions_are_answered(read):
+def test_concepts_that_pictures_do_not_show_are_noted_where_concepts_were_asked_of(read):
+    """Of answers to levels alone no concept is noted."""
     assert len(BOOK.concepts) - len(BOOK.visual_concepts) == 4
     _, notices = read({"a.jsonl": lines({"answers": ALL_NO})})
     assert "absent, not asked: 4 concepts" in notices
     assert "nothing asked" not in notices
     assert "question" not in notices
 
-
-def test_of_answers_to_levels_alone_no_concept_is_noted(read):
-    _, notices = read({"a.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})
+    _, notices = read({"b.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})
     assert "asked" not in notices
     assert "question" not in notices
 
@@ -193,17 +192,13 @@ def test_a_machine_may_be_asked_of_concepts_alone(read):
 WHOLE_FILE = {"start_s": None, "end_s": None}
 
 
-def test_whole_files_have_no_times(read):
-    answered = {"answers": ALL_NO | {"concept:Body": "yes"}} | WHOLE_FILE
-    (clip,), _ = read({"a.jsonl": lines(answered)})
-    assert (clip.clip_id, clip.start_s, clip.end_s, clip.concepts) == ("c0", None, None, ("Body",))
-
-
 def test_levels_and_concepts_of_whole_files_may_be_answered_in_two_files(read):
+    """Whole files have no times."""
     levels = lines(*(WHOLE_FILE | {"answers": {"level": level}} for level in ("EN", "S")))
     concepts = lines(*(WHOLE_FILE | {"answers": {f"concept:{name}": "yes"}} for name in ("Body", "Look")))
     clips, _ = read({"levels.jsonl": levels, "concepts.jsonl": concepts})
     assert [(clip.level, clip.concepts) for clip in clips] == [("EN", ("Body",)), ("S", ("Look",))]
+    assert {(clip.start_s, clip.end_s) for clip in clips} == {(None, None)}
 
 
 @pytest.mark.parametrize("level", ["Sure", "Sure.", {"EN": 0.1, "S": 0.3}, {"EN": "0.1", "S": "0.3"}])
@@ -256,21 +251,18 @@ def test_names_may_be_numbers_and_a_machine_is_named_by_the_person(read):
     (clip,), _ = read({"a.jsonl": lines(numbered)})
     assert (clip.clip_id, clip.movie, clip.annotator) == ("7", "54215", "4")
     assert clip.extras["answered_on"] == "20260101"
-    assert read({"a.jsonl": lines({**GOOD, "model": None})}, annotator="vlm")[0][0].annotator == "vlm"
+    (clip,), _ = read({"a.jsonl": lines({**GOOD, "model": None})}, annotator="vlm")
+    assert clip.annotator == "vlm"
 
 
-def test_signs_of_unicode_that_end_lines_end_no_line_of_answers(read):
-    """U+2028 and U+0085 end lines for `str.splitlines`; in a text of JSON they are letters."""
-    answer = json.loads(lines({**GOOD, "note": "one\u2028two\u0085three"}))
-    signs_unescaped = json.dumps(answer, ensure_ascii=False) + "\n"
-    (clip,), _ = read({"a.jsonl": signs_unescaped})
-    assert clip.clip_id == "c0"
+def test_answers_may_have_any_letters_of_unicode(read):
+    """U+2028 and U+0085 end lines for `str.splitlines`; in a text of JSON they are letters.
 
-
-def test_names_of_clips_are_composed_to_one_form_of_unicode(read):
+    The é of a clip's name, here an e with an accent of its own, is composed.
+    """
     e_and_accent = normalize("NFD", "é")
-    assert len(e_and_accent) == 2
-    (clip,), _ = read({"a.jsonl": lines({**GOOD, "clip_id": e_and_accent})})
+    answer = json.loads(lines({**GOOD, "clip_id": e_and_accent, "note": "one\u2028two\u0085three"}))
+    (clip,), _ = read({"a.jsonl": json.dumps(answer, ensure_ascii=False) + "\n"})
     assert clip.clip_id == "é"
 
 

@@ -76,17 +76,21 @@ def media(url, origin, kind="video"):
 MOVED = [(3.0, 7.0, "S", ())]  # the span of LEVEL, 1 to 5 s, 2 s later
 
 
-def test_the_offset_of_the_media_moves_all_times(read):
-    """TIME_ORIGIN says that the document begins 2000 ms into the film."""
-    clips, _ = read_elan(read, LEVEL, header=media("film.mp4", 2000))
-    assert clips == MOVED
+@pytest.mark.parametrize(
+    ("media_of_document", "movie"),
+    [
+        (media("film.mp4", 2000), "tt1"),
+        (media("film.mp4", 2000) + media("sound.wav", 500, "audio"), "tt1"),
+        (media("film.mp4", 2000) + media("film.wav", 500, "audio"), "film"),
+    ],
+    ids=["a video", "a video and sound", "a video and sound of its name"],
+)
+def test_the_offset_of_the_video_moves_all_times(read, media_of_document, movie):
+    """TIME_ORIGIN says that the document begins 2000 ms into the film.
 
-
-@pytest.mark.parametrize(("sound", "movie"), [("sound", "tt1"), ("film", "film")])
-def test_the_offset_of_the_video_counts_and_not_that_of_the_sound(read, sound, movie):
-    """A recorder of sound may have been started at another time. The film is the video."""
-    video_and_sound = media("film.mp4", 2000) + media(f"{sound}.wav", 500, "audio")
-    clips, _ = read_elan(read, LEVEL, header=video_and_sound, movie=movie)
+    A recorder of sound may have been started at another time. The film is the video.
+    """
+    clips, _ = read_elan(read, LEVEL, header=media_of_document, movie=movie)
     assert clips == MOVED
 
 
@@ -146,10 +150,7 @@ def test_slots_without_times_are_spread_evenly_between_those_that_have_some(read
     three = aligned("a1", "t1", "t2", "S") + aligned("a2", "t2", "t3", "EN") + aligned("a3", "t3", "t4", "HN")
     clips, _ = read_elan(read, tier("human: level", three), slots=WITHOUT_TIMES_BETWEEN)
     assert clips == [(1.0, 3.0, "S", ()), (3.0, 5.0, "EN", ()), (5.0, 7.0, "HN", ())]
-
-
-def test_an_annotation_whose_end_nothing_tells_is_refused(read):
-    with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
+    with pytest.raises(ManifestError, match=r"film.eaf.*a1"):  # nothing tells where it ends
         read_elan(read, LEVEL, slots=WITHOUT_TIMES_BETWEEN)
 
 
@@ -189,18 +190,13 @@ def test_a_tier_is_found_whatever_its_blanks_and_case(read, name):
 COPY = tier("human: level-cp", aligned("a1", "t1", "t2", "S"))
 
 
-def test_a_tier_almost_named_like_one_of_ours_is_noted_and_not_read(read):
+def test_a_tier_almost_named_like_one_of_ours_is_noted_and_read_where_it_is_declared(read):
     clips, account = read_elan(read, COPY)
     assert clips == []
     assert any("did you mean 'human: level'" in note for note in account.notes)
 
-
-def test_a_tier_of_any_name_is_read_where_it_is_declared(read):
     clips, _ = read_elan(read, COPY, tiers={"human: level-cp": "levels"})
     assert clips == [(1.0, 5.0, "S", ())]
-
-
-def test_a_declared_tier_that_is_not_there_is_refused(read):
     with pytest.raises(ManifestError, match="no tier"):
         read_elan(read, COPY, tiers={"gaze": "levels"})
 
@@ -264,16 +260,8 @@ def test_accents_of_labels_and_annotators_have_one_form(read, films, tmp_path):
     )
     clips, _ = read(table, "spans.csv", videos=films, codebook=codebook_with(tmp_path, COMPOSED))
     assert [concepts for *_, concepts in clips] == [(COMPOSED,), (COMPOSED,)]
-
-
-def test_a_codebook_with_a_concept_in_two_forms_of_unicode_is_refused(tmp_path):
     with pytest.raises(ManifestError):
         codebook_with(tmp_path, COMPOSED, DECOMPOSED)
-
-
-def test_annotators_whose_names_differ_in_case_alone_are_refused(read, films):
-    with pytest.raises(ManifestError, match="annotator"):
-        read("video,start_s,end_s,level,annotator\na.mp4,1,2,,ab\na.mp4,3,4,,AB\n", "s.csv", videos=films)
 
 
 def test_a_film_beside_the_table_is_found_in_either_form_of_unicode(tmp_path):
@@ -293,23 +281,23 @@ def days(seconds):
 
 
 def test_a_workbook_gives_values_and_times_as_clock(read, films):
-    pytest.importorskip("python_calamine")
     in_seconds = ["a.mp4", 1.5, 2.5, "S"]
     as_clock = ["b.mp4", ("time", days(90)), ("time", days(95)), "EN"]
     clips, _ = read(sheet([HEADINGS, in_seconds, as_clock]), "spans.xlsx", videos=films)
     assert clips == [("a", 1.5, 2.5, "S", ()), ("b", 90.0, 95.0, "EN", ())]
 
 
-def test_shares_of_a_day_that_a_workbook_does_not_show_as_clock_are_refused(read, films):
-    pytest.importorskip("python_calamine")
-    with pytest.raises(ManifestError, match="day"):
-        read(sheet([HEADINGS, ["a.mp4", days(90), days(95), "S"]]), "spans.xlsx", videos=films)
-
-
-def test_a_workbook_with_a_cell_in_its_last_possible_row_is_refused(read, films):
-    pytest.importorskip("python_calamine")
-    with pytest.raises(ManifestError, match="rows"):
-        read(sheet([["a"]], {"XFD1048576": 1}), "spans.xlsx", videos=films)
+@pytest.mark.parametrize(
+    ("workbook", "reason"),
+    [
+        (sheet([HEADINGS, ["a.mp4", days(90), days(95), "S"]]), "day"),
+        (sheet([["a"]], {"XFD1048576": 1}), "rows"),
+    ],
+    ids=["shares of a day that are shown as numbers", "a cell in the last possible row"],
+)
+def test_a_workbook_that_cannot_be_meant_so_is_refused(read, films, workbook, reason):
+    with pytest.raises(ManifestError, match=reason):
+        read(workbook, "spans.xlsx", videos=films)
 
 
 # --- labels of other tools
@@ -323,27 +311,17 @@ def rttm(*turns):
 SPEAKERS_ARE_LABELS = {"speaker": "labels"}
 
 
-def test_names_of_speakers_are_no_labels_unless_the_option_says_so(read):
-    clips, account = read(rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann")))
-    assert [(level, concepts) for *_, level, concepts in clips] == [(None, ())] * len(clips)
-    assert clips
-    assert not any("'Ann'" in note for note in account.notes)
-
-
 def test_names_of_speakers_are_labels_where_the_person_says_so(read):
-    turns = rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look"))
+    """A level and a concept at the same times are of one clip, and so are two concepts."""
+    turns = rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look"), (7, 9, "body"))
     clips, _ = read(turns, tiers=SPEAKERS_ARE_LABELS)
-
     assert clips == [
         ("tt1", 1.0, 5.0, "S", ("Body",)),
         ("tt1", 2.0, 3.0, None, ()),
-        ("tt1", 7.0, 9.0, None, ("Look",)),
+        ("tt1", 7.0, 9.0, None, ("Look", "Body")),
     ]
-
-
-def test_two_concepts_at_the_same_times_are_of_one_clip(read):
-    clips, _ = read(rttm((7, 9, "Look"), (7, 9, "body")), tiers=SPEAKERS_ARE_LABELS)
-    assert clips == [("tt1", 7.0, 9.0, None, ("Look", "Body"))]
+    clips, _ = read(turns)
+    assert {(level, concepts) for *_, level, concepts in clips} == {(None, ())}
 
 
 def test_a_name_that_is_no_level_is_refused_where_speakers_are_levels(read):
@@ -362,31 +340,22 @@ name = "Calm"
 """
 
 
-@pytest.fixture
-def calm_is_both(tmp_path):
-    """A codebook with a level called calm, at;rest by its title, and a concept called Calm."""
-    (tmp_path / "v.toml").write_text(CALM_IS_BOTH)
-    return load_codebook(tmp_path / "v.toml")
+def test_a_word_that_is_both_level_and_concept_is_the_level(read, tmp_path):
+    """The codebook has a level "calm", at;rest by its title, and a concept "Calm".
 
-
-def test_a_word_that_is_both_level_and_concept_is_the_level(read, calm_is_both):
-    """The codebook has a level "calm" and a concept "Calm".
-
-    The choice is reported, with the option to change it.
+    The choice is reported, with the option to change it. On a tier of concepts there is no choice.
     """
-    clips, account = read(rttm((1, 5, "calm")), codebook=calm_is_both, tiers=SPEAKERS_ARE_LABELS)
-    assert [level for *_, level, _ in clips] == ["calm"]
+    (tmp_path / "v.toml").write_text(CALM_IS_BOTH)
+    codebook = load_codebook(tmp_path / "v.toml")
+    calm = rttm((1, 5, "calm"))
+    ((*_, level, _),), account = read(calm, codebook=codebook, tiers=SPEAKERS_ARE_LABELS)
+    assert level == "calm"
     assert any("'calm'" in note and "--tier" in note for note in account.notes)
-
-
-def test_an_ambiguous_word_is_no_note_on_a_tier_of_concepts(read, calm_is_both):
-    _, account = read(rttm((1, 5, "calm")), codebook=calm_is_both, tiers={"speaker": "concepts"})
+    _, account = read(calm, codebook=codebook, tiers={"speaker": "concepts"})
     assert not account.notes
 
-
-def test_a_title_with_a_semicolon_is_one_label(read, calm_is_both):
-    clips, _ = read(rttm((1, 5, "At;rest")), codebook=calm_is_both, tiers=SPEAKERS_ARE_LABELS)
-    assert clips == [("tt1", 1.0, 5.0, "calm", ())]
+    clips, _ = read(rttm((1, 5, "At;rest")), codebook=codebook, tiers=SPEAKERS_ARE_LABELS)
+    assert clips == [("tt1", 1.0, 5.0, "calm", ())]  # a title with a semicolon is one label
 
 
 def test_times_in_frames_need_their_rate(read):
@@ -420,15 +389,15 @@ def test_an_unknown_kind_or_role_is_refused_with_those_that_exist(read, options,
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-@pytest.mark.parametrize("content", ["x", "x\ty\n", "<a/>", "{}", "WEBVTT\n\nx\n"])
-def test_a_file_of_another_kind_than_stated_gives_nothing_or_one_error(read, kind, content):
-    try:
-        clips, _ = read(content, kind=kind)
-    except ManifestError as error:
-        message = str(error)
-        assert "f.txt" in message
-    else:
+def test_a_file_of_another_kind_than_stated_gives_nothing_or_one_error(read, kind):
+    for content in ("x", "x\ty\n", "<a/>", "{}", "WEBVTT\n\nx\n"):
+        clips, message = [], "f.txt"
+        try:
+            clips, _ = read(content, kind=kind)
+        except ManifestError as error:
+            message = str(error)
         assert not clips
+        assert "f.txt" in message
 
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"hello", b"{}", b"\0" * 99, bytes(range(256))])

@@ -56,8 +56,10 @@ def labels_of(imported):
     return [(clip.level, sorted(clip.concepts)) for clip in imported.manifest]
 
 
-@pytest.mark.parametrize("sign", [", ", "; ", " + ", " / ", "|"])
-@pytest.mark.parametrize("language", LEVELS)
+@pytest.mark.parametrize(
+    ("language", "sign"),
+    [("German", ", "), ("German", "|"), ("French", "; "), ("Italian", " + "), ("Spanish", " / ")],
+)
 def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
     words_of_levels = dict(zip(["EN", "HN", "NS", "S"], LEVELS[language], strict=True))
     words_of_concepts = dict(zip(NAMES, CONCEPTS[language], strict=True))
@@ -69,8 +71,16 @@ def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
     assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
 
 
-@pytest.mark.parametrize(("yes", "no"), [("x", ""), ("1", "0"), ("ja", "nein"), ("TRUE", "FALSE"), ("✓", "")])
-@pytest.mark.parametrize("language", LEVELS)
+@pytest.mark.parametrize(
+    ("language", "yes", "no"),
+    [
+        ("German", "ja", "nein"),
+        ("German", "x", ""),
+        ("French", "1", "0"),
+        ("Italian", "TRUE", "FALSE"),
+        ("Spanish", "✓", ""),
+    ],
+)
 def test_marks_are_read_below_headings_of_every_language(tmp_path, language, yes, no):
     """Each concept has a column with a mark for yes."""
     rows = [["Film", "Start", "End", "Level", *CONCEPTS[language], "Notes"]]
@@ -99,42 +109,35 @@ def test_lists_as_programs_write_them_are_read(tmp_path):
     assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
 
 
-def test_rows_of_copied_checkboxes_are_left_out_and_counted(tmp_path):
+@pytest.mark.parametrize(
+    ("rows_left_out", "n_left_out"),
+    [([["", "", "", "", "FALSE"]] * 3, 3), ([["#N/A", "#N/A", "#N/A", "HN", ""]], 1)],
+    ids=["copied checkboxes", "errors in place of film and times"],
+)
+def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out, n_left_out):
     """Spreadsheets fill rows below a table with FALSE where checkboxes were copied down."""
-    rows = [["film", "start", "end", "level", "Look", "Body"]]
-    rows += [["Vertigo", 100 * at, 100 * at + 10, "S", "TRUE", "FALSE"] for at in range(4)]
-    rows += [["", "", "", "", "FALSE", "FALSE"]] * 3
-    imported = read_by_pasting(tmp_path / "t.tsv", rows)
+    rows = [["film", "start", "end", "level", "Look"]]
+    rows += [["Vertigo", 100 * at, 100 * at + 10, "S", "TRUE"] for at in range(4)]
+    imported = read_by_pasting(tmp_path / "t.tsv", rows + rows_left_out)
     (account,) = imported.accounts
-
     assert labels_of(imported) == [("S", ["Look"])] * 4
-    assert len(account.left_out) == 3
+    assert len(account.left_out) == n_left_out
 
 
-def test_rows_whose_times_and_film_cannot_be_read_are_left_out_and_counted(tmp_path):
-    rows = [["film", "start", "end", "level"]]
-    rows += [["Vertigo", 100 * at, 100 * at + 10, "S"] for at in range(4)]
-    rows.append(["#N/A", "#N/A", "#N/A", "HN"])
-    imported = read_by_pasting(tmp_path / "t.tsv", rows)
-    (account,) = imported.accounts
-
-    assert labels_of(imported) == [("S", [])] * 4
-    assert len(account.left_out) == 1
-
-
-def test_a_code_of_one_letter_is_no_and():
-    """In Italian and Spanish "e" means "and", but here E is the code of a concept."""
-    words = LabelWords(builtin_codebook("obygaze12"), {"TP": "Type of shot", "E": "Look"})
-    assert words.parts_of("TP+E") == ("TP", "E")
-
-
-def test_a_concept_with_a_comma_is_one_word():
-    words = LabelWords(builtin_codebook("obygaze12"), {"Nude, or nearly": "Body"})
-    assert words.parts_of("Look, Nude, or nearly, Body (nudity, parts)") == (
-        "Look",
-        "Nude, or nearly",
-        "Body (nudity, parts)",
-    )
+@pytest.mark.parametrize(
+    ("words", "text", "parts"),
+    [
+        ({"TP": "Type of shot", "E": "Look"}, "TP+E", ("TP", "E")),
+        (
+            {"Nude, or nearly": "Body"},
+            "Look, Nude, or nearly, Body (nudity, parts)",
+            ("Look", "Nude, or nearly", "Body (nudity, parts)"),
+        ),
+    ],
+    ids=['a code of one letter, which is "and" in Italian', "a concept with a comma"],
+)
+def test_a_cell_of_several_concepts_is_divided_between_words(words, text, parts):
+    assert LabelWords(builtin_codebook("obygaze12"), words).parts_of(text) == parts
 
 
 def test_a_spreadsheet_of_open_document_is_read(tmp_path):

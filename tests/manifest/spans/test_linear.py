@@ -10,7 +10,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.subtitles import Subtitle
 from obygaze_features.manifest.spans.textgrid import write_textgrid
-from tests.manifest.spans.many_records import FILES
+from tests.manifest.spans.many_records import FILES, file_of
 
 pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
@@ -24,8 +24,8 @@ REPEATS = 4
 def test_time_is_linear_in_the_number_of_records(tmp_path, kind):
     twice = tmp_path / "twice.txt"
     four_times = tmp_path / "four.txt"
-    twice.write_text(FILES[kind](2 * RECORDS), encoding="utf-8")
-    four_times.write_text(FILES[kind](4 * RECORDS), encoding="utf-8")
+    twice.write_text(file_of(kind, 2 * RECORDS), encoding="utf-8")
+    four_times.write_text(file_of(kind, 4 * RECORDS), encoding="utf-8")
     assert _ratio(lambda: _read(twice), lambda: _read(four_times)) < MOST_RATIO
 
 

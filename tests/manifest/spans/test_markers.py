@@ -13,6 +13,9 @@ DROP = Fraction(30_000, 1001)
 HEAD = ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"]
 
 
+RESOLVE = '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
+
+
 def spans(clips):
     """Times of clips to the microsecond, with what they say, their tier and annotator."""
     return [
@@ -69,26 +72,23 @@ def test_a_start_for_files_without_time_codes_is_refused(read):
 def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
     """The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film."""
     content = (
-        '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
         "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n2,A,V1,01:00:06:00,01:00:07:00,clip.mov,,Red,\n"
     )
-    clips, _ = read({"a.csv": content}, start="01:00:00:00")
+    clips, _ = read({"a.csv": RESOLVE + content}, start="01:00:00:00")
     assert [span[:4] for span in spans(clips)] == [(1.0, 5.0, "S", "Blue"), (6.0, 7.0, "clip.mov", "Red")]
 
 
-def test_avids_text_names_who_set_a_marker_and_its_length(read):
+@pytest.mark.parametrize(
+    ("comment", "text"), [("S\t100\t\tRed", "S"), ("S\nby the window\n\t100", "S by the window")],
+    ids=["of a line", "of several lines"],
+)  # fmt: skip
+def test_avids_text_names_who_set_a_marker_and_its_length(read, comment, text):
     """100 frames at 25 a second are 4 s. A marker of one frame is a point, and no span."""
-    content = "AB\t01:00:01:00\tV1\tred\tS\t100\t\tRed\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
+    content = f"AB\t01:00:01:00\tV1\tred\t{comment}\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
     clips, notices = read({"a.txt": content}, start="01:00:00:00")
-    assert spans(clips) == [(1.0, 5.0, "S", "red", "AB")]
-    assert "a marker without length" in notices
-
-
-def test_a_comment_of_avid_may_have_several_lines(read):
-    content = "AB\t01:00:01:00\tV1\tred\tS\nby the window\n\t100\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
-    clips, notices = read({"a.txt": content}, start="01:00:00:00")
-    assert spans(clips) == [(1.0, 5.0, "S by the window", "red", "AB")]
+    assert spans(clips) == [(1.0, 5.0, text, "red", "AB")]
     assert "1 of 2 spans read" in notices
+    assert "a marker without length" in notices
 
 
 def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(read):
@@ -142,6 +142,7 @@ def test_a_list_of_avids_markers_alone_has_points(read, heading):
 
 
 def test_a_list_of_resolve_has_markers_and_cuts(read):
+    """Timelines of editors often begin at 01:00:00:00. Without a start, all markers would be an hour late."""
     clips, notices = read({"film.edl": EDL}, start="01:00:00:00")
     assert [span[:4] for span in spans(clips)] == [
         (1.0, 5.0, "kiss", "Green"),
@@ -151,10 +152,6 @@ def test_a_list_of_resolve_has_markers_and_cuts(read):
     assert clips[0].extras["comment"] == "note before"
     assert "a cut of sound" in notices
     assert "a marker without length" in notices
-
-
-def test_late_markers_without_a_start_are_reported(read):
-    """Timelines of editors often begin at 01:00:00:00. Without a start, all markers would be an hour late."""
     _, notices = read({"film.edl": EDL})
     assert "no span in the first hour" in notices
 
@@ -214,32 +211,34 @@ def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(read):
     assert "its times cannot be read" in notices
 
 
-def test_one_frame_is_a_span_in_premieres_table(read):
-    one_frame = ["S", "", "00:00:01:00", "00:00:01:01", "00:00:00:01", "Comment"]
-    clips, _ = read({"a.csv": tabbed(HEAD, one_frame)})
-    assert spans(clips)[0][:3] == (1.0, 1.04, "S")
+def otio_of(*lengths):
+    """Write a clip of OpenTimelineIO with markers from 1 s on, of these numbers of frames at 25 a second."""
+    markers = []
+    for n_frames in lengths:
+        times = {"start_time": {"rate": 25, "value": 25}, "duration": {"rate": 25, "value": n_frames}}
+        markers.append({"OTIO_SCHEMA": "Marker.2", "name": "S", "color": "RED", "marked_range": times})
+    return json.dumps({"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": markers})
 
 
-def test_one_frame_is_a_point_in_resolves_table(read):
-    """Resolve gives a marker without length the length of a frame."""
-    head = '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
-    one_frame = "1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n"
-    two_frames = "2,A,V1,00:00:01:00,00:00:01:02,x,,Blue,EN\n"
-    (clip,), notices = read({"a.csv": head + one_frame + two_frames})
-    assert spans([clip])[0][:3] == (1.0, 1.08, "EN")
-    assert "a marker without length, or of the one frame" in notices
-
-
-def test_markers_of_one_frame_in_open_timelines_are_points(read):
-    def marked(n_frames):
-        length = {"rate": 25, "value": n_frames}
-        span = {"start_time": {"rate": 25, "value": 25}, "duration": length}
-        return {"OTIO_SCHEMA": "Marker.2", "name": f"of {n_frames}", "color": "RED", "marked_range": span}
-
-    content = {"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": [marked(n) for n in (0, 1, 2)]}
-    clips, notices = read({"a.otio": json.dumps(content)}, rate=None)
-    assert [clip.extras["text"] for clip in clips] == ["of 2"]
-    assert "a marker without length, or of the one frame" in notices
+@pytest.mark.parametrize(
+    ("content", "ends", "n_points"),
+    [
+        (
+            tabbed(HEAD, *(["S", "", "00:00:01:00", f"00:00:01:0{n}", "", "Comment"] for n in (1, 2))),
+            [1.04, 1.08],
+            0,
+        ),
+        (RESOLVE + "".join(f"1,A,V1,00:00:01:00,00:00:01:0{n},x,,Blue,S\n" for n in (1, 2)), [1.08], 1),
+        (otio_of(0, 1, 2), [1.08], 2),
+    ],
+    ids=["Premiere", "Resolve", "OpenTimelineIO"],
+)
+def test_one_frame_is_a_span_or_a_point_as_the_editor_means_it(read, content, ends, n_points):
+    """Resolve, and what it writes of open timelines, give a marker without length the length of a frame."""
+    clips, notices = read({"a.x": content})
+    assert [round(clip.end_s, 6) for clip in clips] == ends
+    assert ("a marker without length, or of the one frame" in notices) == (n_points > 0)
+    assert f"{len(ends)} of {len(ends) + n_points} spans read" in notices
 
 
 def test_a_decision_of_one_frame_comes_back_from_our_lists(read):

@@ -19,7 +19,6 @@ from obygaze_features.manifest import (
 from obygaze_features.manifest.importers.table_rows import _columns_of_starts
 from obygaze_features.manifest.spans.headings import Headings
 from tests.command import obygaze
-from tests.manifest.spans.files import patched, sheet
 
 
 def options_of(refusal):
@@ -51,85 +50,6 @@ def proposed_options(read, table, **options):
     return options_of(refusal.value)
 
 
-def workbook(rows):
-    """Write a workbook; texts that begin with #, such as #N/A, are cells with an error, not texts."""
-    errors = {cell for row in rows for cell in row if str(cell).startswith("#")}
-    changes = []
-    for error in sorted(errors):
-        as_text = f't="inlineStr"><is><t>{error}</t></is>'
-        as_error = f't="e"><v>{error}</v>'
-        changes.append((as_text, as_error))
-    return patched(sheet(rows), *changes)
-
-
-S_EN = {("S", ()), ("EN", ())}
-BOTH = {("S", ("Body",)), ("EN", ())}
-OF_TWO = {("AB", "S"), ("AB", "EN"), ("CD", "EN")}
-SPANS = {(1.0, 5.0), (6.0, 9.5)}
-TABLES = {
-    "English, a manifest's headings": ("movie,start_s,end_s,level,concepts\na,1,5,S,Body\na,6,9.5,EN,\n", BOTH),
-    "English, a rating": ("movie,start_s,end_s,rating\na,1,5,S\na,6,9.5,EN\n", S_EN),
-    "English, capitals and units": ("Film,Start (s),End (s),Class\na,1,5,Sure\na,6,9.5,Easy Negative\n", S_EN),
-    "German, semicolons and decimal commas": ("Film;Anfang;Ende;Stufe;Kommentar\na;1,0;5,0;S;gut\na;6,0;9,5;EN;\n", S_EN),
-    "German, file names and concepts": ("Datei;Startzeit;Endzeit;Bewertung;Konzepte\na.mp4;00:00:01;00:00:05;S;Body, Look\na.mp4;00:00:06;00:00:09,5;EN;\n", {("S", ("Look", "Body")), ("EN", ())}),
-    "French, semicolons": ("Film;Début;Fin;Niveau;Annotateur\na;1;5;S;Léa\na;6;9,5;EN;Léa\n", S_EN),
-    "French, tabs and a file": ("Fichier\tDébut (s)\tFin (s)\tCatégorie\nfilms/a.mkv\t1\t5\tS\nfilms/a.mkv\t6\t9.5\tEN\n", S_EN),
-    "Spanish": ("película,inicio,fin,categoría\na,1,5,S\na,6,9.5,EN\n", S_EN),
-    "Italian, commas between concepts": ('film,inizio,fine,livello,tag\na,1,5,S,"Body,Look"\na,6,9.5,EN,Clothing\n', {("S", ("Look", "Body")), ("EN", ("Clothing",))}),
-    "wide, named for the raters": ("movie,start_s,end_s,AB,CD\na,1,5,S,EN\na,6,9.5,EN,\n", OF_TWO),
-    "wide, numbered": ("film;from;to;Rater 1;Rater 2\na;1;5;S;EN\na;6;9,5;EN;EN\n", {("Rater 1", "S"), ("Rater 1", "EN"), ("Rater 2", "EN")}),
-    "long, one row a rater": ("video,rater,start,stop,label\na.mp4,AB,1,5,S\na.mp4,AB,6,9.5,EN\na.mp4,CD,1,5,EN\n", OF_TWO),
-    "one-hot levels": ("movie,start_s,end_s,EN,HN,NS,S\na,1,5,0,0,0,1\na,6,9.5,1,0,0,0\n", S_EN),
-    "one-hot concepts beside a level": ("movie,start_s,end_s,level,Body,Look\na,1,5,S,x,\na,6,9.5,EN,,\n", BOTH),
-    "whole films": ("video,level\na.mp4,S\nb.mp4,EN\n", S_EN),
-    "whole films in German": ("Datei;Stufe\na.mp4;S\nb.mp4;EN\n", S_EN),
-    "a title and an index": ("My ratings,,,,\n,movie,start_s,end_s,level\n0,a,1,5,S\n1,a,6,9.5,EN\n", S_EN),
-    "floats beside an empty cell": ("movie,start_s,end_s,level\na,1,5,1.0\na,6,9.5,2.0\nb,1,5,\n", {("1", ()), ("2", ())}),
-    "a workbook": (("Film", "Anfang", "Ende", "Stufe"), ("a", 1, 5, "S"), ("a", 6, 9.5, "EN")),
-    "a workbook with an error in a column that is not read": (("movie", "start_s", "end_s", "level", "note"), ("a", 1, 5, "S", "#DIV/0!"), ("a", 6, 9.5, "EN", "")),
-    "a workbook with an error in a time": (("movie", "start_s", "end_s", "level"), ("a", "#N/A", 5, "S"), ("a", 6, 9.5, "EN")),
-    "words of their own": ("film,start,end,rating\na,1,5,high\na,6,9.5,low\n", {("high", ()), ("low", ())}),
-}  # fmt: skip
-REFUSED = {"a workbook with an error in a time"}
-OF_SEVERAL_ANNOTATORS = ("wide, named for the raters", "wide, numbered", "long, one row a rater")
-OF_WHOLE_FILMS = ("whole films", "whole films in German")
-OF_WORDS_OF_NO_CODEBOOK = ("floats beside an empty cell", "words of their own")
-OF_SPANS = [name for name in TABLES if name not in {*REFUSED, *OF_SEVERAL_ANNOTATORS, *OF_WHOLE_FILMS, *OF_WORDS_OF_NO_CODEBOOK}]  # fmt: skip
-
-
-def table_in(folder, name):
-    """Write a table of `TABLES` into a folder; return its path and its labels.
-
-    A table of text is (text, labels). A workbook is its rows, and its labels are `S_EN`.
-    """
-    table = TABLES[name]
-    is_text = isinstance(table[0], str)
-    if is_text:
-        text, labels = table
-        path = folder / "t.csv"
-        path.write_text(text, encoding="utf-8")
-        return path, labels
-    path = folder / "t.xlsx"
-    path.write_bytes(workbook(table))
-    return path, S_EN
-
-
-def labels_of(clips):
-    """The levels and concepts of the clips that have any."""
-    return {(clip.level, clip.concepts) for clip in clips if clip.level or clip.concepts}
-
-
-def times_of(clips):
-    return {(clip.start_s, clip.end_s) for clip in clips}
-
-
-def guessed_codebook(table):
-    """Guess the codebook of a table, write it beside the table, and load it."""
-    path = table.parent / "own.toml"
-    path.write_text(guess_codebook(table).to_toml(), encoding="utf-8")
-    return load_codebook(path)
-
-
 def import_with_proposed_options(path, codebook=None):
     """Import a table; where it is refused, once more with the options that the refusal names."""
     try:
@@ -139,47 +59,18 @@ def import_with_proposed_options(path, codebook=None):
     return list(imported.manifest)
 
 
-@pytest.mark.parametrize("name", OF_SPANS)
-def test_a_table_is_read_as_it_stands_or_by_what_is_proposed(tmp_path, name):
-    """People's tables differ in language, headings and shape.
-
-    Each is read as it stands, or after pasting what the refusal proposes; no label is lost.
-    """
-    path, labels = table_in(tmp_path, name)
-    clips = import_with_proposed_options(path)
-    assert labels_of(clips) == labels
-    assert times_of(clips) == SPANS
-
-
-@pytest.mark.parametrize("name", OF_SEVERAL_ANNOTATORS)
-def test_a_table_of_several_annotators_gives_each_their_levels(tmp_path, name):
-    path, levels = table_in(tmp_path, name)
-    clips = import_with_proposed_options(path)
-    assert {(clip.annotator, clip.level) for clip in clips if clip.level} == levels
-    assert times_of(clips) == SPANS
-
-
-@pytest.mark.parametrize("name", OF_WHOLE_FILMS)
-def test_a_table_of_whole_films_gives_clips_without_times(tmp_path, name):
-    path, labels = table_in(tmp_path, name)
-    clips = import_with_proposed_options(path)
-    assert labels_of(clips) == labels
-    assert times_of(clips) == {(None, None)}
-
-
-@pytest.mark.parametrize("name", OF_WORDS_OF_NO_CODEBOOK)
-def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_of_it(tmp_path, name):
-    path, labels = table_in(tmp_path, name)
-    clips = import_with_proposed_options(path, guessed_codebook(path))
-    assert labels_of(clips) == labels
-    assert times_of(clips) == SPANS
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_an_error_in_a_time_of_a_workbook_is_refused(tmp_path, name):
-    path, _ = table_in(tmp_path, name)
-    with pytest.raises(ManifestError, match="line 2, column start_s"):
-        import_with_proposed_options(path)
+@pytest.mark.parametrize(
+    ("rows", "levels"),
+    [("a,1,5,high\na,6,9.5,low\n", ["high", "low"]), ("a,1,5,1.0\na,6,9.5,2.0\nb,1,5,\n", ["1", "2", None])],
+    ids=["words", "floats beside an empty cell"],
+)
+def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_of_it(tmp_path, rows, levels):
+    table = tmp_path / "t.csv"
+    table.write_text(f"film,start,end,rating\n{rows}", encoding="utf-8")
+    book = tmp_path / "own.toml"
+    book.write_text(guess_codebook(table).to_toml(), encoding="utf-8")
+    clips = import_with_proposed_options(table, load_codebook(book))
+    assert [clip.level for clip in clips] == levels
 
 
 @pytest.mark.parametrize(
@@ -226,25 +117,19 @@ def test_unwanted_columns_of_labels_are_not_read(read):
 
 
 def test_levels_in_the_column_of_annotators_are_reported(read):
-    _, notices = read({"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"})
+    table = "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"
+    _, notices = read({"t.csv": table})
     assert "level=annotator" in notices
-    clips, _ = read(
-        {"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"}, columns={"level": ["annotator"]}
-    )
+    clips, _ = read({"t.csv": table}, columns={"level": ["annotator"]})
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", ""), ("EN", "")]
 
 
 def test_a_column_replaced_by_another_is_reported(read):
-    """The person reads "rating" as the level, so the column "level" is left out."""
-    table = "movie,start_s,end_s,level,rating\nf,1,2,7,S\n"
-    (clip,), notices = read({"t.csv": table}, columns={"level": ["rating"]})
-    assert clip.level == "S"
+    """The person reads "rating" as the level and "Film" as the movie, so the columns of these names go."""
+    table = "movie,Film,start_s,end_s,level,rating\nf,g,1,2,7,S\n"
+    (clip,), notices = read({"t.csv": table}, columns={"level": ["rating"], "movie": ["Film"]})
+    assert (clip.movie, clip.level) == ("g", "S")
     assert "'level' left out" in notices
-
-
-def test_a_note_names_the_heading_that_is_read_in_place_of_a_column(read):
-    table = "movie,Film,start_s,Ende,level\nf,g,1,2,S\n"
-    _, notices = read({"t.csv": table}, columns={"end_s": ["Ende"], "movie": ["Film"]})
     assert "column 'movie' left out: 'Film' is read as movie" in notices
 
 
@@ -272,15 +157,12 @@ def test_a_heading_is_read_in_the_tables_that_have_it(read):
     assert [clip.level for clip in clips] == ["S", "EN"]
 
 
-def test_two_levels_that_are_marked_in_a_row_are_refused(read):
-    table = "movie,start_s,end_s,EN,S\nf,1,2,1,1\n"
-    with pytest.raises(ManifestError, match=r"t\.csv: line 2, column level"):
-        read({"t.csv": table}, columns={"level": ["EN", "S"]})
-
-
-def test_an_error_in_a_column_of_marks_is_refused(read):
-    table = "movie,start_s,end_s,EN,S\nf,1,2,0,#N/A\nf,3,4,1,0\n"
-    with pytest.raises(ManifestError, match=r"t\.csv: line 2, column level: '#N/A'"):
+@pytest.mark.parametrize(
+    ("marks", "reason"), [("1,1", ""), ("0,#N/A", ": '#N/A'")], ids=["two levels in a row", "an error"]
+)
+def test_marks_that_tell_no_level_are_refused(read, marks, reason):
+    table = f"movie,start_s,end_s,EN,S\nf,1,2,{marks}\nf,3,4,1,0\n"
+    with pytest.raises(ManifestError, match=rf"t\.csv: line 2, column level{reason}"):
         read({"t.csv": table}, columns={"level": ["EN", "S"]})
 
 
@@ -382,12 +264,17 @@ def test_words_that_a_person_can_type_are_all_proposed(read):
 
 # --- cells and rows
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize("error", ["#N/A", "#WERT!", "#DIV/0!", "#¡REF!", "#NOM?", "Err:502"])
-@pytest.mark.parametrize("column", ["movie", "start_s", "end_s", "level", "concepts", "annotator"])
+GOOD_CELLS = {"movie": "a", "start_s": "1", "end_s": "2", "level": "S", "concepts": "Body", "annotator": "AB"}
+
+
+@pytest.mark.parametrize(
+    ("error", "column"),
+    [("#N/A", column) for column in GOOD_CELLS]
+    + [(error, "level") for error in ("#WERT!", "#DIV/0!", "#¡REF!", "#NOM?", "Err:502")],
+)
 def test_an_error_of_a_spreadsheet_is_refused_in_a_csv_as_in_a_workbook(read, error, column):
-    cells = {"movie": "a", "start_s": "1", "end_s": "2", "level": "S", "concepts": "Body", "annotator": "AB"}
-    rows = [cells, cells | {"start_s": "3", "end_s": "4", column: error}]
-    text = ",".join(cells) + "\n" + "".join(",".join(row.values()) + "\n" for row in rows)
+    rows = [GOOD_CELLS, GOOD_CELLS | {"start_s": "3", "end_s": "4", column: error}]
+    text = ",".join(GOOD_CELLS) + "\n" + "".join(",".join(row.values()) + "\n" for row in rows)
     with pytest.raises(ManifestError, match=rf"t\.csv: line 3, column {column}"):
         read({"t.csv": text})
 
@@ -479,22 +366,20 @@ def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_nam
         read({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}"})
 
 
-def test_overlapping_levels_of_one_annotator_are_reported(read):
-    clips, notices = read({"t.csv": "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,AB\n"})
+@pytest.mark.parametrize(
+    ("row", "overlaps"),
+    [("f,3,4,EN,AB", True), ("f,3,4,EN,CD", False), ("f,10,11,EN,AB", False)],
+    ids=["within the other", "of another annotator", "right after the other"],
+)
+def test_overlapping_levels_of_one_annotator_are_reported(read, row, overlaps):
+    clips, notices = read({"t.csv": f"movie,start_s,end_s,level,annotator\nf,1,10,S,AB\n{row}\n"})
     assert len(clips) == 2
-    assert "S 1-10 s and EN 3-4 s" in notices
-
-
-@pytest.mark.parametrize("row", ["f,3,4,EN,CD", "f,10,11,EN,AB"], ids=["another annotator", "afterwards"])
-def test_levels_of_two_annotators_or_one_after_the_other_are_no_overlap(read, row):
-    _, notices = read({"t.csv": f"movie,start_s,end_s,level,annotator\nf,1,10,S,AB\n{row}\n"})
-    assert "overlap" not in notices
+    assert ("S 1-10 s and EN 3-4 s" in notices) == overlaps
+    assert ("overlap" in notices) == overlaps
 
 
 def test_a_level_of_a_manifest_with_decimals_is_proposed(tmp_path):
     (tmp_path / "m.codebook.toml").write_text('name = "v"\nversion = "1"\nlevels = ["1", "2"]\n')
-    from obygaze_features.manifest import read_manifest
-
     head = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook\n"
     (tmp_path / "m.csv").write_text(f"{head}c,f,,1,2,2.0,,,v\n")
     with pytest.raises(ManifestError, match=r"did you mean '2'"):
@@ -504,6 +389,13 @@ def test_a_level_of_a_manifest_with_decimals_is_proposed(tmp_path):
 # --- what a refusal proposes reads the table
 # ---------------------------------------------------------------------------
 READ_BY_PASTING = {
+    "capitals, units and titles of levels": ("Film,Start (s),End (s),Class\na,1,5,Sure\na,6,9.5,Easy Negative\n", [(1, 5, "S", set(), ""), (6, 9.5, "EN", set(), "")]),
+    "files, clocks and decimal commas": ("Datei;Startzeit;Endzeit;Bewertung;Konzepte\na.mp4;00:00:01;00:00:05;S;Body, Look\na.mp4;00:00:06;00:00:09,5;EN;\n", [(1, 5, "S", {"Look", "Body"}, ""), (6, 9.5, "EN", set(), "")]),
+    "raters by number": ("film;from;to;Rater 1;Rater 2\na;1;5;S;EN\na;6;9,5;EN;EN\n", [(1, 5, "S", set(), "Rater 1"), (1, 5, "EN", set(), "Rater 2"), (6, 9.5, "EN", set(), "Rater 1"), (6, 9.5, "EN", set(), "Rater 2")]),
+    "a number below each level": ("movie,start_s,end_s,EN,HN,NS,S\na,1,5,0,0,0,1\na,6,9.5,1,0,0,0\n", [(1, 5, "S", set(), ""), (6, 9.5, "EN", set(), "")]),
+    "whole films": ("Datei;Stufe\na.mp4;S\nb.mp4;EN\n", [(None, None, "S", set(), ""), (None, None, "EN", set(), "")]),
+    "a title and an index": ("My ratings,,,,\n,movie,start_s,end_s,level\n0,a,1,5,S\n1,a,6,9.5,EN\n", [(1, 5, "S", set(), ""), (6, 9.5, "EN", set(), "")]),
+    "nobody's level in a column of people": ("movie,start_s,end_s,AB,CD\na,1,5,S,EN\na,6,9.5,EN,\n", [(1, 5, "S", set(), "AB"), (1, 5, "EN", set(), "CD"), (6, 9.5, "EN", set(), "AB")]),
     "ids and no times": ("ID;Bewertung;Merkmale\nc1;S;Look, Body\nc2;EN;keine\nc3;HN;Posture und Body\n", [(None, None, "S", {"Look", "Body"}, ""), (None, None, "EN", set(), ""), (None, None, "HN", {"Posture", "Body"}, "")]),
     "time codes with frames": ("Film;TC in;TC out;Level\nG;00:01:05:12;00:01:20:00;S\nG;00:02:00:00;00:02:10:24;EN\n", [(65.48, 80, "S", set(), ""), (120, 130.96, "EN", set(), "")]),
     "levels said twice": ("movie,start,end,level\nG,1,4,S (Sure)\nG,6,9,EN = Easy Negative\n", [(1, 4, "S", set(), ""), (6, 9, "EN", set(), "")]),
@@ -677,28 +569,16 @@ f,high,
 """
 
 
-@pytest.fixture
-def guessed_of_rated(tmp_path):
+def test_levels_and_concepts_are_guessed_with_their_counts_and_likely_slips(tmp_path):
+    """In `RATED`, "Low " is low, "hihg" may be a slip of high, and "Moon" is moon."""
     (tmp_path / "t.csv").write_text(RATED)
-    return guess_codebook(tmp_path / "t.csv")
+    guessed = guess_codebook(tmp_path / "t.csv")
+    levels = [(word.name, word.frequency, word.twin) for word in guessed.levels]
+    assert levels == [("high", 3, ""), ("hihg", 1, "high"), ("low", 4, "")]
+    assert [(word.name, word.frequency) for word in guessed.concepts] == [("sun", 4), ("moon", 4)]
+    assert any("order" in notice for notice in guessed.notices())  # words are in no order
 
-
-def test_levels_are_guessed_with_their_counts_and_the_word_that_each_may_be_a_slip_of(guessed_of_rated):
-    levels = [(word.name, word.frequency, word.twin) for word in guessed_of_rated.levels]
-    assert levels == [("high", 3, ""), ("hihg", 1, "high"), ("low", 4, "")]  # "Low " is low
-
-
-def test_concepts_are_guessed_with_their_counts(guessed_of_rated):
-    concepts = [(word.name, word.frequency) for word in guessed_of_rated.concepts]
-    assert concepts == [("sun", 4), ("moon", 4)]  # "Moon" is moon
-
-
-def test_levels_that_are_words_are_noted_to_be_in_no_order(guessed_of_rated):
-    assert any("order" in notice for notice in guessed_of_rated.notices())
-
-
-def test_a_guess_is_written_as_a_codebook_that_can_be_loaded(guessed_of_rated, tmp_path):
-    (tmp_path / "own.toml").write_text(guessed_of_rated.to_toml(), encoding="utf-8")
+    (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
     assert load_codebook(tmp_path / "own.toml").level_names == ("high", "hihg", "low")
 
 
@@ -733,22 +613,25 @@ def guess_and_import(tmp_path, monkeypatch, capsys):
     return guess_and_import
 
 
-def test_the_command_that_a_guess_ends_with_reads_a_table_in_german(guess_and_import):
-    table = "Datei;Film;Objektifizierung;Konzepte\na/1.mp4;Küste;keine;\na/2.mp4;Küste;stark;Blick, Haut\n"
-    manifest = guess_and_import(table)
-    assert [(clip.movie, clip.level) for clip in manifest] == [("Küste", "keine"), ("Küste", "stark")]
+GUESSED = {
+    "in German": (
+        "Datei;Film;Objektifizierung;Konzepte\na/1.mp4;Küste;keine;\na/2.mp4;Küste;stark;Blick, Haut\n", [],
+        [("Küste", "keine"), ("Küste", "stark")],
+    ),
+    "a column for each annotator": (
+        "video,AB,CD\nf/1.mp4,low,high\n", ["--wide", "AB,CD"], [("f", "low"), ("f", "high")],
+    ),
+    "a column that a person named": (
+        "clip,Stufe,Note\na.mp4,1,x\nb.mp4,2,y\nc.mp4,1,x\n", ["--column", "level=Stufe"],
+        [("a", "1"), ("b", "2"), ("c", "1")],
+    ),
+}  # fmt: skip
+"""A table, options of the guess, and the movie and level of each clip."""
 
 
-def test_the_command_that_a_guess_ends_with_reads_a_column_for_each_annotator(guess_and_import):
-    table = "video,AB,CD\nf/1.mp4,low,high\ng/2.mp4,high,high\n"
-    manifest = guess_and_import(table, "--wide", "AB,CD")
-    assert {clip.movie for clip in manifest} == {"f", "g"}
-
-
-def test_the_command_that_a_guess_ends_with_reads_a_column_that_a_person_named(guess_and_import):
-    table = "clip,Stufe,Note\na.mp4,1,x\nb.mp4,2,y\nc.mp4,1,x\n"
-    manifest = guess_and_import(table, "--column", "level=Stufe")
-    assert [clip.level for clip in manifest] == ["1", "2", "1"]
+@pytest.mark.parametrize(("table", "options", "clips"), GUESSED.values(), ids=GUESSED)
+def test_the_command_that_a_guess_ends_with_reads_the_table(guess_and_import, table, options, clips):
+    assert [(clip.movie, clip.level) for clip in guess_and_import(table, *options)] == clips
 
 
 def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(read):

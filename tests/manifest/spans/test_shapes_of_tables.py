@@ -4,9 +4,8 @@ import itertools
 
 import pytest
 
-from obygaze_features.manifest import UnreadColumnsError, import_spans
 from tests.manifest.spans.tables import FILES, LANGUAGES, SHAPES, TIMES, Span
-from tests.manifest.spans.test_people_tables import options_of
+from tests.manifest.spans.test_people_tables import import_with_proposed_options
 
 SPANS = [
     Span("Vertigo", 65.5, 80.5, "S", ("Look", "Body"), "Anna"),
@@ -18,11 +17,23 @@ SPANS = [
     Span("Le Mépris", 3700.0, 3720.5, "HN", ("Posture",), "Anna"),
     Span("Le Mépris", 3700.0, 3720.5, "EN", (), "Jörg"),
 ]
-GRID = [
-    (shape, file, list(LANGUAGES)[at % len(LANGUAGES)], list(TIMES)[at % len(TIMES)])
-    for at, (shape, file) in enumerate(itertools.product(SHAPES, FILES))
-]
-"""Every shape in every file; languages and forms of times take turns."""
+FILES_OF_EACH_SHAPE = ("CSV", "workbook")
+
+
+def grid():
+    """Make every shape in every file; languages and forms of times take turns."""
+    cases = []
+    for number, (shape, file) in enumerate(itertools.product(SHAPES, FILES)):
+        language = list(LANGUAGES)[number % len(LANGUAGES)]
+        time = list(TIMES)[number % len(TIMES)]
+        is_costly = file not in FILES_OF_EACH_SHAPE and shape != "long"
+        marks = [pytest.mark.long, pytest.mark.nightly] if is_costly else []
+        cases.append(pytest.param(shape, file, language, time, marks=marks))
+    return cases
+
+
+GRID = grid()
+"""Every shape in a file of text and in a workbook, and the others of all shapes and files at night."""
 
 
 def labels_of(clips):
@@ -47,25 +58,14 @@ def expected_labels(spans):
     )
 
 
-def read_by_pasting(path):
-    """Import a table; where it is refused, once more with the options that the refusal names."""
-    try:
-        return import_spans([path], path.parent)
-    except UnreadColumnsError as refusal:
-        return import_spans([path], path.parent, **options_of(refusal))
-
-
 @pytest.mark.parametrize(("shape", "file", "language", "time"), GRID)
 def test_a_table_is_read_by_pasting_what_is_proposed(tmp_path, shape, file, language, time):
     table = SHAPES[shape](SPANS, LANGUAGES[language], TIMES[time])
     name, written = FILES[file]
     path = tmp_path / name
     path.write_bytes(written(table.rows))
-    imported = read_by_pasting(path)
-    assert labels_of(imported.manifest) == expected_labels(table.spans)
-    (account,) = imported.accounts
-
-    assert account.seen == account.used + len(account.left_out)
+    clips = import_with_proposed_options(path)
+    assert labels_of(clips) == expected_labels(table.spans)
 
 
 def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):

@@ -221,9 +221,11 @@ def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read, times)
     assert len(account.left_out) == 1
 
 
-def test_nul_characters_are_left_out(read):
-    lines, account = read("f.srt", srt(*((at(2 * n), f"T\0{n}") for n in range(4))))
-    assert [text for *_, text in lines] == ["T0", "T1", "T2", "T3"]
+def test_nul_characters_are_left_out_and_accents_kept_as_they_are_written(read):
+    decomposed = unicodedata.normalize("NFD", "Déjà")
+    texts = ["T0", "T1", "T2", decomposed]
+    lines, account = read("f.srt", srt(*((at(2 * n), f"\0{text}") for n, text in enumerate(texts))))
+    assert [text for *_, text in lines] == texts
     assert account.notes == ["characters NUL left out"]
 
 
@@ -238,11 +240,10 @@ def test_rolling_captions_are_noted(read):
     """Rolling captions show each line twice: below the line before, then above the next."""
     words = [f"line {n}" for n in range(9)]
     rolling = [(at(n), f"{words[n]}\n{words[n + 1]}") for n in range(8)]
+    single = [(at(n), words[n]) for n in range(8)]
     _, account = read("f.srt", srt(*rolling))
     assert any("repeat" in note for note in account.notes)
-    single = [(at(n), words[n]) for n in range(8)]
     _, account = read("g.srt", srt(*single))
-
     assert not account.notes
 
 
@@ -275,11 +276,19 @@ def test_utf16_without_a_mark_has_eight_zeros_and_two_in_a_hundred_bytes(
 RUSSIAN = srt((at(1), "Привет"))
 
 
-def test_an_encoding_that_is_guessed_is_noted(read):
-    _, account = read("f.srt", RUSSIAN, "cp1251")
-    assert any("read as cp1251, which is a guess" in note for note in account.notes)
-    lines, _ = read("g.srt", srt((at(1), "Café")), "cp1252")
-    assert lines == [(1.0, 2.0, "Café")]
+@pytest.mark.parametrize(
+    ("text", "encoding", "note"),
+    [
+        ("Привет", "cp1251", "read as cp1251, which is a guess"),
+        ("Café", "cp1252", "which is a guess"),
+        ("\u65e5\u672c", "iso2022_jp", "iso2022_jp"),
+    ],
+    ids=["Russian", "French", "Japanese in escapes of ASCII"],
+)
+def test_an_encoding_that_is_guessed_is_noted(read, text, encoding, note):
+    lines, account = read("f.srt", srt((at(1), text)), encoding)
+    assert lines == [(1.0, 2.0, text)]
+    assert any(note in one for one in account.notes)
 
 
 @pytest.mark.parametrize("written", ["cp1251", "utf-8", "utf-8-sig", "utf-16"])
@@ -354,39 +363,27 @@ def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_bracke
     assert read_subtitles(path) == expected
 
 
-def test_accents_are_kept_as_they_are_written(read):
-    text = unicodedata.normalize("NFD", "Déjà")
-    assert read("f.srt", srt((at(1), text)))[0][0][2] == text
-
-
 TWO_CUES = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
 
 
-def test_two_srt_files_in_one_are_reported_with_the_line(read):
-    """A film in two parts has times that begin again at 0.
-
-    In one file the second part would overlap the first.
-    """
-    _, account = read("a.srt", TWO_CUES * 2)
-    assert any("line 10: numbers" in note for note in account.notes)
-
-
-def test_two_srt_files_in_one_are_reported_despite_a_bad_cue(read):
-    cues = ("01:00:01,000 --> 01:00:02,000", "A"), ("00:00:0x,000 -->", "?"), (at(7), "B"), (at(1), "C")
-    _, account = read("a.srt", srt(*cues))
-    assert any("line 10: numbers" in note for note in account.notes)
-
-
-def test_two_webvtt_files_in_one_are_reported_with_the_line(read):
-    first = "WEBVTT\n\n00:01.000 --> 00:02.000\nA\n"
-    second = "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:0,MPEGTS:9\n\n00:01.000 --> 00:02.000\nB\n"
-    lines, account = read("a.vtt", first + second)
-    assert [text for *_, text in lines] == ["A", "B"]
-    assert any("line 5: " in note for note in account.notes)
+TWO_FILES = {
+    "SRT": ("a.srt", TWO_CUES * 2, "line 10: numbers"),
+    "SRT with a bad cue": (
+        "a.srt",
+        srt(("01:00:01,000 --> 01:00:02,000", "A"), ("00:00:0x,000 -->", "?"), (at(7), "B"), (at(1), "C")),
+        "line 10: numbers",
+    ),
+    "WebVTT": (
+        "a.vtt",
+        "WEBVTT\n\n00:01.000 --> 00:02.000\nA\nWEBVTT\nX-TIMESTAMP-MAP=LOCAL:0,MPEGTS:9\n\n00:01.000 --> 00:02.000\nB\n",
+        "line 5: ",
+    ),
+}
 
 
-def test_japanese_in_escapes_is_read_and_noted(read):
-    """Files in ISO-2022-JP are ASCII: escape sequences say which bytes are Japanese letters."""
-    subtitles, account = read("b.srt", TWO_CUES, "iso2022_jp")
-    assert [text for *_, text in subtitles] == ["\u65e5\u672c", "B"]
-    assert any("iso2022_jp" in note for note in account.notes)
+@pytest.mark.parametrize(("name", "content", "note"), TWO_FILES.values(), ids=TWO_FILES)
+def test_two_files_in_one_are_reported_with_the_line(read, name, content, note):
+    """A film in two parts has times that begin again at 0: in one file the second part overlaps the first."""
+    lines, account = read(name, content)
+    assert "B" in [text for *_, text in lines]  # of the second file, whose header is no text
+    assert any(note in one for one in account.notes)

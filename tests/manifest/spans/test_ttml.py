@@ -69,38 +69,32 @@ def test_in_a_sequence_each_begins_where_the_one_before_ends(read):
     assert times(clips) == [(10, 12), (13, 15), (15, 19)]
 
 
-def test_spans_with_times_of_their_own_are_texts_of_their_own(read):
-    body = '<div><p begin="10s" end="20s"><span begin="0s" end="2s">to</span> <span begin="2s">night</span></p></div>'
-    clips, _ = read({"a.ttml": ttml(body)})
-    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
-        (10, 12, "to"),
-        (12, 20, "night"),
-    ]
+TEXTS = {
+    "spans with times of their own": (
+        '<p begin="10s" end="20s"><span begin="0s" end="2s">to</span> <span begin="2s">night</span></p>',
+        [(10, 12, "to"), (12, 20, "night")],
+    ),
+    "text around timed spans, at any depth": (
+        '<p end="9s"><span begin="1s"><span begin="1s">c</span> b</span> a</p>',
+        [(0, 9, "a"), (1, 9, "b"), (2, 9, "c")],
+    ),
+    "text beside timed spans, which takes no time in a sequence": (
+        '<p timeContainer="seq" dur="9s">no <span dur="5s">yes</span></p>',
+        [(0, 5, "yes")],
+    ),
+    "breaks, styles and metadata": (
+        '<p begin="1s" end="2s"><metadata><ttm:desc>no</ttm:desc></metadata>a<br/><span>b <span>c</span></span> d</p>',
+        [(1, 2, "a b c d")],
+    ),
+}
 
 
-def test_text_around_timed_spans_is_kept_at_any_depth(read):
-    body = '<div><p end="9s"><span begin="1s"><span begin="1s">c</span> b</span> a</p></div>'
-    clips, _ = read({"a.ttml": ttml(body)})
-
-    assert sorted((clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips) == [
-        (0, 9, "a"),
-        (1, 9, "b"),
-        (2, 9, "c"),
-    ]
-
-
-def test_text_beside_timed_spans_takes_no_time_in_a_sequence(read):
-    body = '<div><p timeContainer="seq" dur="9s">no <span dur="5s">yes</span></p></div>'
-    (clip,), notices = read({"a.ttml": ttml(body)})
-    assert (clip.start_s, clip.end_s, clip.extras["text"]) == (0, 5, "yes")
-    assert "takes no time" in notices
-
-
-def test_a_text_keeps_its_breaks_and_loses_styles_and_metadata(read):
+@pytest.mark.parametrize(("paragraph", "texts"), TEXTS.values(), ids=TEXTS)
+def test_a_paragraph_is_read_with_the_times_of_its_parts(read, paragraph, texts):
     head = "<head><metadata><ttm:title>no</ttm:title></metadata></head>"
-    body = '<div><p begin="1s" end="2s"><metadata><ttm:desc>no</ttm:desc></metadata>a<br/><span>b <span>c</span></span> d</p></div>'
-    clips, _ = read({"a.ttml": ttml(body, head=head)})
-    assert [clip.extras["text"] for clip in clips] == ["a b c d"]
+    clips, notices = read({"a.ttml": ttml(f"<div>{paragraph}</div>", head=head)})
+    assert sorted((clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips) == texts
+    assert ("takes no time" in notices) == ("seq" in paragraph)
 
 
 def test_agents_are_subjects_and_other_languages_have_a_tier(read):
@@ -216,18 +210,15 @@ def test_the_length_of_a_body_ends_no_text_whose_times_are_times_of_day(read):
 
 
 def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
+    """A text is named by its number in the document: of two divs with three texts, the last has no end."""
     lines = '<p begin="1s" end="2s">x</p>' * 3
-    clips, notices = read({"a.ttml": ttml(f'<div begin="soon">{lines}</div><div>{lines}</div>')})
-    assert len(clips) == 3
-    assert "3 of 6 spans read" in notices
+    last_without_end = lines.replace(' end="2s"', "", 3).replace("<p", '<p end="2s"', 2)
+    clips, notices = read({"a.ttml": ttml(f'<div begin="soon">{lines}</div><div>{last_without_end}</div>')})
+    assert len(clips) == 2
+    assert "2 of 6 spans read" in notices
     assert "3 left out: 'soon' is no time of TTML" in notices
     assert "(the first: text 1)" in notices
-
-
-def test_a_text_is_named_by_its_number_in_the_document(read):
-    lines = '<p begin="1s" end="2s">x</p><p begin="2s" end="3s">y</p><p begin="3s">z</p>'
-    _, notices = read({"a.ttml": ttml(f"<div>{lines}</div>")})
-    assert "text 3" in notices
+    assert "text 6" in notices
 
 
 def test_a_container_in_a_sequence_ends_with_its_last_text(read):
