@@ -40,10 +40,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "suffix", "method"), CASES)
 def test_frames_of_every_encoder_equal_those_of_decoding_everything(tmp_path, name, suffix, method):
-    """Films of 20 pictures are read sparsely where the codec allows it, and in order otherwise.
-
-    Both must give the frames that PyAV's own loop gives.
-    """
+    """Films are read sparsely where the codec allows it, and in order otherwise."""
     codec, _, pix_fmt = name.partition(":")
     if codec not in codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
@@ -127,10 +124,7 @@ BT709, UNSPECIFIED = 1, 2
 def test_the_matrix_of_colours_is_recorded_and_noted_where_hd_states_none(
     tmp_path, height, stated, matrix, is_noted
 ):
-    """A film that states no matrix is read by BT.601.
-
-    HD films are usually BT.709, so there a note says that none was stated.
-    """
+    """HD films are usually BT.709, so a note says where one was read by BT.601."""
     path = encode(tmp_path / "b.mp4", plain(height, height), colorspace=stated)
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix

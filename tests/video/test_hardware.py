@@ -33,10 +33,7 @@ def samples_of(plane, kind) -> np.ndarray:
 
 
 def random_card_frame(pixels, width, height, seed) -> av.VideoFrame:
-    """Make a frame of random samples in the card's format that corresponds to a core's.
-
-    A card keeps samples in the high bits of their memory; the low ones are 0.
-    """
+    """Make a frame of random samples in the card's format, which keeps them in high bits."""
     card_format, bits, bits_in_memory = DEPTHS[pixels]
     empty_low_bits = bits_in_memory - bits
     kind = sample_type(bits)

@@ -85,10 +85,7 @@ def test_a_film_that_is_refused_has_a_verdict(tmp_path):
 
 @needs_ffmpeg
 def test_frames_read_wrong_in_silence_are_an_unknown_difference(films, tmp_path, monkeypatch):
-    """A film that is said to be partial may differ from what FFmpeg gives.
-
-    One that is said to be whole may not.
-    """
+    """A film that is said to be partial may differ from what FFmpeg gives; a whole one may not."""
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(films["pyramid.mp4"], tmp_path / "lab/films"))
     monkeypatch.setattr("benchmarks.public_films.sparse_difference", lambda *_: "frames [3]")

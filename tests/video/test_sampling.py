@@ -46,10 +46,7 @@ def test_indices_count_in_the_whole_video_and_keep_their_order():
 
 
 def test_fps_takes_the_nearest_frame_from_the_first_on():
-    """Five frames a second of 25 are every fifth.
-
-    Times that are rounded to milliseconds give the same frames.
-    """
+    """Matroska rounds times to milliseconds, which must give the same frames."""
     frames = frame_times(np.arange(50) / 25)
     assert choose(fps(5), frames).tolist() == list(range(0, 50, 5))
     assert choose(fps(25), frames).tolist() == list(range(50))
@@ -60,10 +57,7 @@ def test_fps_takes_the_nearest_frame_from_the_first_on():
 
 @pytest.mark.parametrize(("seconds", "rate"), [(8, 24), (0.5, 24), (8, 4), (0.2, 24), (0.04, 25)])
 def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
-    """`pairs(6, 0.3)` takes six frames in three pairs, whose frames are 0.3 s apart.
-
-    In a video shorter than 0.3 s, a pair is its first and last frame.
-    """
+    """In a video shorter than 0.3 s, a pair is its first and last frame."""
     frames = frame_times(np.arange(round(seconds * rate)) / rate)
     six_frames = choose(pairs(6, 0.3), frames)
     times = frames.time_s[six_frames].reshape(3, 2)  # [pairs, frames of a pair]
@@ -82,10 +76,7 @@ def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
 
 
 def test_keyframes_are_those_nearest_to_the_uniform_times():
-    """Of two key frames that are equally near, the earlier one is taken.
-
-    With key frames at 0, 4 and 10, those nearest to the times 0, 3, 6 and 9 are 0, 4, 4 and 10.
-    """
+    """Of two key frames that are equally near, the earlier one is taken."""
     frames = frame_times(np.arange(12.0), [n in (0, 4, 10) for n in range(12)])
     # uniform(4) takes seconds 0, 3, 6, 9
     assert choose(keyframes(4), frames).tolist() == [0, 4, 4, 10]

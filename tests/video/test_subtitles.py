@@ -23,10 +23,7 @@ def test_the_text_track_of_a_film_is_read(shared_data):
 
 @pytest.fixture
 def film_without_its_first_pictures(shared_data, tmp_path):
-    """A real film without the pictures before its first key frame after 3 s, but with all of its subtitles.
-
-    FFmpeg's command writes such a film where it cuts one without encoding it again.
-    """
+    """A real film cut without encoding: no pictures before a key frame behind 3 s, and all its subtitles."""
     path = tmp_path / "late.mp4"
     with av.open(shared_data / "videos" / "nasa_13013.mp4") as film, av.open(path, "w") as cut:
         sources = film.streams.video[0], film.streams.subtitles[0]
@@ -47,10 +44,7 @@ def film_without_its_first_pictures(shared_data, tmp_path):
 
 
 def test_subtitles_before_the_first_picture_are_counted_and_not_read(film_without_its_first_pictures):
-    """Times count from the first picture.
-
-    One of four lines ended before it, so it is not read; "3 of 4" are.
-    """
+    """One of the four lines ended before the first picture, from which times count."""
     lines, note = read_subtitle_lines(film_without_its_first_pictures)
     assert [start for start, _, _ in lines] == pytest.approx([0, 0.27, 4.39])
     assert "3 of 4" in note
@@ -81,10 +75,7 @@ PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 
 
 def with_subtitles(target, film, dispositions):
-    """Write a film's pictures with a track of subtitles from each of some files.
-
-    `dispositions` is file -> what its track is marked as: forced, default, both, or None.
-    """
+    """Write a film's pictures with a track of subtitles of each file, marked by a disposition or None."""
     with ExitStack() as still_open:
         opened_film = still_open.enter_context(av.open(film))
         output = still_open.enter_context(av.open(target, "w"))
@@ -123,10 +114,7 @@ def copied_packets(stream, copy):
     ],
 )
 def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, text, expected):
-    """Marks of style go, and what only looks like a mark stays.
-
-    The Persian word has an invisible sign in it.
-    """
+    """Marks of style go, and what only looks like a mark stays."""
     path = tmp_path / f"a.{kind}"
     film = tmp_path / "film.mkv"
     path.write_text(FILES[kind].format(text), "utf-8")
@@ -150,10 +138,7 @@ def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, tex
 def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
     shared_data, tmp_path, marks, number_of_shown
 ):
-    """A "forced" track is only for signs and foreign speech.
-
-    Otherwise the default track is shown, or the first.
-    """
+    """A "forced" track is only for signs and foreign speech; else the default one is shown, or the first."""
     files = [tmp_path / "0.srt", tmp_path / "1.srt"]
     for path in files:
         path.write_text(FILES["srt"].format(f"track {path.stem}"), "utf-8")
