@@ -54,29 +54,17 @@ def test_the_first_bytes_of_a_film_without_any_picture_are_refused(films, tmp_pa
     assert re.search("header|picture", reason)
 
 
-def test_a_video_that_is_not_there_is_named(tmp_path):
-    assert "no such file" in refused(tmp_path / "none.mp4")
-
-
-def test_a_directory_is_no_video(tmp_path):
-    assert "directory" in refused(tmp_path)
-
-
-def test_a_pipe_is_no_video(tmp_path):
+def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
     os.mkfifo(tmp_path / "pipe.mp4")
+    assert "no such file" in refused(tmp_path / "none.mp4")
+    assert "directory" in refused(tmp_path)
     assert "regular file" in refused(tmp_path / "pipe.mp4")
-
-
-def test_a_file_of_sound_alone_is_no_video(sound):
     assert "no video stream" in refused(sound)
 
 
 @pytest.mark.long
 def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
-    """Each of 60 trials changes 12 bytes of the index.
-
-    Whatever comes of it, there is a status or a reason, and more than two kinds of them.
-    """
+    """Each of 60 trials changes 12 bytes of the index."""
     data = bytearray(films["b1.mp4"].read_bytes())
     start = data.index(b"moov")
     rng = np.random.default_rng(1)
@@ -116,19 +104,13 @@ def damaged_at_random(data, rng):
     return damaged[:end].tobytes()
 
 
-def frames_or_reason(path):
-    """Read eight frames; give them, or None and why they cannot be read."""
-    try:
-        return read_frames(path, uniform(8)), ""
-    except VideoError as error:
-        return None, error.reason
-
-
 def check_frames_or_reason(path):
     """Check that a film gives as many frames as asked for, in their order and with notes, or a reason."""
-    frames, reason = frames_or_reason(path)
-    if frames is None:
-        assert reason
+    try:
+        frames = read_frames(path, uniform(8))
+    except VideoError as error:
+        if not error.reason:
+            pytest.fail("an error without a reason")
         return
     assert len(frames.images) == 8
     assert (np.diff(frames.index) >= 0).all()
@@ -170,7 +152,7 @@ def whole_and_cut_film(request, shared_data, tmp_path):
     return whole, written(tmp_path, f"cut{request.param}", data[: len(data) * 55 // 100])
 
 
-def test_a_film_that_is_cut_off_says_where_it_would_end(whole_and_cut_film):
+def test_a_film_that_is_cut_off_has_the_end_that_it_states(whole_and_cut_film):
     """The film states 13 s; 55 % of its bytes hold about 7 s of pictures."""
     whole, cut = whole_and_cut_film
     facts = probe(cut)
@@ -196,27 +178,16 @@ def test_a_span_before_the_end_of_a_cut_film_is_whole_with_a_note(whole_and_cut_
     assert any("cut off" in note for note in frames.notes)
 
 
-def frames_that_the_container_counts(path):
-    with av.open(str(path)) as container:
-        return container.streams.video[0].frames
+def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(films, short_film):
+    """One was written with every second of 199 frames dropped; the other's edit list shows 45 of 100."""
+    for path, n_counted, n_shown in ((films["dropped.avi"], 199, 100), (short_film, 100, 45)):
+        with av.open(str(path)) as container:
+            assert container.streams.video[0].frames == n_counted
 
+        frames = read_frames(path, uniform(9), strict=True)
 
-def assert_whole(path, n_frames):
-    frames = read_frames(path, uniform(9), strict=True)
-    assert (frames.total, frames.status, frames.method) == (n_frames, "ok", "sparse")
-    assert numbers_of(frames.images) == [i * n_frames // 9 for i in range(9)]
-
-
-def test_a_film_whose_header_counts_frames_that_were_dropped_is_whole(films):
-    """Of its 199 frames, every second was dropped when it was written."""
-    assert frames_that_the_container_counts(films["dropped.avi"]) == 199
-    assert_whole(films["dropped.avi"], 100)
-
-
-def test_a_film_whose_edit_list_shows_some_frames_is_whole(short_film):
-    """Players show 45 of the 100 pictures in the file: those are the film."""
-    assert frames_that_the_container_counts(short_film) == 100
-    assert_whole(short_film, 45)
+        assert (frames.total, frames.status, frames.method) == (n_shown, "ok", "sparse")
+        assert numbers_of(frames.images) == [i * n_shown // 9 for i in range(9)]
 
 
 @pytest.fixture
@@ -239,28 +210,18 @@ def test_frames_before_a_damaged_one_and_behind_the_next_key_frame_are_read(fram
     assert read_frames(frame_90_damaged, at([99]), strict=True).status == "ok"
 
 
-def test_a_damaged_frame_that_is_asked_for_is_refused(frame_90_damaged):
-    with pytest.raises(VideoError, match="frame 90"):
-        read_frames(frame_90_damaged, at([90]))
-
-
 def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_partial(frame_90_damaged):
     """Without B-frames each refers to the one before, so that 94 goes back to 90."""
     frames = read_frames(frame_90_damaged, at([94]))
     assert (frames.status, frames.method) == ("partial", "sequential")
     assert frames.notes[0] == "the decoder refused 1 packet on the way"
 
-
-def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_refused_strictly(frame_90_damaged):
-    with pytest.raises(VideoError, match="refused 1 packet"):
-        read_frames(frame_90_damaged, at([94]), strict=True)
+    assert "refused 1 packet" in refused(frame_90_damaged, at([94]), strict=True)
+    assert "frame 90" in refused(frame_90_damaged, at([90]))
 
 
 def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, tmp_path):
-    """Its frames are known by counting them, so that all behind the damage get other numbers.
-
-    Frame 50 of 100 is damaged.
-    """
+    """Its frames are known by counting them, so that all behind the damage get other numbers."""
     frames = read_frames(spoiled(films["h264.avi"], tmp_path / "hole.avi", [50]), uniform(10))
 
     n_decoded = 99
@@ -291,7 +252,7 @@ def test_errors_travel_between_processes():
         ("a.y4m", "wrapped_avframe"),
     ],
 )
-def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
+def test_a_file_with_fewer_bytes_than_it_states_is_partial(tmp_path, name, codec):
     """Each container states a length of the file or of its last part; the last 5,000 bytes are missing."""
     film = encode(tmp_path / name, map(draw, range(60)), codec=codec)
     assert read_frames(film, uniform(4)).status == "ok"

@@ -103,21 +103,19 @@ def test_senseless_samplings_are_refused(sampling, value):
         sampling(value)
 
 
-def test_a_span_that_ends_before_it_begins_is_refused():
-    with pytest.raises(VideoError, match="2 to 1 s"):
-        frame_times([0.0, 0.5]).within(2, 1)
-
-
-def test_a_span_without_frames_is_refused_with_the_times_that_there_are():
-    with pytest.raises(VideoError, match=r"3 and 4 s.*0\.000 to 0\.500 s"):
-        frame_times([0.0, 0.5]).within(3, 4)
+@pytest.mark.parametrize(
+    ("times", "start_s", "end_s", "message"),
+    [
+        pytest.param([0.0, 0.5], 2, 1, "2 to 1 s", id="ends before it begins"),
+        pytest.param([0.0, 0.5], 3, 4, r"3 and 4 s.*0\.000 to 0\.500 s", id="without frames"),
+        pytest.param([np.nan, np.nan], 0, 1, "no times", id="of a film without times"),
+    ],
+)
+def test_a_span_that_has_no_frames_is_refused(times, start_s, end_s, message):
+    with pytest.raises(VideoError, match=message):
+        frame_times(times).within(start_s, end_s)
 
 
 def test_key_frames_of_a_film_without_any_are_refused():
     with pytest.raises(VideoError, match="no key frame"):
         choose(keyframes(2), frame_times([0.0], [False]))
-
-
-def test_a_span_of_a_film_without_times_is_refused():
-    with pytest.raises(VideoError, match="no times"):
-        frame_times([np.nan, np.nan]).within(0, 1)
