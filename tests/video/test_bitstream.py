@@ -84,6 +84,7 @@ def test_a_recovery_point_is_found_behind_another_message_of_any_length(frames, 
 
     message = recovery_sei(frames)[1:]
     is_start, is_turned = read_sei(other_message + message)
+
     assert is_start == (frames == 0)
     assert not is_turned
 
@@ -117,8 +118,8 @@ def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is
     message = bytes([type_of_orientation, length]) + orientation
     h264_sei = H264_SEI + message + END_OF_UNIT
     hevc_head = hevc_unit(PREFIX_SEI)[:2]
-    hevc_sei = hevc_head + message + END_OF_UNIT
 
+    hevc_sei = hevc_head + message + END_OF_UNIT
     assert h264(with_lengths(h264_sei, H264_IDR), 4).turned == is_turned
     assert read_hevc(with_lengths(hevc_sei, hevc_unit(IDR_N_LP)), 4).turned == is_turned
 
@@ -426,6 +427,7 @@ def test_fields_are_read_where_films_of_frames_and_of_fields_are_joined(tmp_path
     assert probe(joined).frames == 20 + len(greys) + 20
 
     of_fields = read_frames(joined, at([20, 21, 22]), strict=True)
+
     assert_rows_of_fields(of_fields.images, greys)
 
 
@@ -437,6 +439,7 @@ def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
     assert probe(film).frames == len(greys)
 
     frames = read_frames(film, at(range(len(greys))), strict=True)
+
     assert frames.status == "ok"
     assert frames.time_s == pytest.approx([number / 25 for number in range(len(greys))], abs=1e-3)
     assert_rows_of_fields(frames.images, greys)

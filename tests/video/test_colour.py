@@ -123,6 +123,7 @@ def test_rgb_is_within_one_level_of_the_standards_formula(name, full):
     """Samples of more than eight bits in full range are rounded down first, by half a level in the mean."""
     differences = errors(name, full=full)
     is_rounded_down_before = full and bits_of(name) > 8 and name not in GREY
+
     if is_rounded_down_before:
         assert np.abs(differences).max() < 1.5
         assert abs(differences.mean()) < 0.505
@@ -170,6 +171,7 @@ def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, w
     columns = nearest_samples(n_columns, width)[np.newaxis, :]
     red_green_blue = oracle(grey, u[rows, columns], v[rows, columns], BT601, bits, full=False)  # [3, H, W]
     expected = np.stack(red_green_blue, axis=-1)
+
     assert np.abs(rgb - expected).max() < 1
 
 
@@ -191,6 +193,7 @@ def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
 
     levels_and_bits = ((red, red_bits), (green, green_bits), (blue, blue_bits))
     expected = np.array([255 * level / ((1 << bits) - 1) for level, bits in levels_and_bits])
+
     # FFmpeg's conversion is less exact than a level of eight bits, but more than one of four, which is 17.
     assert np.abs(Converter()(frame).rgb[8, 8] - expected).max() < 16
 

@@ -134,10 +134,10 @@ def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name)
     path = written(tmp_path, name, data[: len(data) * 6 // 10])
 
     frames = read_frames(path, uniform(8))
+
     assert frames.status == "partial"
     assert "cut off" in frames.notes[0]
     assert numbers_of(frames.images) == frames.index.tolist()
-
     assert "cut off" in refused(path, strict=True)
     assert "cut off" in probe(path).damage
 
@@ -152,30 +152,25 @@ def whole_and_cut_film(request, shared_data, tmp_path):
     return whole, written(tmp_path, f"cut{request.param}", data[: len(data) * 55 // 100])
 
 
-def test_a_film_that_is_cut_off_has_the_end_that_it_states(whole_and_cut_film):
+def test_a_film_that_is_cut_off_has_the_end_that_it_states_and_spans_over_its_end_are_partial(
+    whole_and_cut_film,
+):
     """The film states 13 s; 55 % of its bytes hold about 7 s of pictures."""
     whole, cut = whole_and_cut_film
     facts = probe(cut)
+    end_of_pictures_s = facts.start_s + facts.duration_s
     assert facts.stated_end_s == pytest.approx(13.0, abs=0.05)
-    assert 5 < facts.start_s + facts.duration_s < 9
+    assert 5 < end_of_pictures_s < 9
     assert math.isnan(probe(whole).stated_end_s)  # it ends where it says
 
+    over_the_end = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
+    assert over_the_end.status == "partial"
+    assert over_the_end.without_pictures_s == ((end_of_pictures_s, 12.0),)
 
-def test_a_span_over_the_end_of_a_cut_film_lacks_pictures_from_there(whole_and_cut_film):
-    """The span is from 4 to 12 s, and the pictures end at about 7 s."""
-    _, cut = whole_and_cut_film
-    facts = probe(cut)
-    frames = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
-    assert frames.status == "partial"
-    assert frames.without_pictures_s == ((facts.start_s + facts.duration_s, 12.0),)
+    before_the_end = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
 
-
-def test_a_span_before_the_end_of_a_cut_film_is_whole_with_a_note(whole_and_cut_film):
-    """The span from 0 to 4 s has all its pictures, so that even strict reading accepts it."""
-    _, cut = whole_and_cut_film
-    frames = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
-    assert frames.status == "ok"
-    assert any("cut off" in note for note in frames.notes)
+    assert before_the_end.status == "ok"
+    assert any("cut off" in note for note in before_the_end.notes)
 
 
 def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(films, short_film):
@@ -205,8 +200,8 @@ def test_frames_before_a_damaged_one_and_behind_the_next_key_frame_are_read(fram
     assert (frames.status, frames.method) == ("ok", "sparse")
 
     before = read_frames(frame_90_damaged, at(range(85, 90)))
-    assert numbers_of(before.images) == list(range(85, 90))
 
+    assert numbers_of(before.images) == list(range(85, 90))
     assert read_frames(frame_90_damaged, at([99]), strict=True).status == "ok"
 
 
@@ -230,6 +225,7 @@ def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, 
     assert frames.index.tolist() == [i * n_decoded // 10 for i in range(10)]
 
     before_the_damage = slice(5)
+
     assert numbers_of(frames.images[before_the_damage]) == frames.index[before_the_damage].tolist()
     assert (np.diff(frames.time_s) > 0).all()
 
@@ -269,8 +265,8 @@ def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
     file_size = properties + 16 + 8 + 16
     flags = file_size + 8 + 5 * 8
     data[file_size : file_size + 8] = (1 << 40).to_bytes(8, "little")
-    data[flags] = 1
 
+    data[flags] = 1
     assert read_frames(written(tmp_path, "live.asf", bytes(data)), uniform(4)).status == "ok"
 
 
@@ -282,5 +278,6 @@ def test_packets_that_the_container_flags_as_damaged_are_noted(films, tmp_path):
     del data[middle : middle + packet_bytes]
 
     notes = read_frames(written(tmp_path, "lost.ts", bytes(data)), uniform(4)).notes
+
     assert any("flags" in note for note in notes)
     assert not any("flags" in note for note in read_frames(films["hevc_cra.ts"], uniform(4)).notes)

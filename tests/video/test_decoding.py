@@ -191,6 +191,7 @@ def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films
     monkeypatch.setattr(Decoder, "decode_sparsely", fail_after_last)
 
     frames = read_frames(films["pyramid.mp4"], uniform(8))
+
     assert frames.method == "sequential"
     assert frames.why_sequential == "a frame did not come out of the decoder"
     assert numbers_of(frames.images) == frames.index.tolist()
@@ -204,6 +205,7 @@ def test_sparse_decoding_is_refused_if_the_file_was_replaced(films, tmp_path):
     decoder = Decoder(path)  # which takes the table of packets from the cache, and opens the file later
 
     shutil.copy(films["uneven.mp4"], path)
+
     with pytest.raises(NotSafe, match="other packets"):
         list(decoder.decode_sparsely([50]))
 
@@ -245,6 +247,7 @@ def test_pictures_that_need_a_group_that_was_cut_off_are_left_out(beginless, nam
     assert frames.notes[0].startswith(f"{len(decodable)} of ")
 
     first = int(frames.index[0])
+
     assert first > 0
     assert np.array_equal(frames.images, decodable[frames.index - first])
     assert read_frames(film, at([first, first + 30])).method == "sparse"  # behind what was cut off
@@ -268,6 +271,7 @@ def test_a_film_lasts_as_long_as_its_last_picture_is_shown(film_with_held_pictur
     assert facts.duration_s == pytest.approx(6.0)
     assert facts.damage == ""
     _, _, duration_s = sampled_times(film_with_held_picture, uniform(4), None, None)
+
     assert duration_s == pytest.approx(6.0)
     assert find_shots(film_with_held_picture)[-1].end_s == pytest.approx(6.0)
     assert read_frames(film_with_held_picture, uniform(4), start_s=0.0, end_s=5.9).status == "ok"

@@ -117,6 +117,7 @@ def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_
     frames = read_frames(film, uniform(20), start_s=start_s)
 
     numbers = numbers_of(frames.images)
+
     assert numbers == sorted(numbers)
     assert frames.status == "partial" or numbers == frames.index.tolist()
 
@@ -132,6 +133,7 @@ def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recordi
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
 
     is_key = np.arange(N_PICTURES) == 0
+
     assert display_order.reorders(recording("h264", ".ts"), is_key)
 
 

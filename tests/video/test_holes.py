@@ -75,6 +75,7 @@ def test_every_stretch_without_pictures_is_listed(tmp_path):
     twice = without(tmp_path / "twice.mkv", once, 5, 6.5)
 
     frames = read_frames(twice, uniform(8), start_s=1.0, end_s=9.0)
+
     first, second = frames.without_pictures_s
     assert first == pytest.approx((2.0, 3.0), abs=0.05)
     assert second == pytest.approx((5.0, 6.5), abs=0.05)
@@ -86,10 +87,10 @@ def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
     path = write_pictures(tmp_path / "a.mkv", "libx264", list(range(N_PICTURES)))
 
     frames = read_frames(path, uniform(8), start_s=6.0, end_s=14.0)
+
     assert frames.status == "partial"
     (stretch,) = frames.without_pictures_s
     assert stretch == pytest.approx((10.0, 14.0), abs=0.05)
-
     assert read_frames(path, uniform(8), start_s=6.0, end_s=10.0).without_pictures_s == ()
 
 
@@ -107,6 +108,7 @@ def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
     path.write_bytes(data)
 
     frames = read_frames(path, uniform(8))
+
     assert frames.status == "partial"
     (stretch,) = frames.without_pictures_s
     assert stretch == pytest.approx((4.0, 6.5), abs=0.2)

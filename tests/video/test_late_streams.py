@@ -125,6 +125,7 @@ def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet
     assert numbers_of(frames.images) == [number * N_PICTURES // 16 for number in range(16)]
 
     late = index_packets(film).late
+
     for stream in late:
         assert stream.byte / film.stat().st_size == pytest.approx(place, rel=0.1)
     if kind in KINDS_OF_SOUND_OR_SUBTITLES:
@@ -159,6 +160,7 @@ def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(lar
     film.write_bytes(data[:middle] + packets + data[middle:])
 
     frames = read_frames(film, uniform(4))
+
     assert (frames.total, frames.status) == (N_PICTURES, "ok")
     assert len(index_packets(film).late) > 20
     assert len(frames.notes) < 4
@@ -187,6 +189,7 @@ def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, 
     assert frames.status == "partial"
     assert numbers_of(frames.images) == list(range(0, 50, 5))  # of the first half
     thousands_of_bytes = first.stat().st_size // 1000
+
     assert any(f"{thousands_of_bytes}," in note for note in frames.notes)
 
 
@@ -285,9 +288,9 @@ def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sou
     monkeypatch.setattr(late_streams, "MOST_PROBED", 2 * PROBED_BYTES)
 
     (stream,) = index_packets(film).late
+
     with pytest.raises(VideoError, match=f"{stream.byte:,}"):
         SoundTrack(film)
-
     assert read_frames(film, uniform(3)).total == 150
 
 
@@ -320,6 +323,7 @@ def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_pat
     np.testing.assert_array_equal(chosen_track, first_track)
 
     _, missing_s = SoundTrack(late, "1").parts(0.0, 40.0, (), rate=RATE)
+
     assert missing_s == pytest.approx(0.9 * 40, abs=1.5)
 
 
@@ -336,6 +340,7 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
     assert sum(map(len, tags_of_sound)) > PROBED_BYTES
 
     frames = read_frames(film, uniform(4))
+
     assert frames.total == N_PICTURES
     assert numbers_of(frames.images) == [number * N_PICTURES // 4 for number in range(4)]
 

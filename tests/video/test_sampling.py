@@ -72,6 +72,7 @@ def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
     # Of the time in which a pair can begin, in the middles of its three thirds.
     last_start_s = max(span_s - 0.3, 0)
     expected_starts_s = np.array([1 / 6, 3 / 6, 5 / 6]) * last_start_s
+
     assert np.abs(times[:, 0] - expected_starts_s).max() <= half_a_frame_s
 
 

@@ -117,6 +117,7 @@ def test_shots_begin_at_every_planted_cut_alone_and_cover_the_film(film):
     assert all(shot.end_s == following.start_s for shot, following in pairwise(shots))
     with av.open(str(path)) as container:
         assert shots[-1].end_s == pytest.approx(container.streams.video[0].frames / RATE, abs=0.01)
+
     assert {shot.flags for shot in shots} == {()}
 
 
@@ -132,6 +133,7 @@ def test_cuts_are_found_in_flickering_light_and_among_sparks(demo_film):
     assert len(elsewhere) >= 205 / 229 * len(demo_film.other_cuts)
 
     cuts_between_clips = {PART_S * RATE * number for number in range(7)}
+
     false_cuts = detected - demo_film.cuts_in_flicker - demo_film.other_cuts - cuts_between_clips
     assert len(false_cuts) <= 1
 
@@ -209,6 +211,7 @@ def test_black_pictures_bars_and_credits_are_flagged(tmp_path):
     film = write_pictures(tmp_path / "a.mp4", [*chain(*parts.values())])
 
     shots = find_shots(film)
+
     assert [shot.flags for shot in shots] == list(parts)
 
     first_pictures = [0, 480, 480 + 30, 480 + 30 + 48]

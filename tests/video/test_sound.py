@@ -218,6 +218,7 @@ def test_sound_is_where_its_times_say_behind_a_wrong_first_packet(tmp_path, n_le
     phone = remux(film, tmp_path / "phone.mp4", state_another_length, kinds=("video", "audio"))
 
     (samples,), _ = read(phone, RATE, 0.0, 4.0)
+
     assert int(np.abs(samples).argmax()) == pytest.approx(2 * RATE - n_left_out, abs=2)
 
 
@@ -239,6 +240,7 @@ def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n
 
     path = shutil.copy(films[kind], films[kind].with_name(f"{n_without_time}.{kind}"))
     (samples,), missing_s = read(path, RATE, 0.0, 3.0)
+
     assert np.abs(samples - with_times).max() < 0.01
     assert missing_s < 0.1
 
@@ -258,6 +260,7 @@ def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
     assert 5 < missing_s < 20
 
     click = round(CLICKS_S[0] * RATE)  # before the damage
+
     assert np.abs(samples[click - 9 : click + 9]).max() > 0.3
 
 
@@ -343,6 +346,7 @@ def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monke
     track = SoundTrack(films["mp4"])
     monkeypatch.setattr(sound, "opened_to", open_seekable_by_pictures)
     (samples,), _ = track.parts(31.0, 34.0, (), rate=16_000)
+
     for click_s in (31.5, 33.0):
         assert time_of_click(samples, 16_000, click_s - 31.0) == pytest.approx(click_s - 31.0, abs=0.001)
     with pytest.raises(VideoError, match="no sound"):  # the film has ended

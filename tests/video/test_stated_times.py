@@ -33,6 +33,7 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
 
     window = read_frames(tmp_path / "b.mp4", uniform(5), start_s=0.4, end_s=0.8)
+
     assert numbers_of(window.images) == list(range(10, 20, 2))  # from .4 to .8 s
 
 
@@ -63,28 +64,17 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
 
     shown = [number for number in range(30) if number not in (10, 20)]
     frames = read_frames(tmp_path / "hidden.webm", at(range(len(shown))))
+
     assert frames.total == len(shown)
     assert frames.method == "sparse"
     assert numbers_of(frames.images) == shown
     np.testing.assert_allclose(frames.time_s, np.array(shown) / 25, atol=0.0015)
 
 
-def stop_the_clock_of_pictures(path: Path) -> None:
-    """Let the table of times of an MP4's pictures say that each of them lasts for nothing."""
-    data = bytearray(path.read_bytes())
+def stop_the_clock_of_pictures(data: bytearray) -> None:
+    """Let the table of times of an MP4's pictures say that each of them lasts for nothing, in place."""
     table = data.rfind(b"stts") + 4  # version (4 bytes), number of rows (4), then pictures (4), length (4)
     data[table + 12 : table + 16] = bytes(4)
-    path.write_bytes(data)
-
-
-def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(tmp_path):
-    path = encode(tmp_path / "zero.mp4", map(draw, range(30)), options=X264 | {"bf": "0"})
-    stop_the_clock_of_pictures(path)
-
-    frames = read_frames(path, at(range(30)))
-    assert numbers_of(frames.images) == list(range(30))
-    np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
-    assert any("25 frames a second" in note for note in frames.notes)
 
 
 def header_of_picture(data: bytearray, packet: int) -> int | None:
@@ -119,13 +109,26 @@ def zero_transport_times(data: bytearray) -> None:
             data[start + 1 : start + 5] = b"\0\x01\0\x01"
 
 
-def test_a_transport_stream_whose_times_are_zero_gets_them_by_its_rate(tmp_path):
-    path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
+@pytest.mark.parametrize(
+    ("suffix", "codec", "options", "make_times_zero"),
+    [
+        ("mp4", "libx264", X264 | {"bf": "0"}, stop_the_clock_of_pictures),
+        ("ts", "mpeg2video", MPEG, zero_transport_times),
+    ],
+    ids=["mp4", "ts"],
+)
+def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(
+    tmp_path, suffix, codec, options, make_times_zero
+):
+    """The file states a rate of 25 a second, and a note says that times were made from it."""
+    path = encode(tmp_path / f"zero.{suffix}", map(draw, range(30)), codec, options=options)
     data = bytearray(path.read_bytes())
-    zero_transport_times(data)
+    make_times_zero(data)
     path.write_bytes(data)
 
     frames = read_frames(path, at(range(30)))
+
+    assert numbers_of(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
     assert any("25 frames a second" in note for note in frames.notes)
 
@@ -243,6 +246,7 @@ def test_y4m_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path
     path.write_bytes(b"YUV4MPEG2 W16 H16" + rate + b" C420jpeg\n" + picture * 4)
 
     frames = read_frames(path, at(range(4)))
+
     assert ("the file states no times: 25 frames a second are taken" in frames.notes) is is_noted
     np.testing.assert_allclose(frames.time_s, np.arange(4) / (25 if is_noted else 30))
 
@@ -258,6 +262,7 @@ def test_avi_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path
     path.write_bytes(data)
 
     frames = read_frames(path, at(range(8)))
+
     assert "the file states no times: 25 frames a second are taken" in frames.notes
     assert numbers_of(frames.images) == list(range(8))
 
@@ -270,6 +275,7 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
     film = remux(plain, tmp_path / f"film.{kind}", pulled_down)
 
     frames = read_frames(film, at(range(48)))
+
     assert numbers_of(frames.images) == list(range(48))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) / float(rate), atol=0.01)
 

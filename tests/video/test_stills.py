@@ -177,8 +177,8 @@ def test_transparent_parts_of_an_image_are_laid_over_white_with_a_note(drawing, 
     np.testing.assert_array_equal(rgb[:, 31:], np.asarray(drawing)[:, 31:])
 
     half = np.asarray(drawing)[:, 30] * (128 / 255) + 255 * (127 / 255)
-    assert np.abs(rgb[:, 30] - half).max() <= 1
 
+    assert np.abs(rgb[:, 30] - half).max() <= 1
     assert frames.notes == ("its transparent parts were laid over white",)
     assert frames.status == "ok"
 
@@ -233,6 +233,7 @@ def test_a_damaged_image_gives_a_frame_or_a_reason(drawing, tmp_path):
                 outcomes.add(read_still(tmp_path / name).status)
             except VideoError as error:
                 outcomes.add(error.reason)
+
     assert len(outcomes) > 2
 
 
@@ -247,6 +248,7 @@ def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, word
     data[16:24] = struct.pack(">II", side, side)  # width and height in the header of a PNG
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))  # the checksum of the header
     path.write_bytes(data)
+
     assert words in refused(path)
     assert f"{MOST_PIXELS:,} pixels" in refused(path)
 
@@ -256,6 +258,7 @@ def test_a_file_that_is_no_image_is_refused_by_what_it_is(films, tmp_path):
     empty.write_bytes(b"")
     text.write_bytes(b"clip_id,movie\n")
     film.write_bytes(films["b1.mp4"].read_bytes())
+
     assert refused(tmp_path / "none.png") == "there is no such file"
     assert refused(empty) == "the file is empty (0 bytes)"
     assert "no image" in refused(text)
@@ -290,6 +293,7 @@ def test_an_animation_in_avif_is_read_as_a_film(tmp_path):
     assert probe(path).frames == 4
 
     first.save(path)
+
     assert (probe(path).frames, read_frames(path, uniform(1)).method) == (1, "still")
 
 

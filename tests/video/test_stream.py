@@ -157,9 +157,9 @@ def test_a_crop_that_the_container_states_is_applied(plain, tmp_path):
     left, top = (96 - 64) // 2 + 4, (64 - 40) // 2 - 6
 
     frames = read_frames(with_box(plain, tmp_path / "crop.mp4", b"avc1", crop), at([0, 5]))
+
     bottom, right = 64 - 40 - top, 96 - 64 - left
     assert frames.stream["crop"] == [top, bottom, left, right]
-
     for cropped, whole in zip(frames.images, read_frames(plain, at([0, 5])).images, strict=True):
         assert np.array_equal(cropped, whole[top : top + 40, left : left + 64])
 
@@ -367,6 +367,7 @@ def test_a_transport_stream_whose_pictures_are_of_an_encrypted_type_is_refused(t
     data = bytearray(film.read_bytes())
     set_type_of_pictures(data, h264_of_sample_aes)
     film.write_bytes(data)
+
     with pytest.raises(VideoError, match="encrypted"):
         read_frames(film, uniform(2))
 
@@ -483,6 +484,7 @@ def test_an_encrypted_disc_is_refused_as_encrypted(tmp_path):
     flags_of_scrambled_pictures = b"\x90"
     scrambled = flags_of_clear_pictures.sub(flags_of_scrambled_pictures, film.read_bytes())
     film.write_bytes(scrambled)
+
     with pytest.raises(VideoError, match="encrypted"):
         probe(film)
 
@@ -530,6 +532,7 @@ def test_the_fourth_byte_of_a_pixel_in_avi_is_no_alpha(tmp_path):
     bi_rgb = b"\0\0\0\0"  # the code of Windows for pixels whose fourth byte means nothing
     path.write_bytes(path.read_bytes().replace(b"BGRA", bi_rgb))
     frames = read_frames(path, uniform(1))
+
     assert np.array_equal(frames.images[0], OPAQUE[..., :3])
     assert frames.notes == ()
     assert len(find_shots(path)) == 1
@@ -555,6 +558,7 @@ def test_a_second_video_stream_is_noted(tmp_path):
         for stream in streams:
             output.mux(stream.encode(None))
     frames = read_frames(tmp_path / "two.mkv", uniform(2))
+
     assert any("more video streams" in note for note in frames.notes)
     assert frames.stream["other_streams"] == 1
 
@@ -596,6 +600,7 @@ def test_a_name_in_the_metadata_is_no_side_data(tmp_path):
         stream.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
         output.mux(stream.encode(av.VideoFrame.from_ndarray(draw(1))))
         output.mux(stream.encode(None))
+
     assert "crop" not in read_frames(path, uniform(1)).stream
 
 
@@ -615,28 +620,20 @@ def tagged(path: Path, first: int, **tags: int) -> Path:
     return encode(path, frames, codec="libvpx-vp9", options=VPX, **tags)
 
 
-@pytest.fixture(scope="module")
-def two_matrices(tmp_path_factory) -> Path:
-    """Forty pictures, of which the first twenty are of BT.601's matrix and the others of BT.709's."""
-    folder = tmp_path_factory.mktemp("matrices")
-    first = tagged(folder / "bt601.webm", 0, colorspace=5)
-    second = tagged(folder / "bt709.webm", 20, colorspace=1)
-    return joined(folder / "both.webm", [first, second])
+def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
+    """A clip is converted by the matrix of its first picture; at picture 20, 0.8 s, another one begins."""
+    bt601 = tagged(tmp_path / "bt601.webm", 0, colorspace=5)
+    bt709 = tagged(tmp_path / "bt709.webm", 20, colorspace=BT709)
+    film = joined(tmp_path / "both.webm", [bt601, bt709])
 
+    whole = read_frames(film, at(range(40)))
+    after_the_change = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
 
-def test_a_matrix_that_changes_is_noted(two_matrices):
-    """A film is converted by the matrix of its first picture; the second half states another one."""
-    frames = read_frames(two_matrices, at(range(40)))
-    assert numbers_of(frames.images) == list(range(40))
-    assert frames.matrix == "bt601"
-    assert any("changes" in note for note in frames.notes)
-
-
-def test_a_clip_after_the_change_has_one_matrix(two_matrices):
-    """The matrix changes at picture 20, at 0.8 s."""
-    frames = read_frames(two_matrices, uniform(4), start_s=0.9, end_s=1.5)
-    assert frames.matrix == "bt709"
-    assert not any("changes" in note for note in frames.notes)
+    assert numbers_of(whole.images) == list(range(40))
+    assert whole.matrix == "bt601"
+    assert any("changes" in note for note in whole.notes)
+    assert after_the_change.matrix == "bt709"
+    assert not any("changes" in note for note in after_the_change.notes)
 
 
 def test_a_change_of_the_shape_of_pixels_is_noted(tmp_path):
@@ -645,29 +642,29 @@ def test_a_change_of_the_shape_of_pixels_is_noted(tmp_path):
         path = tmp_path / f"{number}.mpg"
         parts.append(encode(path, map(draw, range(20)), codec="mpeg2video", sample_aspect_ratio=shape))
     both = joined(tmp_path / "both.mpg", parts)
+
     assert any("shape" in note for note in read_frames(both, uniform(4)).notes)
     assert not any("shape" in note for note in read_frames(parts[0], uniform(4)).notes)
 
 
 @pytest.mark.parametrize(
-    ("tags", "name"),
+    ("tags", "note"),
     [
         ({"color_primaries": 12}, "Display P3"),
-        ({"color_primaries": 9}, "BT.2020"),
+        ({"color_primaries": BT2020}, "BT.2020"),
         ({"color_trc": 8}, "linear"),
         ({"color_trc": 10}, "logarithmic"),
         ({"color_trc": 17}, "cinema"),
+        ({"color_primaries": BT709, "color_trc": BT709}, None),
     ],
-    ids=["Display P3", "BT.2020", "linear", "logarithmic", "cinema"],
+    ids=["Display P3", "BT.2020", "linear", "logarithmic", "cinema", "an ordinary screen"],
 )
-def test_colours_of_no_ordinary_screen_are_noted(tmp_path, tags, name):
+def test_colours_of_no_ordinary_screen_are_noted(tmp_path, tags, note):
     notes = read_frames(tagged(tmp_path / "film.mkv", 0, **tags), uniform(2)).notes
-    assert any(name in note for note in notes)
-
-
-def test_colours_of_an_ordinary_screen_are_not_noted(tmp_path):
-    film = tagged(tmp_path / "film.mkv", 0, color_primaries=BT709, color_trc=BT709)
-    assert not read_frames(film, uniform(2)).notes
+    if note is None:
+        assert not notes
+    else:
+        assert any(note in remark for remark in notes)
 
 
 @pytest.mark.parametrize(
@@ -721,6 +718,7 @@ def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
 
     (picture,) = read_frames(film, uniform(1)).images
     largest_difference = np.abs(picture.astype(int) - red).max()
+
     assert largest_difference < 5
 
 

@@ -83,6 +83,7 @@ def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_
     n_frames = len(decoded_by_pyav(path))
     assert sum(len(part.frames) for part in result.measured) == n_frames
     n_later_stretches = len(EDGES) - 2  # whose first key frame may be decoded twice
+
     assert n_frames <= result.n_decoded <= n_frames + n_later_stretches
 
 

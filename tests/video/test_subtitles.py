@@ -120,6 +120,7 @@ def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, tex
     path.write_text(FILES[kind].format(text), "utf-8")
 
     with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", {path: None})
+
     assert [text for *_, text in read_subtitle_track(film)] == [expected]
     assert [line.text for line in read_subtitles(path)] == [expected]
 
@@ -148,32 +149,28 @@ def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
     with_subtitles(film, nasa, dict(zip(files, marks, strict=True)))
 
     lines, note = read_subtitle_lines(film)
+
     assert [text for *_, text in lines] == [f"track {number_of_shown}"]
     assert f"text track {number_of_shown + 1} of 2" in note
 
 
-@pytest.fixture
-def film_of_ttml(shared_data, tmp_path):
-    """Make a film whose first subtitle track is of TTML, which is not read; others may follow."""
+def make_first_track_ttml(film):
+    """Give the first subtitle track of an MP4 the kind of TTML, which is not read."""
+    film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))
+
+
+def test_a_text_track_is_read_beside_one_of_an_unreadable_kind_and_not_in_its_place(shared_data, tmp_path):
     nasa = shared_data / "videos" / "nasa_13013.mp4"
-    text_tracks = Path(shutil.copy(nasa, tmp_path / "same.mp4"))
+    same_text = Path(shutil.copy(nasa, tmp_path / "same.mp4"))
+    of_two, of_one = tmp_path / "two.mp4", tmp_path / "one.mp4"
+    with_subtitles(of_two, nasa, {nasa: None, same_text: None})
+    with_subtitles(of_one, nasa, {nasa: None})
+    make_first_track_ttml(of_two)
+    make_first_track_ttml(of_one)
 
-    def make(*, with_text_track):
-        film = tmp_path / "film.mp4"
-        tracks = [nasa, text_tracks] if with_text_track else [nasa]
-        with_subtitles(film, nasa, dict.fromkeys(tracks))
-        film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))  # the kind of the first track
-        return film
+    lines, note = read_subtitle_lines(of_two)
 
-    return make
-
-
-def test_a_text_track_is_read_beside_one_of_an_unreadable_kind(film_of_ttml):
-    lines, note = read_subtitle_lines(film_of_ttml(with_text_track=True))
     assert len(lines) == 4
     assert "1 of 2 subtitle tracks" in note
-
-
-def test_a_film_whose_only_text_track_is_unreadable_is_refused(film_of_ttml):
     with pytest.raises(VideoError, match="TTML"):
-        read_subtitle_lines(film_of_ttml(with_text_track=False))
+        read_subtitle_lines(of_one)

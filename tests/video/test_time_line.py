@@ -110,6 +110,7 @@ def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
 
     assert result.exit_code == 0, result.output
     ends_s = [clip.end_s for clip in read_manifest(table)]
+
     assert max(ends_s) == pytest.approx(2.2, abs=0.01)
 
 
@@ -162,6 +163,7 @@ def test_pictures_and_sound_are_played_on_one_line(film_with_clicks):
 
     heard_s = [time_s for time_s, content in shown if isinstance(content, av.AudioFrame)]
     seen_s = [time_s for time_s, content in shown if isinstance(content, np.ndarray)]
+
     assert len(heard_s) + len(seen_s) == len(shown)
     assert np.allclose(np.diff(seen_s), 0.04, atol=0.002)
     assert max(heard_s) == pytest.approx(LENGTH_S, abs=0.1)
@@ -188,6 +190,7 @@ def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
         parts.append(with_subtitles(plain, subtitles, tmp_path / f"{number}.mkv"))
 
     film = joined(tmp_path / "ab.mkv", parts)
+
     assert [shot.start_s for shot in find_shots(film)] == pytest.approx([0.0, 1.2])
     assert [start for start, *_ in read_subtitle_track(film)] == pytest.approx([0.2, 1.4])
 
@@ -263,8 +266,8 @@ def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path
 
     frames = read_frames(path, at(range(probe(path).frames)))
     numbers_before = sorted(round(25 * packet.pts * packet.time_base) for packet in packets[:n_before])
-    numbers_of_second = NUMBERS_OF_BOTH[N_OF_PARTS[0] :]
 
+    numbers_of_second = NUMBERS_OF_BOTH[N_OF_PARTS[0] :]
     assert numbers_of(frames.images) == [*numbers_before, *numbers_of_second]
     assert (np.diff(frames.time_s) > 0).all()
     assert any("1 picture cut through" in note for note in frames.notes)
@@ -291,6 +294,7 @@ def test_an_mp4_whose_fragments_all_begin_at_zero_is_partial(halves, tmp_path):
     path.write_bytes(begin_each_fragment_at_zero(halves["fragments.mp4"][0].read_bytes()))
 
     frames = read_frames(path, uniform(4))
+
     assert frames.status == "partial"
     assert frames.total == 10
     assert f"{N_OF_PARTS[0] - 10} pictures are left out" in probe(path).damage
@@ -331,6 +335,7 @@ def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
     film.write_bytes(data)
 
     frames = read_frames(film, at(range(30)))
+
     assert numbers_of(frames.images) == [*range(30)]
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
@@ -361,16 +366,6 @@ def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
     assert (frames.status, frames.notes) == ("ok", ())
 
 
-def test_a_film_of_one_picture_is_a_part_too(tmp_path):
-    one_picture = part(tmp_path / "0-h264.mkv", first=0, count=1)
-    twenty_pictures = part(tmp_path / "1-h264.mkv", first=10, count=20)
-    film = joined(tmp_path / "ab.mkv", [one_picture, twenty_pictures])
-
-    frames = read_frames(film, at(range(21)))
-    assert numbers_of(frames.images) == [0, *range(10, 30)]
-    np.testing.assert_allclose(frames.time_s, np.arange(21) / 25, atol=0.0015)
-
-
 def test_times_that_start_again_very_often_are_refused():
     """One part more than are read, each of forty pictures whose times are 0 to 39."""
     ticks = np.tile(np.arange(40), MOST_PARTS + 1)
@@ -390,6 +385,7 @@ def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
     ]
 
     frames = read_frames(joined(tmp_path / "ab.webm", parts), at(range(24)))
+
     assert [image.shape[0] for image in frames.images] == [64] * 12 + [48] * 12
     assert any("size of the pictures changes" in note for note in frames.notes)
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)
@@ -428,8 +424,8 @@ def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
     behind_cut = numbers[30:]
     n_whole = 140 - first_whole
     n_torn = len(behind_cut) - n_whole
-    assert behind_cut[n_torn:] == list(range(first_whole, 140))
 
+    assert behind_cut[n_torn:] == list(range(first_whole, 140))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(numbers)) / 25, atol=0.0015)
     assert any(f"at the start of parts {n_torn} picture" in note for note in frames.notes)
 
@@ -454,6 +450,7 @@ def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_r
     )
 
     frames = read_frames(joined(tmp_path / "ab.vob", [first, second]), at(range(60)))
+
     assert numbers_of(frames.images) == [*range(30), *range(100, 130)]
 
     times_s = frames.time_s - frames.time_s[0]
@@ -474,6 +471,7 @@ def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, ra
     )
 
     film = joined(tmp_path / "ab.mkv", [first, second])
+
     assert read_frames(film, uniform(4)).status == status
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.8).status == "ok"
 
@@ -505,6 +503,7 @@ def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
     ]
 
     film = joined(tmp_path / "ab.ts", parts)
+
     assert read_frames(film, uniform(4)).status == "partial"
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.6).status == "ok"
     assert probe(parts[0]).damage == ""
