@@ -65,7 +65,7 @@ def test_a_click_is_found_at_its_sample(films, kind, rate):
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("kind", CODEC_OF)
 def test_samples_are_those_of_ffmpegs_command(films, kind):
-    """They may be shifted by what the container rounds times to."""
+    """Samples may be shifted by what the container rounds times to."""
     command = f"ffmpeg -v error -i {films[kind]} -vn -ac 1 -ar 16000 -f f32le -".split()
     expected = np.frombuffer(subprocess.run(command, capture_output=True, check=True).stdout, "<f4")
     (samples,), _ = read(films[kind], 16_000, 0.0, 36.0)
