@@ -529,6 +529,6 @@ def test_the_real_networks_find_who_is_in_films(shared_data):
         "v_GGSY1Qvo990.mp4": 1,
         "nasa_13013.mp4": 0,
     }
-    assert result["test.avi"].scale == 3  # a face that fills the picture
-    assert result["v_GGSY1Qvo990.mp4"].scale == 1  # a woman who lifts weights, seen whole
+    assert result["test.avi"].scale == CLOSE_UP  # a face that fills the picture
+    assert result["v_GGSY1Qvo990.mp4"].scale == LONG_SHOT  # a woman who lifts weights, seen whole
     assert result["flipping_a_pancake.mkv"].height == pytest.approx(0.99, abs=0.05)
