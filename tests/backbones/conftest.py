@@ -35,11 +35,7 @@ def clips():
 
 @pytest.fixture
 def save_as_hub_snapshot(tmp_path, monkeypatch):
-    """Copy a folder into Hugging Face's cache as the repository lab/net, and switch downloads off.
-
-    The function takes the folder and the name of a branch or tag. It returns the copy, which is named after
-    its commit.
-    """
+    """Copy a folder into Hugging Face's cache as lab/net at a branch or tag; downloads are off."""
     commit = "0123456789abcdef0123456789abcdef01234567"
 
     def save(folder, ref="main"):

@@ -26,17 +26,10 @@ class OnCard(torch.Tensor):
 class Card:
     """A fake GPU: it stands in for torch.cuda, computes on the CPU, and records what it is asked.
 
-    The calls that are recorded, and may fail, are of these kinds: "weights" (a network moves to the card),
-    "pin" (memory is reserved for copies), "upload", "forward", "download", "event" (a place in the stream is
-    recorded) and "synchronize" (it is waited for).
-
-    Parameters
-    ----------
-    late
-        When downloads are done. True: not before they are waited for, as on a slow card. False: at once, as
-        on a fast one. Results must not depend on it.
-    fails
-        A function of (kind of call, number of the call, from 1): the error that the call ends with, or None.
+    Calls are of these kinds: "weights" (a network moves to the card), "pin" (memory is reserved for copies),
+    "upload", "forward", "download", "event" (a place in the stream is recorded) and "synchronize" (it is
+    waited for). A `late` card does downloads when they are waited for, another one at once. `fails` is a
+    function of a call's kind and number, from 1: the error that the call ends with, or None.
     """
 
     def __init__(self, *, late=True, fails=lambda _kind, _number: None):
@@ -113,11 +106,7 @@ class Card:
         return tensor
 
     def _to(self, tensor, *args, non_blocking=False, **settings):
-        """Copy a tensor to the card or from it, as `Tensor.to` does.
-
-        Only copies that the caller does not wait for (`non_blocking`) are recorded: those of clips and of
-        results. Constants are copied once, and waited for.
-        """
+        """Copy a tensor to the card or from it; copies that the caller waits for are not recorded."""
         is_upload = _is_cuda(args, settings)
         if is_upload and non_blocking:
             return self._upload(tensor)
@@ -146,15 +135,7 @@ class Card:
 
 
 class Event:
-    """Stands in for torch.cuda.Event: a place in the stream of downloads, which can be waited for.
-
-    Parameters
-    ----------
-    card
-        The card whose stream it is.
-    timed
-        Whether the time between this event and another may be asked for.
-    """
+    """Stands in for torch.cuda.Event: a place in the card's stream of downloads, to wait for."""
 
     def __init__(self, card, *, timed):
         self.card = card
@@ -190,10 +171,7 @@ class Event:
 
 
 def _as_method(function):
-    """Wrap a bound method so that, set on a class, it gets the object it is called on as first argument.
-
-    Python binds plain functions that are set on a class to its objects, and bound methods not again.
-    """
+    """Wrap a bound method so that, set on a class, it gets the object it is called on as first argument."""
 
     def method(*args, **settings):
         return function(*args, **settings)

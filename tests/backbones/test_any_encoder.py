@@ -3,7 +3,6 @@
 import importlib
 import json
 import pickle
-import re
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ transformers = later("transformers")
 conformance = later("obygaze_features.backbones", "conformance")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-
 TINY_TRANSFORMER = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -62,10 +60,7 @@ FRAMES = np.random.default_rng(3).integers(0, 256, (2, 3, 53, 87, 3), dtype=np.u
 
 
 def random_network(auto_class, config):
-    """Make a network with random weights, and with random numbers where weights start as zeros.
-
-    With zeros, such as those of a query, a network would ignore its picture.
-    """
+    """Make a network with random weights, also where they start as zeros: it would ignore its picture."""
     network = untrained(lambda: auto_class.from_config(config), 0)
     for name, parameter in network.named_parameters():
         if not parameter.any():
@@ -123,22 +118,19 @@ def vector_by_hand(model_type, network, folder, frame):
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_THAT_PASS_THE_CHECK)
 def test_an_unlisted_type_gives_what_its_class_gives_by_hand(saved, networks, model_type):
-    """networks.toml does not list these types, so general rules load them.
-
-    Each frame gets the vector that transformers gives for it alone, and the clip gets the mean of its frames.
-    """
+    """General rules load these types; a clip has the mean of its frames."""
     folder = saved(model_type)
     backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
     prepared = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
-    given = backbone.encode(prepared)
+    arrays = backbone.encode(prepared)
     expected = [
         torch.stack([vector_by_hand(model_type, networks[model_type], folder, frame) for frame in clip])
         for clip in FRAMES
     ]
     expected = torch.stack(expected)  # [2, 3, D]
 
-    assert_close(given["frames"], expected, NETWORK_ROUNDING)
-    assert_close(given["pooled"], expected.mean(dim=1), NETWORK_ROUNDING)
+    assert_close(arrays["frames"], expected, NETWORK_ROUNDING)
+    assert_close(arrays["pooled"], expected.mean(dim=1), NETWORK_ROUNDING)
     assert {output.name: output.shape for output in backbone.outputs} == {
         "frames": tuple(expected.shape[1:]),
         "pooled": tuple(expected.shape[2:]),
@@ -146,17 +138,12 @@ def test_an_unlisted_type_gives_what_its_class_gives_by_hand(saved, networks, mo
 
 
 @pytest.mark.parametrize("model_type", ["siglip2_vision_model", "qwen3_vl_vision"])
-def test_wide_high_and_square_frames_are_prepared_to_one_shape(saved, model_type):
-    """These networks take pictures of any shape, but a store needs one shape for all frames."""
-    backbone = load_backbone("image", 1, weights=str(saved(model_type)), compute=cpu())
-    wide, high, square = (np.zeros((*sides, 3), np.uint8) for sides in ((90, 160), (160, 90), (64, 64)))
-    assert backbone.prepare(wide).shape == backbone.prepare(high).shape == backbone.prepare(square).shape
-
-
-@pytest.mark.parametrize("model_type", ["siglip2_vision_model", "qwen3_vl_vision"])
-def test_frames_are_prepared_alike_in_the_processes_that_decode(saved, model_type):
-    """Frames are prepared in worker processes, to which the function is sent as a pickle."""
+def test_wide_high_and_square_frames_are_prepared_to_one_shape_also_in_decode_workers(saved, model_type):
+    """These networks take pictures of any shape, but a store needs one; workers get a pickle."""
     prepare = load_backbone("image", 1, weights=str(saved(model_type)), compute=cpu()).prepare
+    wide, high, square = (np.zeros((*sides, 3), np.uint8) for sides in ((90, 160), (160, 90), (64, 64)))
+    assert prepare(wide).shape == prepare(high).shape == prepare(square).shape
+
     sent = pickle.loads(pickle.dumps(prepare))  # noqa: S301 - our own bytes
     assert np.array_equal(sent(FRAMES[0, 0]), prepare(FRAMES[0, 0]))
 
@@ -200,10 +187,6 @@ def test_texts_of_a_siglip_2_are_padded_to_16_tokens_as_by_transformers(siglip2)
 @pytest.mark.long
 @without_gradients
 def test_pictures_of_a_siglip_2_share_a_space_with_its_texts(siglip2):
-    """A picture and a text of one network can be compared, as their vectors are in one space.
-
-    The provenance of both names it, and the vector of the picture is that of transformers.
-    """
     folder, network = siglip2
     backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
     processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
@@ -227,10 +210,7 @@ def encoder_types(monkeypatch):
 
 
 def test_the_page_encoder_types_has_the_table_of_outcomes(encoder_types):
-    """benchmarks/encoder_types.py tried each type of transformers.
-
-    The documentation shows the table that it wrote.
-    """
+    """The script benchmarks/encoder_types.py tried each type of transformers and wrote this table."""
     script, outcomes = encoder_types
     page = (ROOT / "docs" / "encoder-types.md").read_text(encoding="utf-8")
     for line in script.table_lines(outcomes):
@@ -238,28 +218,23 @@ def test_the_page_encoder_types_has_the_table_of_outcomes(encoder_types):
 
 
 def test_types_that_the_check_refused_are_in_the_table(encoder_types):
-    """Two types are known to fail, and most others pass.
-
-    The type vit_mae masks at random, and pixtral gives one row for several pictures.
-    """
+    """The type vit_mae masks at random, and pixtral gives one row for several pictures."""
     _script, outcomes = encoder_types
     results = {outcome.model_type: outcome.result for outcome in outcomes}
     assert results["vit_mae"] == results["pixtral"] == "refused by the check"
     assert list(results.values()).count("passed") >= 75  # of more than 100: the check isn't too strict
 
 
-def test_a_masked_autoencoder_that_masks_at_random_fails_the_weights_check(saved):
-    """It masks other parts of the same picture each time, so its vectors are not reproducible."""
-    with pytest.raises(BackboneError, match="weights check") as refused:
-        load_backbone("image", weights=str(saved("vit_mae")), compute=cpu())
-    assert "deterministic" in str(refused.value)
-
-
-def test_a_network_with_one_row_for_several_pictures_fails_the_weights_check(saved):
-    """Each picture needs a vector of its own."""
-    with pytest.raises(BackboneError, match="weights check") as refused:
-        load_backbone("image", weights=str(saved("pixtral")), compute=cpu())
-    assert re.search("[2-9] pictures gave 1 row", str(refused.value))
+@pytest.mark.parametrize(
+    ("model_type", "reason"),
+    [("vit_mae", "deterministic"), ("pixtral", "[2-9] pictures gave 1 row")],
+    ids=["it masks a picture at random", "it gives one row for several pictures"],
+)
+def test_a_network_without_a_stable_vector_for_each_picture_fails_the_weights_check(
+    saved, model_type, reason
+):
+    with pytest.raises(BackboneError, match=f"{reason}.*weights check"):
+        load_backbone("image", weights=str(saved(model_type)), compute=cpu())
 
 
 def test_a_network_without_a_processor_beside_it_is_refused(saved):
@@ -270,10 +245,7 @@ def test_a_network_without_a_processor_beside_it_is_refused(saved):
 
 
 def test_a_processor_whose_pictures_have_no_fixed_size_is_refused(saved):
-    """A wider frame stays wider, so the frames of a store would have different shapes.
-
-    Only the shorter side is resized, to 32, and nothing is cropped.
-    """
+    """Only the shorter side is resized, to 32, and nothing is cropped: a wider frame stays wider."""
     folder = saved(
         "beit", do_center_crop=False, size={"shortest_edge": 32}, image_processor_type="BitImageProcessor"
     )
@@ -296,10 +268,7 @@ def test_tokens_and_layers_of_an_unlisted_type_are_refused(saved, option, value)
 
 @pytest.mark.long
 def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch):
-    """A passed check is recorded for the digest of the weights.
-
-    The same weights are not checked again; weights with one changed bit are.
-    """
+    """The same weights are not checked again; weights with one changed bit are."""
     folder = saved("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
     assert len(list(cache.rglob("*.json"))) == 1
@@ -312,6 +281,7 @@ def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch)
     tensors = bytearray((folder / "model.safetensors").read_bytes())
     tensors[-1] ^= 1
     (folder / "model.safetensors").write_bytes(tensors)
+
     with pytest.raises(AssertionError, match="checked again"):
         load_backbone("image", weights=str(folder), compute=cpu())
 
@@ -319,10 +289,6 @@ def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch)
 @pytest.mark.long
 @pytest.mark.parametrize("library", ["transformers", "torch", "timm"])
 def test_the_check_runs_again_with_another_version_of_a_library(saved, cache, monkeypatch, library):
-    """Another version may compute otherwise, so the first record does not hold for it.
-
-    A second one is written.
-    """
     folder = saved("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
     installed = conformance.version
@@ -350,18 +316,15 @@ def test_a_damaged_record_of_a_passed_check_is_written_again(saved, cache):
 def test_weights_check_prints_its_findings_and_the_output_it_uses(
     saved, model_type, passes, exit_code, vector
 ):
-    """ConvNeXt passes, and its vector is the pooled output.
-
-    The masked autoencoder fails (exit code 3), as it masks at random and is not deterministic.
-    """
+    """The masked autoencoder fails (exit code 3), as it masks at random and is not deterministic."""
     arguments = ["weights", "check", str(saved(model_type)), "--json"]
     result = CliRunner().invoke(root_command(), arguments, catch_exceptions=False)
     assert result.exit_code == exit_code
     shown = json.loads(result.stdout)
+
     assert shown["model_type"] == model_type
     assert shown["passed"] is passes
     checks = {finding["check"]: finding["passed"] for finding in shown["findings"]}
-
     assert list(checks) == list(conformance.CHECKS)
     assert checks["deterministic"] is passes
     assert vector in shown["pooled"]

@@ -54,10 +54,7 @@ def test_colourfulness_is_the_published_formula():
 
 @pytest.mark.parametrize(("rgb", "hue"), [((255, 0, 0), 0), ((0, 255, 0), 2), ((0, 0, 255), 5)])
 def test_pure_hues_fall_in_their_own_bin(rgb, hue):
-    """The histogram has 8 bins of hue (45 degrees each), 3 of saturation and 3 of value.
-
-    Red is at 0, green at 120 and blue at 240 degrees: bins 0, 2 and 5, at the highest saturation and value.
-    """
+    """Red is at 0, green at 120 and blue at 240 degrees: bins 0, 2 and 5 of 8."""
     histogram = hsv_histogram(flat(rgb))[0].reshape(8, 3, 3)
     assert histogram[hue, 2, 2] == 1
 
@@ -72,10 +69,7 @@ def test_vertical_bars_have_their_gradient_across():
 
 
 def test_cube_roots_are_those_of_float64_rounded():
-    """CIELAB takes cube roots of ratios above (6/29)^3 = 216/24389.
-
-    They are computed such that every processor gives the same float32.
-    """
+    """CIELAB takes cube roots of ratios above (6/29)^3 = 216/24389."""
     t = np.concatenate([np.geomspace(216 / 24389, 1.1, 100_003), [1 / 64, 1 / 8, 1.0]]).astype(np.float32)
     assert np.array_equal(cube_root(t), np.cbrt(t.astype(np.float64)).astype(np.float32))
 
@@ -95,10 +89,7 @@ def test_directions_fall_in_eight_bins_of_a_half_turn():
 
 @pytest.mark.parametrize("length", [1.0, 1e-6, 3.7e5])
 def test_directions_on_the_edge_of_a_bin_fall_in_the_bin_it_begins(length):
-    """A bin is 22.5 degrees wide, so that 0, 45, 90 and 135 degrees begin bins 0, 2, 4 and 6.
-
-    The opposite directions are in the same bins.
-    """
+    """A bin is 22.5 degrees wide, so that 0, 45, 90 and 135 degrees begin bins 0, 2, 4 and 6."""
     every_45_degrees = [[1, 1, 0, -1, -1, -1, 0, 1], [0, 1, 1, 1, 0, -1, -1, -1]]
     x, y = np.float32(length) * np.array(every_45_degrees, np.float32)
     half_turn = [0, 2, 4, 6]
@@ -133,10 +124,7 @@ def test_a_flat_frame_has_no_edges_and_one_texture():
 
 
 def test_motion_and_cuts_are_seen_where_they_were_planted():
-    """Of two clips of 8 frames, one is a still, and one changes colour at frame 4.
-
-    Cuts are counted at the first frame after them, and a clip's value is the mean of its frames: 1 cut / 8.
-    """
+    """Of two clips of 8 frames, one is a still, and one changes colour at frame 4."""
     still = np.repeat(flat((200, 40, 40)), 8, axis=0)
     cut = still.copy()
     cut[4:] = (20, 40, 220)
@@ -150,7 +138,6 @@ def test_motion_and_cuts_are_seen_where_they_were_planted():
 
 
 def test_a_clip_gets_the_same_bytes_in_any_batch():
-    """The features of a clip must not depend on which other clips are computed with it."""
     clips = np.random.default_rng(2).integers(0, 256, (5, 4, SIZE, SIZE, 3), dtype=np.uint8)
     together = encode(clips)
     for i, clip in enumerate(clips):

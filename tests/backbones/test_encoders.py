@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from obygaze_features.backbones import Backbone, load_backbone, load_text_backbone
+from obygaze_features.backbones import Backbone, Layers, load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
 from tests.later import cpu, later, without_gradients
@@ -29,7 +29,6 @@ untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
 TEXTS = later("obygaze_features.backbones.encoder_specs", "TEXTS")
 VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
-
 TINY_TRANSFORMER = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -150,11 +149,7 @@ def save_encoders(tmp_path_factory):
 
 
 def pixels_by_processor(model_type, frame):
-    """Prepare a frame as the processor of transformers does: float `[3, h, w]`.
-
-    Where transformers has no class that works without torchvision, which is not installed, the steps of the
-    class are written out here (`PIXELS_BY_STEPS`).
-    """
+    """Prepare a frame as the processor of transformers does, or the steps of its class: float `[3, h, w]`."""
     configuration = PROCESSORS[model_type]
     (name,) = [value for field, value in configuration.items() if field.endswith("_type")]
     name = name.replace("FeatureExtractor", "ImageProcessor").removesuffix("Fast")
@@ -231,12 +226,18 @@ def normalised(backbone, prepared):
     return prepared * np.array(constants["scale"]) + np.array(constants["shift"])
 
 
+def prepared(backbone, n_clips=5):
+    """Prepare the first clips of `FRAMES`, [B, F, h, w, 3]."""
+    return np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES[:n_clips]])
+
+
+def pixels_of(backbone, batch):
+    """Normalise prepared clips as transformers takes them: a tensor `[B, F, 3, h, w]`."""
+    return torch.from_numpy(normalised(backbone, batch).transpose(0, 1, 4, 2, 3)).float()
+
+
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_pixels_are_those_of_the_processor_beside_the_weights(folders, model_type):
-    """Each checkpoint says how frames are prepared.
-
-    For frames of three sizes we give the pixels that transformers' processor gives.
-    """
     backbone = backbone_of(model_type, folders[model_type])
     for frame in (FRAMES[0, 0], FRAMES[0, 1, :40], FRAMES[0, 2, :30, :31]):
         pixels = normalised(backbone, backbone.prepare(frame)).transpose(2, 0, 1)
@@ -302,11 +303,7 @@ def arrays_of_videos(model_type, network, pixels):
 
 
 def arrays_of_timesformer(network, pixels):
-    """Return the arrays of a TimeSformer: a class token, and patches in another order than ours.
-
-    Its patches are sorted by their place in the picture, and of each place come all frames. We store all
-    patches of the first frame, then those of the second, and so on.
-    """
+    """Return the arrays of a TimeSformer, whose patches are sorted by place and then frame; ours by frame."""
     n_clips, n_frames = pixels.shape[:2]
     tokens = network(pixels).last_hidden_state  # [B, class token and patches, width]
     class_token, patches = tokens[:, :1], tokens[:, 1:]
@@ -355,7 +352,7 @@ class Encoded(NamedTuple):
 @functools.cache
 def encoded_clips(model_type, folder):
     backbone = backbone_of(model_type, folder, tokens=tokens_option(model_type))
-    clips = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
+    clips = prepared(backbone)
     return Encoded(backbone, clips, backbone.encode(clips))
 
 
@@ -367,27 +364,20 @@ def bound_of(array):
 @without_gradients
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folders, model_type):
-    """Each array of a clip is what transformers' own class gives for the same pixels, within rounding."""
     encoded = encoded_clips(model_type, folders[model_type])
-    pixels = normalised(encoded.backbone, encoded.clips).transpose(0, 1, 4, 2, 3)
+    pixels = pixels_of(encoded.backbone, encoded.clips)
     network = transformers_network(model_type, folders[model_type])
     arrays_by_class = arrays_of_pictures if model_type in IMAGES else arrays_of_videos
-    expected = arrays_by_class(model_type, network, torch.from_numpy(pixels).float())
+    expected = arrays_by_class(model_type, network, pixels)
+
     for name, array in expected.items():
         assert_close(encoded.arrays[name], array, bound_of(name))
-
-
-@pytest.mark.parametrize("model_type", CONFIGS)
-def test_arrays_have_the_shapes_that_the_backbone_states(folders, model_type):
-    """A store reserves the stated shapes before anything is encoded."""
-    encoded = encoded_clips(model_type, folders[model_type])
-    shapes = {name: array.shape[1:] for name, array in encoded.arrays.items()}
-    assert {output.name: output.shape for output in encoded.backbone.outputs} == shapes
+    stated_shapes = {output.name: output.shape for output in encoded.backbone.outputs}
+    assert stated_shapes == {name: array.shape[1:] for name, array in encoded.arrays.items()}
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folders, model_type):
-    """The features of a clip must not depend on which other clips are encoded with it."""
     encoded = encoded_clips(model_type, folders[model_type])
     alone = encoded.backbone.encode(encoded.clips[2:3])
     for name, array in encoded.arrays.items():
@@ -407,6 +397,7 @@ def test_a_cuda_card_gives_the_vectors_of_the_cpu(folders, model_type, monkeypat
         compute=Compute(device="cuda", clips_at_once=5),
     )
     arrays = on_card.encode.start(list(on_cpu.clips)).result().arrays
+
     for name, expected in on_cpu.arrays.items():
         assert_close(arrays[name], expected, bound_of(name))
 
@@ -433,7 +424,6 @@ CHANGED_NUMBERS = [
 
 @pytest.mark.parametrize(("model_type", "change"), CHANGED_NUMBERS)
 def test_a_processor_changed_in_one_number_is_followed(folders, tmp_path, monkeypatch, model_type, change):
-    """The number comes from the file beside the weights, and is recorded as such."""
     folder = copy_with_processor_fields(folders[model_type], tmp_path, **change)
     monkeypatch.setitem(PROCESSORS, model_type, PROCESSORS[model_type] | change)
     before, after = backbone_of(model_type, folders[model_type]), backbone_of(model_type, folder)
@@ -468,11 +458,8 @@ def test_a_processor_field_that_is_not_supported_is_refused_by_name(folders, tmp
     with pytest.raises(BackboneError) as refused:
         backbone_of(model_type, copy_with_processor_fields(folders[model_type], tmp_path, **change))
     (field,) = change.keys()
-    if field in {"crop_size", "do_center_crop"}:
-        assert "crop" in str(refused.value)  # the message may name either field
-    else:
-        assert field in str(refused.value)
-
+    # The message may name either field of a crop.
+    assert ("crop" if field in {"crop_size", "do_center_crop"} else field) in str(refused.value)
     assert str(tmp_path) in str(refused.value)
 
 
@@ -486,10 +473,7 @@ def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
 
 
 def test_a_vision_network_with_a_vision_config_is_refused(folders, tmp_path):
-    """A `clip_vision_model` has its fields at the top.
-
-    With a `vision_config` inside, the two could disagree.
-    """
+    """Its fields belong at the top; those of a `vision_config` inside could contradict them."""
     folder = shutil.copytree(folders["clip"], tmp_path / "clip")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "clip_vision_model"}))
@@ -512,7 +496,6 @@ def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_p
     ids=["texts alone", "pictures with texts alone", "unknown to transformers"],
 )
 def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_path, backbone, model_type):
-    """The error names the type that config.json states, before the weights are read."""
     (tmp_path / "model.safetensors").write_bytes(b"")  # is refused before it is read
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     with pytest.raises(BackboneError, match=model_type):
@@ -530,10 +513,6 @@ def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_
     ],
 )
 def test_a_number_of_frames_that_does_not_fit_the_network_is_refused(folders, model_type, n_frames):
-    """V-JEPA 2 joins two frames into a step and takes even numbers.
-
-    The others have position embeddings for 4 frames.
-    """
     with pytest.raises(BackboneError, match=str(n_frames)):
         load_backbone("video", n_frames, weights=str(folders[model_type]), compute=cpu())
 
@@ -556,10 +535,12 @@ def test_attention_is_sdpa_where_transformers_offers_it(folders, model_type):
 
 @pytest.mark.long
 @without_gradients
+@pytest.mark.parametrize("layers", [None, Layers(frames=True)], ids=["vectors", "layers"])
 @pytest.mark.parametrize("model_type", ["clip", "dinov2", "siglip", "vivit", "xclip"])
-def test_a_network_is_compiled_as_one_graph(folders, model_type):
+def test_a_network_is_compiled_as_one_graph(folders, model_type, layers):
     """A break in the graph would make torch.compile slower."""
-    runner = backbone_of(model_type, folders[model_type]).encode
+    options = {} if layers is None else {"layers": layers}
+    runner = backbone_of(model_type, folders[model_type], **options).encode
     n_frames, height, width, _channels = runner.shape
     result = torch._dynamo.explain(runner.network)(torch.zeros(1, n_frames, 3, height, width))
     assert result.graph_break_count == 0, result.break_reasons
@@ -576,11 +557,7 @@ TOKENS = {
 
 
 @pytest.mark.parametrize(("model_type", "tokens", "shape"), TOKENS.values(), ids=TOKENS)
-def test_tokens_are_float16_and_the_provenance_says_what_they_are(folders, model_type, tokens, shape):
-    """Tokens are large, so they are stored in half precision.
-
-    The provenance says which layer they are from.
-    """
+def test_tokens_are_float16_and_their_provenance_names_the_layer(folders, model_type, tokens, shape):
     backbone = backbone_of(model_type, folders[model_type], tokens=tokens)
     (output,) = [output for output in backbone.outputs if output.name == "tokens"]
     assert (output.shape, output.dtype) == (shape, "float16")
@@ -610,10 +587,7 @@ def texts(folders, tmp_path_factory):
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "videoprism", "xclip"])
 def test_vectors_of_texts_are_those_of_the_class_of_transformers(texts, model_type):
-    """Short and long texts get the vectors of transformers.
-
-    The longest one is cut to the 16 tokens that the network takes.
-    """
+    """The longest text is cut to the 16 tokens that the network takes."""
     backbone = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu())
     tokenizer = transformers.AutoTokenizer.from_pretrained(texts[model_type])
     model = transformers_network(model_type, texts[model_type])
@@ -621,14 +595,13 @@ def test_vectors_of_texts_are_those_of_the_class_of_transformers(texts, model_ty
     for words in ("a", "a photo of a man", "a sad man of a sad man of a sad man"):
         (tokens,) = backbone.tokenize([words])
         result = backbone.encode(np.array([tokens.ids]))
-        given = tokenizer([words], return_tensors="pt", truncation=True, max_length=16, padding=padding)
-        assert_close(result, model.get_text_features(**given).pooler_output, NETWORK_ROUNDING)
+        inputs = tokenizer([words], return_tensors="pt", truncation=True, max_length=16, padding=padding)
+        assert_close(result, model.get_text_features(**inputs).pooler_output, NETWORK_ROUNDING)
         assert backbone.width == result.shape[1]
 
 
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "xclip"])
 def test_texts_and_pictures_of_one_checkpoint_share_a_space(texts, model_type):
-    """Vectors can be compared where both encoders come from the same weights and project into one space."""
     of_texts = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu()).provenance
     of_pictures = backbone_of(model_type, texts[model_type]).provenance
     assert of_texts["space"] == of_pictures["space"]
@@ -637,7 +610,6 @@ def test_texts_and_pictures_of_one_checkpoint_share_a_space(texts, model_type):
 
 @pytest.mark.parametrize("model_type", ["dinov2", "videomae"])
 def test_a_network_of_pictures_alone_names_no_space(folders, model_type):
-    """Without a projection into the space of texts, no text can be compared with the vectors."""
     assert "space" not in backbone_of(model_type, folders[model_type]).provenance
 
 
@@ -649,10 +621,7 @@ def test_the_space_of_xclip_is_named_by_its_backbone_and_weights(folders):
 
 
 def test_a_padding_token_that_the_network_does_not_mask_is_refused(texts, tmp_path):
-    """The network ignores token 57.
-
-    A tokenizer that pads with token 58 would have the padding read as words.
-    """
+    """The network ignores token 57; padding with token 58 would be read as words."""
     folder = shutil.copytree(texts["videoprism"], tmp_path / "net")
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "<|unused1|>"}))  # token 58
@@ -671,10 +640,6 @@ def tiny_random_networks(monkeypatch):
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_random_weights_of_every_vision_network_follow_from_the_seed(model_type):
-    """The same seed gives the same vectors, another seed gives others.
-
-    The provenance says that the network is untrained.
-    """
     name = "image" if model_type in IMAGES else "video"
     seed_7, seed_7_again, seed_8 = (
         load_backbone(name, weights=f"random:{seed}:{model_type}", compute=cpu()) for seed in (7, 7, 8)
@@ -689,15 +654,16 @@ def test_random_weights_of_every_vision_network_follow_from_the_seed(model_type)
 
 
 def test_every_network_that_reads_texts_is_tried():
-    """TEXT_TYPES lists all types with a text encoder, so that the tests of texts leave none out."""
     assert sorted(TEXTS.keys() & CONFIGS.keys()) == TEXT_TYPES
 
 
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", TEXT_TYPES)
 def test_random_weights_work_for_every_network_that_reads_texts(model_type):
-    """Untrained text encoders tell texts apart and cut those that are too long."""
-    backbone = load_text_backbone("text", weights=f"random:7:{model_type}", compute=cpu())
+    """Untrained encoders tell texts apart, and those of texts and pictures share the space of their seed."""
+    weights = f"random:7:{model_type}"
+    backbone = load_text_backbone("text", weights=weights, compute=cpu())
+
     short, other, long = backbone.tokenize(["a woman", "a man", "a woman and a man at a window"])
     vectors = [backbone.encode(np.array([tokens.ids])) for tokens in (short, other, long)]
 
@@ -705,28 +671,25 @@ def test_random_weights_work_for_every_network_that_reads_texts(model_type):
     assert np.isfinite(vectors).all()
     assert (short.is_cut, long.is_cut) == (False, True)
     assert backbone.provenance["untrained"] is True
+    if model_type != "videoprism":  # which has no space of both
+        of_pictures = load_backbone(
+            "image" if model_type in IMAGES else "video", weights=weights, compute=cpu()
+        )
+        assert of_pictures.provenance["space"] == backbone.provenance["space"]
 
 
-@pytest.mark.usefixtures("tiny_random_networks")
-@pytest.mark.parametrize("model_type", sorted({*TEXT_TYPES} - {"videoprism"}))  # which has no space of both
-def test_random_weights_of_one_seed_share_a_space_of_texts_and_pictures(model_type):
-    """Both encoders are made from one seed, so they are parts of the same untrained network."""
-    weights = f"random:7:{model_type}"
-    of_texts = load_text_backbone("text", weights=weights, compute=cpu())
-    of_pictures = load_backbone("image" if model_type in IMAGES else "video", weights=weights, compute=cpu())
-    assert of_pictures.provenance["space"] == of_texts.provenance["space"]
-
-
-@pytest.mark.parametrize("backbone", ["image", "video"])
-def test_random_weights_without_a_type_are_refused(backbone):
-    """`random:0` does not say which of many networks is meant. The error says how to state a type."""
-    with pytest.raises(BackboneError, match="random:0:TYPE"):
-        load_backbone(backbone, weights="random:0")
-
-
-def test_random_weights_of_a_network_of_texts_are_no_image_backbone():
-    with pytest.raises(BackboneError, match="'bert'"):
-        load_backbone("image", weights="random:0:bert")
+@pytest.mark.parametrize(
+    ("name", "weights", "message"),
+    [
+        ("image", "random:0", "random:0:TYPE"),
+        ("video", "random:0", "random:0:TYPE"),
+        ("image", "random:0:bert", "'bert'"),
+    ],
+    ids=["pictures of no type", "videos of no type", "a network of texts"],
+)
+def test_random_weights_of_no_type_or_of_one_that_sees_nothing_are_refused(name, weights, message):
+    with pytest.raises(BackboneError, match=message):
+        load_backbone(name, weights=weights)
 
 
 PUBLISHED_GFLOP = {
@@ -737,8 +700,6 @@ PUBLISHED_GFLOP = {
     "dinov3_vit": 35.9,
 }
 """Billions of operations for a clip or picture, at the default sizes of the class (DINOv3: ViT-B)."""
-
-
 VIT_B = {
     "hidden_size": 768,
     "intermediate_size": 3072,
@@ -752,10 +713,7 @@ VIT_B = {
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", PUBLISHED_GFLOP)
 def test_a_forward_pass_takes_the_published_number_of_operations(model_type):
-    """A wrong size or a layer left out would change the number of operations.
-
-    The network is made on PyTorch's meta device, whose tensors have shapes and no memory.
-    """
+    """The network is made on PyTorch's meta device, whose tensors have shapes and no memory."""
     # How a type is made and called stands in networks.toml.
     entry = VIDEOS[model_type] if model_type in VIDEOS else IMAGES[model_type]
     config = AutoConfig.for_model(model_type, **(VIT_B if model_type == "dinov3_vit" else {}))
@@ -772,4 +730,5 @@ def test_a_forward_pass_takes_the_published_number_of_operations(model_type):
     call = entry.reader()  # which knows the arguments of the network's class
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         call(network, pixels)
+
     assert counter.get_total_flops() / 1e9 == pytest.approx(PUBLISHED_GFLOP[model_type], rel=0.01)

@@ -15,7 +15,6 @@ CLIPVisionModel = later("transformers", "CLIPVisionModel")
 VivitConfig = later("transformers", "VivitConfig")
 VivitModel = later("transformers", "VivitModel")
 fuse_layers = later("obygaze_features.backbones.network", "fuse_layers")
-
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16, layers=3, width=256)
 TINY_TRANSFORMER = {
     "hidden_size": 64,
@@ -51,10 +50,7 @@ def clip():
 )
 @without_gradients
 def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replaced):
-    """Faster layers round otherwise, but not more.
-
-    The same network in float64 is taken as exact; before and after fusing it is missed by rounding alone.
-    """
+    """The same network in float64 is exact; before and after fusing it is missed by rounding alone."""
     torch.manual_seed(0)
     network, pixels = make()
     network = network.eval()
@@ -84,11 +80,7 @@ def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replace
 )
 @without_gradients
 def test_a_convolution_of_patches_becomes_one_matrix_product(options, replaced):
-    """Where the stride is the size of the kernel (2, 8, 6), each pixel is in one patch.
-
-    Then the convolution is a product of patches and weights. Patches that overlap, padding and groups are
-    left as they are.
-    """
+    """Where the stride is the size of the kernel, (2, 8, 6), each pixel is in one patch."""
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, (2, 8, 6), **options))
     pixels = torch.rand(2, 3, 5, 17, 24)  # a frame and a line more than patches
@@ -115,4 +107,5 @@ def test_the_attention_of_a_compiled_network_has_no_mask(make):
         return graph.forward
 
     torch.compile(network.eval(), dynamic=False, backend=note_masks)(pixel_values=pixels)
+
     assert masks == [None] * TINY_TRANSFORMER["num_hidden_layers"]

@@ -29,7 +29,6 @@ from tests.later import later
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 torch = later("torch")
-
 PICTURE = np.random.default_rng(0).integers(0, 256, (1, 12, 10, 3), dtype=np.uint8)
 
 
@@ -95,10 +94,7 @@ ARRAY_2_3_4 = np.arange(24).reshape(2, 3, 4)
 
 
 def same_padding(size, kernel, stride):
-    """Return how many zeros TensorFlow's SAME adds before and after, so that outputs are size / stride.
-
-    An odd one is added after.
-    """
+    """Return how many zeros TensorFlow's SAME adds before and after; of an odd number one more after."""
     n_outputs = math.ceil(size / stride)
     n_covered = (n_outputs - 1) * stride + kernel
     total = max(n_covered - size, 0)
@@ -106,11 +102,7 @@ def same_padding(size, kernel, stride):
 
 
 def convolution_of_pytorch(weights, bias, stride, padding, *, depthwise):
-    """Convolve `PICTURE` with TensorFlow's weights and clamp to 0 to 6, `[1, height, width, channels]`.
-
-    Weights of TensorFlow are `[kernel, kernel, channels in, channels out]`; those of a depthwise convolution
-    give `channels out` channels for each one that comes in.
-    """
+    """Convolve `PICTURE` and clamp to 0 to 6; weights are `[kernel, kernel, channels in, channels out]`."""
     kernel, _, n_in, n_out = weights.shape
     pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))  # PyTorch has channels before positions
     if padding == "SAME":
@@ -137,10 +129,6 @@ def convolution_of_pytorch(weights, bias, stride, padding, *, depthwise):
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
 def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, kernel, stride):
-    """TensorFlow's convolution with bias and a clamp to 0 to 6 is one node.
-
-    It is tried with both kinds of padding and the kernels and strides that networks use.
-    """
     rng = np.random.default_rng(kernel)
     n_in, n_out = 3, 2
     weights = (rng.normal(size=(kernel, kernel, n_in, n_out)) / 64).astype(np.float16)
@@ -152,6 +140,7 @@ def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, ke
         {"w": weights, "b": bias},
     )
     expected = convolution_of_pytorch(weights, bias, stride, padding, depthwise=depthwise)
+
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -178,15 +167,7 @@ def test_a_converted_resize_gives_what_pytorch_gives():
 
 
 class SlicedAxis(NamedTuple):
-    """An index of numpy for one axis, and what says the same to TensorFlow.
-
-    Attributes
-    ----------
-    begin, end, step
-        Of TensorFlow's slice.
-    masks
-        The masks in which the axis has its bit set.
-    """
+    """An index of numpy for one axis, and TensorFlow's slice and masks for the same."""
 
     index: int | slice | None
     begin: int = 0
@@ -236,6 +217,7 @@ def test_a_converted_slice_gives_what_numpy_gives(axes):
     }
     sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks)
     result = run_converted([sliced, *_as_floats("out")], constants, "out|real")
+
     np.testing.assert_array_equal(result, ARRAY_2_3_4[tuple(axis.index for axis in axes)])
 
 
@@ -322,7 +304,6 @@ CONSTANT_NODES = {
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_converted_operation_gives_what_numpy_gives(operation):
-    """Each operation of TensorFlow that can be converted is run on a few numbers."""
     nodes, expected, *rest = OPERATIONS[operation]
     output = rest[0] if rest else "out"
     result = run_converted(nodes, CONSTANT_NODES, output)
@@ -343,7 +324,6 @@ def test_a_converted_operation_gives_what_numpy_gives(operation):
     ids=["unknown operation", "input that no node gives", "corners of a resize", "axis that is computed"],
 )
 def test_a_graph_that_cannot_be_converted_is_refused(nodes, message):
-    """A graph converted wrongly would run and give wrong numbers."""
     with pytest.raises(BackboneError, match=message):
         run_converted(nodes, CONSTANT_NODES)
 
@@ -364,7 +344,6 @@ def test_weights_that_were_rounded_to_integers_are_refused_by_name():
 
 
 def test_weights_of_another_size_than_stated_are_refused():
-    """Four bytes are left over after all constants were read."""
     document, content = graph([], {"x": X})
     with pytest.raises(BackboneError, match="bytes of weights"):
         read_graph_model(document, content + b"more")
@@ -398,7 +377,6 @@ def package(tmp_path, monkeypatch):
 
 
 def test_convert_writes_the_network_and_its_toml(package, tmp_path, capsys):
-    """The TOML says what the network finds, and the digest is printed to be compared."""
     out = tmp_path / "movenet.onnx"
     assert obygaze("weights", "convert", package, "--out", out) == 0
     assert hashlib.sha256(out.read_bytes()).hexdigest() in capsys.readouterr().out
@@ -407,7 +385,6 @@ def test_convert_writes_the_network_and_its_toml(package, tmp_path, capsys):
 
 @pytest.mark.parametrize("existing", ["movenet.onnx", "movenet.toml"])
 def test_convert_replaces_a_file_with_force_alone(package, tmp_path, existing):
-    """An existing file is not overwritten unless --force is given."""
     (tmp_path / existing).touch()
     out = tmp_path / "movenet.onnx"
     assert obygaze("weights", "convert", package, "--out", out) == 1
@@ -420,7 +397,6 @@ def test_convert_writes_no_file_of_another_ending(package, tmp_path):
 
 
 def test_convert_refuses_an_unknown_package_and_names_the_known_one(tmp_path, capsys):
-    """Packages are known by their digest. The error says how to download the right one."""
     other = tmp_path / "other.tgz"
     other.write_bytes(b"other")
     assert obygaze("weights", "convert", other, "--out", tmp_path / "movenet.onnx") == 1
@@ -428,7 +404,6 @@ def test_convert_refuses_an_unknown_package_and_names_the_known_one(tmp_path, ca
 
 
 def test_convert_writes_nothing_if_the_result_is_not_the_known_one(package, tmp_path, monkeypatch, capsys):
-    """The converted file has a known digest too. Another result means that the conversion went wrong."""
     out = tmp_path / "movenet.onnx"
     monkeypatch.setattr(converted, "MOVENET", replace(converted.MOVENET, onnx_sha256="0" * 64))
     assert obygaze("weights", "convert", package, "--out", out) == 1

@@ -9,9 +9,10 @@ from obygaze_features.backbones import Layers, load_backbone
 from obygaze_features.errors import BackboneError
 from tests.backbones.test_encoders import (
     CONFIGS,
-    FRAMES,
     PROCESSORS,
     backbone_of,
+    pixels_of,
+    prepared,
     transformers_network,
 )
 from tests.later import cpu, later, without_gradients
@@ -25,7 +26,6 @@ untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
 VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
 KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
-
 EXACT = 1e-6
 """Of the largest value: what float32 rounds."""
 REGISTERS = {"dinov2_with_registers": 3, "dinov3_vit": 3}
@@ -59,17 +59,6 @@ def assert_exact(result, expected):
     assert np.abs(result - expected).max() <= EXACT * np.abs(expected).max()
 
 
-def prepared(backbone, n_clips=2):
-    return np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES[:n_clips]])
-
-
-def pixels_of(backbone, batch):
-    """Normalise clips `[B, F, h, w, 3]` as transformers takes them: a tensor `[B, F, 3, h, w]`."""
-    constants = backbone.provenance["preset"]["constants"]
-    pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
-    return torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
-
-
 WITH_A_VISION_MODEL = {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
 """Types whose network is one for texts and one for pictures."""
 
@@ -80,16 +69,8 @@ def sees_frames(model_type):
 
 
 def hidden_states(model_type, model, pixels):
-    """Return transformers' own hidden states after each block, of the patches alone.
-
-    Parameters
-    ----------
-    model_type, model
-        A network of transformers. It is changed to double precision: on some processors its sums in single
-        precision are off by more than `EXACT`, and only our rounding is to be measured.
-    pixels
-        Clips, `[B, F, 3, h, w]`.
-    """
+    """Return transformers' own hidden states after each block, of the patches alone."""
+    # On some processors, sums in single precision are off by more than `EXACT`.
     model = model.double()
     pixels = pixels.double()
     network = model.vision_model if model_type in WITH_A_VISION_MODEL else model
@@ -133,13 +114,9 @@ def steps_of_sound(model_type, states, n_samples):
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK)
 def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folders, model_type):
-    """Layer k is what block k gives, averaged over the patches of a frame.
-
-    The clip has the mean of its frames. The hidden states are transformers' own, and the tiny networks have
-    two blocks.
-    """
+    """The hidden states are transformers' own; the tiny networks have two blocks."""
     backbone = backbone_of(model_type, folders[model_type], layers=Layers(frames=True))
-    batch = prepared(backbone)
+    batch = prepared(backbone, n_clips=2)
     result = backbone.encode(batch)
     states = hidden_states(
         model_type, transformers_network(model_type, folders[model_type]), pixels_of(backbone, batch)
@@ -156,18 +133,20 @@ def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folders, model_
 def test_a_layer_may_pass_the_final_normalisation_of_the_network(folders, model_type):
     """With `norm=True` each patch is normalised as after the last block, before patches are averaged."""
     backbone = backbone_of(model_type, folders[model_type], layers=Layers((1,), norm=True, frames=True))
-    batch = prepared(backbone)
+    batch = prepared(backbone, n_clips=2)
     model = transformers_network(model_type, folders[model_type])
     after_block_1 = hidden_states(model_type, model, pixels_of(backbone, batch))[0]
     norm = FINAL_NORM[model_type](model)
+
     assert_exact(
         backbone.encode(batch)["1/frames"],
         mean_of_each_frame_or_step(model_type, norm(after_block_1), len(batch)),
     )
     (side,) = backbone.side_groups
-
     assert side.provenance["norm"]
     assert side.provenance["layer"] == "1"
+    assert side.provenance["head"] is None
+    assert side.provenance["weights_sha256"] == backbone.provenance["weights_sha256"]
 
 
 @without_gradients
@@ -177,7 +156,7 @@ def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path)
     options = {"weights": str(tmp_path), "compute": cpu()}
     backbone = load_backbone("video", 4, layers=Layers(frames=True), **options)
     normed = load_backbone("video", 4, layers=Layers((2, 4), norm=True, frames=True), **options)
-    batch = prepared(backbone)
+    batch = prepared(backbone, n_clips=2)
     result = backbone.encode(batch)
     after_norm = normed.encode(batch)
 
@@ -194,6 +173,7 @@ def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path)
     output = network(pixels_of(backbone, batch), output_hidden_states=True)
     _, after_block_1, _, after_block_3, *_ = output.hidden_states  # the first is the input
     after_block_2 = output.last_spatial_hidden_state
+
     after_block_4 = output.last_temporal_hidden_state
     assert_exact(result["1/frames"], frames_of_spatial(after_block_1))
     assert_exact(result["2/frames"], frames_of_spatial(after_block_2))
@@ -217,10 +197,7 @@ def save_videoprism(folder):
 
 @without_gradients
 def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, clips):
-    """The LSMDC X-CLIP has a CLIP that sees single frames, and a transformer over frames behind it.
-
-    Layers are taken from the CLIP.
-    """
+    """It has a CLIP that sees single frames, and a transformer over frames behind it."""
     one_clip = clips[:1, :12]  # it takes 12 frames
     weights = str(checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
@@ -229,8 +206,8 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, cl
     clip_network = runner.network.network  # within the part that takes layers
     output = clip_network.vision(pixel_values=pixels_of(backbone, one_clip)[0], output_hidden_states=True)
     _, after_block_1, *_ = output.hidden_states  # the first is the input
-    patches = after_block_1[:, 1:]  # behind the class token
 
+    patches = after_block_1[:, 1:]  # behind the class token
     assert_exact(result["1/frames"][0], patches.mean(dim=1))
     assert_exact(result["1/pooled"][0], patches.mean(dim=(0, 1)))
 
@@ -259,51 +236,6 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, mode
     assert_exact(result["1/frames"][0, 0], expected)  # the clip has one frame, to which all its sound belongs
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("model_type", ["xclip", "vivit", "dinov3_vit"])
-def test_other_arrays_are_the_same_with_layers_as_without(folders, model_type):
-    """A layer is one more array. The network's own vectors and their provenance do not change."""
-    plain = backbone_of(model_type, folders[model_type])
-    layered = backbone_of(model_type, folders[model_type], layers=Layers((2,)))
-    batch = prepared(plain)
-    arrays, arrays_with_layer = plain.encode(batch), layered.encode(batch)
-
-    assert arrays_with_layer.keys() == {*arrays, "2/pooled"}
-    for name, array in arrays.items():
-        assert np.array_equal(array, arrays_with_layer[name])
-    assert layered.provenance == plain.provenance
-    assert layered.outputs == plain.outputs
-
-
-@pytest.fixture
-def clip_with_layer_2(folders):
-    """A tiny CLIP, which gives its own vectors and those of its second block."""
-    return backbone_of("clip", folders["clip"], layers=Layers((2,)))
-
-
-def test_the_provenance_of_a_layer_says_which_layer_of_which_network_it_is(clip_with_layer_2):
-    assert clip_with_layer_2.group_names() == ("image", "image.2")
-    (layer,) = clip_with_layer_2.side_groups
-    recorded = {
-        name: layer.provenance[name] for name in ("layer", "norm", "head", "beside", "weights_sha256")
-    }
-    assert recorded == {
-        "layer": "2",
-        "norm": None,
-        "head": None,
-        "beside": "image",  # the group of the network's own vectors
-        "weights_sha256": clip_with_layer_2.provenance["weights_sha256"],
-    }
-    assert layer.provenance["arrays"].keys() == {"pooled"}
-
-
-def test_a_layer_of_clip_is_in_no_space_with_texts(clip_with_layer_2):
-    """CLIP's own vectors can be compared with those of texts (`space`), and those of an inner block can't."""
-    (layer,) = clip_with_layer_2.side_groups
-    assert clip_with_layer_2.provenance["space"]
-    assert "space" not in layer.provenance
-
-
 def test_layers_of_different_width_have_different_shapes(folders):
     """Hiera doubles its width from stage to stage, here from 8 to 16."""
     backbone = backbone_of("hiera", folders["hiera"], layers=Layers())
@@ -330,9 +262,12 @@ def clap(tmp_path_factory):
 
 @without_gradients
 def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
-    """Each stage of CLAP gives a map of frequencies and times. The layer is the mean over both."""
-    backbone = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
+    """Each stage of CLAP gives a map of frequencies and times; a layer is the mean over both."""
+    options = {"weights": str(clap), "compute": cpu()}
+    backbone = load_backbone("waveform", 1, layers=Layers(frames=True), **options)
+
     result = backbone.encode([SOUND[None]])
+
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(clap)
         network = transformers.ClapModel.from_pretrained(clap).eval()
@@ -343,18 +278,12 @@ def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
         expected = state.mean(dim=(2, 3))[0]  # over the map's height and width
         assert_exact(result[f"{number}/pooled"][0], expected)
         assert_exact(result[f"{number}/frames"][0, 0], expected)
+    plain = load_backbone("waveform", 1, **options).encode([SOUND[None]])
 
-
-@without_gradients
-def test_vectors_of_clap_are_the_same_with_layers_as_without(clap):
-    """A layer is one more array, and changes nothing else."""
-    plain = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
-    layered = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
-    assert np.array_equal(plain.encode([SOUND[None]])["pooled"], layered.encode([SOUND[None]])["pooled"])
+    assert np.array_equal(plain["pooled"], result["pooled"])
 
 
 def test_layers_of_clap_have_no_final_normalisation(clap):
-    """CLAP has no normalisation that fits all of its four stages."""
     with pytest.raises(BackboneError):
         load_backbone("waveform", 1, weights=str(clap), layers=Layers(norm=True), compute=cpu())
 
@@ -366,29 +295,16 @@ def test_text_that_is_no_list_of_layers_is_refused(typed):
         Layers.parse(typed)
 
 
-def test_layers_may_be_a_string_as_on_the_command_line(folders):
-    backbone = load_backbone("image", 1, weights=str(folders["vit"]), layers="2", compute=cpu())
-    assert [side.name for side in backbone.side_groups] == ["2"]
-
-
-def test_layers_as_an_integer_are_refused(folders):
+def test_layers_may_be_a_string_as_on_the_command_line_and_no_number(folders):
     """A single layer is written `Layers((2,))` in Python, or "2" as on the command line."""
+    options = {"weights": str(folders["vit"]), "compute": cpu()}
+    backbone = load_backbone("image", 1, layers="2", **options)
+    assert [side.name for side in backbone.side_groups] == ["2"]
     with pytest.raises(BackboneError):
-        load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
+        load_backbone("image", 1, layers=2, **options)
 
 
 def test_every_type_of_network_says_where_its_blocks_are():
     """Blocks are found by the names of the lists they are in ("stacks"). A type without any has no layers."""
     types = [*IMAGES.items(), *VIDEOS.items(), *KINDS.items()]
     assert [name for name, model_type in types if not model_type.stacks] == []
-
-
-@pytest.mark.long
-@without_gradients
-@pytest.mark.parametrize("model_type", ["clip", "vivit", "xclip"])
-def test_a_network_with_layers_is_compiled_as_one_graph(folders, model_type):
-    """A break in the graph would make torch.compile slower."""
-    runner = backbone_of(model_type, folders[model_type], layers=Layers(frames=True)).encode
-    n_frames, height, width, _channels = runner.shape
-    result = torch._dynamo.explain(runner.network)(torch.zeros(1, n_frames, 3, height, width))
-    assert result.graph_break_count == 0, result.break_reasons

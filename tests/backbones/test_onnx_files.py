@@ -24,7 +24,6 @@ from tests.command import obygaze
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
-
 TOML_FIELDS = {
     "layout": "NCHW",
     "type": "float32",
@@ -41,18 +40,7 @@ FRAMES = np.random.default_rng(0).integers(0, 256, (4, 30, 50, 3), dtype=np.uint
 
 
 def write_network(folder, fields=TOML_FIELDS, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
-    """Write a network and its TOML, and return its path.
-
-    It gives three numbers of each picture: the mean of each channel over positions, doubled. Besides its
-    output "out", it has "map", the means themselves, and "inside", the picture without negative numbers.
-
-    Parameters
-    ----------
-    fields
-        Fields of the TOML.
-    shape, kind
-        Shape and type of the input.
-    """
+    """Write a network that gives the doubled mean of each channel, and its TOML; return its path."""
     node = onnx.helper.make_node
     value = onnx.helper.make_tensor_value_info
     floats = onnx.TensorProto.FLOAT
@@ -63,6 +51,7 @@ def write_network(folder, fields=TOML_FIELDS, *, shape=("n", 3, 24, 24), kind="F
     if kind != "FLOAT":
         picture = "real"
         nodes.append(node("Cast", ["x"], [picture], to=floats))
+    # Besides "out" there is "map", the means themselves, and "inside", the picture without negative numbers.
     nodes.append(node("Relu", [picture], ["inside"]))
     nodes.append(node("ReduceMean", [picture], ["map"], axes=axes_of_positions, keepdims=0))
     nodes.append(node("Add", ["map", "map"], ["out"]))
@@ -107,10 +96,7 @@ def normalised(clip):
 
 
 def test_vectors_are_those_of_onnxruntime_on_prepared_frames(tmp_path):
-    """The TOML beside a network says how frames become its input.
-
-    Each frame gets the vector that onnxruntime gives, and the clip the mean of its frames.
-    """
+    """Each frame gets the vector that onnxruntime gives, and the clip the mean of its frames."""
     path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
     clip = prepared(backbone)
@@ -147,9 +133,9 @@ def test_a_network_of_uint8_gets_the_pixels_as_they_are(network_of_uint8):
     backbone = load_backbone(f"onnx:{network_of_uint8}", 4)
     clip = prepared(backbone)
     one_by_one = np.concatenate([run_onnxruntime(network_of_uint8, frame[None]) for frame in clip])
+
     assert np.array_equal(backbone.encode(clip[None])["frames"][0], one_by_one)
     recorded = backbone.provenance["preset"]
-
     assert recorded["constants"] == {"scale": [1.0] * 3, "shift": [0.0] * 3}
     assert recorded["order"].endswith("RGB, NHWC, uint8")
 
@@ -159,13 +145,6 @@ def test_a_layer_of_integers_is_refused(network_of_uint8):
     the_input = "x"
     with pytest.raises(BackboneError, match="vectors were expected"):
         load_backbone(f"onnx:{network_of_uint8}:{the_input}", 4)
-
-
-def test_a_toml_with_mean_and_std_for_a_network_of_uint8_is_refused(tmp_path):
-    """Normalised pixels are no integers from 0 to 255."""
-    path = write_network(tmp_path, TOML_FIELDS | {"type": "uint8"}, kind="UINT8")
-    with pytest.raises(BackboneError, match="for uint8"):
-        load_backbone(f"onnx:{path}", 4)
 
 
 def without(fields, *names):
@@ -201,7 +180,6 @@ def test_a_network_of_a_fixed_batch_size_gets_that_many_frames_per_call(tmp_path
 
 
 def test_frames_that_do_not_fill_a_fixed_batch_size_are_refused(tmp_path):
-    """Three frames can't be given two at a time."""
     path = write_network(tmp_path, shape=(2, 3, 24, 24))
     with pytest.raises(BackboneError, match="3 frames"):
         load_backbone(f"onnx:{path}", 3)
@@ -218,10 +196,7 @@ def network_of_two_outputs(tmp_path):
 
 
 def test_a_layer_gives_the_mean_over_positions(tmp_path, network_of_two_outputs):
-    """The layer "inside" is a map of 24 x 24 positions for each channel.
-
-    A vector needs one number for each channel.
-    """
+    """The layer "inside" is a map of 24 x 24 positions for each channel."""
     backbone = load_backbone(f"onnx:{write_network(tmp_path)}:inside", 4)
     clip = prepared(backbone)
     pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
@@ -238,9 +213,14 @@ def test_one_of_two_outputs_is_chosen_by_its_name(tmp_path, network_of_two_outpu
     assert np.array_equal(of_two.encode(clip)["frames"], of_one.encode(clip)["frames"])
 
 
-def test_a_network_of_two_outputs_without_a_choice_is_refused(network_of_two_outputs):
-    with pytest.raises(BackboneError, match="choose one of its outputs"):
-        load_backbone(f"onnx:{network_of_two_outputs}", 4)
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [("", "choose one of its outputs"), (":absent", "absent")],
+    ids=["no choice of two outputs", "a layer that it does not have"],
+)
+def test_a_network_of_two_outputs_without_a_choice_of_one_is_refused(network_of_two_outputs, layer, message):
+    with pytest.raises(BackboneError, match=message):
+        load_backbone(f"onnx:{network_of_two_outputs}{layer}", 4)
 
 
 @pytest.mark.parametrize(
@@ -248,11 +228,7 @@ def test_a_network_of_two_outputs_without_a_choice_is_refused(network_of_two_out
 )
 @pytest.mark.parametrize("sides", [(24, 24), (16, 28)], ids=["square", "wide"])
 def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, to_other_layout, sides):
-    """The layer "transposed" is the picture with its axes in the other order.
-
-    The backbone averages a layer over positions: it gives the mean of each channel, where the network's
-    output is twice that.
-    """
+    """The layer "transposed" is the picture itself: its means are half of the network's output."""
     fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [*sides], "layout": layout}
     shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
     path = write_network(tmp_path, fields, shape=shape)
@@ -264,6 +240,7 @@ def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, to_othe
     of_output = load_backbone(f"onnx:{path}:out", 4)
     clip = prepared(of_output)[None]
     means_of_channels = of_output.encode(clip)["frames"] / 2
+
     np.testing.assert_allclose(of_layer.encode(clip)["frames"], means_of_channels, rtol=1e-5, atol=1e-6)
 
 
@@ -298,6 +275,7 @@ def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
         ({"layout": "NFCHW"}, "one of NCHW, NHWC"),
         ({"size": 20}, "20 x 20"),
         ({"type": "float16"}, "float16"),
+        ({"type": "uint8"}, "for uint8"),  # normalised pixels are no integers from 0 to 255
         ({"scale": [1.0] * 3, "shift": [0.0] * 3}, "scale.*unknown"),
         ({"std": None}, "mean and std"),
         ({"fit": "squash"}, "shortest"),
@@ -318,16 +296,12 @@ def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
 def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, changes, message):
     """Pixels prepared in another way than in training would give wrong vectors without any error."""
     fields = {key: value for key, value in (TOML_FIELDS | changes).items() if value is not None}
-    path = write_network(tmp_path, fields)
+    path = write_network(tmp_path, fields, kind="UINT8" if fields["type"] == "uint8" else "FLOAT")
     with pytest.raises(BackboneError, match=message):
         load_backbone(f"onnx:{path}", 4)
 
 
 def test_the_toml_in_docs_backbones_is_complete(tmp_path):
-    """A reader who copies the example of the page gets a working backbone.
-
-    It has a name, a licence and classes.
-    """
     page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
     described = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
     path = write_network(tmp_path, shape=("n", 3, 224, 224))
@@ -360,7 +334,6 @@ def test_a_file_that_holds_no_network_is_refused_by_what_it_is(tmp_path, damage,
 
 
 def test_a_missing_network_and_a_toml_in_its_place_are_named(tmp_path):
-    """The TOML was given in place of the network, or the network was moved away from its TOML."""
     path = write_network(tmp_path)
     path.with_name("absent.toml").write_bytes(path.with_suffix(".toml").read_bytes())
     with pytest.raises(FileNotFoundError, match=r"absent\.onnx"):
@@ -381,13 +354,7 @@ def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
         load_backbone(f"onnx:{path}", 4)
 
 
-def test_a_layer_that_a_network_does_not_have_is_named(tmp_path):
-    with pytest.raises(BackboneError, match="absent"):
-        load_backbone(f"onnx:{write_network(tmp_path)}:absent", 4)
-
-
 def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
-    """Without a TOML nothing says how pictures are prepared."""
     path = write_network(tmp_path)
     path.with_suffix(".toml").unlink()
     with pytest.raises(BackboneError, match=r"no such file.*layout.*type.*channels.*resize.*size.*fit"):
@@ -403,10 +370,7 @@ def test_a_folder_in_the_place_of_the_toml_is_named(tmp_path):
 
 
 def write_network_with_external_weights(folder, file):
-    """Write a network whose last layer multiplies by weights in another file.
-
-    They are weights of a product, since onnxruntime fails on its own where it would optimise other operators.
-    """
+    """Write a network whose last layer is a product with weights in another file."""
     path = write_network(folder)
     model = onnx.load(path)
     weights = onnx.numpy_helper.from_array(np.eye(3, dtype=np.float32), "w")
@@ -434,17 +398,7 @@ def test_a_network_with_weights_in_another_file_is_refused(tmp_path, monkeypatch
 
 
 def write_network_that_fails_on_bright_clips(folder, operator):
-    """Write a network that is right for black clips and not for others, and return its path.
-
-    The last step of it changes the shape of its vectors `[frames, 3]`, to a shape that depends on how bright
-    the clip is. 0 is the brightness of black clips, for which nothing changes.
-
-    Parameters
-    ----------
-    operator
-        "Expand": the shape is one that vectors of 3 numbers cannot take, so onnxruntime ends with an error.
-        "Tile": the vectors are repeated, so they are longer than those of other clips.
-    """
+    """Write a network whose vectors of bright clips can't be made (Expand) or are longer (Tile)."""
     path = write_network(folder)
     node = onnx.helper.make_node
     model = onnx.load(path)
@@ -471,10 +425,7 @@ def write_network_that_fails_on_bright_clips(folder, operator):
     "operator", ["Expand", "Tile"], ids=["it fails on bright clips", "its vectors of bright clips are longer"]
 )
 def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, operator):
-    """A network may work when it is tried and fail on clips that come later.
-
-    The error names its file and the reason, in one short line that the store keeps as it is.
-    """
+    """A network may work when it is tried and fail on clips that come later."""
     path = write_network_that_fails_on_bright_clips(tmp_path, operator)
     encode = load_backbone(f"onnx:{path}", 4).encode
     black = np.zeros((1, 4, 24, 24, 3), np.uint8)
@@ -488,7 +439,6 @@ def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, o
 
 
 def test_without_onnxruntime_extract_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
-    """Onnxruntime is an optional dependency."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     (tmp_path / "videos").mkdir()
     write_video(tmp_path / "videos" / "a.mp4", FRAMES, 4)
@@ -514,7 +464,6 @@ def test_a_file_changed_before_a_worker_opens_it_is_refused(tmp_path):
 
 @pytest.mark.long
 def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
-    """Each network has a group of its own in the store, with the digest of its file and its licence."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net", "licence": "MIT"})
     write_network(tmp_path, TOML_FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
@@ -522,10 +471,10 @@ def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
     clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
     networks = ["onnx:net.onnx", "onnx:other.onnx:inside"]
     store = extract(clips, tmp_path / "store", networks, n_frames=4, licence="CC0-1.0", progress=False)
+
     arrays = {"frames", "pooled"}
     assert {name: {*store[name].arrays} for name in store.names} == {"lab-net": arrays, "other": arrays}
     provenance = store["lab-net"].provenance
-
     assert provenance["weights_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert provenance["licence"] == "MIT"
     assert store["lab-net"].pooled().shape == (1, 3)
@@ -549,10 +498,7 @@ def lab_net(tmp_path):
     ids=["no file", "another network", "the TOML of another network"],
 )
 def test_more_vectors_need_the_same_onnx_file(lab_net, monkeypatch, weights, message):
-    """A store holds the digest of its network.
-
-    To search it by a new video, the user must name the same file, which was moved here.
-    """
+    """To search a store by a new video, the user must name the file whose digest it holds."""
     path, provenance = lab_net
     monkeypatch.chdir(path.parent)
     write_network(path.parent, TOML_FIELDS | {"channels": "BGR"}, name="other")
@@ -572,7 +518,6 @@ def test_more_vectors_need_the_same_toml(lab_net):
 @pytest.mark.long
 @pytest.mark.parametrize("weights", ["nets/net.onnx", "lab-net=onnx:nets/net.onnx"])
 def test_a_store_is_searched_with_the_onnx_file_in_another_folder(tmp_path, monkeypatch, weights):
-    """The network is known by its digest, so it may lie elsewhere."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "a.mp4", FRAMES, 4)
@@ -582,8 +527,8 @@ def test_a_store_is_searched_with_the_onnx_file_in_another_folder(tmp_path, monk
     for file in (path, path.with_suffix(".toml")):
         file.rename(tmp_path / "nets" / file.name)
     (folder,) = tmp_path.glob("store-*")
-    query = ["--like", "a.mp4", "--backbone", "lab-net", "--weights", weights]
 
+    query = ["--like", "a.mp4", "--backbone", "lab-net", "--weights", weights]
     assert obygaze("search", folder, *query) == 0
 
 
@@ -600,22 +545,18 @@ def test_a_network_of_named_classes_has_their_probabilities_as_answers(tmp_path)
     """The network gives logits, so the probabilities are their softmax, averaged over the frames."""
     write_labels(tmp_path)
     backbone = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
-    arrays = backbone.encode(prepared(backbone)[None])
+    plain = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
+    clip = prepared(backbone)[None]
+
+    arrays = backbone.encode(clip)
+
     logits_of_frames = arrays["frames"][0].astype(np.float64)
     expected = softmax(logits_of_frames, axis=1).mean(axis=0)
+
     assert arrays["answers/pooled"][0] == pytest.approx(expected, abs=1e-6)
     (answers,) = backbone.side_groups
-
     assert answers.provenance["architecture"]["features"] == list(CLASSES)
-
-
-def test_vectors_are_the_same_with_named_classes_as_without(tmp_path):
-    """Answers are additional outputs. Vectors stay the same."""
-    write_labels(tmp_path)
-    with_classes = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
-    plain = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
-    clip = prepared(plain)[None]
-    assert np.array_equal(plain.encode(clip)["frames"], with_classes.encode(clip)["frames"])
+    assert np.array_equal(plain.encode(clip)["frames"], arrays["frames"])
     assert plain.side_groups == ()
 
 
@@ -636,27 +577,16 @@ def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_p
 @pytest.mark.parametrize(
     ("fields", "names"),
     [
-        (TOML_FIELDS | {"classes": "labels.txt"}, CLASSES),
-        (TOML_FIELDS | {"gives": "logits"}, CLASSES),
-        (WITH_CLASSES | {"classes": "../labels.txt"}, CLASSES),
-        (WITH_CLASSES, CLASSES[:2]),
-        (WITH_CLASSES, (*CLASSES[:2], CLASSES[0])),
-        (WITH_CLASSES | {"gives": "probabilities"}, CLASSES),
-    ],
-    ids=[
-        "classes without gives",
-        "gives without classes",
-        "names in another folder",
-        "two names of three classes",
-        "one name twice",
-        "probabilities below 0",
+        pytest.param(TOML_FIELDS | {"classes": "labels.txt"}, CLASSES, id="classes without gives"),
+        pytest.param(TOML_FIELDS | {"gives": "logits"}, CLASSES, id="gives without classes"),
+        pytest.param(WITH_CLASSES | {"classes": "../labels.txt"}, CLASSES, id="names in another folder"),
+        pytest.param(WITH_CLASSES, CLASSES[:2], id="two names of three classes"),
+        pytest.param(WITH_CLASSES, (*CLASSES[:2], CLASSES[0]), id="one name twice"),
+        pytest.param(WITH_CLASSES | {"gives": "probabilities"}, CLASSES, id="probabilities below 0"),
     ],
 )
 def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, fields, names):
-    """The network gives three numbers, so it needs three different names.
-
-    What it gives must be logits or probabilities, as stated.
-    """
+    """The network gives three numbers, so it needs three different names."""
     write_labels(tmp_path, names)
     path = write_network(tmp_path, fields)
     with pytest.raises(BackboneError):

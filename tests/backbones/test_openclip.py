@@ -24,9 +24,7 @@ Compute = later("obygaze_features.backbones.compute", "Compute")
 grad_cam_map = later("obygaze_studies.saliency.class_activation", "grad_cam_map")
 openclip_to_map = later("obygaze_studies.saliency.class_activation", "openclip_to_map")
 similarity = later("obygaze_studies.saliency.class_activation", "similarity")
-
 pytestmark = pytest.mark.usefixtures("open_clip")
-
 NETWORK_ROUNDING = network_rounding(3 * 16 * 16)
 TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
 LONG = "a sad man " * 9
@@ -68,10 +66,10 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, opencli
     result = backbone.encode(frames)
     with torch.inference_mode():
         expected = openclip_networks[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
+
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(result["frames"], expected, atol=NETWORK_ROUNDING)
     np.testing.assert_allclose(result["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
-
     assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
 
 
@@ -92,10 +90,7 @@ def blocks_of(kind, visual):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, frames, kind):
-    """A vision transformer's block gives a class token and patches, a ResNet's block a map.
-
-    The class token does not count.
-    """
+    """A vision transformer's block gives a class token and patches, a ResNet's block a map."""
     backbone = load_backbone(
         "openclip", 3, weights=str(folders[kind]), layers=Layers(frames=True), compute=cpu()
     )
@@ -115,7 +110,6 @@ def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_arrays_are_the_same_with_layers_as_without(folders, frames, kind):
-    """Layers are additional outputs. Vectors and provenance do not change."""
     options = {"weights": str(folders[kind]), "compute": cpu()}
     plain = load_backbone("openclip", 3, **options)
     layered = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
@@ -126,7 +120,7 @@ def test_other_arrays_are_the_same_with_layers_as_without(folders, frames, kind)
     assert plain.provenance == layered.provenance
 
 
-def test_each_layer_of_a_resnet_has_its_own_width(folders):
+def test_layers_of_a_resnet_double_in_width_from_stage_to_stage(folders):
     """A ResNet has four stages, each twice as wide as the one before: 1, 2, 4 and 8 times the first."""
     backbone = load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=Layers(), compute=cpu())
     widths = [side.outputs[0].shape[0] for side in backbone.side_groups]
@@ -135,23 +129,18 @@ def test_each_layer_of_a_resnet_has_its_own_width(folders):
     assert widths[-1] == 8 * widths[0]
 
 
-def test_normalised_layers_of_a_resnet_are_refused(folders):
-    """A ResNet has no final normalisation that could be applied to its layers."""
+def test_layers_of_a_vision_transformer_may_be_normalised_and_those_of_a_resnet_not(folders):
+    """The transformer's final normalisation is the layer that open_clip calls ln_post; a ResNet has none."""
+    normed = Layers((1,), norm=True)
+    backbone = load_backbone("openclip", 3, weights=str(folders["vit"]), layers=normed, compute=cpu())
+    assert backbone.side_groups[0].provenance["norm"] == "ln_post"
+
     with pytest.raises(BackboneError):
-        load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=Layers(norm=True), compute=cpu())
-
-
-def test_layers_of_a_vision_transformer_may_be_normalised(folders):
-    """Its final normalisation is the layer that open_clip calls ln_post."""
-    normed = load_backbone(
-        "openclip", 3, weights=str(folders["vit"]), layers=Layers((1,), norm=True), compute=cpu()
-    )
-    assert normed.side_groups[0].provenance["norm"] == "ln_post"
+        load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=normed, compute=cpu())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders, openclip_networks, kind):
-    """Tokens and vectors are those of open_clip, also of a text that is too long."""
     backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
     ids = np.array([one.ids for one in backbone.tokenize([*TEXTS, LONG])])
     expected = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
@@ -162,28 +151,16 @@ def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders,
         )
 
 
-def test_a_long_text_is_cut_and_its_length_is_told(folders):
-    """The network reads 16 tokens.
-
-    The text has 27 words, each a token, and a token of the beginning and of the end.
-    """
+def test_a_long_text_is_cut_and_its_length_is_kept(folders):
+    """The text has 27 words, each a token, and a token of the beginning and of the end."""
     backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     (tokens,) = backbone.tokenize([LONG])
-    assert tokens.is_cut
-    assert tokens.n_tokens == 27 + 2
-    assert tokens.limit == MOST_TOKENS
-
-
-def test_no_texts_have_no_tokens(folders):
-    backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+    assert (tokens.is_cut, tokens.n_tokens, tokens.limit) == (True, 27 + 2, MOST_TOKENS)
     assert backbone.tokenize([]) == []
 
 
 def test_texts_and_pictures_share_a_space_of_openclip(folders):
-    """Both encoders are in one file, so their vectors can be compared.
-
-    The tokenizer is the file that open_clip brings along.
-    """
+    """Both encoders are in one file, so their vectors can be compared."""
     texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     images = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
     assert texts.provenance["space"] == images.provenance["space"]
@@ -192,16 +169,12 @@ def test_texts_and_pictures_share_a_space_of_openclip(folders):
 
 
 def test_models_have_the_names_of_the_table_of_published_effects():
-    """Each model for which a study published effects can be loaded by the name it has there."""
     assert OPENCLIP.keys() == EFFECTS.keys()
 
 
 @pytest.mark.parametrize("name", OPENCLIP)
 def test_models_have_the_repository_and_architecture_of_open_clip(open_clip, name):
-    """Our table of models is written by hand, and that of open_clip is the truth.
-
-    It says where weights are, and that they use QuickGELU.
-    """
+    """Our table of models is written by hand, and that of open_clip is the truth."""
     model = OPENCLIP[name]
     tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
     weights_config = open_clip.get_pretrained_cfg(model.architecture, tag)
@@ -233,10 +206,7 @@ def assert_is_built_with_quick_gelu(commit):
 
 
 def test_a_named_model_has_quick_gelu_though_its_repository_omits_it(tiny_model):
-    """Weights trained with QuickGELU give wrong vectors with another activation.
-
-    Some repositories do not state it.
-    """
+    """Weights trained with QuickGELU give wrong vectors with another activation."""
     file = tiny_model / "open_clip_config.json"
     config = json.loads(file.read_text())
     del config["model_cfg"]["quick_gelu"]
@@ -245,7 +215,6 @@ def test_a_named_model_has_quick_gelu_though_its_repository_omits_it(tiny_model)
 
 
 def test_a_named_model_without_a_configuration_is_that_of_open_clip(tiny_model):
-    """The package open_clip knows the architecture by the model's name."""
     (tiny_model / "open_clip_config.json").unlink()
     assert_is_built_with_quick_gelu(tiny_model.name)
 
@@ -274,18 +243,20 @@ def test_a_configuration_that_does_not_fit_the_weights_is_refused(copy_reconfigu
         load_backbone("openclip", weights=copy_reconfigured(change), compute=cpu())
 
 
-def test_a_configuration_without_a_network_is_refused(copy_reconfigured):
-    with pytest.raises(BackboneError, match="model_cfg"):
-        load_backbone(
-            "openclip", weights=copy_reconfigured(lambda config: config.pop("model_cfg")), compute=cpu()
-        )
-
-
-def test_a_configuration_with_another_mean_than_clips_asks_for_a_preset(copy_reconfigured):
-    """The preset clip subtracts CLIP's mean. For another one, the user must say what to do."""
-    folder = copy_reconfigured(lambda config: config["preprocess_cfg"].update(mean=[0, 0, 0]))
-    with pytest.raises(BackboneError, match="--preset"):
-        load_backbone("openclip", weights=folder, compute=cpu())
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(lambda config: config.pop("model_cfg"), "model_cfg", id="no network"),
+        pytest.param(
+            lambda config: config["preprocess_cfg"].update(mean=[0, 0, 0]),
+            "--preset",
+            id="another mean than CLIP's",
+        ),
+    ],
+)
+def test_a_configuration_that_does_not_describe_a_clip_is_refused(copy_reconfigured, change, message):
+    with pytest.raises(BackboneError, match=message):
+        load_backbone("openclip", weights=copy_reconfigured(change), compute=cpu())
 
 
 @pytest.fixture
@@ -305,11 +276,7 @@ def copy_reconfigured(folders, tmp_path):
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
 def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, frames, score):
-    """The score and the map of a picture and a text are those that torch's autograd gives.
-
-    A map shows only what raises the score, so that of a text may be 0 everywhere. Then the map of the
-    opposite vector is not: the two are compared, so that something is.
-    """
+    """A map shows only what raises the score; that of the opposite vector shows the rest."""
     mapped, embed_text = openclip_to_map(str(folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
     mapped.network.double()
@@ -327,6 +294,7 @@ def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, fra
         rounding = 1e-9 * np.abs(expected.signed_map).max()
         np.testing.assert_allclose(map_of_ours, np.maximum(expected.signed_map, 0), atol=rounding)
         maps.append(map_of_ours)
+
     assert np.sum(maps) > 0
 
 
@@ -338,19 +306,7 @@ class GradCam(NamedTuple):
 
 
 def grad_cam_by_autograd(pool, activations, vector, score):
-    """Weight the activations of the last layer by the mean gradient of the score in each channel.
-
-    Parameters
-    ----------
-    pool
-        The layer that makes a picture's vector of the activations.
-    activations
-        `[1, channels, height, width]`.
-    vector
-        The text that the picture is compared with.
-    score
-        "cosine" or "dot".
-    """
+    """Weight the last layer's activations `[1, channels, h, w]` by the mean gradient of the score."""
     image = pool(activations)[0]
     similarity_to_text = image @ vector
     if score == "cosine":
@@ -382,4 +338,5 @@ def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_n
     weights_of_channels = gradient[0, 1:].mean(dim=0)  # [width]
     expected_map = (patches @ weights_of_channels).relu().reshape(4, 4).detach().numpy()
     tolerance = NETWORK_ROUNDING * np.abs(expected_map).max() + 1e-9
+
     np.testing.assert_allclose(map_of_ours, expected_map, atol=tolerance)

@@ -15,7 +15,6 @@ from tests.later import later
 torch = later("torch")
 save_file = later("safetensors.torch", "save_file")
 Compute = later("obygaze_features.backbones.compute", "Compute")
-
 PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"
 
 
@@ -52,10 +51,6 @@ def labnet_folder(install):
 
 
 def test_the_worked_example_of_docs_backbones_works(labnet_folder):
-    """A reader who copies the example of the page gets a backbone.
-
-    It is found by its name and encodes clips.
-    """
     assert "labnet" in backbone_names()
     assert backbone_options("labnet") == ("weights", "compute")
     weights = str(labnet_folder / "labnet.safetensors")
@@ -71,7 +66,6 @@ def test_the_worked_example_of_docs_backbones_works(labnet_folder):
 
 @pytest.mark.usefixtures("labnet_folder")
 def test_the_worked_example_runs_with_random_weights():
-    """The same seed gives the same vectors, another seed gives others."""
     clip = np.random.default_rng(0).integers(0, 256, (1, 8, 224, 224, 3), dtype=np.uint8)
     vectors = {}
     for weights in ("random:7", "random:8"):
@@ -85,10 +79,7 @@ def test_the_worked_example_runs_with_random_weights():
 
 
 def test_reading_a_file_of_random_weights_is_an_error(install):
-    """Random weights come from a seed and have no file.
-
-    The example is changed so that it reads one all the same.
-    """
+    """The example is changed so that it reads one all the same."""
     loads_a_file_even_of_a_seed = ("if found.seed is None:", "if True:")
     source = example_in_page("python").replace(*loads_a_file_even_of_a_seed)
     install("broken", source, "mine = broken:labnet")
@@ -118,7 +109,6 @@ def test_a_stated_output_that_is_not_given_is_named(install, labnet_folder):
 
 @pytest.mark.parametrize("source", ["import absent_module", "def function(**_):\n    return 1 / 0\n"])
 def test_a_backbone_that_does_not_load_is_named(install, source):
-    """An error in a lab's module, at its import or in its function, is reported with the backbone's name."""
     install("broken", source, "mine = broken:function")
     with pytest.raises(BackboneError, match="'mine'"):
         load_backbone("mine")
@@ -143,7 +133,6 @@ def test_an_entry_point_that_is_no_backbone_is_named(install, value):
 
 
 def test_unknown_names_and_options_list_the_known_ones():
-    """A user who mistypes a name sees what can be chosen."""
     with pytest.raises(BackboneError, match="'resnet'") as refused:
         load_backbone("resnet")
     assert "clip-text, " in str(refused.value)

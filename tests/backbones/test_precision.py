@@ -14,10 +14,8 @@ torch = later("torch")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 inference = later("obygaze_features.backbones.compute", "inference")
 matmul_precision = later("obygaze_features.backbones.compute", "matmul_precision")
-
 WARNING_OF_OLDER_INTERFACE = "Please use the new API settings"
 """Of torch 2.9."""
-
 SETTINGS_OF_USERS = """
 pass
 torch.set_float32_matmul_precision("high")
@@ -63,10 +61,7 @@ for setting in sys.argv[1].strip().splitlines():
 
 @pytest.mark.long  # in processes of their own
 def test_the_precision_set_by_the_user_is_put_back_after_a_network_ran():
-    """Outside of our network, the precision of products is the one that the user set.
-
-    Each line of SETTINGS_OF_USERS is a way to set it, before our network runs, while it runs, or after.
-    """
+    """Each line of SETTINGS_OF_USERS is a way to set it: before our network runs, while it runs, or after."""
     command = [
         sys.executable,
         "-W",
@@ -91,11 +86,7 @@ def test_a_network_may_use_the_older_interface_while_it_runs(tf32):
 
 @pytest.mark.filterwarnings(f"ignore:{WARNING_OF_OLDER_INTERFACE}")
 def test_products_on_a_cpu_are_in_float32_whatever_the_user_allows():
-    """The user allows products of lower precision ("medium").
-
-    Where the processor has bfloat16, oneDNN would use it for float32 products; while our network runs, it may
-    not.
-    """
+    """Where the processor has bfloat16, oneDNN would use it for float32 products."""
     before = torch.get_float32_matmul_precision()
     torch.manual_seed(0)
     a, b = torch.randn(64, 256), torch.randn(256, 64)
@@ -110,7 +101,6 @@ def test_products_on_a_cpu_are_in_float32_whatever_the_user_allows():
 
 
 def test_a_network_runs_in_float32_inside_an_autocast_of_the_user():
-    """The user's code runs inside an autocast to bfloat16; our networks are not subject to it."""
     compute = Compute(device="cpu")
     a = torch.ones(2, 2)
     with torch.autocast("cpu", torch.bfloat16), inference(compute, torch.device("cpu")):

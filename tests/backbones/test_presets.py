@@ -19,7 +19,6 @@ VivitImageProcessor = later("transformers", "VivitImageProcessor")
 SiglipImageProcessorPil = later(
     "transformers.models.siglip.image_processing_pil_siglip", "SiglipImageProcessorPil"
 )
-
 NAMES = ("obygaze12", *PRESETS)
 PIXEL_ROUNDING = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""
@@ -69,7 +68,6 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "size"), CASES, ids=str)
 def test_presets_give_the_pixels_of_the_processors_of_transformers(name, size):
-    """A preset does what the processor of its network does, to less than one of the 256 levels of a pixel."""
     frame = noise(*size)
     preset = PRESETS[name]
 
@@ -87,16 +85,12 @@ def test_presets_give_the_pixels_of_the_processors_of_transformers(name, size):
 def test_the_margin_of_a_crop_is_rounded_to_even_for_clip_and_down_for_xclip(
     n_pixels_too_many, margin_of_clip, margin_of_xclip
 ):
-    """A margin is half of the pixels too many, such as 0.5, 1.5 or 2.5.
-
-    CLIP's own library, torchvision, rounds a half to even; transformers rounds down.
-    """
+    """CLIP's own library, torchvision, rounds a half to even; transformers rounds down."""
     assert PRESETS["clip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_clip
     assert PRESETS["xclip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_xclip
 
 
 def test_the_preset_obygaze12_normalises_as_the_backbone_does():
-    """The preset of the ObyGaze12 paper resizes in its own way, and scales colours as X-CLIP needs it."""
     normalisation_of_xclip = Affine.of(*IMAGENET)
     assert choose_preset("obygaze12", ("xclip", "obygaze12")).affine == normalisation_of_xclip
 

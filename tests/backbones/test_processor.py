@@ -24,7 +24,6 @@ processors = later("tokenizers", "processors")
 Siglip2Tokenizer = later("transformers", "Siglip2Tokenizer")
 SiglipImageProcessorPil = later("transformers", "SiglipImageProcessorPil")
 Compute = later("obygaze_features.backbones.compute", "Compute")
-
 PIXEL_ROUNDING = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""
 FRAME = np.random.default_rng(0).integers(0, 256, (272, 638, 3), dtype=np.uint8)
@@ -68,10 +67,7 @@ def tiny_with_processor(tmp_path):
 
 @pytest.fixture
 def tiny_siglip2(tiny_with_processor):
-    """Return a function that makes a tiny SigLIP 2, with a tokenizer of the class of Gemma.
-
-    Its tokens are letters of both cases, and ▁ for a blank, as in Gemma's. A text ends with <eos>.
-    """
+    """Make a tiny SigLIP 2 with a tokenizer of Gemma's class: tokens are letters, and ▁ for a blank."""
 
     def make(**config):
         folder = tiny_with_processor("siglip", SIGLIP2)
@@ -101,48 +97,37 @@ def texts(folder):
 
 
 @pytest.mark.parametrize(
-    ("processor", "preset", "citation"),
-    [(SIGLIP, "siglip", "Zhai et al."), (SIGLIP2, "siglip2", "Tschannen et al.")],
+    ("processor", "preset", "resize", "citation"),
+    [
+        (SIGLIP, "siglip", "pillow-bicubic", "Zhai et al."),
+        (SIGLIP2, "siglip2", "pillow-bilinear", "Tschannen et al."),
+    ],
+    ids=["siglip", "siglip2"],
 )
 def test_a_siglip_resizes_with_the_filter_that_its_processor_names(
-    tiny_with_processor, processor, preset, citation
+    tiny_with_processor, processor, preset, resize, citation
 ):
-    """SigLIP resizes with Pillow's bicubic filter (3), SigLIP 2 with the bilinear one (2).
-
-    By this number alone the two are told apart, and the preset, its record and the citation follow from it.
-    """
+    """By this number alone the two are told apart: 3 is Pillow's bicubic filter, 2 the bilinear one."""
     folder = tiny_with_processor("siglip", processor)
     backbone = images(folder)
+
+    prepared = backbone.prepare(FRAME)
+
     expected = Image.fromarray(FRAME).resize((224, 224), processor["resample"])
-    assert np.array_equal(backbone.prepare(FRAME), np.asarray(expected))
+    assert np.array_equal(prepared, np.asarray(expected))
     record = backbone.provenance["preset"]
-
     assert record["name"] == preset
-    assert record["resize"].endswith({3: "pillow-bicubic", 2: "pillow-bilinear"}[processor["resample"]])
+    assert record["resize"].endswith(resize)
     assert backbone.provenance["citation"].startswith(citation)
-
-
-@pytest.mark.parametrize("processor", [SIGLIP, SIGLIP2], ids=["siglip", "siglip2"])
-def test_the_pixels_of_a_siglip_are_those_of_transformers(tiny_with_processor, processor):
-    """The network gets the pixels that transformers' own processor gives.
-
-    They are ours after the recorded scale and shift.
-    """
-    folder = tiny_with_processor("siglip", processor)
-    backbone = images(folder)
-    constants = backbone.provenance["preset"]["constants"]
-    pixels = backbone.prepare(FRAME) * np.array(constants["scale"]) + np.array(constants["shift"])
+    pixels = prepared * np.array(record["constants"]["scale"]) + np.array(record["constants"]["shift"])
     theirs = SiglipImageProcessorPil.from_pretrained(folder)([FRAME], return_tensors="np")["pixel_values"][0]
+
     assert np.abs(pixels.transpose(2, 0, 1) - theirs).max() <= PIXEL_ROUNDING
 
 
 @pytest.mark.parametrize("kind", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
 def test_a_processor_is_read_by_any_class_name_and_from_the_newer_file(tiny_with_processor, kind):
-    """Releases of transformers differ in the name of the class and in the name of the file.
-
-    Newer ones write processor_config.json. Where both files exist, the newer one counts: it says SigLIP 2,
-    the older one SigLIP.
-    """
+    """Newer releases write processor_config.json, which counts where both files exist."""
     folder = tiny_with_processor(
         "siglip", {"image_processor": SIGLIP2 | {"image_processor_type": kind}}, "processor_config.json"
     )
@@ -159,17 +144,13 @@ def test_the_processor_of_clip_in_its_format_of_2021_gives_the_preset_clip(tiny_
 
 @pytest.mark.parametrize("family", ["clip", "siglip"])
 def test_without_a_processor_the_usual_preset_is_taken(family, tmp_path):
-    """The file beside the weights says nothing of pictures, so each family has its default preset."""
     folder = tiny_text_checkpoint(family, tmp_path / "net")
     write(folder, "processor_config.json", {"processor_class": "any"})  # older ones say nothing of pictures
     assert images(folder).provenance["preset"]["name"] == family
 
 
 def test_a_siglip_with_gemmas_tokenizer_is_taken_for_a_siglip_2(tiny_siglip2):
-    """SigLIP 2 has the tokenizer of Gemma, and SigLIP has not.
-
-    Nothing else tells them apart without the processor's configuration.
-    """
+    """SigLIP 2 has the tokenizer of Gemma, and SigLIP has not."""
     folder = tiny_siglip2()
     (folder / "preprocessor_config.json").unlink()
     assert images(folder).provenance["preset"]["name"] == "siglip2"
@@ -192,10 +173,6 @@ NO_PRESET_SERVES = [
 def test_a_processor_that_no_preset_serves_is_refused_by_its_field(
     tiny_with_processor, family, processor, field
 ):
-    """These processors change pictures in a way that we don't implement.
-
-    The error is one line, and names the field and the folder.
-    """
     folder = tiny_with_processor(family, processor)
     with pytest.raises(BackboneError, match=field) as refused:
         images(folder)
@@ -205,7 +182,6 @@ def test_a_processor_that_no_preset_serves_is_refused_by_its_field(
 
 @pytest.mark.parametrize(("family", "processor", "_field"), NO_PRESET_SERVES)
 def test_a_named_preset_overrides_the_processor(tiny_with_processor, family, processor, _field):
-    """The user's choice overrides a configuration that would be refused otherwise."""
     folder = tiny_with_processor(family, processor)
     assert images(folder, preset=family).provenance["preset"]["name"] == family
 
@@ -231,10 +207,7 @@ def test_load_network_refuses_a_processor_that_no_preset_serves_too(
 def test_a_processor_with_other_numbers_is_followed_and_recorded_by_class(
     tiny_with_processor, family, processor, change
 ):
-    """The steps are those of a preset, only the numbers differ.
-
-    The numbers are taken from the file, and the record names the class of the processor in place of a preset.
-    """
+    """The steps are those of a preset, only the numbers differ."""
     folder = tiny_with_processor(family, processor | change)
     name = {"siglip": "SiglipImageProcessor", "clip": "CLIPImageProcessor"}[family]
     assert images(folder).provenance["preset"]["name"] == name
@@ -249,11 +222,7 @@ def test_a_processor_that_cannot_be_read_is_refused(tiny_with_processor):
 
 @pytest.mark.parametrize("config", [{"do_lower_case": True}, {}, {"tokenizer_class": "GemmaTokenizerFast"}])
 def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
-    """SigLIP 2 was trained on texts in small letters.
-
-    So "A Woman" gets the tokens and the vector of "a woman", also where the tokenizer's configuration says
-    nothing of case.
-    """
+    """SigLIP 2 was trained on texts in small letters."""
     folder = tiny_siglip2(**config)
     backbone = texts(folder)
     capitals, small = backbone.tokenize(["A Woman", "a woman"])
@@ -277,10 +246,6 @@ def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
 
 
 def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, save_as_hub_snapshot):
-    """Weights and processor belong together.
-
-    Fetched from the hub, they give the preset and the digest that the local folder has.
-    """
     folder = tiny_siglip2()
     save_as_hub_snapshot(folder)
     shown = json.loads(CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False).stdout)

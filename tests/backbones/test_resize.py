@@ -18,10 +18,7 @@ def noise(height, width, seed=0):
 
 
 def pattern(height, width):
-    """Make a picture whose waves grow finer to the right and below, so that it has every frequency.
-
-    It is computed from integers alone, so that the frozen pixels depend on no random generator.
-    """
+    """Make a picture of integers alone, whose waves grow finer to the right and below."""
     y, x, channel = np.ogrid[:height, :width, :3]
     waves = 7 * x * x + 3 * y * y + (channel + 1) * x * y
     return (waves // 16 % 256).astype(np.uint8)
@@ -109,10 +106,7 @@ class OtherOpenCV:
 
 
 def test_an_opencv_that_rounds_otherwise_is_not_used(monkeypatch):
-    """Pixels must be the same on every machine.
-
-    An OpenCV that differs in the last bit is replaced by numpy.
-    """
+    """Pixels must be the same on every machine."""
     monkeypatch.setattr(resize, "opencv", OtherOpenCV)
     resize._agrees.cache_clear()
     image = noise(100, 90)
@@ -135,10 +129,7 @@ def test_a_resize_to_any_size_has_the_bits_of_pillow(height, width, new_height, 
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_pillow_and_numpy_make_the_same_pixels_of_large_frames(monkeypatch, name):
-    """1080 x 1920 is resized to 224 x 398 and the middle cropped.
-
-    With `_agrees` false, Pillow is not used.
-    """
+    """With `_agrees` false, Pillow is not used."""
     image = noise(1080, 1920)
     size = (224, 398)
     crop = (0, 87, 224, 224)  # its middle
@@ -148,7 +139,6 @@ def test_pillow_and_numpy_make_the_same_pixels_of_large_frames(monkeypatch, name
 
 
 def test_a_crop_is_a_part_of_the_whole_resized_picture():
-    """Only the cropped part is computed, and it must have the pixels that the whole would have there."""
     image = noise(300, 500)
     whole = antialiased_resize(image, (120, 200), (0, 0, 120, 200), "bicubic")
     top, left, height, width = 7, 31, 64, 80
@@ -157,10 +147,7 @@ def test_a_crop_is_a_part_of_the_whole_resized_picture():
 
 
 def test_the_pixels_of_the_squash_are_frozen():
-    """Features of different years must be comparable.
-
-    Every 56th pixel is compared with a number kept here.
-    """
+    """Features of different years must be comparable: every 56th pixel is compared."""
     squashed = opencv_bilinear(pattern(272, 640), 224, 224)
     assert squashed[::56, ::56, 1].tolist() == GOLDEN_OPENCV
 

@@ -37,10 +37,7 @@ def runner(network=None, outputs=OUTPUTS, **compute):
 
 
 def test_frames_are_normalised_in_their_own_channels():
-    """Each channel has a mean and deviation of its own, those of ImageNet.
-
-    The tiny network averages pixels.
-    """
+    """The tiny network averages pixels."""
     batch = clips(3)
     expected = (batch / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     result = runner()(batch)
@@ -49,10 +46,7 @@ def test_frames_are_normalised_in_their_own_channels():
 
 
 def test_a_lack_of_memory_halves_the_clips_at_once_for_good():
-    """The memory holds 3 clips.
-
-    Calls of 8 and of 4 clips fail, and 2 fit; the size stays 2 when there is more memory later.
-    """
+    """Calls of 8 and of 4 clips fail, and 2 fit; the size stays 2 when there is more memory later."""
     network = Small()
     network.fits = 3
     run = runner(network, clips_at_once=8)
@@ -101,7 +95,7 @@ def test_frames_may_be_overwritten_as_soon_as_their_batch_is_started():
     assert np.array_equal(pending.result().arrays["frames"], runner()(clips(3))["frames"])
 
 
-def test_a_result_says_which_clips_are_finite_and_how_many_were_in_a_call():
+def test_a_result_marks_finite_clips_and_has_the_number_of_clips_in_a_call():
     """On a CPU one clip is computed at a time by default."""
     result = runner().start(list(clips(3))).result()
     assert result.finite.tolist() == [True] * 3
@@ -116,10 +110,6 @@ def test_a_runner_without_a_gpu_has_kept_none_busy():
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_autocast_is_close_to_float32_and_recorded(precision):
-    """In half precision values differ a little from those in float32.
-
-    The record says so, and arrays of frames are stored as float16.
-    """
     layer = nn.Linear(3, 3)
 
     class Linear(nn.Module):
@@ -131,10 +121,11 @@ def test_autocast_is_close_to_float32_and_recorded(precision):
     close = runner(Linear(), outputs, precision=precision)(clips(2))["frames"]
     assert 0 < np.abs(exact - close).max() < 0.02
     compute = Compute(device="cpu", precision=precision)
+
     assert compute.record("sdpa")["autocast"] == precision
     assert compute.frames_dtype() == "float16"
 
 
-def test_the_record_says_what_decides_the_numbers():
+def test_the_record_has_all_that_decides_the_numbers():
     decides = {"dtype": "float32", "autocast": None, "attention": "sdpa", "tf32": False, "compiled": False}
     assert Compute(device="cpu").record("sdpa") == decides | {"device": "cpu"}

@@ -29,7 +29,6 @@ Network = later("tests.backbones.row_network", "Network")
 running = later("obygaze_features.backbones.runner")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 Runner = later("obygaze_features.backbones.runner", "Runner")
-
 F, SIZE = 3, 4
 OUTPUTS = (
     BackboneOutput("frames", (F, 3)),
@@ -76,11 +75,7 @@ def encode_on_cpu(batches):
 
 
 def encode_on_card(batches, card, *, n_waiting=0, **compute):
-    """Encode batches on a pretended card; return the runner and its results.
-
-    The result of a batch is waited for when `n_waiting` others have been started, and the frames of a batch
-    are overwritten as soon as it is started, as an engine does.
-    """
+    """Encode batches on a pretended card, overwritten once started; return the runner and results."""
     with pytest.MonkeyPatch.context() as patch:
         card.install(patch)
         patch.setattr(running, "PAUSE_S", 0.0)
@@ -120,10 +115,7 @@ CLIPS_AT_ONCE = st.integers(1, 16)
     n_waiting=st.integers(0, 3),
 )
 def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once, late, compiled, n_waiting):
-    """The card gives the bits of a CPU, and each call has `at_once` clips.
-
-    A batch that leaves places free is filled up. `late`: the card works when it is waited for, not before.
-    """
+    """A batch that leaves places free is filled up; a `late` card works only when it is waited for."""
     batches = [clips(n) for n in sizes]
     card = Card(late=late)
     run, results = encode_on_card(
@@ -139,19 +131,7 @@ def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once,
 
 
 class PlannedFailures:
-    """Lets calls of a card run out of memory.
-
-    Parameters
-    ----------
-    numbers
-        Which calls fail: 1 is the first call of the card.
-    calls
-        Only calls of these kinds fail.
-    kind_of_error
-        A key of OUT_OF_MEMORY_ERRORS.
-    most
-        After so many failures no call fails any more.
-    """
+    """Lets the calls of these numbers and kinds run out of memory, `most` times at most."""
 
     def __init__(self, numbers, calls, kind_of_error, most=math.inf):
         self.numbers = numbers
@@ -188,10 +168,6 @@ FAILING_CALLS = {
 def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
     sizes, at_once, late, n_waiting, numbers, calls, kind
 ):
-    """A call that runs out of memory is repeated with half as many clips at once.
-
-    This may happen until one clip is left. The results are those of a CPU all the same.
-    """
     batches = [clips(n) for n in sizes]
     failures = PlannedFailures(numbers, calls, kind, most=n_halvings_to_one(at_once))
     card = Card(late=late, fails=failures)
@@ -203,6 +179,7 @@ def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
     # The allocator gives memory back after a failure and only then, and no upload is kept in it by then.
     uploads_kept_at_each_release = card.alive_at_release
     was_released = len(uploads_kept_at_each_release) > 0
+
     assert was_released == (failures.n_failures > 0)
     assert all(n == 0 for n in uploads_kept_at_each_release)
 
@@ -219,10 +196,7 @@ def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
 def test_a_single_clip_that_runs_out_of_memory_ends_the_run(
     sizes, at_once, late, n_waiting, numbers, calls, kind
 ):
-    """Only when one clip alone does not fit is the run given up, and the error says so.
-
-    Some calls fail, and every forward pass from the first on, so that no number of clips ever fits.
-    """
+    """Every forward pass fails, and some other calls, so that no number of clips ever fits."""
     forward_fails = PlannedFailures(range(1, 10_000), {"forward"}, kind)
     others_fail = PlannedFailures(numbers, calls - {"forward"}, kind)
 
@@ -230,6 +204,7 @@ def test_a_single_clip_that_runs_out_of_memory_ends_the_run(
         return forward_fails(call, number) or others_fail(call, number)
 
     card = Card(late=late, fails=fails)
+
     with pytest.raises(BackboneError, match="not fit in the memory"):
         encode_on_card([clips(n) for n in sizes], card, n_waiting=n_waiting, clips_at_once=at_once)
 
@@ -246,24 +221,24 @@ def halved(at_once, n_times):
     return max(at_once // 2**n_times, 1)
 
 
-@pytest.mark.parametrize("place", CALLS_OF_A_CARD)
-@pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY_ERRORS))
-@pytest.mark.parametrize("n_failures", [1, 2])
-def test_each_failure_halves_the_clips_at_once(place, kind, n_failures):
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        *((place, "driver") for place in CALLS_OF_A_CARD),
+        *(("forward", kind) for kind in OUT_OF_MEMORY_ERRORS),
+    ],
+)
+@pytest.mark.parametrize(("n_failures", "at_once"), [(1, 2), (2, 1)])
+def test_each_failure_halves_the_clips_at_once(place, kind, n_failures, at_once):
     """Starting from 4 clips at once, one failure leaves 2, and two leave 1."""
-    failures = []
-
-    def fails(call, _number):
-        if call == place and len(failures) < n_failures:
-            failures.append(call)
-            return out_of_memory(kind)
-        return None
-
+    failures = PlannedFailures(range(1, 10_000), {place}, kind, most=n_failures)
     batches = [clips(10)]
-    run, (result,) = encode_on_card(batches, Card(fails=fails), clips_at_once=4)
+
+    run, (result,) = encode_on_card(batches, Card(fails=failures), clips_at_once=4)
+
     assert_same_bits([result], encode_on_cpu(batches))
-    assert run.clips_at_once == halved(4, n_failures)
-    assert set(result.at_once.tolist()) == {halved(4, n_failures)}  # as the result says of each clip
+    assert run.clips_at_once == at_once
+    assert set(result.at_once.tolist()) == {at_once}  # as the result says of each clip
 
 
 @pytest.mark.parametrize("place", CALLS_OF_A_CARD)
@@ -349,13 +324,12 @@ def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit(mo
     assert run.clips_at_once == 2
     assert result.at_once.tolist() == [2] * 5
     (on_cpu,) = encode_on_cpu([clips(5)])
+
     assert_close(result.arrays["frames"], on_cpu["frames"], 1e-5)
 
 
 @pytest.mark.parametrize("place", ["forward", "synchronize"])
 def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
-    """Fewer clips at once would not help here, so the error is passed on."""
-
     def fails(what, _number):
         return RuntimeError("CUDA error: an illegal memory access was encountered") if what == place else None
 
@@ -364,10 +338,6 @@ def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
 
 
 def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
-    """So the card never idles between batches.
-
-    Three batches are started, and each is waited for after the next one was queued.
-    """
     card = Card()
     encode_on_card([clips(4)] * 3, card, n_waiting=1, clips_at_once=4)
     order = [call for call in card.calls if call in ("upload", "synchronize")]  # start, and wait for, a batch
@@ -396,14 +366,10 @@ def install_card_of(capability, monkeypatch):
 
 @pytest.mark.parametrize(
     ("capability", "precision", "message"),
-    [
-        (TURING, "bfloat16", "--dtype fp16 or fp32"),
-        (VOLTA, "bfloat16-weights", "bfloat16"),
-    ],
+    [(TURING, "bfloat16", "--dtype fp16 or fp32"), (VOLTA, "bfloat16-weights", "bfloat16")],
     ids=["Turing", "Volta"],
 )
 def test_a_precision_that_an_old_card_does_not_have_is_refused(monkeypatch, capability, precision, message):
-    """Cards before Ampere have no bfloat16. The error names a precision that the card has."""
     install_card_of(capability, monkeypatch)
     with pytest.raises(BackboneError, match=message):
         Compute(device="cuda", precision=precision).torch_device()
@@ -418,10 +384,7 @@ def test_a_precision_that_a_card_has_is_taken(monkeypatch, capability, precision
 
 
 def test_a_card_without_kernels_is_reported_in_one_line(monkeypatch):
-    """PyTorch has no kernels for very old or very new cards.
-
-    It is found out by one forward pass before videos are decoded.
-    """
+    """PyTorch has no kernels for very old or very new cards."""
     words = "CUDA error: no kernel image is available for execution on the device\nSearch for it."
     card = Card(fails=lambda what, _number: RuntimeError(words) if what == "forward" else None)
     card.install(monkeypatch)

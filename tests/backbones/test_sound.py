@@ -43,44 +43,31 @@ def test_a_sine_of_997_hz_has_the_loudness_that_bs_1770_states(level):
     assert describe(tone(997, 3.0, level, RATE))["loudness"] == pytest.approx(expected, abs=0.1)
 
 
-def loudness_of_tones(*parts):
-    """Measure the gated loudness of tones of 997 Hz one after the other, (dBFS, seconds) each."""
-    samples = [tone(997, seconds, 10 ** (level / 20), RATE) for level, seconds in parts]
-    return gated_loudness(weighted_squares(np.concatenate(samples)))
+LOUDNESS_AT_23_DBFS = -23 - 3.01
+"""In LUFS, of one channel; of two, as in EBU Tech 3341, it is -23."""
 
 
-EBU_TECH_3341 = {
-    "case 3": [(-36, 10), (-23, 60), (-36, 10)],
-    "case 4": [(-72, 10), (-36, 10), (-23, 60), (-36, 10), (-72, 10)],
-    "case 5": [(-26, 20), (-20, 20), (-26, 20)],
-}
-"""Of two channels, each case has -23 LUFS; of one, as here, -23 - 3.01."""
-
-
-@pytest.mark.parametrize("tones", EBU_TECH_3341.values(), ids=EBU_TECH_3341)
-def test_gates_leave_out_what_is_quiet(tones):
-    """EBU Tech 3341 gives test signals with their loudness.
-
-    Quiet parts around a louder one must not lower it: all of these cases have that of the part at -23 dBFS.
-    """
-    assert loudness_of_tones(*tones) == pytest.approx(-23 - 3.01, abs=0.1)
-
-
-def test_a_sound_that_is_all_quiet_has_the_loudness_of_the_gate():
-    """Nothing is louder than the gate of -70 LUFS, so there is nothing to measure above it."""
-    assert loudness_of_tones((-90, 3)) == GATE_LUFS
-
-
-def test_a_sound_shorter_than_a_block_has_a_loudness():
-    """A block is 0.4 s. A sound of 0.2 s is measured as it is."""
-    assert loudness_of_tones((-23, 0.2)) == pytest.approx(-23 - 3.01, abs=0.5)
+@pytest.mark.parametrize(
+    ("tones", "loudness", "tolerance"),
+    [
+        pytest.param([(-36, 10), (-23, 60), (-36, 10)], LOUDNESS_AT_23_DBFS, 0.1, id="EBU Tech 3341, case 3"),
+        pytest.param(
+            [(-72, 10), (-36, 10), (-23, 60), (-36, 10), (-72, 10)], LOUDNESS_AT_23_DBFS, 0.1, id="case 4"
+        ),
+        pytest.param([(-26, 20), (-20, 20), (-26, 20)], LOUDNESS_AT_23_DBFS, 0.1, id="case 5"),
+        pytest.param([(-90, 3)], GATE_LUFS, 0, id="nothing is louder than the gate"),
+        pytest.param([(-23, 0.2)], LOUDNESS_AT_23_DBFS, 0.5, id="shorter than a block of 0.4 s"),
+    ],
+)
+def test_quiet_parts_around_a_louder_one_do_not_lower_the_loudness(tones, loudness, tolerance):
+    """Tones of 997 Hz, (dBFS, seconds) each, follow each other."""
+    samples = [tone(997, seconds, 10 ** (level / 20), RATE) for level, seconds in tones]
+    measured = gated_loudness(weighted_squares(np.concatenate(samples)))
+    assert measured == pytest.approx(loudness, abs=tolerance)
 
 
 def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():
-    """A tone repeats itself and has one peak in its spectrum.
-
-    White noise does not repeat and has power at all frequencies.
-    """
+    """White noise does not repeat and has power at all frequencies."""
     sine, hiss = describe(tone(220, 3.0, 0.1, RATE)), describe(noise(3.0))
     assert sine["harmonicity"] > 0.95
     assert sine["voiced"] == 1.0
@@ -95,19 +82,13 @@ def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():
 
 @pytest.mark.parametrize(("hz", "band"), [(100, 1), (1000, 20), (4000, 48)])
 def test_the_loudest_band_is_at_the_tone(hz, band):
-    """There are 64 bands on the mel scale, which are narrower at low frequencies.
-
-    The numbers are the bands that hold 100, 1000 and 4000 Hz.
-    """
+    """The numbers are the bands that hold 100, 1000 and 4000 Hz."""
     bands = [describe(tone(hz, 3.0, 0.1, RATE))[f"log_mel_{k}"] for k in range(64)]
     assert abs(int(np.argmax(bands)) - band) <= 1
 
 
 def test_silence_is_a_floor_and_not_minus_infinity():
-    """The logarithm of zero is infinite, so 1e-10 (-100 dB) is added to each power.
-
-    Loudness is 0.7 dB below power.
-    """
+    """To each power 1e-10 (-100 dB) is added, and loudness is 0.7 dB below power."""
     silent = describe(np.zeros(3 * RATE))
     assert all(np.isfinite(value) for value in silent.values())
 
@@ -117,10 +98,7 @@ def test_silence_is_a_floor_and_not_minus_infinity():
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
 def test_parts_are_means_of_steps_and_clips_are_means_of_parts(lengths, seed):
-    """A clip is cut into parts, one for each frame, and a part has some steps of 20 ms (320 samples).
-
-    The loudness, column 0, stands for all columns, which are averaged alike.
-    """
+    """A step has 320 samples, 20 ms; the loudness, column 0, stands for all columns."""
     steps = measure(np.random.default_rng(seed).normal(0, 0.1, sum(lengths) * 320).astype(np.float32))
     steps_of_parts = np.split(steps, np.cumsum(lengths)[:-1])
     padded_parts = np.full((len(lengths), max(lengths), steps.shape[1]), np.nan, np.float32)
@@ -133,10 +111,7 @@ def test_parts_are_means_of_steps_and_clips_are_means_of_parts(lengths, seed):
 
 
 def test_the_backbone_sound_states_its_sampling_rate_and_track():
-    """The decoder reads them to know what to deliver: of a film with several tracks, here the French one.
-
-    There are 69 descriptors.
-    """
+    """The decoder reads them to know what to deliver; there are 69 descriptors."""
     backbone = load_backbone("sound", 4, track="fra")
     assert (backbone.hears.rate, backbone.hears.track) == (RATE, "fra")
     assert backbone.provenance["preset"]["track"] == "fra"

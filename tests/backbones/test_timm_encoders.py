@@ -15,7 +15,6 @@ transformers = later("transformers")
 save_file = later("safetensors.torch", "save_file")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16)
 FRAMES = np.random.default_rng(3).integers(0, 256, (4, 53, 87, 3), dtype=np.uint8)
 
@@ -43,27 +42,19 @@ def vit(tmp_path):
 
 @without_gradients
 def test_the_vectors_of_a_repository_of_timm_are_those_of_timm(vit):
-    """The repository has no `model_type`, as timm's have none.
-
-    Each frame gets the vector that timm gives for the pixels of the processor.
-    """
     folder, network = vit
     backbone = load_backbone("image", 4, weights=str(folder), compute=cpu())
-    given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
+    arrays = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
     pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
 
-    assert_close(given["frames"][0], network(pixels), NETWORK_ROUNDING)
+    assert_close(arrays["frames"][0], network(pixels), NETWORK_ROUNDING)
     assert backbone.provenance["architecture"]["type"] == "timm_wrapper"
 
 
 @without_gradients
 @pytest.mark.parametrize("architecture", ["test_vit", "test_resnet", "test_convnext", "test_efficientnet"])
 def test_a_classifier_of_timm_has_answers_and_the_same_vectors(tmp_path, architecture):
-    """The answers are timm's class probabilities, averaged over the frames.
-
-    Asking for them does not change the vectors.
-    """
     network = untrained(lambda: timm.create_model(architecture, num_classes=3), 0)
     save_file(network.state_dict(), tmp_path / "model.safetensors")
     prepared = {"input_size": [3, 160, 160], "interpolation": "bicubic", "crop_pct": 0.95,
@@ -75,15 +66,15 @@ def test_a_classifier_of_timm_has_answers_and_the_same_vectors(tmp_path, archite
     plain = load_backbone("image", 4, weights=str(tmp_path), compute=cpu())
     with_answers = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
     batch = np.array([[plain.prepare(frame) for frame in FRAMES]])
-    given = with_answers.encode(batch)
+    arrays = with_answers.encode(batch)
     processor = transformers.AutoImageProcessor.from_pretrained(tmp_path)
     pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
     expected = network(pixels).softmax(dim=-1).mean(dim=0)
-    assert np.abs(given["answers/pooled"][0] - expected.numpy()).max() <= 1e-6
-    for name, array in plain.encode(batch).items():
-        assert np.array_equal(given[name], array)
-    (answers,) = with_answers.side_groups
 
+    assert np.abs(arrays["answers/pooled"][0] - expected.numpy()).max() <= 1e-6
+    for name, array in plain.encode(batch).items():
+        assert np.array_equal(arrays[name], array)
+    (answers,) = with_answers.side_groups
     assert answers.provenance["architecture"]["features"] == names
 
 
@@ -142,22 +133,19 @@ def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_pa
     whole = save_perception_encoder(kind, SOUND_AND_VIDEO if is_joint else VIDEO, tmp_path)
     network = whole.video_model.video_encoder if is_joint else whole
     backbone = load_backbone("video", 4, weights=str(tmp_path), compute=cpu())
-    given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
+    arrays = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
     processor = transformers.AutoVideoProcessor.from_pretrained(tmp_path)
     video = torch.from_numpy(FRAMES).permute(0, 3, 1, 2)
     inputs = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
     expected = network(pixel_values_videos=inputs["pixel_values_videos"])
 
-    assert_close(given["pooled"], expected.pooler_output, NETWORK_ROUNDING)
-    assert_close(given["frames"], expected.last_hidden_state, NETWORK_ROUNDING)
+    assert_close(arrays["pooled"], expected.pooler_output, NETWORK_ROUNDING)
+    assert_close(arrays["frames"], expected.last_hidden_state, NETWORK_ROUNDING)
 
 
 @without_gradients
 def test_a_perception_encoder_of_sound_gives_the_steps_of_transformers(tmp_path):
-    """A step is 1920 samples, the product of the downsampling ratios 2, 8, 10 and 12.
-
-    So a second of 48,000 samples has 25 steps.
-    """
+    """A step is 1920 samples, the product of the downsampling ratios 2, 8, 10 and 12."""
     network = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path).audio_model.audio_encoder
     encoder = load_backbone("waveform", 2, weights=str(tmp_path), compute=cpu()).encode
     assert encoder.rate == 48_000

@@ -75,10 +75,7 @@ def llava():
 
 
 def idefics3():
-    """Return the class, the configuration and the processor of a tiny Idefics 3.
-
-    It sees 4 x 4 patches, and joins each 2 x 2 of them into one of the 4 tokens of an image.
-    """
+    """Return a tiny Idefics 3 as `llava` does; it joins 2 x 2 patches into one of 4 tokens of an image."""
     made, size = tokenizer()
     vision = {"image_size": 56, "patch_size": 14, **TINY}
     text = {"model_type": "llama", "vocab_size": size, "num_key_value_heads": 2, "pad_token_id": 0, **TINY}
@@ -112,23 +109,20 @@ def probability_of_yes_by_hand(folder, clip, question):
     processor = transformers.AutoProcessor.from_pretrained(folder, backend="pil")
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder).eval()
     images = later("PIL.Image")
-    given = processor(
+    inputs = processor(
         images=[[images.fromarray(frame) for frame in clip]],
         text=[" ".join(["<image>"] * len(clip) + [question])],
         return_tensors="pt",
     )
     with torch.no_grad():
-        logits = model(**given).logits[0, -1].double()
+        logits = model(**inputs).logits[0, -1].double()
     yes, no = (processor.tokenizer(word, add_special_tokens=False).input_ids[0] for word in ("yes", "no"))
     return float(torch.softmax(logits[[yes, no]], dim=0)[0])
 
 
 @pytest.mark.long
 def test_answers_are_the_probabilities_of_yes_in_any_batch(checkpoint):
-    """The answer to a question is the probability of "yes" as the next token, where "no" is the alternative.
-
-    It equals what transformers gives by hand, and does not depend on the batch.
-    """
+    """An answer is the probability of "yes" as the next token, where "no" is the alternative."""
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
     assert (backbone.name, backbone.outputs[0].shape) == ("answers", (2,))
     clips = np.random.default_rng(0).integers(0, 255, (2, 2, 448, 448, 3), np.uint8)
@@ -157,10 +151,7 @@ def write_questions(folder, **fields):
 
 
 def test_a_concept_that_is_heard_is_not_asked_of_pictures(checkpoint, tmp_path):
-    """The network sees pictures and hears nothing, so it is asked about nudity and not about a voice.
-
-    The concept that was left out is listed as absent.
-    """
+    """The network sees pictures and hears nothing, so it is asked about nudity and not about a voice."""
     path = write_questions(tmp_path, questions=QUESTIONS | QUESTION_OF_SOUND, conveyed=CONVEYED)
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
     assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
@@ -169,17 +160,13 @@ def test_a_concept_that_is_heard_is_not_asked_of_pictures(checkpoint, tmp_path):
 
 
 def test_questions_about_sound_alone_are_refused(checkpoint, tmp_path):
-    """A network of pictures can answer none of them."""
     path = write_questions(tmp_path, questions=QUESTION_OF_SOUND, conveyed=CONVEYED)
     with pytest.raises(BackboneError, match="Voice is heard"):
         of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
 
 
 def test_the_codebook_says_what_is_heard_where_questions_do_not(checkpoint, tmp_path):
-    """In the codebook of the manifest the concept Voice is heard.
-
-    Extraction with a network of pictures is refused, as its only question is about that concept.
-    """
+    """By the manifest's codebook the concept Voice is heard, and there is no other question."""
     path = write_questions(tmp_path, questions=QUESTION_OF_SOUND)
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
     manifest = of.Manifest((of.Clip("a", "m", "a.mp4"),), tmp_path)
@@ -188,10 +175,7 @@ def test_the_codebook_says_what_is_heard_where_questions_do_not(checkpoint, tmp_
 
 
 def test_a_frame_is_shrunk_whole_onto_a_black_square():
-    """A frame of 40 x 80 becomes 16 x 32, in the middle of 32 x 32.
-
-    The aspect ratio is kept, nothing is cropped, and 8 rows above and below are black.
-    """
+    """A frame of 40 x 80 becomes 16 x 32, in the middle of 32 x 32."""
     frame = np.full((40, 80, 3), 200, np.uint8)  # becomes 16 x 32
     square = Squared(32)(frame)
     assert square.shape == (32, 32, 3)
@@ -232,10 +216,7 @@ def four_films(tmp_path):
 
 
 def test_the_answer_about_a_level_is_its_share_of_the_two_levels(four_films, tmp_path):
-    """The score of a clip for the task EN against S is p(S) / (p(EN) + p(S)).
-
-    A model was asked about each level alone: "is this EN?" and "is this S?".
-    """
+    """A model was asked about each level alone: "is this EN?" and "is this S?"."""
     film_of, is_s, data, _features = four_films
     p_of_en, p_of_s = np.where(is_s, 0.3, 0.8), np.where(is_s, 0.6, 0.1)
     answers = np.stack([p_of_en, p_of_s], axis=1).astype(np.float32)

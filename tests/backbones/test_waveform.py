@@ -21,7 +21,6 @@ transformers = later("transformers")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 waveform = later("obygaze_features.backbones.waveform")
 KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
-
 RATE = 16_000
 NETWORK_ROUNDING = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions
 TYPES = (
@@ -39,7 +38,6 @@ def folders(tmp_path_factory):
 
 
 def test_every_kind_is_tried():
-    """Each type of network of sound that we can load has a tiny checkpoint in this file."""
     # A whole PE-AV needs timm for its pictures: its sound is tried in test_timm_encoders.py.
     assert {*TYPES, "pe_audio_video"} == {*KINDS.keys()}
 
@@ -78,10 +76,7 @@ def steps_by_hand(model_type, folder, window):
 @pytest.mark.parametrize("model_type", TYPES)
 @pytest.mark.parametrize("seconds", [0.9, 4.5])
 def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, seconds):
-    """A sound longer than the network takes at once is cut into windows of equal length, as few as possible.
-
-    The steps of the sound are those that transformers gives for each window, one window after the other.
-    """
+    """A sound longer than the network takes is cut into windows of equal length, as few as possible."""
     encoder = load_backbone("waveform", 4, weights=str(folders[model_type])).encode
     sound = samples(seconds)
     n_windows = math.ceil(seconds / LONGEST_WINDOW_S.get(model_type, 30.0))  # as few as there can be
@@ -108,36 +103,25 @@ def test_a_sound_shorter_than_two_steps_of_whisper_has_one(folders):
 
 
 @pytest.mark.parametrize("model_type", TYPES)
-def test_a_clip_gets_the_same_bytes_in_any_batch(folders, model_type):
-    """The features of a clip must not depend on which other clips are encoded with it."""
-    backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
-    clip = in_three_parts(samples(3.6))
-    reversed_clip = clip[::-1].copy()
-    alone = backbone.encode([clip])["frames"]
-    in_a_batch = backbone.encode([reversed_clip, clip])["frames"]
-
-    assert alone.shape == (1, *backbone.outputs[0].shape)
-    assert np.array_equal(alone[0], in_a_batch[1])
-
-
-@pytest.mark.parametrize("model_type", TYPES)
-def test_parts_are_means_of_steps_and_clips_are_means_of_parts(folders, model_type):
-    """A part has the mean of the steps in it, and a clip the mean of its parts.
-
-    The network gives a vector for each step in time (some 20 ms). A clip is divided into parts, one for each
-    frame, and a step belongs to the part in which its middle lies.
-    """
+def test_parts_are_means_of_steps_and_clips_are_means_of_parts_in_any_batch(folders, model_type):
+    """A clip has a part for each frame; a step belongs to the part in which its middle lies."""
     backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
     sound = samples(3.6)
-    arrays = backbone.encode([in_three_parts(sound)])
-    frames = arrays["frames"][0]
+    clip = in_three_parts(sound)
+    reversed_clip = clip[::-1].copy()
+
+    alone = backbone.encode([clip])
+    in_a_batch = backbone.encode([reversed_clip, clip])
+
+    frames = alone["frames"][0]
+    assert frames.shape == backbone.outputs[0].shape
+    assert np.array_equal(frames, in_a_batch["frames"][1])
+    assert np.allclose(alone["pooled"][0], frames.mean(axis=0), atol=NETWORK_ROUNDING)
     if model_type != "clap":  # one step of it is a whole window, which lies in several parts
         steps, middles = backbone.encode.steps(sound)
         part_length = len(sound) // 3
-        in_second_part = (middles >= part_length) & (middles < 2 * part_length)  # by the middle of a step
+        in_second_part = (middles >= part_length) & (middles < 2 * part_length)
         assert np.allclose(frames[1], steps[in_second_part].mean(axis=0), atol=NETWORK_ROUNDING)
-
-    assert np.allclose(arrays["pooled"][0], frames.mean(axis=0), atol=NETWORK_ROUNDING)
 
 
 def in_three_parts(sound):
@@ -147,10 +131,7 @@ def in_three_parts(sound):
 
 
 def test_a_part_shorter_than_a_step_gets_the_nearest_step(folders):
-    """The second part is one sample long, and no step (20 ms) has its middle there.
-
-    It gets the last step, the nearest.
-    """
+    """The second part is one sample long, and no step (20 ms) has its middle there."""
     backbone = load_backbone("waveform", 2, weights=str(folders["hubert"]))
     parts = np.full((2, 16_000), np.nan, np.float32)
     parts[0] = samples(1.0)
@@ -168,6 +149,7 @@ def test_a_network_of_texts_is_refused_with_the_types_that_hear(tmp_path):
     BertModel(BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)).save_pretrained(
         tmp_path
     )
+
     with pytest.raises(BackboneError, match="'bert' is not one that hears here; there is wav2vec2"):
         load_backbone("waveform", weights=str(tmp_path))
 
@@ -187,10 +169,6 @@ def test_a_network_of_texts_is_refused_with_the_types_that_hear(tmp_path):
 def test_an_extractor_configuration_that_does_not_fit_the_network_is_refused(
     tmp_path, model_type, change, message
 ):
-    """The configuration beside the weights says how a sound becomes the network's input.
-
-    A value that the network can't take, or a missing file, is an error that names the value.
-    """
     folder = tiny_sound_checkpoint(model_type, tmp_path / "network")
     beside = folder / waveform.EXTRACTOR
     if change is None:
@@ -208,10 +186,7 @@ def test_weights_must_be_named():
 
 
 def test_windows_are_encoded_fewer_at_once_when_memory_runs_out(folders, monkeypatch):
-    """Nine seconds are five windows of CLAP (2 s each at most), and the memory of this network holds two.
-
-    The steps must not depend on how many windows are encoded at once.
-    """
+    """Nine seconds are five windows of CLAP (2 s each at most), and the memory of this network holds two."""
     encoder = load_backbone("waveform", 4, weights=str(folders["clap"])).encode
     sound, forward = samples(9.0), encoder._forward
     expected, _ = encoder.steps(sound)
@@ -223,4 +198,5 @@ def test_windows_are_encoded_fewer_at_once_when_memory_runs_out(folders, monkeyp
 
     monkeypatch.setattr("obygaze_features.backbones.runner.PAUSE_S", 0)
     monkeypatch.setattr(encoder, "_forward", small)
+
     np.testing.assert_allclose(encoder.steps(sound)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())

@@ -32,16 +32,12 @@ def hub(save_as_hub_snapshot, checkpoints):
 
 @pytest.mark.long
 def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
-    """A local folder has no repository.
-
-    Its weights are identified by their SHA-256, and no licence is stated for them.
-    """
     result = find_weights(checkpoints["clip"])
     assert result.sha256 == sha256(checkpoints["clip"] / "model.safetensors")
     assert result.record() == {"hub": None, "weights_sha256": result.sha256, "licence": "NOASSERTION"}
 
 
-def test_a_seed_says_untrained_and_has_no_digest():
+def test_weights_of_a_seed_are_recorded_as_untrained_without_a_digest():
     """`random:7` means random weights from seed 7: there is no file that could have a digest."""
     assert find_weights("random:7").record() == {
         "hub": None,
@@ -53,10 +49,7 @@ def test_a_seed_says_untrained_and_has_no_digest():
 
 
 def test_a_repository_is_resolved_to_a_commit_without_network(hub):
-    """A name such as lab/net may point to other weights tomorrow, so the commit is recorded.
-
-    The cache knows it offline.
-    """
+    """A name such as lab/net may point to other weights tomorrow, so the commit is recorded."""
     result = find_weights("lab/net")
     assert result.record()["hub"] == {"repository": "lab/net", "revision": hub.name}
     assert result.sha256 == sha256(hub / "model.safetensors")
@@ -68,18 +61,14 @@ def test_a_repository_is_resolved_to_a_commit_without_network(hub):
 
 
 @pytest.mark.usefixtures("hub")
-@pytest.mark.parametrize("name", ["lab/other", "lab/net@v2"])
+@pytest.mark.parametrize("name", ["lab/other", "lab/net@v2"], ids=["another repository", "another version"])
 def test_a_repository_or_version_not_in_the_cache_is_an_error_offline(name):
-    """The cache has the main version of lab/net alone."""
-    with pytest.raises(BackboneError, match=name):
+    with pytest.raises(BackboneError, match=f"{name}.*unset HF_HUB_OFFLINE"):
         find_weights(name)
 
 
 def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, hub):
-    """The client raises the same kind of error for both.
-
-    Here the hub was reachable for one file and not for the next.
-    """
+    """Here the hub was reachable for one file and not for the next."""
 
     def download(_, name, **__):
         if name == "config.json":
@@ -89,16 +78,12 @@ def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, hub)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     monkeypatch.setattr(weights, "_no_network", lambda: "")
+
     with pytest.raises(BackboneError, match=r"model\.safetensors .*no connection"):
         find_weights("lab/net")
 
 
 def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
-    """Without a network the name of the hub can't be resolved.
-
-    Then no connection is tried, and the error says why.
-    """
-
     def no_address(*_):
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -112,6 +97,7 @@ def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
     monkeypatch.setattr(weights, "getproxies", dict)
     monkeypatch.setattr(socket, "getaddrinfo", no_address)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+
     with pytest.raises(BackboneError, match="Name or service not known"):
         find_weights("lab/net")
 
@@ -121,10 +107,7 @@ def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
     [(weights.HUB["xclip"], "xclip"), ("timm/resnet50_clip.openai", "openclip"), ("lab/net", "lab/net")],
 )
 def test_the_help_for_missing_weights_says_how_to_get_them(monkeypatch, tmp_path, repository, fetched_as):
-    """There are three ways: fetch them, copy them into the cache, or name a folder.
-
-    What is fetched is named as the user would type it, by the backbone where it has weights of its own.
-    """
+    """A backbone with weights of its own is fetched by the backbone's name."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     output = weights.how_to_get(repository)
     assert f"obygaze weights fetch {fetched_as};" in output
@@ -139,18 +122,8 @@ def test_a_repository_is_cached_if_the_cache_has_its_weights():
     assert not weights.is_cached("lab/other")
 
 
-@pytest.mark.usefixtures("hub")
-def test_the_message_says_to_unset_hf_hub_offline():
-    """The user set HF_HUB_OFFLINE and may have forgotten it."""
-    with pytest.raises(BackboneError, match="unset HF_HUB_OFFLINE"):
-        find_weights("lab/other")
-
-
 def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoints, tmp_path):
-    """Either may be named as weights.
-
-    A file without config.json beside it can't be loaded, as nothing says what network it is.
-    """
+    """Without config.json beside it, nothing says of what network a file is."""
     folder = checkpoints["clip"]
     by_file = load_backbone("clip", 2, weights=str(folder / "model.safetensors"))
     by_folder = load_backbone("clip", 2, weights=str(folder))
@@ -168,11 +141,7 @@ def test_a_repository_without_weights_is_an_error(hub):
 
 
 def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_path):
-    """Large weights are split into files.
-
-    The digest is that of a list of the shards' digests and names, as sha256sum prints it, and a missing shard
-    is named.
-    """
+    """The digest is that of a list of the shards' digests and names, as sha256sum prints it."""
     folder = tiny_checkpoint("vivit", tmp_path / "sharded", shard_size="40KB")
     shards = sorted(folder.glob("*.safetensors"))
     assert len(shards) > 1
@@ -185,20 +154,21 @@ def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_pat
         find_weights(folder)
 
 
-@pytest.mark.parametrize("source", ["./nowhere", "lab/net.safetensors", "nowhere"])
-def test_weights_that_are_no_file_and_no_repository_are_refused(source):
-    with pytest.raises(BackboneError, match="no such file or folder"):
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("./nowhere", "no such file or folder"),
+        ("lab/net.safetensors", "no such file or folder"),
+        ("nowhere", "no such file or folder"),
+        ("random:x", "seed"),
+        (".", r"model\.safetensors"),
+    ],
+    ids=["a path", "a file's name", "a word", "a seed that is no number", "an empty folder"],
+)
+def test_weights_that_name_nothing_to_load_are_refused(tmp_path, monkeypatch, source, reason):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BackboneError, match=reason):
         find_weights(source)
-
-
-def test_a_seed_that_is_no_number_is_refused():
-    with pytest.raises(BackboneError, match="seed"):
-        find_weights("random:x")
-
-
-def test_an_empty_folder_is_refused_with_the_file_that_it_lacks(tmp_path):
-    with pytest.raises(BackboneError, match=r"model\.safetensors"):
-        find_weights(tmp_path)
 
 
 def test_an_index_of_shards_in_other_folders_is_refused(tmp_path):
@@ -212,10 +182,7 @@ def test_an_index_of_shards_in_other_folders_is_refused(tmp_path):
     "name", ["config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json"]
 )
 def test_a_byte_order_mark_in_a_configuration_is_named(checkpoints, tmp_path, name):
-    """Some editors write a byte order mark at the beginning of a file.
-
-    The libraries that read these files fail on it with messages that don't say so; ours does.
-    """
+    """Libraries that read these files fail on it with messages that don't say so."""
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
     file = folder / name
     file.write_bytes(BOM_UTF8 + (file.read_bytes() if file.exists() else b"{}"))
@@ -225,33 +192,24 @@ def test_a_byte_order_mark_in_a_configuration_is_named(checkpoints, tmp_path, na
 
 
 def test_a_folder_of_another_network_is_refused(checkpoints):
-    """The folder holds a ViViT, and an X-CLIP was asked for."""
     with pytest.raises(BackboneError, match="'vivit' is not read here: expected xclip"):
         load_backbone("xclip", weights=str(checkpoints["vivit"]))
 
 
-DIGEST_OF_OTHER_WEIGHTS = "0" * 64
-
-
 @pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
-def test_weights_verify_agrees_with_the_digest_in_capitals_too(checkpoints, name):
-    """Hexadecimal digits mean the same in capitals."""
-    digest = sha256(checkpoints["clip"] / "model.safetensors")
-    arguments = [str(checkpoints["clip"] / name), "--sha256", digest.upper(), "--json"]
-    result = CliRunner().invoke(verify, arguments)
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["equal"] is True
-
-
-@pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
-def test_weights_verify_shows_the_digest_where_another_was_expected(checkpoints, name):
+@pytest.mark.parametrize("is_equal", [True, False], ids=["the digest, in capitals", "another digest"])
+def test_weights_verify_compares_the_digest_with_the_expected_one(checkpoints, name, is_equal):
     """Exit code 3 says that the check was done and failed."""
-    arguments = [str(checkpoints["clip"] / name), "--sha256", DIGEST_OF_OTHER_WEIGHTS, "--json"]
+    digest = sha256(checkpoints["clip"] / "model.safetensors")
+    expected = digest.upper() if is_equal else "0" * 64
+    arguments = [str(checkpoints["clip"] / name), "--sha256", expected, "--json"]
+
     result = CliRunner().invoke(verify, arguments)
-    assert result.exit_code == 3
+
+    assert result.exit_code == (0 if is_equal else 3)
     shown = json.loads(result.stdout)
-    assert shown["equal"] is False
-    assert shown["sha256"] == sha256(checkpoints["clip"] / "model.safetensors")
+
+    assert (shown["equal"], shown["sha256"]) == (is_equal, digest)
 
 
 @pytest.mark.parametrize(
@@ -271,11 +229,7 @@ def test_weights_verify_shows_the_digest_where_another_was_expected(checkpoints,
 def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
     checkpoints, tmp_path, front_matter, licence
 ):
-    """The hub's model cards begin with metadata.
-
-    A licence known to SPDX is written as SPDX does, another one as LicenseRef-, and where none can be read,
-    the licence is NOASSERTION.
-    """
+    """A licence known to SPDX is written as SPDX does, another one as LicenseRef-."""
     folder = tmp_path / "net"
     shutil.copytree(checkpoints["clip"], folder)
     (folder / "README.md").write_text(f"---\n{front_matter}\n---\n# A network\n", encoding="utf-8")
@@ -291,11 +245,7 @@ def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
 def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
     checkpoints, tmp_path, shared_data, licence, n_warnings
 ):
-    """The weights may not be used commercially (CC-BY-NC-4.0).
-
-    A user who releases features under CC0-1.0 grants more than the weights do, and is told so; the group
-    keeps the licence of its weights.
-    """
+    """The weights may not be used commercially (CC-BY-NC-4.0)."""
     from obygaze_features import Clip, Manifest, extract
 
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")
@@ -305,9 +255,10 @@ def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
     notes = []
     options = {"n_frames": 1, "workers": 1, "licence": licence, "note": notes.append}
     store = extract(clips, tmp_path / "store", [backbone], **options)
+
     assert store["clip"].provenance["licence"] == "CC-BY-NC-4.0"
     assert len([note for note in notes if "CC-BY-NC-4.0" in note]) == n_warnings
 
 
-def test_a_network_that_needs_no_weights_says_so_in_messages():
+def test_a_network_that_needs_no_weights_is_named_so_in_messages():
     assert weights.Weights().name == "no weights"

@@ -19,7 +19,6 @@ torch = later("torch")
 load = later("obygaze_features.backbones.xclip_lsmdc", "load")
 LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
 similarities = later("obygaze_studies.lsmdc.step", "similarities")
-
 NETWORK_ROUNDING = network_rounding(3 * 16 * 16, layers=4, width=128)
 
 
@@ -80,10 +79,7 @@ def test_the_temporal_layer_norms_have_the_originals_epsilon(network):
 
 
 def test_the_loss_of_the_scores_is_the_originals(outputs, outputs_of_original):
-    """The loss of CLIP, over four videos and their four texts.
-
-    It is the mean of two cross-entropies: of texts given videos, and of videos given texts.
-    """
+    """It is the mean of two cross-entropies: of texts given videos, and of videos given texts."""
     logits = outputs["logits"]
     own_text = torch.arange(4)  # video k belongs to text k
     cross_entropy = torch.nn.functional.cross_entropy
@@ -92,10 +88,7 @@ def test_the_loss_of_the_scores_is_the_originals(outputs, outputs_of_original):
 
 
 def test_the_backbone_gives_the_original_outputs_of_a_clip_of_12_frames(oracle, outputs_of_original):
-    """A backbone takes clips of 12 frames, without a mask.
-
-    One clip of the oracle has all 12; the others are shorter.
-    """
+    """One clip of the oracle has all 12; the others are shorter."""
     inputs = np.load(oracle / "inputs.npz")
     whole = inputs["video_mask"].astype(bool).all(axis=1)
     backbone = load_backbone("xclip-lsmdc", weights=str(oracle / "weights.safetensors"))
@@ -108,10 +101,7 @@ def test_the_backbone_gives_the_original_outputs_of_a_clip_of_12_frames(oracle, 
 
 
 def test_the_real_checkpoint_has_these_names_and_shapes(oracle):
-    """The authors' checkpoint has 359 tensors.
-
-    Their names and shapes are kept in a file; the weights are not.
-    """
+    """Their names and shapes are kept in a file; the weights are not."""
     keys = json.loads((oracle / "state_dict_keys_vitb16_full.json").read_text())
     assert LsmdcFormat().shapes() == {name: tuple(tensor["shape"]) for name, tensor in keys.items()}
     assert len(keys) == 359
@@ -149,7 +139,6 @@ def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
     ],
 )
 def test_a_checkpoint_that_differs_from_the_original_is_refused(tmp_path, edit, place):
-    """A tensor missing, in excess, of another shape or of another type is named in the error."""
     tensors = tiny_lsmdc()
     edit(tensors)
     with pytest.raises(BackboneError, match=place):

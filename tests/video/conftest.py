@@ -64,10 +64,7 @@ def remux(
     kinds: Collection[str] = ("video",),
     **options: str,
 ) -> Path:
-    """Copy a film into another container: its streams of these kinds, with their packets edited.
-
-    `edit` gets all packets and returns those that are written; new ones go to the first stream.
-    """
+    """Copy a film into another container: streams of these kinds, and the packets that `edit` returns."""
     with av.open(str(source)) as film, av.open(str(target), "w", options=options) as output:
         sources = [stream for stream in film.streams if stream.type in kinds]
         copy_of = {stream.index: output.add_stream_from_template(stream) for stream in sources}
@@ -114,20 +111,15 @@ def cut_first_ten(packets: list[av.Packet]) -> list[av.Packet]:
 
 
 def cut_first_group(packets: list[av.Packet]) -> list[av.Packet]:
-    """Leave out what is before the second key frame, as a recording may that begins in the middle of a film.
-
-    In an open group, some pictures behind the key frame are shown before it, and refer to what is left out.
-    """
+    """Leave out what is before the second key frame, as a recording that begins in a film's middle."""
     keys = [number for number, packet in enumerate(packets) if packet.is_keyframe]
     return packets[keys[1] :]
 
 
 def pack(packets: list[av.Packet]) -> list[av.Packet]:
-    """Put pictures of MPEG-4 into packets as XviD does ("packed bitstream").
-
-    The first of some B-pictures stands in one packet with the picture before it; an empty picture behind the
-    last of them makes the number of packets that of pictures again.
-    """
+    """Put pictures of MPEG-4 into packets as XviD does ("packed bitstream")."""
+    # The first of some B-pictures stands in one packet with the picture before it; an empty picture behind
+    # the last of them makes the number of packets that of pictures again.
     pictures = [bytes(packet) for packet in packets]
     is_b = [_kind_of_vop(picture) == B_VOP for picture in pictures]
     is_b.append(False)  # behind the last picture
@@ -221,10 +213,7 @@ def _other_codecs() -> dict[str, dict[str, Any]]:
 
 
 def _of_x264_and_mpeg4() -> dict[str, dict[str, Any]]:
-    """Return how films of the most usual codecs, H.264 and MPEG-4, are encoded.
-
-    `g` is the length of a group of pictures, `bf` the most B-pictures in a row.
-    """
+    """Return how films of H.264 and MPEG-4 are encoded; `g` is the length of a group of pictures."""
     x264 = {"preset": "veryfast", "crf": "18"}
     gop = x264 | {"g": "24", "bf": "3", "sc_threshold": "0"}
     every_second = list(range(0, 200, 2))

@@ -105,10 +105,7 @@ def field(frame: int, bottom: int, grey: int) -> bytes:
 
 
 def write_fields(path: Path, greys: list[int]) -> Path:
-    """Write a film of pictures of two fields: the upper has a grey, the lower is lighter by 9.
-
-    A path that ends in .h264 gets the bare stream, any other one the container of its suffix.
-    """
+    """Write a film, bare if its suffix is .h264, of pictures of two fields: the lower is lighter by 9."""
     units = []
     for number, grey in enumerate(greys):
         for bottom in (0, 1):

@@ -7,8 +7,6 @@ ISO/IEC 13818-1 (transport and program streams), 11172-1 (MPEG-1 systems), 14496
 File Format Specification, annex E.
 """
 
-from collections.abc import Callable
-
 PACK = b"\x00\x00\x01\xba"
 NEW_PID = 0x345
 BODY = bytes(range(1, 41))
@@ -134,7 +132,6 @@ PROGRAM_KINDS = {
     "nothing known": (PRIVATE_STREAM_1, b"\x03"),
 }
 """Streams of a DVD: start code, and what private stream 1 begins with."""
-
 TRANSPORT_KINDS = {
     "private data": (0x06, b""),
     "AC-3": (0x06, b"\x6a\x01\x00"),
@@ -145,13 +142,10 @@ TRANSPORT_KINDS = {
     "second sound": (0x03, b""),
 }
 """Streams of a broadcast: type in the map, and descriptor."""
-
 FLASH_KINDS = {"sound": 8, "script": 18, "nothing known": 21}
 BOX_KINDS = {"event": b"emsg", "private": b"uuid", "free": b"free"}
 PLACES = (0.3, 0.5, 0.7)
 """Shares of a film before what is put in: FFmpeg reads less of the beginning, and of the end."""
-
-Insert = Callable[[bytes, float], bytes]
 
 
 def _next(film: bytes, mark: bytes, place: float) -> int:
@@ -244,10 +238,7 @@ def into_fragments(film: bytes, place: float, kind: str) -> bytes:
 
 
 def with_wrong_counter(film: bytes, nth: int, pid: int = 0x100) -> bytes:
-    """Change the counter of the packet in which a transport stream's picture `nth` begins (0 is the first).
-
-    A reader then takes packets for lost. The counter is the lower half of a packet's fourth byte.
-    """
+    """Change the counter of the packet in which picture `nth` begins, as if packets were lost."""
     starts_of_pictures = []
     for start in range(0, len(film), TRANSPORT_SIZE):
         packet = film[start : start + TRANSPORT_SIZE]

@@ -30,10 +30,7 @@ KINDS: dict[str, dict[str, object]] = {
 
 
 def part(path: Path, first: int, count: int, start_s: float = 0.0) -> Path:
-    """Encode `count` pictures, numbered from `first` on and shown from `start_s` on.
-
-    The path's name ends with one of `KINDS`, which says how.
-    """
+    """Encode `count` pictures of the kind in the name, numbered from `first` on, shown from `start_s` on."""
     kind = next(kind for kind in KINDS if path.name.endswith(kind))
     settings: dict[str, Any] = dict(KINDS[kind])
     if kind == "hevc.ts" and count <= 2:

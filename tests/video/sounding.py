@@ -46,32 +46,12 @@ def write_film(
     codec: str = "aac",
     rate: int = RATE,
     layout: str = "mono",
-    gap: tuple[float, float] | None = None,
-    grey: int = 90,
+    gap: tuple[float, float] | None = None,  # start and end in seconds, between which there is no sound
+    grey: int = 90,  # of all pictures, unless `pictures` are given
     pictures: Iterable[NDArray[np.uint8]] | None = None,
     wide_high: tuple[int, int] = (64, 48),
 ) -> Path:
-    """Write a film of `seconds` at 25 frames a second, of one grey, with sound tracks by language.
-
-    Every channel has the same samples.
-
-    Parameters
-    ----------
-    path
-        The film to write.
-    tracks
-        Language -> samples of its track, [N].
-    seconds
-        Length of the pictures.
-    codec, rate, layout
-        Of all sound tracks: codec, samples in a second, and places of channels.
-    gap
-        Sound between these times, in seconds, is left out; what follows keeps its time stamps.
-    grey
-        Colour of all pictures, 0 to 255.
-    pictures, wide_high
-        What is seen, in place of the grey; width and height.
-    """
+    """Write a film at 25 frames a second with sound tracks: language -> samples [N] of all channels."""
     n_pictures = round(FRAME_RATE * seconds)
     with ordinary_priority(), av.open(str(path), "w") as output:
         video = output.add_stream(PICTURES.get(path.suffix, "libx264"), rate=FRAME_RATE)

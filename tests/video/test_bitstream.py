@@ -9,7 +9,6 @@ from obygaze_features.video import at, probe, read_frames
 from obygaze_features.video.bitstream import (
     NO_HEADER,
     READERS,
-    BitReader,
     FieldReader,
     frame_number_bits,
     gif,
@@ -58,32 +57,24 @@ def recovery_sei(frames: int) -> bytes:
     return H264_SEI + message + END_OF_UNIT
 
 
-EITHER_WAY_OF_JOINING = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("join", "length_size"), [(with_lengths, 4), (with_start_codes, 0)], ids=["lengths", "start codes"]
 )
-
-
-@EITHER_WAY_OF_JOINING
-def test_decoding_of_h264_starts_at_an_idr_picture(join, length_size):
-    """An IDR picture refers to no other one, and none behind it refers to one before."""
-    assert h264(join(H264_SPS, H264_IDR), length_size) == picture_header(start=True, sets=H264_SPS)
-
-
-@EITHER_WAY_OF_JOINING
-def test_decoding_of_h264_starts_at_a_recovery_point_of_zero_frames(join, length_size):
-    """A recovery point says after how many frames pictures are right: with 0, at once."""
-    assert h264(join(recovery_sei(0), H264_SLICE), length_size) == picture_header(start=True)
-
-
-@EITHER_WAY_OF_JOINING
 @pytest.mark.parametrize(
-    "units",
-    [(recovery_sei(5), H264_SLICE), (H264_SPS, H264_SLICE), (H264_SPS,)],
-    ids=["recovered 5 frames later", "another picture", "no picture"],
+    ("units", "header"),
+    [
+        ((H264_SPS, H264_IDR), picture_header(start=True, sets=H264_SPS)),
+        ((recovery_sei(0), H264_SLICE), picture_header(start=True)),
+        ((recovery_sei(5), H264_SLICE), NO_HEADER),
+        ((H264_SPS, H264_SLICE), NO_HEADER),
+        ((H264_SPS,), NO_HEADER),
+    ],
+    ids=["IDR", "recovered at once", "recovered 5 frames later", "another picture", "no picture"],
 )
-def test_decoding_of_h264_starts_at_nothing_else(join, length_size, units):
-    """Pictures that are right only 5 frames later, or that refer to others, are no start."""
-    assert h264(join(*units), length_size) == NO_HEADER
+def test_decoding_of_h264_starts_at_idr_pictures_and_recovery_points_of_zero_frames(
+    join, length_size, units, header
+):
+    assert h264(join(*units), length_size) == header
 
 
 @given(frames=st.integers(0, 600), n_full_bytes=st.integers(0, 5))
@@ -93,6 +84,7 @@ def test_a_recovery_point_is_found_behind_another_message_of_any_length(frames, 
 
     message = recovery_sei(frames)[1:]
     is_start, is_turned = read_sei(other_message + message)
+
     assert is_start == (frames == 0)
     assert not is_turned
 
@@ -126,8 +118,8 @@ def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is
     message = bytes([type_of_orientation, length]) + orientation
     h264_sei = H264_SEI + message + END_OF_UNIT
     hevc_head = hevc_unit(PREFIX_SEI)[:2]
-    hevc_sei = hevc_head + message + END_OF_UNIT
 
+    hevc_sei = hevc_head + message + END_OF_UNIT
     assert h264(with_lengths(h264_sei, H264_IDR), 4).turned == is_turned
     assert read_hevc(with_lengths(hevc_sei, hevc_unit(IDR_N_LP)), 4).turned == is_turned
 
@@ -143,11 +135,7 @@ def test_no_bytes_raise_an_error_in_the_parsers(data, length_size):
 
 MPEG4_PICTURE = b"\x00\x00\x01\xb6"
 """The start code of a picture."""
-
-
 MPEG4_GROUP = b"\x00\x00\x01\xb3"
-
-
 BYTES_OF_PICTURE = b"\x55" * 8
 
 
@@ -184,34 +172,30 @@ def hevc_unit(kind: int, *, layer: int = 0, temporal_id: int = 0) -> bytes:
     return bytes([kind << 1 | layer >> 5, (layer & 31) << 3 | temporal_id + 1, 0x80])
 
 
-def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer():
-    """Layer 1 may hold the other view of a stereoscopic film.
-
-    Decoding starts at a picture CRA; no other picture refers to one of the type TRAILING (TRAIL_N).
-    """
-    idr_of_layer_1 = hevc_unit(IDR_N_LP, layer=1)
-    packet = with_lengths(hevc_unit(DELIMITER), hevc_unit(CRA), idr_of_layer_1)
-    assert read_hevc(packet, 4) == picture_header(start=True)
-    packet = with_lengths(idr_of_layer_1, hevc_unit(TRAILING))
-    assert read_hevc(packet, 4) == picture_header(unreferenced=True)
+IDR_OF_LAYER_1 = hevc_unit(IDR_N_LP, layer=1)
+"""Layer 1 may hold the other view of a stereoscopic film."""
 
 
-def test_the_header_of_an_hevc_packet_has_its_temporal_layer():
-    header = read_hevc(with_lengths(hevc_unit(TRAILING, temporal_id=2)), 4)
-    assert header == picture_header(unreferenced=True, layer=2)
-
-
-def test_an_hevc_packet_may_have_parameter_sets_before_its_picture_or_no_picture():
-    packet = with_lengths(hevc_unit(HEVC_SPS), hevc_unit(IDR_N_LP))
-    assert read_hevc(packet, 4).sets == hevc_unit(HEVC_SPS)
-    assert read_hevc(with_lengths(hevc_unit(DELIMITER)), 4) == NO_HEADER
+@pytest.mark.parametrize(
+    ("units", "header"),
+    [
+        ([hevc_unit(DELIMITER), hevc_unit(CRA), IDR_OF_LAYER_1], picture_header(start=True)),
+        ([IDR_OF_LAYER_1, hevc_unit(TRAILING)], picture_header(unreferenced=True)),
+        ([hevc_unit(TRAILING, temporal_id=2)], picture_header(unreferenced=True, layer=2)),
+        (
+            [hevc_unit(HEVC_SPS), hevc_unit(IDR_N_LP)],
+            picture_header(start=True, sets=hevc_unit(HEVC_SPS)),
+        ),
+        ([hevc_unit(DELIMITER)], NO_HEADER),
+    ],
+    ids=["start of the base layer", "start of layer 1", "temporal layer", "parameter sets", "no picture"],
+)
+def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer(units, header):
+    assert read_hevc(with_lengths(*units), 4) == header
 
 
 def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
-    """Decoding can start at the types 16 to 21.
-
-    No other picture refers to those of even types up to 14 (H.265, table 7-1).
-    """
+    """Decoding starts at types 16 to 21, and no picture refers to even types up to 14 (H.265, table 7-1)."""
     headers = [read_hevc(with_lengths(hevc_unit(kind)), 4) for kind in range(64)]
     assert [kind for kind, header in enumerate(headers) if header.start] == list(range(16, 22))
     unreferenced = [kind for kind, header in enumerate(headers) if header.unreferenced]
@@ -220,8 +204,6 @@ def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
 
 MPEG_SEQUENCE = b"\x00\x00\x01\xb3\x01\x02\x03\x04"
 MPEG_GROUP = b"\x00\x00\x01\xb8\x00\x08\x00\x00"
-
-
 I_PICTURE, P_PICTURE, B_PICTURE, D_PICTURE = 1, 2, 3, 4
 TOP_FIELD, BOTTOM_FIELD, WHOLE_FRAME = 1, 2, 3
 
@@ -242,29 +224,23 @@ def mpeg_picture(kind: int, structure: int | None = WHOLE_FRAME) -> bytes:
     return header + extension + slice_of_picture
 
 
-def test_the_kind_of_an_mpeg_packet_is_that_of_its_frame():
-    kinds = [I_PICTURE, P_PICTURE, B_PICTURE]
-    assert [mpeg12(mpeg_picture(kind)).kind for kind in kinds] == ["I", "P", "B"]
-    assert mpeg12(mpeg_picture(P_PICTURE, structure=None)).kind == "P"  # of MPEG-1
-
-
-def test_the_kind_of_an_mpeg_packet_of_two_fields_is_that_of_the_first():
-    """A frame of two fields can begin with an I-field, to which the other field refers."""
-    first, second = mpeg_picture(I_PICTURE, TOP_FIELD), mpeg_picture(P_PICTURE, BOTTOM_FIELD)
-    assert mpeg12(first + second).kind == "I"
-
-
 @pytest.mark.parametrize(
-    "packet",
+    ("packet", "kind"),
     [
-        mpeg_picture(D_PICTURE),
-        mpeg_picture(I_PICTURE, TOP_FIELD),
-        mpeg_picture(I_PICTURE, TOP_FIELD) * 3,
+        (mpeg_picture(I_PICTURE), "I"),
+        (mpeg_picture(P_PICTURE), "P"),
+        (mpeg_picture(B_PICTURE), "B"),
+        (mpeg_picture(P_PICTURE, structure=None), "P"),
+        (mpeg_picture(I_PICTURE, TOP_FIELD) + mpeg_picture(P_PICTURE, BOTTOM_FIELD), "I"),
+        (mpeg_picture(D_PICTURE), ""),
+        (mpeg_picture(I_PICTURE, TOP_FIELD), ""),
+        (mpeg_picture(I_PICTURE, TOP_FIELD) * 3, ""),
     ],
-    ids=["a picture for search", "one field", "three fields"],
+    ids=["I", "P", "B", "P of MPEG-1", "two fields", "a picture for search", "one field", "three fields"],
 )
-def test_an_mpeg_packet_that_is_not_one_picture_has_no_kind(packet):
-    assert mpeg12(packet).kind == ""
+def test_the_kind_of_an_mpeg_packet_is_that_of_its_one_frame(packet, kind):
+    """Of two fields it is the kind of the first: an I-field, to which the other one refers, is a start."""
+    assert mpeg12(packet).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -282,15 +258,14 @@ def test_decoding_of_mpeg_starts_at_an_i_picture_behind_a_sequence_header(packet
     assert mpeg12(packet).start == is_start
 
 
-def test_vp8_says_in_its_first_byte_whether_a_frame_is_a_key_and_shown():
-    headers = {
-        "shown key": vp8(b"\x10"),
-        "shown inter": vp8(b"\x11"),
-        "hidden key": vp8(b"\x00"),
-        "hidden inter": vp8(b"\x01"),
-    }
-    assert [name for name, header in headers.items() if header.start] == ["shown key", "hidden key"]
-    assert [name for name, header in headers.items() if header.hidden] == ["hidden key", "hidden inter"]
+@pytest.mark.parametrize(
+    ("first_byte", "is_key", "is_hidden"),
+    [(b"\x10", True, False), (b"\x11", False, False), (b"\x00", True, True), (b"\x01", False, True)],
+    ids=["shown key", "shown inter", "hidden key", "hidden inter"],
+)
+def test_the_first_byte_of_vp8_says_whether_a_frame_is_a_key_and_shown(first_byte, is_key, is_hidden):
+    header = vp8(first_byte)
+    assert (header.start, header.hidden) == (is_key, is_hidden)
 
 
 def vp9_frame(*, profile: int = 0, repeats: bool = False, is_inter: bool = False, is_shown: bool = True):
@@ -303,26 +278,25 @@ def vp9_frame(*, profile: int = 0, repeats: bool = False, is_inter: bool = False
     return bytes([int(bits.ljust(8, "0"), 2)])
 
 
-def test_vp9_says_in_its_first_byte_whether_a_frame_is_a_key_and_shown():
-    frames = {
-        "key": vp9_frame(),
-        "inter": vp9_frame(is_inter=True),
-        "hidden key": vp9_frame(is_shown=False),
-        "shown again": vp9_frame(repeats=True, is_shown=False),
-    }
-    assert [name for name, frame in frames.items() if vp9(frame).start] == ["key"]
-    assert [name for name, frame in frames.items() if vp9(frame).hidden] == ["hidden key"]
+SUPERFRAME_MARK = bytes([0b110_00_001])
+"""At the end of a packet of two frames, with lengths of one byte: a hidden one, and one that is shown."""
 
 
-def test_a_superframe_of_vp9_shows_a_frame_though_its_first_is_hidden():
-    """A superframe is one packet of several frames: a hidden one, and one that is shown."""
-    mark_at_the_end = bytes([0b110_00_001])  # two frames, with lengths of one byte
-    assert not vp9(vp9_frame(is_shown=False) + mark_at_the_end).hidden
-
-
-def test_profile_3_of_vp9_has_one_bit_more():
-    """Without that bit, the mark of a key frame is read from a wrong place."""
-    assert vp9(vp9_frame(profile=3)).start
+@pytest.mark.parametrize(
+    ("packet", "is_key", "is_hidden"),
+    [
+        (vp9_frame(), True, False),
+        (vp9_frame(profile=3), True, False),
+        (vp9_frame(is_inter=True), False, False),
+        (vp9_frame(is_shown=False), False, True),
+        (vp9_frame(repeats=True, is_shown=False), False, False),
+        (vp9_frame(is_shown=False) + SUPERFRAME_MARK, False, False),
+    ],
+    ids=["key", "key of profile 3, with one bit more", "inter", "hidden key", "shown again", "superframe"],
+)
+def test_the_first_byte_of_vp9_says_whether_a_frame_is_a_key_and_shown(packet, is_key, is_hidden):
+    header = vp9(packet)
+    assert (header.start, header.hidden) == (is_key, is_hidden)
 
 
 AV1_DELIMITER = b"\x12\x00"
@@ -340,24 +314,20 @@ def av1_frame(*, is_inter: bool = False, is_shown: bool = True) -> bytes:
     return b"\x32\x02" + bytes([bits, 0])
 
 
-def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header():
-    assert av1(AV1_DELIMITER + av1_sequence() + av1_frame()).start
-
-
 @pytest.mark.parametrize(
-    "units",
+    ("units", "is_start"),
     [
-        av1_frame(),
-        av1_sequence() + av1_frame(is_inter=True),
-        av1_sequence() + av1_frame(is_shown=False),
-        av1_sequence(is_still=True) + av1_frame(),
-        av1_sequence(),
+        (av1_sequence() + av1_frame(), True),
+        (av1_frame(), False),
+        (av1_sequence() + av1_frame(is_inter=True), False),
+        (av1_sequence() + av1_frame(is_shown=False), False),
+        (av1_sequence(is_still=True) + av1_frame(), False),
+        (av1_sequence(), False),
     ],
-    ids=["no sequence header", "no key frame", "not shown", "a still", "no frame"],
+    ids=["a start", "no sequence header", "no key frame", "not shown", "a still", "no frame"],
 )
-def test_av1_starts_at_nothing_else(units):
-    """Each case lacks something that a start needs, or is a still picture."""
-    assert not av1(AV1_DELIMITER + units).start
+def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header(units, is_start):
+    assert av1(AV1_DELIMITER + units).start == is_start
 
 
 # Bits of fields that only high profiles have, behind the format of chroma (H.264, 7.3.2.1.1).
@@ -422,20 +392,19 @@ def test_a_stream_without_fields_needs_no_length_of_frame_numbers():
 
 
 def rows_of_fields(grey):
-    """Compute the RGB of the first two rows of a picture of `write_fields`: one of each field.
-
-    The lower field is lighter by 9.
-
-    Stored greys reach from 16 (black) to 235 (white); those of RGB from 0 to 255.
-    """
+    """Compute the RGB of the first two rows of a picture of `write_fields`, from its grey."""
+    # Stored greys reach from 16 (black) to 235 (white); those of RGB from 0 to 255.
     return [(stored - 16) * 255 / (235 - 16) for stored in (grey, grey + BOTTOM_IS_LIGHTER_BY)]
 
 
-def test_a_sequence_that_says_it_has_millions_of_offsets_is_refused():
-    """A reader of bits reads the first bytes of a unit alone, and fails where it wants more.
+def assert_rows_of_fields(images, greys):
+    """Assert that pictures have the greys of `write_fields` in their first two rows, one of each field."""
+    for image, grey in zip(images, greys, strict=True):
+        assert image[:2, 0, 0].tolist() == pytest.approx(rows_of_fields(grey), abs=2)
 
-    A reader of fields takes such a sequence for one that says nothing.
-    """
+
+def test_a_sequence_that_states_millions_of_offsets_is_refused():
+    """A reader of bits reads the first bytes of a unit alone, and fails where it wants more."""
     offset_of_zero = coded(0)
     settings = sequence(order=order_by_offsets(*[offset_of_zero] * (1 << 22)))
 
@@ -446,17 +415,8 @@ def test_a_sequence_that_says_it_has_millions_of_offsets_is_refused():
     FieldReader(with_start_codes(settings), 0)
 
 
-def assert_rows_of_fields(images, greys):
-    """Assert that pictures have the greys of `write_fields` in their first two rows, one of each field."""
-    for image, grey in zip(images, greys, strict=True):
-        assert image[:2, 0, 0].tolist() == pytest.approx(rows_of_fields(grey), abs=2)
-
-
 def test_fields_are_read_where_films_of_frames_and_of_fields_are_joined(tmp_path):
-    """In the two films, numbers of frames differ in length.
-
-    Pictures 20 to 22 of the joined film are those made of fields.
-    """
+    """Numbers of frames differ in length between the two films; pictures 20 to 22 are those of fields."""
     greys = [40, 90, 140]
     fields = write_fields(tmp_path / "fields.h264", greys)
     pictures = [np.full((32, 16, 3), 7 * number, np.uint8) for number in range(20)]
@@ -467,28 +427,19 @@ def test_fields_are_read_where_films_of_frames_and_of_fields_are_joined(tmp_path
     assert probe(joined).frames == 20 + len(greys) + 20
 
     of_fields = read_frames(joined, at([20, 21, 22]), strict=True)
+
     assert_rows_of_fields(of_fields.images, greys)
 
 
 @pytest.mark.parametrize("suffix", ["h264", "ts", "mp4", "mkv", "flv"])
 def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
-    """Six pictures are stored as twelve packets, one for each field.
-
-    The first two rows of a picture are one of each field.
-    """
+    """Six pictures are stored as twelve packets; the first two rows of a picture are one of each field."""
     greys = [40, 90, 140, 190, 60, 100]
     film = write_fields(tmp_path / f"fields.{suffix}", greys)
     assert probe(film).frames == len(greys)
 
     frames = read_frames(film, at(range(len(greys))), strict=True)
+
     assert frames.status == "ok"
     assert frames.time_s == pytest.approx([number / 25 for number in range(len(greys))], abs=1e-3)
     assert_rows_of_fields(frames.images, greys)
-
-
-def test_signed_numbers_in_exp_golomb_coding_go_up_and_down_in_turn():
-    """H.264, table 9-3: the codes 0 to 4 are 0, 1, -1, 2, -2."""
-    bits = "1" + "010" + "011" + "00100" + "00101"
-    unit = b"\x67" + int(bits.ljust(24, "1"), 2).to_bytes(3, "big")
-    reader = BitReader(unit)
-    assert [reader.read_signed_exp_golomb() for _ in range(5)] == [0, 1, -1, 2, -2]

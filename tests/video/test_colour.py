@@ -15,7 +15,6 @@ BT709 = 1
 BT601 = 5
 LIMITED_RANGE, FULL_RANGE = 1, 2
 """Ranges of samples: black and white are 16 and 235 of 8 bits, or the least and the most."""
-
 FFMPEGS_OWN = ["yuv420p", "yuv422p", "yuvj420p", "yuvj422p"]
 """Formats that FFmpeg converts, as most readers have it do."""
 CONVERTED_EXACTLY = [
@@ -52,10 +51,7 @@ def oracle(y: float, u: float, v: float, matrix: int, bits: int, *, full: bool) 
 
 
 def filled(name: str, planes: list[NDArray[np.int64]], width: int, height: int) -> av.VideoFrame:
-    """Make a frame of a pixel format from its planes of samples [rows, samples of a row].
-
-    FFmpeg pads the rows of a plane; the padding is 0 here.
-    """
+    """Make a frame of a pixel format from its planes of samples [rows, samples of a row], padded by 0."""
     frame = av.VideoFrame(width, height, name)
     bits = frame.format.components[0].bits
     sample_type = np.dtype("<u2" if bits > 8 else "u1")
@@ -102,10 +98,7 @@ def bits_of(name: str) -> int:
 
 
 def errors(name: str, *, full: bool) -> NDArray[np.float64]:
-    """Convert random colours, of all matrices, and subtract what the oracle computes: [N colours, 3].
-
-    Colours that RGB cannot show are left out, as conversion clips them.
-    """
+    """Convert random colours that RGB can show, and subtract what the oracle computes: [N colours, 3]."""
     rng = np.random.default_rng(0)
     convert = Converter()
     bits = bits_of(name)
@@ -127,13 +120,10 @@ def errors(name: str, *, full: bool) -> NDArray[np.float64]:
 @pytest.mark.parametrize("name", [*CONVERTED_EXACTLY, *GREY])
 @pytest.mark.parametrize("full", [False, True], ids=["limited", "full"])
 def test_rgb_is_within_one_level_of_the_standards_formula(name, full):
-    """The formula is that of ITU-T H.273.
-
-    Samples of more than eight bits in full range are rounded down to eight bits before they are converted.
-    Rounding down changes the mean of the results by half a level, and a single one by up to a level.
-    """
+    """Samples of more than eight bits in full range are rounded down first, by half a level in the mean."""
     differences = errors(name, full=full)
     is_rounded_down_before = full and bits_of(name) > 8 and name not in GREY
+
     if is_rounded_down_before:
         assert np.abs(differences).max() < 1.5
         assert abs(differences.mean()) < 0.505
@@ -157,10 +147,7 @@ def nearest_samples(n_samples: int, n_pixels: int) -> NDArray[np.int64]:
 @pytest.mark.parametrize(("width", "height"), [(32, 32), (33, 32), (32, 33), (33, 33)])
 @pytest.mark.parametrize("name", ["yuv420p10le", "nv12"])
 def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, width, height):
-    """A picture of 33 pixels has 17 samples of colour.
-
-    Each pixel has the colour of the sample nearest to it.
-    """
+    """A picture of 33 pixels has 17 samples of colour; a pixel has that of the nearest sample."""
     bits = bits_of(name)
     unit = 1 << (bits - 8)  # what is 1 in samples of 8 bits
     n_rows, n_columns = math.ceil(height / 2), math.ceil(width / 2)
@@ -184,6 +171,7 @@ def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, w
     columns = nearest_samples(n_columns, width)[np.newaxis, :]
     red_green_blue = oracle(grey, u[rows, columns], v[rows, columns], BT601, bits, full=False)  # [3, H, W]
     expected = np.stack(red_green_blue, axis=-1)
+
     assert np.abs(rgb - expected).max() < 1
 
 
@@ -205,6 +193,7 @@ def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
 
     levels_and_bits = ((red, red_bits), (green, green_bits), (blue, blue_bits))
     expected = np.array([255 * level / ((1 << bits) - 1) for level, bits in levels_and_bits])
+
     # FFmpeg's conversion is less exact than a level of eight bits, but more than one of four, which is 17.
     assert np.abs(Converter()(frame).rgb[8, 8] - expected).max() < 16
 

@@ -29,7 +29,6 @@ def plain(width: int, height: int, value: int = 120, pix_fmt: str = "yuv420p") -
     return [av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=pix_fmt) for _ in range(3)]
 
 
-ICTCP = 14
 CASES = [
     *((name, "mkv", "sparse") for name in SPARSE.split()),
     *((name, "nut", "sequential") for name in NUT.split()),
@@ -40,10 +39,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "suffix", "method"), CASES)
 def test_frames_of_every_encoder_equal_those_of_decoding_everything(tmp_path, name, suffix, method):
-    """Films of 20 pictures are read sparsely where the codec allows it, and in order otherwise.
-
-    Both must give the frames that PyAV's own loop gives.
-    """
+    """Films are read sparsely where the codec allows it, and in order otherwise."""
     codec, _, pix_fmt = name.partition(":")
     if codec not in codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
@@ -100,13 +96,10 @@ def test_huge_pictures_are_refused(tmp_path):
     assert "89,478,485 pixels" in refused(film)
 
 
-def test_pictures_in_the_colours_of_ictcp_are_refused(tmp_path):
-    """Their matrix does not lead to RGB by itself."""
-    assert "ICtCp" in refused(encode(tmp_path / "a.mp4", plain(64, 48), colorspace=ICTCP))
-
-
-def test_shots_of_a_film_in_the_colours_of_ictcp_are_refused(tmp_path):
-    film = encode(tmp_path / "a.mp4", plain(64, 48), colorspace=ICTCP)
+def test_pictures_and_shots_of_a_film_in_the_colours_of_ictcp_are_refused(tmp_path):
+    """Their matrix, number 14 of H.273, does not lead to RGB by itself."""
+    film = encode(tmp_path / "a.mp4", plain(64, 48), colorspace=14)
+    assert "ICtCp" in refused(film)
     with pytest.raises(VideoError, match=r"a\.mp4.*ICtCp"):
         find_shots(film)
 
@@ -127,10 +120,7 @@ BT709, UNSPECIFIED = 1, 2
 def test_the_matrix_of_colours_is_recorded_and_noted_where_hd_states_none(
     tmp_path, height, stated, matrix, is_noted
 ):
-    """A film that states no matrix is read by BT.601.
-
-    HD films are usually BT.709, so there a note says that none was stated.
-    """
+    """HD films are usually BT.709, so a note says where one was read by BT.601."""
     path = encode(tmp_path / "b.mp4", plain(height, height), colorspace=stated)
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
@@ -147,4 +137,5 @@ def test_a_comment_at_the_end_of_a_gif_is_no_picture(tmp_path, extensions):
     film.write_bytes(without_end + comment * extensions + b";")
 
     frames = read_frames(film, uniform(3), strict=True)
+
     assert (frames.status, frames.index.tolist()) == ("ok", [0, 1, 2])

@@ -54,29 +54,17 @@ def test_the_first_bytes_of_a_film_without_any_picture_are_refused(films, tmp_pa
     assert re.search("header|picture", reason)
 
 
-def test_a_video_that_is_not_there_is_named(tmp_path):
-    assert "no such file" in refused(tmp_path / "none.mp4")
-
-
-def test_a_directory_is_no_video(tmp_path):
-    assert "directory" in refused(tmp_path)
-
-
-def test_a_pipe_is_no_video(tmp_path):
+def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
     os.mkfifo(tmp_path / "pipe.mp4")
+    assert "no such file" in refused(tmp_path / "none.mp4")
+    assert "directory" in refused(tmp_path)
     assert "regular file" in refused(tmp_path / "pipe.mp4")
-
-
-def test_a_file_of_sound_alone_is_no_video(sound):
     assert "no video stream" in refused(sound)
 
 
 @pytest.mark.long
 def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
-    """Each of 60 trials changes 12 bytes of the index.
-
-    Whatever comes of it, there is a status or a reason, and more than two kinds of them.
-    """
+    """Each of 60 trials changes 12 bytes of the index."""
     data = bytearray(films["b1.mp4"].read_bytes())
     start = data.index(b"moov")
     rng = np.random.default_rng(1)
@@ -116,19 +104,13 @@ def damaged_at_random(data, rng):
     return damaged[:end].tobytes()
 
 
-def frames_or_reason(path):
-    """Read eight frames; give them, or None and why they cannot be read."""
-    try:
-        return read_frames(path, uniform(8)), ""
-    except VideoError as error:
-        return None, error.reason
-
-
 def check_frames_or_reason(path):
     """Check that a film gives as many frames as asked for, in their order and with notes, or a reason."""
-    frames, reason = frames_or_reason(path)
-    if frames is None:
-        assert reason
+    try:
+        frames = read_frames(path, uniform(8))
+    except VideoError as error:
+        if not error.reason:
+            pytest.fail("an error without a reason")
         return
     assert len(frames.images) == 8
     assert (np.diff(frames.index) >= 0).all()
@@ -152,10 +134,10 @@ def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name)
     path = written(tmp_path, name, data[: len(data) * 6 // 10])
 
     frames = read_frames(path, uniform(8))
+
     assert frames.status == "partial"
     assert "cut off" in frames.notes[0]
     assert numbers_of(frames.images) == frames.index.tolist()
-
     assert "cut off" in refused(path, strict=True)
     assert "cut off" in probe(path).damage
 
@@ -170,53 +152,37 @@ def whole_and_cut_film(request, shared_data, tmp_path):
     return whole, written(tmp_path, f"cut{request.param}", data[: len(data) * 55 // 100])
 
 
-def test_a_film_that_is_cut_off_says_where_it_would_end(whole_and_cut_film):
+def test_a_film_that_is_cut_off_has_the_end_that_it_states_and_spans_over_its_end_are_partial(
+    whole_and_cut_film,
+):
     """The film states 13 s; 55 % of its bytes hold about 7 s of pictures."""
     whole, cut = whole_and_cut_film
     facts = probe(cut)
+    end_of_pictures_s = facts.start_s + facts.duration_s
     assert facts.stated_end_s == pytest.approx(13.0, abs=0.05)
-    assert 5 < facts.start_s + facts.duration_s < 9
+    assert 5 < end_of_pictures_s < 9
     assert math.isnan(probe(whole).stated_end_s)  # it ends where it says
 
+    over_the_end = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
+    assert over_the_end.status == "partial"
+    assert over_the_end.without_pictures_s == ((end_of_pictures_s, 12.0),)
 
-def test_a_span_over_the_end_of_a_cut_film_lacks_pictures_from_there(whole_and_cut_film):
-    """The span is from 4 to 12 s, and the pictures end at about 7 s."""
-    _, cut = whole_and_cut_film
-    facts = probe(cut)
-    frames = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
-    assert frames.status == "partial"
-    assert frames.without_pictures_s == ((facts.start_s + facts.duration_s, 12.0),)
+    before_the_end = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
 
-
-def test_a_span_before_the_end_of_a_cut_film_is_whole_with_a_note(whole_and_cut_film):
-    """The span from 0 to 4 s has all its pictures, so that even strict reading accepts it."""
-    _, cut = whole_and_cut_film
-    frames = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
-    assert frames.status == "ok"
-    assert any("cut off" in note for note in frames.notes)
+    assert before_the_end.status == "ok"
+    assert any("cut off" in note for note in before_the_end.notes)
 
 
-def frames_that_the_container_counts(path):
-    with av.open(str(path)) as container:
-        return container.streams.video[0].frames
+def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(films, short_film):
+    """One was written with every second of 199 frames dropped; the other's edit list shows 45 of 100."""
+    for path, n_counted, n_shown in ((films["dropped.avi"], 199, 100), (short_film, 100, 45)):
+        with av.open(str(path)) as container:
+            assert container.streams.video[0].frames == n_counted
 
+        frames = read_frames(path, uniform(9), strict=True)
 
-def assert_whole(path, n_frames):
-    frames = read_frames(path, uniform(9), strict=True)
-    assert (frames.total, frames.status, frames.method) == (n_frames, "ok", "sparse")
-    assert numbers_of(frames.images) == [i * n_frames // 9 for i in range(9)]
-
-
-def test_a_film_whose_header_counts_frames_that_were_dropped_is_whole(films):
-    """Of its 199 frames, every second was dropped when it was written."""
-    assert frames_that_the_container_counts(films["dropped.avi"]) == 199
-    assert_whole(films["dropped.avi"], 100)
-
-
-def test_a_film_whose_edit_list_shows_some_frames_is_whole(short_film):
-    """Players show 45 of the 100 pictures in the file: those are the film."""
-    assert frames_that_the_container_counts(short_film) == 100
-    assert_whole(short_film, 45)
+        assert (frames.total, frames.status, frames.method) == (n_shown, "ok", "sparse")
+        assert numbers_of(frames.images) == [i * n_shown // 9 for i in range(9)]
 
 
 @pytest.fixture
@@ -234,14 +200,9 @@ def test_frames_before_a_damaged_one_and_behind_the_next_key_frame_are_read(fram
     assert (frames.status, frames.method) == ("ok", "sparse")
 
     before = read_frames(frame_90_damaged, at(range(85, 90)))
+
     assert numbers_of(before.images) == list(range(85, 90))
-
     assert read_frames(frame_90_damaged, at([99]), strict=True).status == "ok"
-
-
-def test_a_damaged_frame_that_is_asked_for_is_refused(frame_90_damaged):
-    with pytest.raises(VideoError, match="frame 90"):
-        read_frames(frame_90_damaged, at([90]))
 
 
 def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_partial(frame_90_damaged):
@@ -250,17 +211,12 @@ def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_partial(frame_9
     assert (frames.status, frames.method) == ("partial", "sequential")
     assert frames.notes[0] == "the decoder refused 1 packet on the way"
 
-
-def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_refused_strictly(frame_90_damaged):
-    with pytest.raises(VideoError, match="refused 1 packet"):
-        read_frames(frame_90_damaged, at([94]), strict=True)
+    assert "refused 1 packet" in refused(frame_90_damaged, at([94]), strict=True)
+    assert "frame 90" in refused(frame_90_damaged, at([90]))
 
 
 def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, tmp_path):
-    """Its frames are known by counting them, so that all behind the damage get other numbers.
-
-    Frame 50 of 100 is damaged.
-    """
+    """Its frames are known by counting them, so that all behind the damage get other numbers."""
     frames = read_frames(spoiled(films["h264.avi"], tmp_path / "hole.avi", [50]), uniform(10))
 
     n_decoded = 99
@@ -269,6 +225,7 @@ def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, 
     assert frames.index.tolist() == [i * n_decoded // 10 for i in range(10)]
 
     before_the_damage = slice(5)
+
     assert numbers_of(frames.images[before_the_damage]) == frames.index[before_the_damage].tolist()
     assert (np.diff(frames.time_s) > 0).all()
 
@@ -291,7 +248,7 @@ def test_errors_travel_between_processes():
         ("a.y4m", "wrapped_avframe"),
     ],
 )
-def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
+def test_a_file_with_fewer_bytes_than_it_states_is_partial(tmp_path, name, codec):
     """Each container states a length of the file or of its last part; the last 5,000 bytes are missing."""
     film = encode(tmp_path / name, map(draw, range(60)), codec=codec)
     assert read_frames(film, uniform(4)).status == "ok"
@@ -308,8 +265,8 @@ def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
     file_size = properties + 16 + 8 + 16
     flags = file_size + 8 + 5 * 8
     data[file_size : file_size + 8] = (1 << 40).to_bytes(8, "little")
-    data[flags] = 1
 
+    data[flags] = 1
     assert read_frames(written(tmp_path, "live.asf", bytes(data)), uniform(4)).status == "ok"
 
 
@@ -321,5 +278,6 @@ def test_packets_that_the_container_flags_as_damaged_are_noted(films, tmp_path):
     del data[middle : middle + packet_bytes]
 
     notes = read_frames(written(tmp_path, "lost.ts", bytes(data)), uniform(4)).notes
+
     assert any("flags" in note for note in notes)
     assert not any("flags" in note for note in read_frames(films["hevc_cra.ts"], uniform(4)).notes)

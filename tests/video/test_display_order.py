@@ -66,19 +66,21 @@ def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_pa
     assert_in_order_of_display(film)
 
 
-def test_pictures_of_joined_recordings_are_in_the_order_of_display(recording, tmp_path):
-    film = joined(tmp_path / "film.ts", [recording("h264", ".ts"), recording("h264", ".ts", 100)])
-    frames = read_frames(film, uniform(2 * N_PICTURES))
-    assert numbers_of(frames.images) == [*range(N_PICTURES), *range(100, 100 + N_PICTURES)]
+@pytest.mark.parametrize(
+    ("is_first_right", "is_second_right"),
+    [(False, False), (True, False), (False, True)],
+    ids=["neither", "the first", "the second"],
+)
+def test_pictures_of_joined_films_of_which_some_state_right_times_are_in_the_order_of_display(
+    recording, tmp_path, is_first_right, is_second_right
+):
+    parts = []
+    for first, is_right in ((0, is_first_right), (100, is_second_right)):
+        right = tmp_path / f"right-{first}.ts"
+        parts.append(with_right_times(right, "h264", first) if is_right else recording("h264", ".ts", first))
 
-
-@pytest.mark.parametrize("is_first_right", [False, True], ids=["the first", "the second"])
-def test_one_of_two_joined_films_may_state_times_of_decoding(recording, tmp_path, is_first_right):
-    if is_first_right:
-        parts = [with_right_times(tmp_path / "right.ts", "h264", 0), recording("h264", ".ts", 100)]
-    else:
-        parts = [recording("h264", ".ts", 0), with_right_times(tmp_path / "right.ts", "h264", 100)]
     frames = read_frames(joined(tmp_path / "film.ts", parts), uniform(2 * N_PICTURES))
+
     assert numbers_of(frames.images) == [*range(N_PICTURES), *range(100, 100 + N_PICTURES)]
 
 
@@ -92,39 +94,28 @@ def test_a_span_has_its_own_pictures(recording):
 
 @pytest.fixture
 def beginning_seems_in_order(monkeypatch):
-    """Let a film's first pictures seem to come in the order of display, as where a still is shown.
-
-    So decoding learns only later that pictures are reordered.
-    """
+    """Let decoding learn only later that a film's pictures are reordered, as where a still is shown."""
     monkeypatch.setattr(index, "_tables", {})  # of films that were read before
     monkeypatch.setattr(index, "reorders", lambda *_: False)
 
 
-@pytest.fixture
-def no_sparse_decoding(monkeypatch):
-    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+@pytest.mark.usefixtures("beginning_seems_in_order")
+@pytest.mark.parametrize("is_sparse", [True, False], ids=["decoded sparsely", "decoded one by one"])
+def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monkeypatch, is_sparse):
+    if not is_sparse:
+        monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+    assert_in_order_of_display(recording("hevc", ".ts"))
 
 
 @pytest.mark.usefixtures("beginning_seems_in_order")
-def test_pictures_reordered_later_on_are_in_the_order_of_display(recording):
-    """The film's first pictures seem to be in order, so that reordering is found only on the way."""
-    assert_in_order_of_display(recording("hevc", ".ts"))
-
-
-@pytest.mark.usefixtures("beginning_seems_in_order", "no_sparse_decoding")
-def test_pictures_reordered_later_on_are_decoded_in_that_order(recording):
-    """As above, where all pictures are decoded one after the other."""
-    assert_in_order_of_display(recording("hevc", ".ts"))
-
-
-@pytest.mark.usefixtures("beginning_seems_in_order", "no_sparse_decoding")
 @pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
-def test_an_undecodable_picture_shifts_no_numbers_in_silence(recording, tmp_path, start_s):
-    """Picture 31 is damaged. The others keep their numbers, or the film is said to be partial."""
-    damaged_packet = 31  # at 31 / 25 = 1.24 s
-    film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [damaged_packet])
+def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_path, monkeypatch, start_s):
+    """Picture 31, at 31 / 25 = 1.24 s, is damaged; pictures are decoded one by one."""
+    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+    film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
 
     frames = read_frames(film, uniform(20), start_s=start_s)
+
     numbers = numbers_of(frames.images)
 
     assert numbers == sorted(numbers)
@@ -142,6 +133,7 @@ def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recordi
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
 
     is_key = np.arange(N_PICTURES) == 0
+
     assert display_order.reorders(recording("h264", ".ts"), is_key)
 
 
@@ -155,18 +147,11 @@ class Frame:
 @pytest.mark.parametrize(
     ("packets", "numbers"),
     [
-        ([0, 1, 2, 3], [0, 1, 2, 3]),
-        ([0, 2, 3], [0, 2, 3]),
-        ([0, 2, 1, 4, 3], [0, 1, 2, 3, 4]),
-        ([0, 1, 2, 5, 3, 4], [0, 1, 2, 3, 4, 5]),
-        ([], []),
-    ],
-    ids=[
-        "in order",
-        "one missing: the others keep their numbers",
-        "a step back at the beginning",
-        "a step back later",
-        "none",
+        pytest.param([0, 1, 2, 3], [0, 1, 2, 3], id="in order"),
+        pytest.param([0, 2, 3], [0, 2, 3], id="one missing: the others keep their numbers"),
+        pytest.param([0, 2, 1, 4, 3], [0, 1, 2, 3, 4], id="a step back at the beginning"),
+        pytest.param([0, 1, 2, 5, 3, 4], [0, 1, 2, 3, 4, 5], id="a step back later"),
+        pytest.param([], [], id="none"),
     ],
 )
 def test_frames_have_the_numbers_of_their_packets_until_these_step_back(packets, numbers):

@@ -33,10 +33,7 @@ def samples_of(plane, kind) -> np.ndarray:
 
 
 def random_card_frame(pixels, width, height, seed) -> av.VideoFrame:
-    """Make a frame of random samples in the card's format that corresponds to a core's.
-
-    A card keeps samples in the high bits of their memory; the low ones are 0.
-    """
+    """Make a frame of random samples in the card's format, which keeps them in high bits."""
     card_format, bits, bits_in_memory = DEPTHS[pixels]
     empty_low_bits = bits_in_memory - bits
     kind = sample_type(bits)
@@ -74,6 +71,7 @@ def test_every_sample_of_a_card_becomes_that_of_a_core(pixels, width, height, se
     blue, red = chroma[:, 0::2], chroma[:, 1::2]
 
     y, u, v = (samples_of(plane, sample_type(bits)) for plane in core_frame.planes)
+
     np.testing.assert_array_equal(y[:, :width], luma[:, :width])
     np.testing.assert_array_equal(u[:, :half_width], blue)
     np.testing.assert_array_equal(v[:, :half_width], red)
@@ -86,6 +84,7 @@ def test_a_frame_of_a_card_keeps_its_time_and_colours(colour_range, colorspace):
     card_frame.colorspace = colorspace
     card_frame.pts = 7
     core_frame = to_core_format(card_frame, "nv12", "yuv420p")
+
     for fact in ("pts", "colorspace", "color_range", "interlaced_frame", "is_corrupt"):
         assert getattr(core_frame, fact) == getattr(card_frame, fact)
 
@@ -116,29 +115,24 @@ def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
     assert all(frame in group_around(table, frame) for frame in range(60))
 
 
-def test_a_film_of_enough_pixels_goes_to_a_card(tmp_path):
-    """The limit is the number of pixels of this film; for small pictures a card is slower than a core."""
-    film = encode(tmp_path / "f.mp4", map(draw, range(10)))  # of 96 x 64 pixels
-    assert check_for_gpu(film, 96 * 64) == ("", 96, 64)
-
-
-def test_a_film_of_fewer_pixels_and_a_still_do_not_go_to_a_card(tmp_path):
+def test_films_of_enough_pixels_alone_go_to_a_card(tmp_path):
+    """For small pictures a card is slower than a core; a still is no film."""
     film = encode(tmp_path / "f.mp4", map(draw, range(10)))
-    assert check_for_gpu(film, 96 * 64 + 1).reason != ""
+    pixels = 96 * 64
+    assert check_for_gpu(film, pixels) == ("", 96, 64)
+    assert check_for_gpu(film, pixels + 1).reason != ""
     assert check_for_gpu(tmp_path / "still.png", 0).reason != ""
 
 
-def test_a_driver_that_is_not_there_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    ("libraries", "number", "name"),
+    [(("libabsent.so.1",), 0, "libabsent.so.1"), ((), 99, "card 99")],
+    ids=["a driver's library that is not there", "more cards than any machine has"],
+)
+def test_what_is_missing_to_decode_on_a_card_is_named(monkeypatch, libraries, number, name):
     monkeypatch.setattr(hardware, "no_gpu_here", lambda: "")
-    monkeypatch.setattr(hardware, "DRIVER", ("libabsent.so.1",))
-    assert "libabsent.so.1" in NvidiaCard().missing()
-
-
-def test_a_card_that_cannot_be_opened_is_named(monkeypatch):
-    """No machine has a hundred cards; the driver's libraries are not looked for."""
-    monkeypatch.setattr(hardware, "no_gpu_here", lambda: "")
-    monkeypatch.setattr(hardware, "DRIVER", ())
-    assert "card 99" in NvidiaCard(99).missing()
+    monkeypatch.setattr(hardware, "DRIVER", libraries)
+    assert name in NvidiaCard(number).missing()
 
 
 @pytest.mark.gpu
@@ -154,4 +148,5 @@ def test_on_a_real_card_all_bits_are_those_of_a_core(tmp_path, codec):
         verdict = find_difference(film, range(60), card)
     except NotDecoded as reason:
         pytest.skip(str(reason))
+
     assert verdict == ""

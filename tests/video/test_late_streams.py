@@ -49,17 +49,11 @@ INSERT_INTO = {
     ".mp4": (inserting.into_fragments, inserting.BOX_KINDS),
 }
 """Suffix of a film -> what inserts packets of other streams into its bytes, and of which kinds."""
-
-
 ONE_FILM_OF_EACH_CONTAINER = {"mpeg2.vob", "h264.ts", "h264.flv", "fragments.mp4"}
 
 
 def film_kind_and_place():
-    """Give every kind of packet in every film at three places.
-
-    Of one film of each container, packets in the middle are quick tests and others long ones; those of the
-    other films are left to the night.
-    """
+    """Give every kind of packet in every film at three places; one film of a container is quick."""
     for name in FILMS:
         _, kinds = INSERT_INTO[Path(name).suffix]
         for kind, place in product(kinds, inserting.PLACES):
@@ -101,10 +95,7 @@ def large(tmp_path_factory):
 
 @pytest.fixture
 def little_is_probed(monkeypatch):
-    """Let FFmpeg read only 100 kB of a file to find its streams.
-
-    So small films are to it what films of gigabytes are at the usual limit: streams may begin behind it.
-    """
+    """Let FFmpeg read only 100 kB of a file to find its streams, as if small films were of gigabytes."""
     monkeypatch.setattr(source, "OPTIONS", source.OPTIONS | {"probesize": str(PROBED_BYTES)})
     monkeypatch.setattr(late_streams, "PROBED_BEHIND", PROBED_BYTES)
 
@@ -125,10 +116,7 @@ def film_with_packet(large, tmp_path):
 @pytest.mark.parametrize(("name", "kind", "place"), [*film_kind_and_place()])
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet, name, kind, place):
-    """FFmpeg lists a stream that begins far behind the start of a file only when it gets there.
-
-    All 220 pictures must be read, as if the other stream were not there.
-    """
+    """FFmpeg lists a stream that begins far behind the start of a file only when it gets there."""
     film = film_with_packet(name, kind, place)
 
     frames = read_frames(film, uniform(16))
@@ -137,6 +125,7 @@ def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet
     assert numbers_of(frames.images) == [number * N_PICTURES // 16 for number in range(16)]
 
     late = index_packets(film).late
+
     for stream in late:
         assert stream.byte / film.stat().st_size == pytest.approx(place, rel=0.1)
     if kind in KINDS_OF_SOUND_OR_SUBTITLES:
@@ -171,6 +160,7 @@ def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(lar
     film.write_bytes(data[:middle] + packets + data[middle:])
 
     frames = read_frames(film, uniform(4))
+
     assert (frames.total, frames.status) == (N_PICTURES, "ok")
     assert len(index_packets(film).late) > 20
     assert len(frames.notes) < 4
@@ -178,10 +168,7 @@ def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(lar
 
 @pytest.mark.parametrize("programme", ["1", "2"], ids=["the same programme", "another programme"])
 def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, programme):
-    """In its middle a new map of the programme says that the pictures are in stream 512, not 256.
-
-    Only those of the first stream are read, and a note names the byte where they end.
-    """
+    """In its middle a new map of the programme says that the pictures are in stream 512, not 256."""
     of_first = {"mpegts_start_pid": "256"}
     of_second = {
         "mpegts_start_pid": "512",
@@ -202,6 +189,7 @@ def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, 
     assert frames.status == "partial"
     assert numbers_of(frames.images) == list(range(0, 50, 5))  # of the first half
     thousands_of_bytes = first.stat().st_size // 1000
+
     assert any(f"{thousands_of_bytes}," in note for note in frames.notes)
 
 
@@ -217,21 +205,13 @@ def test_a_stream_whose_only_packet_is_cut_off_begins_at_no_byte(tmp_path):
 
 SOUND_TAG, SCRIPT_TAG = 8, 18
 """Types of tags in FLV."""
-
-
-ANNOUNCES_SOUND = 4
-
-
-ANNOUNCES_PICTURES = 1
+ANNOUNCES_SOUND, ANNOUNCES_PICTURES = 4, 1
 """Bits of the fifth byte of an FLV file."""
 
 
 def without_sound_before(data: bytes, first_ms: int) -> bytes:
-    """Leave out the sound of an FLV file before a time, and announce pictures alone.
-
-    The first tag of sound has the decoder's settings: it moves to where sound now begins. Scripts, which name
-    the sound too, are left out.
-    """
+    """Leave out the sound of an FLV file before a time, and announce pictures alone."""
+    # The first tag of sound has the decoder's settings; scripts name the sound too.
     tags = []
     settings_of_sound = None
     has_sound_begun = False
@@ -255,18 +235,18 @@ def flash_header(data: bytes, announced: int) -> bytes:
     return data[:4] + bytes([announced]) + data[5:13]
 
 
-# --- what begins late is heard
-@pytest.fixture
-def flash_with_late_sound(tmp_path):
+@pytest.fixture(scope="module")
+def flash_with_late_sound(tmp_path_factory):
     """A Flash film of 6 s, with a click at .5 s of each second, and the same whose sound begins at 3 s."""
+    folder = tmp_path_factory.mktemp("flash")
     whole = write_film(
-        tmp_path / "whole.flv",
+        folder / "whole.flv",
         {"": clicks(np.arange(0.5, 6), 6.0)},
         seconds=6.0,
         pictures=map(noisy, range(150)),
         wide_high=(96, 64),
     )
-    film = tmp_path / "late.flv"
+    film = folder / "late.flv"
     film.write_bytes(without_sound_before(whole.read_bytes(), first_ms=3000))
     return whole, film
 
@@ -285,13 +265,16 @@ def test_sound_that_begins_late_is_listed_and_costs_no_picture(flash_with_late_s
 def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_late_sound):
     """The sound begins at 3 s: the clicks at 3.5, 4.5 and 5.5 s are left of six."""
     whole, film = flash_with_late_sound
+
     (samples,), missing_s = SoundTrack(film).parts(0.0, 6.0, (), rate=RATE)
-    (samples_of_whole,), _ = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
 
     assert missing_s == pytest.approx(3.0, abs=0.1)
     assert np.abs(samples[: 3 * RATE]).max() < 0.01
+    with pytest.raises(VideoError):
+        SoundTrack(film).parts(0.0, 2.0, (), rate=RATE)
     # The clock of a file begins with what comes first, pictures or sound.
     moved_s = frame_times(film)[0] - frame_times(whole)[0]
+    (samples_of_whole,), _ = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
     for click_s in (3.5, 4.5, 5.5):
         heard_s = time_of_click(samples, RATE, click_s)
         heard_of_whole_s = time_of_click(samples_of_whole, RATE, click_s)
@@ -299,25 +282,15 @@ def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_la
 
 
 @pytest.mark.usefixtures("little_is_probed")
-def test_a_span_before_sound_that_begins_late_has_no_sound(flash_with_late_sound):
-    _, film = flash_with_late_sound
-    with pytest.raises(VideoError):
-        SoundTrack(film).parts(0.0, 2.0, (), rate=RATE)
-
-
-@pytest.mark.usefixtures("little_is_probed")
 def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sound, monkeypatch):
-    """The limit of what may be read to find a stream is set below the place where the sound begins.
-
-    The pictures are read all the same.
-    """
+    """The limit of what may be read to find a stream is set below the place where the sound begins."""
     _, film = flash_with_late_sound
     monkeypatch.setattr(late_streams, "MOST_PROBED", 2 * PROBED_BYTES)
 
     (stream,) = index_packets(film).late
+
     with pytest.raises(VideoError, match=f"{stream.byte:,}"):
         SoundTrack(film)
-
     assert read_frames(film, uniform(3)).total == 150
 
 
@@ -350,6 +323,7 @@ def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_pat
     np.testing.assert_array_equal(chosen_track, first_track)
 
     _, missing_s = SoundTrack(late, "1").parts(0.0, 40.0, (), rate=RATE)
+
     assert missing_s == pytest.approx(0.9 * 40, abs=1.5)
 
 
@@ -366,11 +340,11 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
     assert sum(map(len, tags_of_sound)) > PROBED_BYTES
 
     frames = read_frames(film, uniform(4))
+
     assert frames.total == N_PICTURES
     assert numbers_of(frames.images) == [number * N_PICTURES // 4 for number in range(4)]
 
 
-# --- errors while packets are read
 class Container:
     """A file whose reader raises an error once, behind some of its packets; asked again, it goes on.
 
@@ -398,10 +372,7 @@ class Container:
 
 @pytest.mark.parametrize("fails_after", [0, 2, 3])
 def test_the_end_of_a_file_is_told_from_an_error_by_asking_for_more(fails_after):
-    """PyAV raises an error at the end of some files.
-
-    A reader that then gets no more packets is at the end.
-    """
+    """PyAV raises an error at the end of some files; asked again, it then gives no more packets."""
     assert list(demux(Container(["a", "b", "c"], fails_after))) == ["a", "b", "c"]
 
 

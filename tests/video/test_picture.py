@@ -54,5 +54,6 @@ def test_black_around_the_text_of_credits_is_remarked_and_not_called_bars():
     collected.note(0, RgbPicture(page_of_credits, as_stored, corrupt=False, remarks=()))
 
     _, (remark,) = collected.describe()
+
     assert remark.startswith("the edges of all pictures are black, 97% of them")
     assert "bars" not in remark

@@ -56,12 +56,11 @@ def test_files_are_brought_by_git_and_checked(tmp_path):
     )
 
     right = PublicFilm("lab/films", process.stdout.strip(), "a/b [1].mp4", digest(origin / "a/b [1].mp4"))
-    host = f"file://{tmp_path / 'host'}"
 
+    host = f"file://{tmp_path / 'host'}"
     assert bring([right], tmp_path / "here", host) == []
     assert (tmp_path / "here" / right.name).read_bytes() == b"film"
     assert not (tmp_path / "here/lab/films/other.mp4").exists()
-
     assert bring([right._replace(sha256="0" * 64)], tmp_path / "here", host) == [right.name]
 
 
@@ -85,10 +84,7 @@ def test_a_film_that_is_refused_has_a_verdict(tmp_path):
 
 @needs_ffmpeg
 def test_frames_read_wrong_in_silence_are_an_unknown_difference(films, tmp_path, monkeypatch):
-    """A film that is said to be partial may differ from what FFmpeg gives.
-
-    One that is said to be whole may not.
-    """
+    """A film that is said to be partial may differ from what FFmpeg gives; a whole one may not."""
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(films["pyramid.mp4"], tmp_path / "lab/films"))
     monkeypatch.setattr("benchmarks.public_films.sparse_difference", lambda *_: "frames [3]")
@@ -98,6 +94,7 @@ def test_frames_read_wrong_in_silence_are_an_unknown_difference(films, tmp_path,
 
     read_right = wrong._replace(outcome="equal")
     said_to_be_damaged = wrong._replace(status="partial")
+
     assert unknown([wrong, read_right, said_to_be_damaged]) == [wrong]
 
 

@@ -17,33 +17,24 @@ from tests.video.joining import KINDS, joined, part
 
 @dataclass(frozen=True)
 class Join:
-    """Parts of a film that are joined byte by byte.
-
-    Attributes
-    ----------
-    kind
-        Codec and container.
-    lengths
-        Pictures of each part.
-    starts_s
-        At which time each part says that it begins.
-    cut_bytes
-        How many bytes are cut off the first part, in a stream of packets.
-    """
+    """Parts of a film that are joined byte by byte."""
 
     kind: str
+    """Codec and container."""
     lengths: list[int]
+    """Pictures of each part."""
     starts_s: list[float]
+    """At which time each part says that it begins."""
     cut_bytes: int
+    """How many bytes are cut off the first part, in a stream of packets."""
 
     @property
     def numbers(self) -> list[int]:
         """The numbers of the pictures of all parts."""
-        return [
-            number
-            for part_number, count in enumerate(self.lengths)
-            for number in range(PART * part_number, PART * part_number + count)
-        ]
+        numbers: list[int] = []
+        for part_number, count in enumerate(self.lengths):
+            numbers += range(PART * part_number, PART * part_number + count)
+        return numbers
 
     @property
     def is_without_gaps(self) -> bool:
@@ -106,10 +97,7 @@ def joins(draw):
 @settings(max_examples=300)
 @given(join=joins())
 def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
-    """Recordings are often joined byte by byte, and then times jump or overlap.
-
-    Every picture is the one whose number belongs there, or a status or note says that something is wrong.
-    """
+    """Recordings are often joined byte by byte, and then times jump or overlap."""
     files = [
         parts(join.kind, count, start_s, PART * part_number)
         for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True))

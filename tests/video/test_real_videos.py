@@ -30,7 +30,6 @@ def videos(shared_data: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "count"), SOUND.items())
 def test_sparse_frames_are_bit_equal_to_decoding_everything(videos, name, count):
-    """Sparse reading skips most pictures of a film, and must not change those that it gives."""
     reference = decoded_by_pyav(videos / name)
     assert len(reference) == count
     for rule in (uniform(32), keyframes(6), at([0, count // 2, count - 1])):

@@ -46,10 +46,7 @@ def test_indices_count_in_the_whole_video_and_keep_their_order():
 
 
 def test_fps_takes_the_nearest_frame_from_the_first_on():
-    """Five frames a second of 25 are every fifth.
-
-    Times that are rounded to milliseconds give the same frames.
-    """
+    """Matroska rounds times to milliseconds, which must give the same frames."""
     frames = frame_times(np.arange(50) / 25)
     assert choose(fps(5), frames).tolist() == list(range(0, 50, 5))
     assert choose(fps(25), frames).tolist() == list(range(50))
@@ -60,10 +57,7 @@ def test_fps_takes_the_nearest_frame_from_the_first_on():
 
 @pytest.mark.parametrize(("seconds", "rate"), [(8, 24), (0.5, 24), (8, 4), (0.2, 24), (0.04, 25)])
 def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
-    """`pairs(6, 0.3)` takes six frames in three pairs, whose frames are 0.3 s apart.
-
-    In a video shorter than 0.3 s, a pair is its first and last frame.
-    """
+    """In a video shorter than 0.3 s, a pair is its first and last frame."""
     frames = frame_times(np.arange(round(seconds * rate)) / rate)
     six_frames = choose(pairs(6, 0.3), frames)
     times = frames.time_s[six_frames].reshape(3, 2)  # [pairs, frames of a pair]
@@ -78,14 +72,12 @@ def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
     # Of the time in which a pair can begin, in the middles of its three thirds.
     last_start_s = max(span_s - 0.3, 0)
     expected_starts_s = np.array([1 / 6, 3 / 6, 5 / 6]) * last_start_s
+
     assert np.abs(times[:, 0] - expected_starts_s).max() <= half_a_frame_s
 
 
 def test_keyframes_are_those_nearest_to_the_uniform_times():
-    """Of two key frames that are equally near, the earlier one is taken.
-
-    With key frames at 0, 4 and 10, those nearest to the times 0, 3, 6 and 9 are 0, 4, 4 and 10.
-    """
+    """Of two key frames that are equally near, the earlier one is taken."""
     frames = frame_times(np.arange(12.0), [n in (0, 4, 10) for n in range(12)])
     # uniform(4) takes seconds 0, 3, 6, 9
     assert choose(keyframes(4), frames).tolist() == [0, 4, 4, 10]
@@ -112,21 +104,19 @@ def test_senseless_samplings_are_refused(sampling, value):
         sampling(value)
 
 
-def test_a_span_that_ends_before_it_begins_is_refused():
-    with pytest.raises(VideoError, match="2 to 1 s"):
-        frame_times([0.0, 0.5]).within(2, 1)
-
-
-def test_a_span_without_frames_is_refused_with_the_times_that_there_are():
-    with pytest.raises(VideoError, match=r"3 and 4 s.*0\.000 to 0\.500 s"):
-        frame_times([0.0, 0.5]).within(3, 4)
+@pytest.mark.parametrize(
+    ("times", "start_s", "end_s", "message"),
+    [
+        pytest.param([0.0, 0.5], 2, 1, "2 to 1 s", id="ends before it begins"),
+        pytest.param([0.0, 0.5], 3, 4, r"3 and 4 s.*0\.000 to 0\.500 s", id="without frames"),
+        pytest.param([np.nan, np.nan], 0, 1, "no times", id="of a film without times"),
+    ],
+)
+def test_a_span_that_has_no_frames_is_refused(times, start_s, end_s, message):
+    with pytest.raises(VideoError, match=message):
+        frame_times(times).within(start_s, end_s)
 
 
 def test_key_frames_of_a_film_without_any_are_refused():
     with pytest.raises(VideoError, match="no key frame"):
         choose(keyframes(2), frame_times([0.0], [False]))
-
-
-def test_a_span_of_a_film_without_times_is_refused():
-    with pytest.raises(VideoError, match="no times"):
-        frame_times([np.nan, np.nan]).within(0, 1)

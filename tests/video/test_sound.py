@@ -54,10 +54,7 @@ def read(path, rate, start_s, end_s, edges_s=(), **settings):
 @pytest.mark.parametrize("kind", CODEC_OF)
 @pytest.mark.parametrize("rate", [16_000, 48_000])
 def test_a_click_is_found_at_its_sample(films, kind, rate):
-    """A click may lie as far from its time as the container rounds times, and one sample more.
-
-    In transport streams and AVI the encoder's delay is heard too, as in every player.
-    """
+    """A click may lie as far from its time as the container rounds times, and one sample more."""
     (samples,), _ = read(films[kind], rate, 0.0, 36.0)
     for click_s in CLICKS_S:
         expected_s = click_s + ENCODERS_DELAY_S[kind]
@@ -68,15 +65,13 @@ def test_a_click_is_found_at_its_sample(films, kind, rate):
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("kind", CODEC_OF)
 def test_samples_are_those_of_ffmpegs_command(films, kind):
-    """They may be shifted by what the container rounds times to.
-
-    The first and the last samples are left out: there the two resamplers meet other neighbours.
-    """
+    """Samples may be shifted by what the container rounds times to."""
     command = f"ffmpeg -v error -i {films[kind]} -vn -ac 1 -ar 16000 -f f32le -".split()
     expected = np.frombuffer(subprocess.run(command, capture_output=True, check=True).stdout, "<f4")
     (samples,), _ = read(films[kind], 16_000, 0.0, 36.0)
     most_shift = round(TICK_S[kind] / 2 * 16_000) + 1
 
+    # At the first and the last samples, the two resamplers meet other neighbours.
     first, end = round(0.05 * 16_000), 28 * 16_000
     largest_difference_by_shift = {}
     for shift in range(-most_shift, most_shift + 1):
@@ -97,21 +92,6 @@ def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path
 
     first_click_s = CLICKS_S[0] - cut_s
     assert np.abs(samples).argmax() / 48_000 == pytest.approx(first_click_s, abs=0.001)
-
-
-def with_default_track(film, target, number):
-    """Copy a film with pictures and two tracks of sound, of which the one of a number is the default."""
-    with av.open(str(film)) as source, av.open(str(target), "w") as output:
-        streams = [output.add_stream_from_template(stream) for stream in source.streams]
-        sound_streams = streams[1:]
-        for stream in sound_streams:
-            stream.disposition = Disposition(0)
-        sound_streams[number].disposition = Disposition.default
-        for packet in source.demux():
-            if packet.size:
-                packet.stream = streams[packet.stream.index]
-                output.mux(packet)
-    return target
 
 
 @pytest.mark.long
@@ -155,42 +135,50 @@ def test_sound_that_ends_early_is_counted_as_missing(tmp_path):
         read(film, 16_000, 5.0, 8.0)
 
 
-def test_a_track_is_chosen_by_its_language_or_number(tmp_path):
-    """The second track is quieter, which tells which of the two was read.
+@pytest.mark.parametrize(("track", "amplitude"), [("", 0.2), ("eng", 0.2), ("fra", 0.05), ("1", 0.05)])
+def test_a_track_is_chosen_by_its_language_or_number_and_else_the_first(two_tracks, track, amplitude):
+    (samples,), _ = read(two_tracks, 16_000, 0.5, 1.5, track=track)
+    assert np.nanmax(samples) == pytest.approx(amplitude, rel=0.1)
 
-    Without a choice it is the first.
-    """
-    tracks = {"eng": tone(440, 2.0, 0.2), "fra": tone(440, 2.0, 0.05)}
-    film = write_film(tmp_path / "two.mkv", tracks, seconds=2.0)
 
-    loudness = {
-        track: float(np.nanmax(read(film, 16_000, 0.5, 1.5, track=track)[0]))
-        for track in ("", "fra", "1", "eng")
-    }
-
-    assert loudness[""] == loudness["eng"] == pytest.approx(0.2, rel=0.1)
-    assert loudness["fra"] == loudness["1"] == pytest.approx(0.05, rel=0.1)
-
+def test_a_track_that_the_film_does_not_have_is_refused_with_those_that_it_has(two_tracks):
     with pytest.raises(VideoError, match="no sound track 'deu'; there is 0 eng, 1 fra"):
-        SoundTrack(film, "deu")
+        SoundTrack(two_tracks, "deu")
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["first", "second"])
-def test_the_track_that_the_file_calls_its_default_is_read_and_played(tmp_path, number):
-    amplitudes = (0.05, 0.2)
-    tracks = {
-        "eng": tone(440, 2.0, amplitudes[0]),
-        "fra": tone(440, 2.0, amplitudes[1]),
-    }
+@pytest.fixture(scope="module")
+def two_tracks(tmp_path_factory):
+    """A film with a loud track, eng, of amplitude 0.2, and a quiet one, fra, of 0.05."""
+    tracks = {"eng": tone(440, 2.0, 0.2), "fra": tone(440, 2.0, 0.05)}
+    return write_film(tmp_path_factory.mktemp("tracks") / "two.mkv", tracks, seconds=2.0)
 
+
+def with_default_track(film, target, number):
+    """Copy a film with pictures and two tracks of sound, of which the one of a number is the default."""
+    with av.open(str(film)) as source, av.open(str(target), "w") as output:
+        streams = [output.add_stream_from_template(stream) for stream in source.streams]
+        sound_streams = streams[1:]
+        for stream in sound_streams:
+            stream.disposition = Disposition(0)
+        sound_streams[number].disposition = Disposition.default
+        for packet in source.demux():
+            if packet.size:
+                packet.stream = streams[packet.stream.index]
+                output.mux(packet)
+    return target
+
+
+@pytest.mark.parametrize(("number", "amplitude"), [(0, 0.05), (1, 0.2)], ids=["first", "second"])
+def test_the_track_that_the_file_calls_its_default_is_read_and_played(tmp_path, number, amplitude):
+    tracks = {"eng": tone(440, 2.0, 0.05), "fra": tone(440, 2.0, 0.2)}
     film = write_film(tmp_path / "film.mkv", tracks, seconds=2.0)
     film = with_default_track(film, tmp_path / "default.mkv", number)
 
     amplitude_read = np.nanmax(read(film, 16_000, 0.5, 1.5)[0])
     amplitude_played = max(np.abs(frame.to_ndarray()).max() for _, frame in played(film, pictures=False))
 
-    assert amplitude_read == pytest.approx(amplitudes[number], rel=0.1)
-    assert amplitude_played == pytest.approx(amplitudes[number], rel=0.5)
+    assert amplitude_read == pytest.approx(amplitude, rel=0.1)
+    assert amplitude_played == pytest.approx(amplitude, rel=0.5)
 
 
 def stop_the_clock_of_sound(path):
@@ -230,6 +218,7 @@ def test_sound_is_where_its_times_say_behind_a_wrong_first_packet(tmp_path, n_le
     phone = remux(film, tmp_path / "phone.mp4", state_another_length, kinds=("video", "audio"))
 
     (samples,), _ = read(phone, RATE, 0.0, 4.0)
+
     assert int(np.abs(samples).argmax()) == pytest.approx(2 * RATE - n_left_out, abs=2)
 
 
@@ -251,6 +240,7 @@ def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n
 
     path = shutil.copy(films[kind], films[kind].with_name(f"{n_without_time}.{kind}"))
     (samples,), missing_s = read(path, RATE, 0.0, 3.0)
+
     assert np.abs(samples - with_times).max() < 0.01
     assert missing_s < 0.1
 
@@ -270,16 +260,8 @@ def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
     assert 5 < missing_s < 20
 
     click = round(CLICKS_S[0] * RATE)  # before the damage
+
     assert np.abs(samples[click - 9 : click + 9]).max() > 0.3
-
-
-def begin_sound_half_a_second_later(packets):
-    for packet in packets:
-        if packet.stream.type == "audio":
-            shift = round(0.5 / packet.time_base)
-            packet.pts = packet.pts + shift
-            packet.dts = packet.dts + shift
-    return sorted(packets, key=lambda packet: packet.dts)
 
 
 def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
@@ -289,7 +271,7 @@ def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
     assert np.abs(samples).max() == pytest.approx(0.1 * np.sqrt(2), rel=0.02)
 
 
-@pytest.mark.parametrize("channels", [9, 11, 32, 64, 255])
+@pytest.mark.parametrize("channels", [9, 64, 255])
 def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
     """All channels have the same wave, so that their mean is the wave. 32768 is the largest 16-bit sample."""
     wave = (8000 * tone(200, 2.0, 1.0, 8000)).astype(np.int16)
@@ -314,15 +296,22 @@ def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
     assert most < 150e6  # all channels of the block are 200 MB
 
 
-def test_sound_in_which_ffmpeg_cannot_seek_is_read_from_its_start(tmp_path):
-    """FFmpeg cannot seek to zero in FLV whose sound begins later: it reports an error.
+def begin_sound_half_a_second_later(packets):
+    for packet in packets:
+        if packet.stream.type == "audio":
+            shift = round(0.5 / packet.time_base)
+            packet.pts = packet.pts + shift
+            packet.dts = packet.dts + shift
+    return sorted(packets, key=lambda packet: packet.dts)
 
-    But it has then left its place in the file, so that the file must be read anew.
-    """
+
+def test_sound_in_which_ffmpeg_cannot_seek_is_read_from_its_start(tmp_path):
+    """FFmpeg's seek to zero fails in FLV whose sound begins later, and leaves its place in the file."""
     film = write_film(tmp_path / "film.flv", {"": clicks([1.0, 2.5], 4)}, seconds=4, codec="libmp3lame")
     late = remux(film, tmp_path / "late.flv", begin_sound_half_a_second_later, kinds=("video", "audio"))
 
     (samples,), _ = read(late, 16_000, 0.0, 5.0)
+
     for click_s in (1.0 + 0.5, 2.5 + 0.5):
         assert time_of_click(np.nan_to_num(samples), 16_000, click_s) == pytest.approx(click_s, abs=0.03)
 
@@ -357,17 +346,12 @@ def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monke
     track = SoundTrack(films["mp4"])
     monkeypatch.setattr(sound, "opened_to", open_seekable_by_pictures)
     (samples,), _ = track.parts(31.0, 34.0, (), rate=16_000)
+
     for click_s in (31.5, 33.0):
         assert time_of_click(samples, 16_000, click_s - 31.0) == pytest.approx(click_s - 31.0, abs=0.001)
     with pytest.raises(VideoError, match="no sound"):  # the film has ended
         track.parts(61.0, 62.0, (), rate=16_000)
     assert seeks == ["sound", "pictures", "pictures"]
-
-
-def give_first_track_an_unknown_codec(path):
-    """Rename, in an MP4 file, the box of AAC and that of its settings, in the first track that has them."""
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"mp4a", b"ac-9", 1).replace(b"esds", b"xxxx", 1))
 
 
 @pytest.fixture
@@ -376,7 +360,8 @@ def film_with_unknown_codec(tmp_path):
     tracks = {"eng": tone(440, 2.0), "fra": tone(440, 2.0, 0.05)}
     film = write_film(tmp_path / "two.mp4", tracks, seconds=2.0)
     (samples_of_fra,), _ = read(film, RATE, 0.0, 2.0, track="1")
-    give_first_track_an_unknown_codec(film)
+    # In MP4, the first box of AAC and that of its settings are given other names.
+    film.write_bytes(film.read_bytes().replace(b"mp4a", b"ac-9", 1).replace(b"esds", b"xxxx", 1))
     return film, samples_of_fra
 
 
@@ -396,10 +381,7 @@ def test_a_track_of_an_unknown_codec_is_refused(film_with_unknown_codec, track):
 
 
 def header_of_vorbis(short_block, long_block):
-    """Make the settings of a Vorbis decoder, which state the two lengths of its blocks in samples.
-
-    The lengths are powers of two; one byte has both exponents.
-    """
+    """Make the settings of a Vorbis decoder, which state the two lengths of its blocks, powers of two."""
     short_exponent, long_exponent = short_block.bit_length() - 1, long_block.bit_length() - 1
     exponents = bytes([long_exponent << 4 | short_exponent])
     lengths_of_headers = b"\x02\x1e\x10"  # three headers; the first has 30 bytes, the second 16
@@ -410,10 +392,7 @@ def header_of_vorbis(short_block, long_block):
 
 @pytest.mark.parametrize(("short_block", "long_block"), [(256, 2048), (256, 256), (64, 8192)])
 def test_a_gap_in_vorbis_is_longer_than_its_errors_of_time(short_block, long_block):
-    """Vorbis has blocks of two lengths, and times may be wrong by half of their difference.
-
-    Only a longer jump counts as lost sound.
-    """
+    """Vorbis has blocks of two lengths, and times may be wrong by half of their difference."""
     most_wrong_s = (long_block - short_block) / 2 / 44_100
     least_gap_s = jump_s(header_of_vorbis(short_block, long_block), 44_100)
     assert most_wrong_s < least_gap_s < most_wrong_s + 0.025  # what is counted as a gap in any codec

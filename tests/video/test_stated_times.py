@@ -33,15 +33,13 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
 
     window = read_frames(tmp_path / "b.mp4", uniform(5), start_s=0.4, end_s=0.8)
+
     assert numbers_of(window.images) == list(range(10, 20, 2))  # from .4 to .8 s
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
 def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(films, name):
-    """A decoder gives pictures out one or two frames behind the file's entries, whose times begin at 0.
-
-    A player that took these times as they are would show the pictures too late for their sound.
-    """
+    """A decoder gives pictures out one or two frames behind the file's entries, whose times begin at 0."""
     frames = read_frames(films[name], at(range(10)))
     np.testing.assert_allclose(frames.time_s, np.arange(10) / 25, atol=0.0015)
     assert any("AVI" in note for note in frames.notes)
@@ -66,36 +64,21 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
 
     shown = [number for number in range(30) if number not in (10, 20)]
     frames = read_frames(tmp_path / "hidden.webm", at(range(len(shown))))
+
     assert frames.total == len(shown)
     assert frames.method == "sparse"
     assert numbers_of(frames.images) == shown
     np.testing.assert_allclose(frames.time_s, np.array(shown) / 25, atol=0.0015)
 
 
-def stop_the_clock_of_pictures(path: Path) -> None:
-    """Let the table of times of an MP4's pictures say that each of them lasts for nothing."""
-    data = bytearray(path.read_bytes())
+def stop_the_clock_of_pictures(data: bytearray) -> None:
+    """Let the table of times of an MP4's pictures say that each of them lasts for nothing, in place."""
     table = data.rfind(b"stts") + 4  # version (4 bytes), number of rows (4), then pictures (4), length (4)
     data[table + 12 : table + 16] = bytes(4)
-    path.write_bytes(data)
-
-
-def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(tmp_path):
-    """The file states a rate of 25 a second, and a note says that times were made from it."""
-    path = encode(tmp_path / "zero.mp4", map(draw, range(30)), options=X264 | {"bf": "0"})
-    stop_the_clock_of_pictures(path)
-
-    frames = read_frames(path, at(range(30)))
-    assert numbers_of(frames.images) == list(range(30))
-    np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
-    assert any("25 frames a second" in note for note in frames.notes)
 
 
 def header_of_picture(data: bytearray, packet: int) -> int | None:
-    """Find the header of the picture that begins in a packet of a transport stream (13818-1, 2.4.3).
-
-    Returns its place in `data`; None if no picture begins in the packet.
-    """
+    """Find the header of the picture that begins in a transport packet (13818-1, 2.4.3), or None."""
     begins_unit = data[packet + 1] & 0x40
     pid = int.from_bytes(data[packet + 1 : packet + 3], "big") & 0x1FFF
     if not begins_unit or pid != PICTURES_PID:
@@ -126,13 +109,26 @@ def zero_transport_times(data: bytearray) -> None:
             data[start + 1 : start + 5] = b"\0\x01\0\x01"
 
 
-def test_a_transport_stream_whose_times_are_zero_gets_them_by_its_rate(tmp_path):
-    path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
+@pytest.mark.parametrize(
+    ("suffix", "codec", "options", "make_times_zero"),
+    [
+        ("mp4", "libx264", X264 | {"bf": "0"}, stop_the_clock_of_pictures),
+        ("ts", "mpeg2video", MPEG, zero_transport_times),
+    ],
+    ids=["mp4", "ts"],
+)
+def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(
+    tmp_path, suffix, codec, options, make_times_zero
+):
+    """The file states a rate of 25 a second, and a note says that times were made from it."""
+    path = encode(tmp_path / f"zero.{suffix}", map(draw, range(30)), codec, options=options)
     data = bytearray(path.read_bytes())
-    zero_transport_times(data)
+    make_times_zero(data)
     path.write_bytes(data)
 
     frames = read_frames(path, at(range(30)))
+
+    assert numbers_of(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
     assert any("25 frames a second" in note for note in frames.notes)
 
@@ -180,28 +176,10 @@ class EditList:
         self.data[self.box + 12 : self.box + 20] = (16).to_bytes(4, "big") + b"free"
 
 
-def show_one_picture_for_all_of_it(edits: EditList) -> None:
-    edits.set_speed(0)
-
-
-def play_at_double_speed(edits: EditList) -> None:
-    edits.set_speed(2)
-
-
 def show_nothing_between_two_edits(edits: EditList) -> None:
     length, speed = edits.edit[:4], edits.edit[8:]
     hole = length + SHOWS_NOTHING + speed
     edits.add_edits(hole, edits.edit)
-
-
-def test_one_picture_at_zero_is_no_film_without_times(tmp_path):
-    """A single picture is at time 0 rightly: no note says that the file states no times."""
-    frames = read_frames(encode(tmp_path / "one.mkv", [draw(7)]), uniform(1))
-    assert (frames.time_s.tolist(), frames.notes) == ([0.0], ())
-
-
-def notes_on_edits(film: Path) -> list[str]:
-    return [note for note in read_frames(film, uniform(2)).notes if "edit list" in note]
 
 
 def changed_film(film: Path, target: Path, change: Callable[[EditList], None]) -> Path:
@@ -213,24 +191,25 @@ def changed_film(film: Path, target: Path, change: Callable[[EditList], None]) -
 
 
 @pytest.mark.parametrize(
-    "change",
-    [show_one_picture_for_all_of_it, play_at_double_speed, show_nothing_between_two_edits],
-    ids=["a picture that is held", "double speed", "a hole"],
+    ("change", "is_noted"),
+    [
+        pytest.param(lambda edits: edits.set_speed(0), True, id="a picture that is held"),
+        pytest.param(lambda edits: edits.set_speed(2), True, id="double speed"),
+        pytest.param(show_nothing_between_two_edits, True, id="a hole"),
+        pytest.param(lambda _edits: None, False, id="a cut, which FFmpeg follows"),
+        pytest.param(EditList.tear, False, id="a list that ends before its edits"),
+    ],
 )
-def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, change):
-    """An edit list tells players what to show when.
-
-    FFmpeg follows cuts, and neither held pictures nor speeds.
-    """
-    assert notes_on_edits(changed_film(cut_film, tmp_path / "odd.mp4", change))
-
-
-def test_edit_lists_that_ffmpeg_follows_are_not_noted(cut_film):
-    assert not notes_on_edits(cut_film)
+def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, change, is_noted):
+    """FFmpeg follows cuts, and neither held pictures nor speeds."""
+    film = changed_film(cut_film, tmp_path / "odd.mp4", change)
+    notes = read_frames(film, uniform(2)).notes
+    assert any("edit list" in note for note in notes) == is_noted
 
 
-def test_an_edit_list_that_ends_before_its_edits_is_not_noted(cut_film, tmp_path):
-    assert not notes_on_edits(changed_film(cut_film, tmp_path / "torn.mp4", EditList.tear))
+def test_a_single_picture_at_zero_has_no_note_that_the_file_states_no_times(tmp_path):
+    frames = read_frames(encode(tmp_path / "one.mkv", [draw(7)]), uniform(1))
+    assert (frames.time_s.tolist(), frames.notes) == ([0.0], ())
 
 
 def matroska_chapters(*, is_ordered: bool) -> bytes:
@@ -258,21 +237,22 @@ def test_pictures_without_a_container_get_times_by_their_rate(tmp_path, name, co
 
 
 @pytest.mark.parametrize(
-    ("rate", "says"), [(b"", True), (b" F0:0", True), (b" F-25:1", True), (b" F30:1", False)]
+    ("rate", "is_noted"), [(b"", True), (b" F0:0", True), (b" F-25:1", True), (b" F30:1", False)]
 )
-def test_y4m_without_a_rate_says_so(tmp_path, rate, says):
+def test_y4m_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path, rate, is_noted):
     """Without a rate, or with one of zero or below, 25 frames a second are taken and a note says so."""
     picture = b"FRAME\n" + bytes(range(256)) + b"\x80" * 128
     path = tmp_path / "a.y4m"
     path.write_bytes(b"YUV4MPEG2 W16 H16" + rate + b" C420jpeg\n" + picture * 4)
 
     frames = read_frames(path, at(range(4)))
-    assert ("the file states no times: 25 frames a second are taken" in frames.notes) is says
-    np.testing.assert_allclose(frames.time_s, np.arange(4) / (25 if says else 30))
+
+    assert ("the file states no times: 25 frames a second are taken" in frames.notes) is is_noted
+    np.testing.assert_allclose(frames.time_s, np.arange(4) / (25 if is_noted else 30))
 
 
-@pytest.mark.parametrize(("scale", "rate"), [(1, 0), (0, 30), (0, 0)])
-def test_avi_without_a_rate_says_so(tmp_path, scale, rate):
+@pytest.mark.parametrize(("scale", "rate"), [(1, 0), (0, 30)])
+def test_avi_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path, scale, rate):
     """The header of AVI states a rate as two numbers; zero in either is none."""
     path = encode(tmp_path / "a.avi", map(draw, range(8)), "mpeg4")
     assert not any("states no times" in note for note in read_frames(path, at([0])).notes)
@@ -282,31 +262,26 @@ def test_avi_without_a_rate_says_so(tmp_path, scale, rate):
     path.write_bytes(data)
 
     frames = read_frames(path, at(range(8)))
+
     assert "the file states no times: 25 frames a second are taken" in frames.notes
     assert numbers_of(frames.images) == list(range(8))
 
 
 @pytest.mark.parametrize("kind", ["ts", "vob"])
 def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path, kind):
-    """Films of 24 pictures a second are put on TV of 29.97 by showing some fields twice.
-
-    The header states 29.97 pictures a second, and every other picture that its first field is repeated.
-    """
+    """The header states 29.97 pictures a second, and every other picture that its first field is repeated."""
     rate = Fraction(24000, 1001)
     plain = encode(tmp_path / "plain.mkv", map(draw, range(48)), "mpeg2video", options=MPEG, rate=rate)
     film = remux(plain, tmp_path / f"film.{kind}", pulled_down)
 
     frames = read_frames(film, at(range(48)))
+
     assert numbers_of(frames.images) == list(range(48))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) / float(rate), atol=0.01)
 
 
 def pulled_down(packets):
-    """Rewrite packets of MPEG-2 as soft telecine (ISO/IEC 13818-2, 6.2).
-
-    The sequence states 29.97 pictures a second; of four pictures, in order of display, the first and third
-    last for three fields and not for two.
-    """
+    """Rewrite packets of MPEG-2 as soft telecine: of four pictures, two last three fields (13818-2, 6.2)."""
     top_first, repeat_first = 0x80, 0x02
     flags_of_four = (top_first | repeat_first, top_first, repeat_first, 0)
     times_in_order = sorted(packet.pts for packet in packets)
@@ -365,13 +340,6 @@ def without_times(film: Path, numbers: list[int]) -> Path:
     return film
 
 
-SOME_OF_24_PICTURES = pytest.mark.parametrize(
-    "numbers",
-    [[7], [10], [4, 5, 12, 23], [23], [*range(1, 23, 2)], [*range(1, 20)]],
-    ids=["one", "a key picture", "two together", "the last", "every second", "most"],
-)
-
-
 def assert_pictures_are_a_frame_apart(film: Path, numbers: list[int]) -> None:
     """Assert that a film has pictures of these numbers, one every 25th of a second, and notes on times."""
     frames = read_frames(film, at(range(len(numbers))))
@@ -383,19 +351,20 @@ def assert_pictures_are_a_frame_apart(film: Path, numbers: list[int]) -> None:
     assert numbers_of(span.images) == [10, 11]
 
 
-@SOME_OF_24_PICTURES
+@pytest.mark.parametrize(
+    "numbers",
+    [[7], [10], [4, 5, 12, 23], [23], [*range(1, 23, 2)], [*range(1, 20)]],
+    ids=["one", "a key picture", "two together", "the last", "every second", "most"],
+)
 @pytest.mark.parametrize("kind", ["h264.ts", "hevc.ts"])
 def test_pictures_without_a_time_get_the_times_left_by_the_others(tmp_path, kind, numbers):
-    """At a steady rate, each missing time is one of those between the others."""
-    film = without_times(part(tmp_path / f"a-{kind}", first=0, count=24), numbers)
-    assert_pictures_are_a_frame_apart(film, [*range(24)])
-
-
-@SOME_OF_24_PICTURES
-@pytest.mark.parametrize("kind", ["h264.ts", "hevc.ts"])
-def test_pictures_without_a_time_get_one_in_both_parts_of_a_film(tmp_path, kind, numbers):
-    parts = [without_times(part(tmp_path / f"{n}-{kind}", 100 * n, 24), numbers) for n in range(2)]
-    assert_pictures_are_a_frame_apart(joined(tmp_path / f"ab-{kind}", parts), [*range(24), *range(100, 124)])
+    """At a steady rate, each missing time is one of those between the others, also in a joined film."""
+    first, second = (
+        without_times(part(tmp_path / f"{n}-{kind}", first=100 * n, count=24), numbers) for n in range(2)
+    )
+    assert_pictures_are_a_frame_apart(first, [*range(24)])
+    film = joined(tmp_path / f"ab-{kind}", [first, second])
+    assert_pictures_are_a_frame_apart(film, [*range(24), *range(100, 124)])
 
 
 def test_a_picture_without_a_time_makes_all_unknown_where_a_film_pauses(tmp_path):

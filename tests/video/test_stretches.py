@@ -1,7 +1,7 @@
 """Stretches of a film: each frame is decoded once; windows and shots are what they are without them."""
 
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -28,31 +28,18 @@ EDGES = (-np.inf, 0.8, 1.7, 3.0, np.inf)
 REQUESTS = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
 
 
-@dataclass(frozen=True)
-class ReadInStretches:
-    """What reading a film stretch by stretch gave.
-
-    Attributes
-    ----------
-    windows
-        Number of a window -> its frames.
-    measured
-        What was measured for shots in each stretch.
-    n_decoded
-        Frames that were decoded.
-    """
+class ReadInStretches(NamedTuple):
+    """What reading a film stretch by stretch gave."""
 
     windows: dict
+    """Number of a window -> its frames."""
     measured: list
+    """What was measured for shots in each stretch."""
     n_decoded: int
 
 
 def read_in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
-    """Read windows of a film stretch by stretch, as decode workers do.
-
-    A window is read with the stretch in which it begins. What a stretch knows of windows that go on in the
-    next one is handed on; these windows are then completed from what all stretches know.
-    """
+    """Read windows of a film stretch by stretch, as decode workers do; one is read where it begins."""
     frames_of_window = {}
     known = {}
     measured = []
@@ -84,32 +71,25 @@ def read_in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
 
 
 @pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
-def test_reading_in_stretches_gives_the_same_windows_and_shots(films, name):
+def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_frame_once(films, name):
     """Workers decode stretches of one film at the same time; a window may reach over several stretches."""
     path = films[name]
+
     result = read_in_stretches(path, WINDOWS)
+
     for number, alone in read_windows(path, WINDOWS, REQUESTS):
         assert_same(result.windows[number], alone)
     assert joined_shots(result.measured) == find_shots(path)
+    n_frames = len(decoded_by_pyav(path))
+    assert sum(len(part.frames) for part in result.measured) == n_frames
+    n_later_stretches = len(EDGES) - 2  # whose first key frame may be decoded twice
+
+    assert n_frames <= result.n_decoded <= n_frames + n_later_stretches
 
 
 def test_shots_of_a_film_are_not_known_before_its_last_stretch_is_read(films):
     measured = read_in_stretches(films["pyramid.mp4"], WINDOWS).measured
     assert joined_shots(measured[:-1]) is None
-
-
-@pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
-def test_each_frame_of_a_film_read_in_stretches_is_decoded_once(films, name):
-    """Decoding starts again in the stretches behind the first.
-
-    The key frame at which it starts may be decoded twice: frames shown before it may refer to it as well.
-    """
-    result = read_in_stretches(films[name], WINDOWS)
-    n_frames = len(decoded_by_pyav(films[name]))
-    assert sum(len(part.frames) for part in result.measured) == n_frames
-    n_stretches = len(EDGES) - 1
-    n_later_starts = n_stretches - 1
-    assert n_frames <= result.n_decoded <= n_frames + n_later_starts
 
 
 def detector_of(pictures):
@@ -131,10 +111,6 @@ def film_of_seven_shots(rng):
 
 
 def test_cuts_found_in_parts_of_a_film_join_to_those_of_the_whole():
-    """The film is divided at 20 random sets of places.
-
-    What each part measured, joined, gives the same cuts.
-    """
     rng = np.random.default_rng(3)
     film = film_of_seven_shots(rng)
     whole = detector_of(film)
@@ -161,9 +137,6 @@ def test_a_film_without_times_is_not_decoded_in_stretches(films):
     whole_film, whole_window, no_other_windows = (-np.inf, np.inf), (None, None), []
     items = read_stretch(path, whole_film, [whole_window], no_other_windows, REQUESTS[:1])
     assert list(items) == []
-
-
-def test_a_usual_film_can_be_decoded_in_stretches(films):
     assert why_not_in_stretches(films["no_b.mp4"]) == ""
 
 

@@ -23,10 +23,7 @@ def test_the_text_track_of_a_film_is_read(shared_data):
 
 @pytest.fixture
 def film_without_its_first_pictures(shared_data, tmp_path):
-    """A real film without the pictures before its first key frame after 3 s, but with all of its subtitles.
-
-    FFmpeg's command writes such a film where it cuts one without encoding it again.
-    """
+    """A real film cut without encoding: no pictures before a key frame behind 3 s, and all its subtitles."""
     path = tmp_path / "late.mp4"
     with av.open(shared_data / "videos" / "nasa_13013.mp4") as film, av.open(path, "w") as cut:
         sources = film.streams.video[0], film.streams.subtitles[0]
@@ -47,10 +44,7 @@ def film_without_its_first_pictures(shared_data, tmp_path):
 
 
 def test_subtitles_before_the_first_picture_are_counted_and_not_read(film_without_its_first_pictures):
-    """Times count from the first picture.
-
-    One of four lines ended before it, so it is not read; "3 of 4" are.
-    """
+    """One of the four lines ended before the first picture, from which times count."""
     lines, note = read_subtitle_lines(film_without_its_first_pictures)
     assert [start for start, _, _ in lines] == pytest.approx([0, 0.27, 4.39])
     assert "3 of 4" in note
@@ -81,10 +75,7 @@ PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 
 
 def with_subtitles(target, film, dispositions):
-    """Write a film's pictures with a track of subtitles from each of some files.
-
-    `dispositions` is file -> what its track is marked as: forced, default, both, or None.
-    """
+    """Write a film's pictures with a track of subtitles of each file, marked by a disposition or None."""
     with ExitStack() as still_open:
         opened_film = still_open.enter_context(av.open(film))
         output = still_open.enter_context(av.open(target, "w"))
@@ -123,15 +114,13 @@ def copied_packets(stream, copy):
     ],
 )
 def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, text, expected):
-    """Marks of style go, and what only looks like a mark stays.
-
-    The Persian word has an invisible sign in it.
-    """
+    """Marks of style go, and what only looks like a mark stays."""
     path = tmp_path / f"a.{kind}"
     film = tmp_path / "film.mkv"
     path.write_text(FILES[kind].format(text), "utf-8")
 
     with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", {path: None})
+
     assert [text for *_, text in read_subtitle_track(film)] == [expected]
     assert [line.text for line in read_subtitles(path)] == [expected]
 
@@ -150,10 +139,7 @@ def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, tex
 def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
     shared_data, tmp_path, marks, number_of_shown
 ):
-    """A "forced" track is only for signs and foreign speech.
-
-    Otherwise the default track is shown, or the first.
-    """
+    """A "forced" track is only for signs and foreign speech; else the default one is shown, or the first."""
     files = [tmp_path / "0.srt", tmp_path / "1.srt"]
     for path in files:
         path.write_text(FILES["srt"].format(f"track {path.stem}"), "utf-8")
@@ -163,32 +149,28 @@ def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
     with_subtitles(film, nasa, dict(zip(files, marks, strict=True)))
 
     lines, note = read_subtitle_lines(film)
+
     assert [text for *_, text in lines] == [f"track {number_of_shown}"]
     assert f"text track {number_of_shown + 1} of 2" in note
 
 
-@pytest.fixture
-def film_of_ttml(shared_data, tmp_path):
-    """Make a film whose first subtitle track is of TTML, which is not read; others may follow."""
+def make_first_track_ttml(film):
+    """Give the first subtitle track of an MP4 the kind of TTML, which is not read."""
+    film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))
+
+
+def test_a_text_track_is_read_beside_one_of_an_unreadable_kind_and_not_in_its_place(shared_data, tmp_path):
     nasa = shared_data / "videos" / "nasa_13013.mp4"
-    text_tracks = Path(shutil.copy(nasa, tmp_path / "same.mp4"))
+    same_text = Path(shutil.copy(nasa, tmp_path / "same.mp4"))
+    of_two, of_one = tmp_path / "two.mp4", tmp_path / "one.mp4"
+    with_subtitles(of_two, nasa, {nasa: None, same_text: None})
+    with_subtitles(of_one, nasa, {nasa: None})
+    make_first_track_ttml(of_two)
+    make_first_track_ttml(of_one)
 
-    def make(*, with_text_track):
-        film = tmp_path / "film.mp4"
-        tracks = [nasa, text_tracks] if with_text_track else [nasa]
-        with_subtitles(film, nasa, dict.fromkeys(tracks))
-        film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))  # the kind of the first track
-        return film
+    lines, note = read_subtitle_lines(of_two)
 
-    return make
-
-
-def test_a_text_track_is_read_beside_one_of_an_unreadable_kind(film_of_ttml):
-    lines, note = read_subtitle_lines(film_of_ttml(with_text_track=True))
     assert len(lines) == 4
     assert "1 of 2 subtitle tracks" in note
-
-
-def test_a_film_whose_only_text_track_is_unreadable_is_refused(film_of_ttml):
     with pytest.raises(VideoError, match="TTML"):
-        read_subtitle_lines(film_of_ttml(with_text_track=False))
+        read_subtitle_lines(of_one)

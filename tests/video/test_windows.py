@@ -36,8 +36,8 @@ FILMS = [
     "mpeg2.vob",
     "h264.avi",
 ]
-SOUGHT = [each for each in SPARSE if each[-3:] in {"mp4", "mkv", "ebm", "flv", "mov"}]
-SOUGHT.remove("refresh.mkv")  # it begins at few places
+SOUGHT = [name for name in SPARSE if name.endswith(("mp4", "mkv", "webm", "flv", "mov"))]
+SOUGHT.remove("refresh.mkv")  # in which decoding can start at few places
 WINDOWS = [(2.0, 3.2), (0.0, 1.6), (0.8, 2.4), (0.8, 2.4), (3.9, 4.0), (None, 0.5), (3.0, 9.0), (50.0, 60.0)]
 """Starts and ends in films of four seconds, in no order: two are the same, and two go over the end."""
 
@@ -57,10 +57,7 @@ def assert_same(result, alone) -> None:
 
 
 def assert_windows_equal_those_read_alone(path: Path, windows, *, strict: bool = False) -> None:
-    """Assert that windows read in one pass have the frames, or the error, that each has when read alone.
-
-    The two samplings handle frames by different functions, so that they share none of what these return.
-    """
+    """Assert that windows read in one pass have the frames, or the error, that each has when read alone."""
     requests = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
     together = dict(read_windows(path, windows, requests, strict=strict))
     assert sorted(together) == list(range(len(windows)))
@@ -87,7 +84,6 @@ def damaged(source: Path, folder: Path) -> Path:
 @pytest.mark.parametrize("name", ["no_b.mp4", "hevc.mp4", "vp9.webm", "mpeg2.mkv", "h264.avi", "raw.h264"])
 @pytest.mark.parametrize("strict", [False, True])
 def test_damage_affects_a_window_as_if_it_were_read_alone(films, tmp_path, name, strict):
-    """A window that needs the damaged packet is partial or refused, and the others are whole."""
     windows = [(None, None)] if name == "raw.h264" else WINDOWS
     assert_windows_equal_those_read_alone(damaged(films[name], tmp_path), windows, strict=strict)
 
@@ -155,37 +151,32 @@ def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films
     assert numbers_of(frames.images) == [10, 80]
 
 
+def begin_another_process():
+    """Forget the tables that this process has read, so that it must share those of others."""
+    index_room._tables.clear()
+
+
 @pytest.fixture
 def shared_facts(tmp_path, monkeypatch):
     """A folder in which processes share tables of packets and digests of files; all count as large."""
     monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
     folder = tmp_path / "facts"
     folder.mkdir()
-    index_room._tables.clear()
+    begin_another_process()
     share_in(folder)
     yield folder
     share_in(None)
-    index_room._tables.clear()
-
-
-def begin_another_process():
-    """Forget the tables that this process has read, so that it must share those of others."""
-    index_room._tables.clear()
-
-
-def twice_joined(film, path):
-    """Write a film joined with itself."""
-    joined = remux(film, path, edit=list)
-    joined.write_bytes(joined.read_bytes() * 2)
-    return joined
+    begin_another_process()
 
 
 @pytest.fixture(params=["hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv", "joined.mkv"])
 def film_of_any_index(request, films, tmp_path):
-    """A film of a container that has its own way to list packets."""
-    if request.param == "joined.mkv":
-        return twice_joined(films["pyramid.mp4"], tmp_path / "joined.mkv")
-    return films[request.param]
+    """A film of a container that has its own way to list packets; or one that is joined with itself."""
+    if request.param != "joined.mkv":
+        return films[request.param]
+    joined = remux(films["pyramid.mp4"], tmp_path / "joined.mkv", edit=list)
+    joined.write_bytes(joined.read_bytes() * 2)
+    return joined
 
 
 @pytest.mark.usefixtures("shared_facts")
@@ -228,10 +219,7 @@ class CountsItself:
 
 
 def test_frames_of_windows_that_were_given_out_are_not_kept(films):
-    """Ten windows follow each other, each of ten frames.
-
-    At most three windows' frames may be alive at once.
-    """
+    """Ten windows of ten frames follow each other; at most three windows' frames may be alive at once."""
     windows = [(i * 0.4, i * 0.4 + 0.4) for i in range(10)]
     for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), CountsItself)]):
         pass
