@@ -31,20 +31,12 @@ def all_items():
 @pytest.mark.parametrize(
     ("array", "shape", "saved_shape", "dtype"),
     [
-        ("pooled", (N_FEATURES,), (N_FEATURES,), np.float32),
-        ("pooled", (N_FEATURES,), (1, N_FEATURES), np.float32),
-        ("frames", (3, N_FEATURES), (3, N_FEATURES), np.float16),
-        ("frames", (3, N_FEATURES), (1, 3, N_FEATURES), np.float32),
-        ("tokens", (5, N_FEATURES), (1, 5, N_FEATURES), np.float16),
-        ("frames", (1, N_FEATURES), (1, N_FEATURES), np.float32),
-    ],
-    ids=[
-        "a vector",
-        "a batch of one vector",
-        "frames",
-        "a batch of frames",
-        "a batch of tokens",
-        "one frame",
+        pytest.param("pooled", (N_FEATURES,), (N_FEATURES,), np.float32, id="a vector"),
+        pytest.param("pooled", (N_FEATURES,), (1, N_FEATURES), np.float32, id="a batch of one vector"),
+        pytest.param("frames", (3, N_FEATURES), (3, N_FEATURES), np.float16, id="frames"),
+        pytest.param("frames", (3, N_FEATURES), (1, 3, N_FEATURES), np.float32, id="a batch of frames"),
+        pytest.param("tokens", (5, N_FEATURES), (1, 5, N_FEATURES), np.float16, id="a batch of tokens"),
+        pytest.param("frames", (1, N_FEATURES), (1, N_FEATURES), np.float32, id="one frame"),
     ],
 )
 def test_arrays_are_imported_bit_for_bit_with_or_without_an_axis_of_the_batch(
@@ -286,22 +278,13 @@ def with_header_that_breaks_pythons_parser(data):
 @pytest.mark.parametrize(
     "damage",
     [
-        with_giant_shape,
-        with_giant_header,
-        with_header_that_breaks_pythons_parser,
-        lambda _: b"",
-        lambda data: data[:5],
-        lambda data: data[:80],
-        lambda data: data[:-1],
-    ],
-    ids=[
-        "a giant shape",
-        "a giant header",
-        "a broken header",
-        "empty",
-        "cut in the magic number",
-        "cut in the header",
-        "cut in the values",
+        pytest.param(with_giant_shape, id="a giant shape"),
+        pytest.param(with_giant_header, id="a giant header"),
+        pytest.param(with_header_that_breaks_pythons_parser, id="a broken header"),
+        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda data: data[:5], id="cut in the magic number"),
+        pytest.param(lambda data: data[:80], id="cut in the header"),
+        pytest.param(lambda data: data[:-1], id="cut in the values"),
     ],
 )
 def test_a_damaged_npy_file_is_refused_by_name(tmp_path, damage):

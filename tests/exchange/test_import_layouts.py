@@ -5,9 +5,6 @@ import os
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from unicodedata import normalize
 
 import h5py
@@ -156,64 +153,51 @@ def matrices_in_parquet(path, column="x"):
     parquet.write_table(pa.table({"id": CLIPS, "image": [b"x"] * 3, column: lists}), path)
 
 
-@dataclass
-class Layout:
-    """How a lab keeps the features of its clips, and how they are imported."""
-
-    make: Callable[[Path], None]
-    name: str
-    kind: str
-    options: tuple[str, ...] = ()
-    left_out: str = ""  # what the import says that it leaves out
-
-
 LAYOUTS = {
-    "one npz": Layout(one_npz, "a.npz", "npy"),
-    "note": Layout(npz_with_a_note, "folder", "npy", left_out="note.txt"),
-    "links": Layout(folder_of_links, "folder", "npy", left_out="note.txt"),
-    "safetensors": Layout(
-        folder_of("safetensors", save_safetensors, coords=COORDS), "folder", "pth", left_out="coords"
-    ),
-    "MATLAB": Layout(of_matlab, "a.h5", "hdf5"),
-    "a table of MATLAB": Layout(table_of_matlab, "a.mat", "table"),
-    "lists of lists": Layout(matrices_in_parquet, "a.parquet", "table", left_out="image"),
-    "npz": Layout(folder_of("npz", save_npz, coords=COORDS), "folder", "npy", left_out="coords"),
-    "tar": Layout(tar_of_npy, "a.tar", "npy", left_out="json"),
-    "tars": Layout(folder_of_tars, "shards", "npy", left_out="json"),
-    "h5": Layout(folder_of("h5", save_h5, coords=COORDS), "folder", "hdf5", left_out="coords"),
-    "root": Layout(one_h5("{}"), "a.h5", "hdf5"),
-    "below": Layout(one_h5("train/{}"), "a.h5", "hdf5"),
-    "coords": Layout(one_h5("{}/features", coords=COORDS), "a.h5", "hdf5", left_out="coords"),
-    "vsumm": Layout(
-        one_h5("{}/features", **SUMMARY), "a.h5", "hdf5", ("--key", "features"), left_out="gtscore"
-    ),
-    "pt": Layout(folder_of("pt", save_pt, coords=COORDS, fps=25.0), "folder", "pth", left_out="coords"),
-    "pt of dicts": Layout(pt_of_dicts, "a.pt", "pth", ("--columns", "x"), left_out="y"),
+    "one npz": (one_npz, "a.npz", "npy", (), ""),
+    "note": (npz_with_a_note, "folder", "npy", (), "note.txt"),
+    "links": (folder_of_links, "folder", "npy", (), "note.txt"),
+    "npz": (folder_of("npz", save_npz, coords=COORDS), "folder", "npy", (), "coords"),
+    "safetensors": (folder_of("safetensors", save_safetensors, coords=COORDS), "folder", "pth", (), "coords"),
+    "tar": (tar_of_npy, "a.tar", "npy", (), "json"),
+    "tars": (folder_of_tars, "shards", "npy", (), "json"),
+    "h5": (folder_of("h5", save_h5, coords=COORDS), "folder", "hdf5", (), "coords"),
+    "root": (one_h5("{}"), "a.h5", "hdf5", (), ""),
+    "below": (one_h5("train/{}"), "a.h5", "hdf5", (), ""),
+    "coords": (one_h5("{}/features", coords=COORDS), "a.h5", "hdf5", (), "coords"),
+    "vsumm": (one_h5("{}/features", **SUMMARY), "a.h5", "hdf5", ("--key", "features"), "gtscore"),
+    "MATLAB": (of_matlab, "a.h5", "hdf5", (), ""),
+    "a table of MATLAB": (table_of_matlab, "a.mat", "table", (), ""),
+    "lists of lists": (matrices_in_parquet, "a.parquet", "table", (), "image"),
+    "pt": (folder_of("pt", save_pt, coords=COORDS, fps=25.0), "folder", "pth", (), "coords"),
+    "pt of dicts": (pt_of_dicts, "a.pt", "pth", ("--columns", "x"), "y"),
 }
+"""How a lab keeps features: what writes them, the file or folder, --from, options, and what is left out."""
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize(("make", "name", "kind", "options", "left_out"), LAYOUTS.values(), ids=LAYOUTS)
 def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_named(
-    films, tmp_path, capfd, layout
+    films, tmp_path, capfd, make, name, kind, options, left_out
 ):
-    layout.make(tmp_path / layout.name)
-    assert was_imported(films, tmp_path / layout.name, layout.kind, "--array", "frames", *layout.options)
+    make(tmp_path / name)
+    assert was_imported(films, tmp_path / name, kind, "--array", "frames", *options)
 
-    group = open_store(tmp_path / f"store-{layout.name}-1.0.0")["lab"]
+    group = open_store(tmp_path / f"store-{name}-1.0.0")["lab"]
     for clip in CLIPS:
         assert group.read(clip, "frames").tobytes() == features(clip).tobytes()
 
     notices = capfd.readouterr().err
-    assert ("left out" in notices) == bool(layout.left_out)
-    assert layout.left_out in notices
+    assert ("left out" in notices) == bool(left_out)
+    assert left_out in notices
 
 
-@pytest.mark.parametrize("layout", [LAYOUTS["vsumm"], LAYOUTS["pt of dicts"]], ids=["vsumm", "pt of dicts"])
-def test_features_are_never_guessed_among_several_arrays_of_real_numbers(tmp_path, layout):
+@pytest.mark.parametrize("name_of_layout", ["vsumm", "pt of dicts"])
+def test_features_are_never_guessed_among_several_arrays_of_real_numbers(tmp_path, name_of_layout):
     """One of them may be labels or scores; the option --key or --columns says which are features."""
-    layout.make(tmp_path / layout.name)
-    with pytest.raises(StoreError, match=layout.left_out):
-        load(layout.kind, tmp_path / layout.name)
+    make, name, kind, _options, left_out = LAYOUTS[name_of_layout]
+    make(tmp_path / name)
+    with pytest.raises(StoreError, match=left_out):
+        load(kind, tmp_path / name)
 
 
 def load(kind, source):
@@ -299,6 +283,7 @@ def partly_written(n_written, **layout):
     return write
 
 
+without_last_chunk = partly_written(2, chunks=(1, N_FEATURES))
 FILTER_OF_OTHERS = 32001
 """Number of a filter of HDF5, Blosc, that h5py has not."""
 
@@ -328,42 +313,33 @@ def anndata_without_x(folder):
     save_h5(folder / "a.h5", {"obs/_index": ["a"], "obsm/X_pca": np.ones((1, 3), np.float32)})
 
 
-@dataclass(frozen=True)
-class LostOrWrong:
-    """Files whose features would be read in part or wrongly, and why they are refused."""
-
-    make: Callable[[Path], None]
-    kind: str
-    reason: str
-    name: str = ""
-
-
 LOST_OR_WRONG = {
-    "a link to nothing": LostOrWrong(link_to_nothing, "npy", "No such file"),
-    "a link in a tar": LostOrWrong(link_in_a_tar, "npy", r"a\.tar, a\.npy: a link"),
-    "an array twice": LostOrWrong(name_twice, "npy", "x: is in it twice"),
-    "the names 1 and '1'": LostOrWrong(number_and_text, "pth", "both are of '1'", "a.pt"),
-    "two arrays saved to one file": LostOrWrong(saved_twice, "npy", r"a\.npy: more bytes"),
-    "two tables saved to one file": LostOrWrong(saved_twice, "table", r"a\.npy: more bytes", "a.npy"),
-    "Zarr as npy": LostOrWrong(zarr_store, "npy", "Zarr store"),
-    "Zarr as pth": LostOrWrong(zarr_store, "pth", "Zarr store"),
-    "Zarr as HDF5": LostOrWrong(zarr_store, "hdf5", "Zarr store"),
-    "Zarr as a table": LostOrWrong(zarr_store, "table", "Zarr store"),
-    "HDF5 without a chunk": LostOrWrong(partly_written(0), "hdf5", "1 of its 1 chunks"),
-    "HDF5 without the last chunk": LostOrWrong(
-        partly_written(2, chunks=(1, N_FEATURES)), "hdf5", "1 of its 3 chunks"
-    ),
-    "HDF5 with a filter of others": LostOrWrong(filter_of_others, "hdf5", str(FILTER_OF_OTHERS)),
-    "AnnData without X": LostOrWrong(anndata_without_x, "hdf5", "AnnData", "a.h5"),
+    "a link to nothing": (link_to_nothing, "npy", "", "No such file"),
+    "a link in a tar": (link_in_a_tar, "npy", "", r"a\.tar, a\.npy: a link"),
+    "an array twice": (name_twice, "npy", "", "x: is in it twice"),
+    "the names 1 and '1'": (number_and_text, "pth", "a.pt", "both are of '1'"),
+    "two arrays saved to one file": (saved_twice, "npy", "", r"a\.npy: more bytes"),
+    "two tables saved to one file": (saved_twice, "table", "a.npy", r"a\.npy: more bytes"),
+    "Zarr as npy": (zarr_store, "npy", "", "Zarr store"),
+    "Zarr as pth": (zarr_store, "pth", "", "Zarr store"),
+    "Zarr as HDF5": (zarr_store, "hdf5", "", "Zarr store"),
+    "Zarr as a table": (zarr_store, "table", "", "Zarr store"),
+    "HDF5 without a chunk": (partly_written(0), "hdf5", "", "1 of its 1 chunks"),
+    "HDF5 without the last chunk": (without_last_chunk, "hdf5", "", "1 of its 3 chunks"),
+    "HDF5 with a filter of others": (filter_of_others, "hdf5", "", str(FILTER_OF_OTHERS)),
+    "AnnData without X": (anndata_without_x, "hdf5", "a.h5", "AnnData"),
 }
+"""What is lost or wrong -> what makes the files in a folder, --from, the file that is read, the refusal."""
 
 
-@pytest.mark.parametrize("files", LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
-def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(tmp_path, files):
+@pytest.mark.parametrize(("make", "kind", "name", "reason"), LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
+def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(
+    tmp_path, make, kind, name, reason
+):
     """In each of these files, a plain reader would find some values and miss that others are lost."""
-    files.make(tmp_path)
-    with pytest.raises((StoreError, OSError), match=files.reason):
-        load(files.kind, tmp_path / files.name)
+    make(tmp_path)
+    with pytest.raises((StoreError, OSError), match=reason):
+        load(kind, tmp_path / name)
 
 
 @pytest.mark.parametrize("column", ["x", "lab.x"])
@@ -503,7 +479,7 @@ def test_ids_that_are_paths_of_any_system_match_by_their_last_part(path):
     ("name", "kind"),
     [("a.h5", "hdf5"), ("a.npy", "npy"), ("a.npz", "npy"), ("a.pt", "pth"), ("a.csv", "table")],
 )
-def test_a_pointer_in_place_of_features_is_called_one(tmp_path, name, kind):
+def test_a_pointer_of_git_lfs_in_place_of_features_is_called_one(tmp_path, name, kind):
     """Without git-lfs, a clone of a repository has small text files in place of large ones."""
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
     with pytest.raises(StoreError, match=f"{name}.*git-lfs"):
@@ -534,24 +510,19 @@ def test_tensors_of_every_type_are_read_or_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda torch: torch.zeros(8, dtype=torch.complex64).conj(),
-        lambda torch: torch.zeros(8).to_sparse(),
-        lambda torch: torch.zeros(8, device="meta"),
-        lambda torch: torch.nested.nested_tensor([torch.zeros(8)]),
-    ],
-    ids=["conjugate", "sparse", "meta", "nested"],
-)
-def test_a_tensor_that_is_no_plain_array_is_refused_in_one_line(tmp_path, make):
+def test_a_tensor_that_is_no_plain_array_is_refused_in_one_line(tmp_path):
     torch = pytest.importorskip("torch")
-    torch.save(make(torch), tmp_path / "a.pt")
+    conjugate = torch.zeros(8, dtype=torch.complex64).conj()
+    sparse = torch.zeros(8).to_sparse()
+    meta = torch.zeros(8, device="meta")
+    nested = torch.nested.nested_tensor([torch.zeros(8)])
 
-    outcome = outcome_of_reading(tmp_path)
-    assert outcome != "read"
-    assert "\n" not in outcome
-    assert "weights_only" not in outcome
+    for tensor in (conjugate, sparse, meta, nested):
+        torch.save(tensor, tmp_path / "a.pt")
+        outcome = outcome_of_reading(tmp_path)
+        assert outcome != "read"
+        assert "\n" not in outcome
+        assert "weights_only" not in outcome
 
 
 def save_zeros(torch, dtype, path):

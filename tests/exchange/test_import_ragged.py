@@ -1,7 +1,5 @@
 """Features of any number of frames a clip come in as published: values and times equal the arrays by hand."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -233,24 +231,18 @@ ONE_FRAME = {clip: values[:1] for clip, values in TRUTH.items()}
 SQUARE = {clip: values_of(clip, (D, D)) for clip in LENGTHS}
 
 
-@dataclass
-class SavedShape:
-    """Features of the clips, how their shape is changed when they are saved, and the options to read it."""
-
-    change: Callable[[np.ndarray], np.ndarray]
-    options: tuple[str, ...] = ()
-    truth: dict[str, np.ndarray] = field(default_factory=lambda: TRUTH)
-
-
 SHAPES_READ = {
-    "[1, D]": SavedShape(as_they_are, truth=ONE_FRAME),
-    "[T, 1, D], one frame among them": SavedShape(
-        lambda values: values[:, np.newaxis], truth=TRUTH | {"v_one": TRUTH["v_one"][:1]}
+    "[1, D]": (as_they_are, (), ONE_FRAME),
+    "[T, 1, D], one frame among them": (
+        lambda values: values[:, np.newaxis],
+        (),
+        TRUTH | {"v_one": TRUTH["v_one"][:1]},
     ),
-    "[D, T], as many of both": SavedShape(lambda values: values.T, ("--axes", "DT"), SQUARE),
-    "the other order of bytes": SavedShape(lambda values: values.astype(">f4")),
-    "columns first": SavedShape(np.asfortranarray),
+    "[D, T], as many of both": (lambda values: values.T, ("--axes", "DT"), SQUARE),
+    "the other order of bytes": (lambda values: values.astype(">f4"), (), TRUTH),
+    "columns first": (np.asfortranarray, (), TRUTH),
 }
+"""Shape as it is saved -> what changes features so, the options of the import, and the features."""
 
 
 def save_clips(folder, truth, change=lambda values: values, **beside):
@@ -270,31 +262,36 @@ def save_clips(folder, truth, change=lambda values: values, **beside):
             np.save(folder / "all" / f"{clip}.npy", features, allow_pickle=True)
 
 
-@pytest.mark.parametrize("saved", SHAPES_READ.values(), ids=SHAPES_READ)
-def test_frames_of_every_shape_are_read_with_their_values(folder, saved):
-    save_clips(folder, saved.truth, saved.change)
-    assert import_frames(folder, "all", "npy", *saved.options) == 0
+def assert_refused_in_a_line(folder, capfd, file):
+    """Assert that an import of the folder `all` is refused in one line that names a file."""
+    assert import_frames(folder, "all", "npy") == 1
+    *_, line = capfd.readouterr().err.splitlines()
+    assert line.startswith("obygaze: error: ")
+    assert file in line
+    assert not list(folder.glob("lab*"))
+
+
+@pytest.mark.parametrize(("change", "options", "truth"), SHAPES_READ.values(), ids=SHAPES_READ)
+def test_frames_of_every_shape_are_read_with_their_values(folder, change, options, truth):
+    save_clips(folder, truth, change)
+    assert import_frames(folder, "all", "npy", *options) == 0
     group = open_store(folder / "lab")["lab"]
-    for clip, values in saved.truth.items():
+    for clip, values in truth.items():
         assert group.read(clip, "frames").tobytes() == values.tobytes()
 
 
 SHAPES_REFUSED = {
-    "one number": SavedShape(lambda values: values[0, 0]),
-    "a dict of Python": SavedShape(lambda values: np.array({"features": values})),
-    "complex numbers": SavedShape(lambda values: values.astype(np.complex64)),
-    "[1, D, 1, 1] without axes": SavedShape(lambda values: values[:1, :, np.newaxis, np.newaxis]),
+    "one number": lambda values: values[0, 0],
+    "a dict of Python": lambda values: np.array({"features": values}),
+    "complex numbers": lambda values: values.astype(np.complex64),
+    "[1, D, 1, 1] without axes": lambda values: values[:1, :, np.newaxis, np.newaxis],
 }
 
 
-@pytest.mark.parametrize("saved", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
-def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd, saved):
-    save_clips(folder, saved.truth, saved.change)
-    assert import_frames(folder, "all", "npy", *saved.options) == 1
-    *_, line = capfd.readouterr().err.splitlines()
-    assert line.startswith("obygaze: error: ")
-    assert "v_one.npy" in line
-    assert not list(folder.glob("lab*"))
+@pytest.mark.parametrize("change", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
+def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd, change):
+    save_clips(folder, TRUTH, change)
+    assert_refused_in_a_line(folder, capfd, "v_one.npy")
 
 
 def test_axes_of_equal_length_are_imported_with_a_note(folder, capfd):
@@ -327,11 +324,7 @@ ODD_TIMES = {
 @pytest.mark.parametrize("beside", ODD_TIMES.values(), ids=ODD_TIMES)
 def test_impossible_times_and_indices_are_refused_in_a_line(folder, capfd, beside):
     save_clips(folder, TRUTH, **beside)
-    assert import_frames(folder, "all", "npy") == 1
-    *_, line = capfd.readouterr().err.splitlines()
-    assert line.startswith("obygaze: error: ")
-    assert "v_one.npz" in line
-    assert not list(folder.glob("lab*"))
+    assert_refused_in_a_line(folder, capfd, "v_one.npz")
 
 
 def test_a_rate_needs_frames_at_even_distances(folder, capfd):

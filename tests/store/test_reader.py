@@ -48,29 +48,19 @@ def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
         assert np.array_equal(pooled[row], features(group.clip_ids[row], TOY).arrays["pooled"])
 
 
-def whole_array(group, array):
-    return {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
-
-
 @pytest.mark.parametrize(("array", "block_rows"), [("pooled", 150), ("frames", 64), ("tokens", 16)])
-def test_blocks_of_an_array_join_to_the_whole(shelf, array, block_rows):
+def test_blocks_of_an_array_join_to_the_whole_and_clips_read_alone_are_its_rows(shelf, array, block_rows):
     """A block is read from whole chunks: 64 rows of frames, 16 of tokens, and all rows of pooled at once."""
     group = open_store(shelf / "toy")["toy"]
-    blocks = list(group.blocks(array))
-    assert [start for start, _ in blocks] == list(range(0, 150, block_rows))
-    assert np.array_equal(
-        np.concatenate([block for _, block in blocks]), whole_array(group, array), equal_nan=True
-    )
-
-
-@pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
-def test_clips_that_are_read_alone_are_rows_of_the_whole_array(shelf, array):
-    group = open_store(shelf / "toy")["toy"]
-    every_row = whole_array(group, array)
-    for row in np.flatnonzero(group.usable)[::17]:
-        assert np.array_equal(group.read(group.clip_ids[row], array), every_row[row])
+    every_row = {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
     assert group.shape(array) == every_row.shape
     assert group.dtype(array) == every_row.dtype
+
+    blocks = list(group.blocks(array))
+    assert [start for start, _ in blocks] == list(range(0, 150, block_rows))
+    assert np.array_equal(np.concatenate([block for _, block in blocks]), every_row, equal_nan=True)
+    for row in np.flatnonzero(group.usable)[::17]:
+        assert np.array_equal(group.read(group.clip_ids[row], array), every_row[row])
 
 
 def test_reading_a_clip_that_failed_or_that_is_unknown_is_refused(shelf):

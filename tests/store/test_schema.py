@@ -25,7 +25,7 @@ from obygaze_features.store.store import read_attributes
 from obygaze_features.store.testing import seal_arrays
 from tests.files import rows_of
 
-from .toy_stores import CORPUS, PlannedClip, group, provenance, ragged, sealed, staged
+from .toy_stores import CORPUS, PlannedClip, group, provenance, ragged, sealed
 
 DOCS = Path(__file__).parents[2] / "docs"
 FROZEN = Path(__file__).parent / "frozen"
@@ -71,12 +71,9 @@ def test_frozen_stores_of_every_format_version_obey_the_schema():
             check_against_schema("journal", json.loads(line))
 
 
-def test_a_store_that_is_sealed_today_obeys_the_schema(tmp_path):
+def test_a_store_and_its_journal_that_are_written_today_obey_the_schema(tmp_path):
     check_store(sealed(tmp_path, 20, [group(), group("b", ("frames",), untrained=True), ragged("c")]))
-
-
-def test_a_journal_that_is_written_today_obeys_the_schema(tmp_path):
-    for journal in (staged(tmp_path, 9).path / "journal").iterdir():
+    for journal in (tmp_path / "toy.staging/journal").iterdir():
         for line in journal.read_bytes().splitlines():
             check_against_schema("journal", json.loads(line))
 
