@@ -172,14 +172,13 @@ def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "ids", "message"),
     [
-        ("clip_id,f0,f1\na,1,x\n", None, "line 2, column 'f1'"),
-        ("clip_id,f0\na,1,2\n", None, "line 2"),
-        ("clip_id,f0,f1\na,1,1\na,2,2\n", None, "'a'"),
-        ("", None, r"a\.csv"),
-        ("clip_id,f0\na,1\n", "nope", "--ids nope"),
-        ("clip_id,f0,f1\na,1_000,2\n", None, "'1_000'"),
+        pytest.param("clip_id,f0,f1\na,1,x\n", None, "line 2, column 'f1'", id="no number"),
+        pytest.param("clip_id,f0\na,1,2\n", None, "line 2", id="a cell too many"),
+        pytest.param("clip_id,f0,f1\na,1,1\na,2,2\n", None, "'a'", id="an id twice"),
+        pytest.param("", None, r"a\.csv", id="empty"),
+        pytest.param("clip_id,f0\na,1\n", "nope", "--ids nope", id="no such column of ids"),
+        pytest.param("clip_id,f0,f1\na,1_000,2\n", None, "'1_000'", id="an underscore"),
     ],
-    ids=["no number", "a cell too many", "an id twice", "empty", "no such column of ids", "an underscore"],
 )
 def test_an_unusable_csv_table_is_refused_with_what_is_wrong(tmp_path, text, ids, message):
     (tmp_path / "a.csv").write_text(text)
@@ -189,11 +188,10 @@ def test_an_unusable_csv_table_is_refused_with_what_is_wrong(tmp_path, text, ids
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": MATRIX, "ids": np.array(IDS[:2])}, "x"),
-        ({"x": MATRIX, "y": MATRIX, "ids": np.array(IDS)}, r"a\.npz"),
-        ({"x": np.array(1.0), "ids": np.array(IDS)}, "x: 0 rows"),
+        pytest.param({"x": MATRIX, "ids": np.array(IDS[:2])}, "x", id="two ids for three rows"),
+        pytest.param({"x": MATRIX, "y": MATRIX, "ids": np.array(IDS)}, r"a\.npz", id="two matrices"),
+        pytest.param({"x": np.array(1.0), "ids": np.array(IDS)}, "x: 0 rows", id="a number"),
     ],
-    ids=["two ids for three rows", "two matrices", "a number"],
 )
 def test_an_unusable_npz_table_is_refused_with_what_is_wrong(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
@@ -207,7 +205,6 @@ def test_an_unusable_npz_table_is_refused_with_what_is_wrong(tmp_path, arrays, m
         ("a.parquet", b"nothing", r"not a Parquet file|needs pyarrow"),
         ("a.sav", b"", "--from"),
     ],
-    ids=["npz", "parquet", "a kind that is not read"],
 )
 def test_a_file_that_is_not_a_table_is_refused_with_what_is_wrong(tmp_path, name, data, message):
     (tmp_path / name).write_bytes(data)

@@ -78,21 +78,18 @@ def test_a_store_and_its_journal_that_are_written_today_obey_the_schema(tmp_path
             check_against_schema("journal", json.loads(line))
 
 
-def test_a_store_that_is_merged_today_obeys_the_schema(tmp_path):
+def test_stores_that_are_merged_or_imported_today_obey_the_schema(tmp_path):
     """One part has a clip without features, whose row of the table has empty cells."""
-    arrays = {"toy": {"pooled": np.ones((1, 4), np.float32)}}
-    whole = seal_arrays(tmp_path / "a", {"a": "m"}, arrays)
-    of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, arrays, failed={"b": "no such file"})
+    vectors = np.ones((1, 4), np.float32)
+    whole = seal_arrays(tmp_path / "a", {"a": "m"}, {"toy": {"pooled": vectors}})
+    failed = {"b": "no such file"}
+    of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, {"toy": {"pooled": vectors}}, failed=failed)
     check_store(merge([open_store(whole), open_store(of_a_failed_clip)], tmp_path / "merged"))
 
-
-def test_a_store_that_is_imported_today_obeys_the_schema(tmp_path):
-    items = {"a": ImportItem("a.npy", lambda: {"": np.ones((1, 4), np.float32)})}
+    items = {"a": ImportItem("a.npy", lambda: {"": vectors})}
     declared = Declared("lab", "pooled", {})
-    clips = [PlannedClip("a", "m")]
-    check_store(
-        import_features(items, clips, declared, tmp_path / "in", corpus={"name": "Toy"}, licence="MIT")
-    )
+    about = {"corpus": {"name": "Toy"}, "licence": "MIT"}
+    check_store(import_features(items, [PlannedClip("a", "m")], declared, tmp_path / "in", **about))
 
 
 FIELDS_OF_SEALING = {"storage": {"pooled": "float32"}, "source": CORPUS}
