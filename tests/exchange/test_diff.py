@@ -47,10 +47,6 @@ def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
     assert difference.arrays[0].min_cosine == 1
 
 
-LONGEST_FRAME = np.abs(planted_arrays()[1][66, 1].astype(float)).max()
-"""The largest number, without its sign, of the frame that is doubled: by so much it changes."""
-
-
 def test_differences_of_values_are_measured_and_described_with_the_clip_that_differs_most(tmp_path):
     """Clip c005 has another vector, and the second frame of c066 is doubled.
 
@@ -61,6 +57,7 @@ def test_differences_of_values_are_measured_and_described_with_the_clip_that_dif
     vectors[5] = [3, 0, 0, 0]
     first = seal_store(tmp_path, "a", vectors.copy())
     vectors[5] = [3, 4, 0, 0]
+    largest = np.abs(frames[66, 1].astype(float)).max()
     frames[66, 1] *= np.float16(2)
 
     difference = diff(first, seal_store(tmp_path, "b", vectors, frames))
@@ -75,7 +72,7 @@ def test_differences_of_values_are_measured_and_described_with_the_clip_that_dif
         "toy/frames",
         "",
         **changes,
-        max_abs=LONGEST_FRAME,
+        max_abs=largest,
         max_abs_clip="c066",
         min_cosine=pytest.approx(1, abs=1e-12),
     )
@@ -86,33 +83,34 @@ def test_differences_of_values_are_measured_and_described_with_the_clip_that_dif
         "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000"
     )
     assert of_frames == (
-        f"values of toy/frames: 1 of 70 clips differ, by at most {LONGEST_FRAME:.6g} (c066), "
+        f"values of toy/frames: 1 of 70 clips differ, by at most {largest:.6g} (c066), "
         "smallest cosine 1.000000000"
     )
 
 
 def test_clips_are_compared_by_id_and_those_of_one_store_alone_are_named(tmp_path):
-    """Store a has c001 to c069, where c004 failed, and store b has c000 to c068, where c007 failed."""
+    """Store a has c001 to c069, where c004 and c005 failed, and b has c000 to c068, where c007 failed."""
     vectors, frames = planted_arrays()
-    first = seal_store(tmp_path, "a", vectors[1:], frames[1:], CLIPS[1:], failed={"c004": "no such file"})
+    absent = {"c004": "no such file", "c005": "no such file"}
+    first = seal_store(tmp_path, "a", vectors[1:], frames[1:], CLIPS[1:], failed=absent)
     second = seal_store(tmp_path, "b", vectors[:-1], frames[:-1], CLIPS[:-1], failed={"c007": "empty"})
 
     difference = diff(first, second)
 
     assert difference.only_first == ("c069",)
     assert difference.only_second == ("c000",)
-    assert difference.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
-    assert difference.clips["status"] == ("c004", "c007")
+    assert difference.statuses == {("failed", "ok"): 2, ("ok", "failed"): 1}
+    assert difference.clips["status"] == ("c004", "c005", "c007")
 
-    n_not_in_both = 4  # c000, c069, c004 and c007
+    n_not_in_both = 5  # c000, c069, c004, c005 and c007
     for array in difference.arrays:
         assert array.clips == N_CLIPS - n_not_in_both
         assert array.changed == 0
 
     sentences = describe_differences(difference, "a", "b", most=1)
     assert "clips: 1 only in a: c069" in sentences
-    assert "clips: 1 failed in a, ok in b" in sentences
-    assert "clips: status differs for 2: c004 and 1 more" in sentences
+    assert "clips: 2 failed in a, ok in b" in sentences
+    assert "clips: status differs for 3: c004 and 2 more" in sentences
 
 
 def test_differences_of_provenance_that_forbid_mixing_are_described_as_such(tmp_path):

@@ -239,13 +239,13 @@ def test_a_damaged_member_of_a_tar_is_named(tmp_path, keep):
     content = io.BytesIO()
     np.save(content, features("a"))
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
-        member = tarfile.TarInfo("a.npy")
+        member = tarfile.TarInfo("./a.npy")  # as `tar -c .` names it
         data = content.getvalue()[:keep]
         member.size = len(data)
         archive.addfile(member, io.BytesIO(data))
 
     item = array_files(tmp_path / "a.tar", ArrayChoice())["a"]
-    with pytest.raises(StoreError, match=r"a\.tar, a\.npy"):
+    with pytest.raises(StoreError, match=r"a\.tar, \./a\.npy"):
         item.load()
 
 

@@ -54,7 +54,6 @@ def findings_of(extraction) -> dict[str, Diagnosis]:
 
 
 # --- on the login node
-# ---------------------------------------------------------------------------
 def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
     before = sorted(films.iterdir())
     assert "fault" not in {finding.level for finding in examine_run(prepare_extraction(films))}
@@ -119,7 +118,6 @@ def test_a_reservation_that_the_disk_has_room_for_is_granted_and_takes_no_room(t
 
 
 # --- two clusters, and clocks
-# ---------------------------------------------------------------------------
 def run_on_cluster(monkeypatch, cluster: str, node: str = "n1"):
     """Set what Slurm sets in a job on a cluster's node."""
     monkeypatch.setenv("SLURM_CLUSTER_NAME", cluster)
@@ -275,7 +273,6 @@ def test_an_examination_loads_a_network_for_the_gpu_on_the_cpu():
 
 
 # --- a GPU that is asked for
-# ---------------------------------------------------------------------------
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     """A Linux machine without a GPU; gives the folder that stands for its /dev."""
@@ -325,7 +322,6 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
 
 
 # --- a stage that is not what it was
-# ---------------------------------------------------------------------------
 @pytest.mark.long
 def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
     extraction = prepare_extraction(films)

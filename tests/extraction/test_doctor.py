@@ -25,7 +25,6 @@ def only_finding(findings: list[Diagnosis], about: str) -> Diagnosis:
 
 
 # --- versions
-# ---------------------------------------------------------------------------
 @pytest.fixture
 def installed(monkeypatch):
     """Pretend that a package has another version; None: it is not installed."""
@@ -115,7 +114,6 @@ def test_a_place_alone_is_examined_for_an_extraction(installed, tmp_path):
 
 
 # --- the place of a store
-# ---------------------------------------------------------------------------
 
 
 def test_a_good_place_is_left_as_it_was(tmp_path):
@@ -179,7 +177,6 @@ def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, lock):
 
 
 # --- cards
-# ---------------------------------------------------------------------------
 @pytest.mark.parametrize(("cores", "level"), [(16, "note"), (2 * doctor.FEWEST_CORES, "ok")])
 def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, level):
     torch = pytest.importorskip("torch")
@@ -194,7 +191,6 @@ def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, lev
 
 
 # --- the pages
-# ---------------------------------------------------------------------------
 @pytest.mark.long
 def test_an_install_says_where_its_pages_are():
     folder = doctor.docs_folder()

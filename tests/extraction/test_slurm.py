@@ -204,7 +204,6 @@ def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit, code):
 
 
 # --- scripts for a site
-# ---------------------------------------------------------------------------
 def directives(script: Path) -> dict[str, str]:
     """Read the options of sbatch that a script states: name -> value."""
     value_of_option = {}

@@ -160,7 +160,7 @@ def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
 
 def blocks_of(kind):
     """The JSON blocks of one kind in docs/store-format.md."""
-    return [text for found, text in BLOCKS if found == kind]
+    return [text for kind_of_block, text in BLOCKS if kind_of_block == kind]
 
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])

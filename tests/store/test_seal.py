@@ -58,11 +58,13 @@ def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, ref
     order_of_work = data.draw(st.permutations([clip.clip_id for clip in clips]))
     writer_of_clip = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
     for number in range(3):
-        own = [clip for clip, writer in zip(order_of_work, writer_of_clip, strict=True) if writer == number]
+        clips_of_writer = [
+            clip for clip, writer in zip(order_of_work, writer_of_clip, strict=True) if writer == number
+        ]
         announces_them = data.draw(st.booleans())
-        with stage.writer(own if announces_them else None) as writer:
-            n_of_first_part = data.draw(st.integers(0, len(own)))
-            for part in (own[:n_of_first_part], own[n_of_first_part:]):
+        with stage.writer(clips_of_writer if announces_them else None) as writer:
+            n_of_first_part = data.draw(st.integers(0, len(clips_of_writer)))
+            for part in (clips_of_writer[:n_of_first_part], clips_of_writer[n_of_first_part:]):
                 writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
 
     path = seal(None, store_of_another_name, workers=data.draw(st.integers(1, 3)), **LICENSED)

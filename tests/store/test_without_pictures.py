@@ -83,18 +83,18 @@ def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
     assert stretches_of(plain) == dict.fromkeys(CLIPS, ())
 
 
-def commit(stage, clip, **settings):
-    """Commit the features of a clip with a writer of its own."""
-    status, reason = ("partial", "cut") if settings else ("ok", "")
+def commit(stage, clip, stretches=()):
+    """Commit the features of a clip, which is partial if it has stretches without pictures."""
+    status, reason = ("partial", "cut") if stretches else ("ok", "")
     groups = {"toy": features(clip, KIND)}
     with stage.writer() as writer:
-        writer.commit([ClipResult(clip, status, reason, groups=groups, **settings)])
+        writer.commit([ClipResult(clip, status, reason, groups=groups, without_pictures_s=stretches)])
 
 
 def test_stretches_survive_in_a_stage_that_is_resumed_and_in_a_store_that_grows(tmp_path):
     plan = [PlannedClip(clip, "m", *SPAN) for clip in "abd"]
     stage = Stage.open(staging_path(tmp_path / "toy"), plan[:2], [KIND], CORPUS)
-    commit(stage, "b", without_pictures_s=STRETCHES)
+    commit(stage, "b", STRETCHES)
 
     stage = Stage.open(stage.path, plan[:2], [KIND], CORPUS)
     assert stage.status()["b"].without_pictures_s == STRETCHES
