@@ -104,27 +104,20 @@ def test_a_table_of_every_kind_is_imported_bit_for_bit(tmp_path, name):
         assert store["lab"].read(clip, "pooled").tobytes() == values_of(clip).tobytes()
 
 
-@pytest.fixture(params=["csv", "parquet"])
-def table_with_label_and_index(tmp_path, request):
-    """A data frame in a file: its index, ids, features, and the column Weapon, which is a label."""
+@pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
+def test_labels_and_the_index_of_a_data_frame_are_not_imported_as_features(tmp_path, name):
+    """A model would find the concept Weapon in them: the manifest has it as a label."""
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({f"f{n}": MATRIX[:, n] for n in range(N_FEATURES)})
     table.insert(0, "clip_id", IDS)
     table["Weapon"] = [0, 1, 1]
-    path = tmp_path / f"all.{request.param}"
-    if request.param == "csv":
-        table.to_csv(path)
+    if name == "all.csv":
+        table.to_csv(tmp_path / name)
     else:
         pytest.importorskip("pyarrow")
-        table.reset_index().to_parquet(path)
-    return path
+        table.reset_index().to_parquet(tmp_path / name)
 
-
-def test_labels_and_the_index_of_a_data_frame_are_not_imported_as_features(
-    tmp_path, table_with_label_and_index
-):
-    """A model would find the concept Weapon in them: the manifest has it as a label."""
-    store, about = import_table(tmp_path, table_with_label_and_index, never={"Weapon"})
+    store, about = import_table(tmp_path, tmp_path / name, never={"Weapon"})
     assert store["lab"].shape("pooled") == (3, N_FEATURES)
     assert "Weapon" in about["left_out"]
 

@@ -119,8 +119,8 @@ def test_a_file_that_is_no_zip_is_refused_by_what_it_is(tmp_path, content, kind)
         open_store(tmp_path / "toy-1.0.0.zip")
 
 
-def test_what_is_unzipped_can_be_read_by_all_and_written_by_its_owner(pristine, tmp_path):
-    with zipfile.ZipFile(pack(FolderFiles(pristine), tmp_path / "x.zip")) as archive:
+def test_what_is_unzipped_can_be_read_by_all_and_written_by_its_owner(packed):
+    with zipfile.ZipFile(packed) as archive:
         assert {member.external_attr >> 16 for member in archive.infolist()} == {stat.S_IFREG | 0o644}
 
 

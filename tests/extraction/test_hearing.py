@@ -159,24 +159,6 @@ def test_a_network_of_sound_is_extracted_beside_descriptors_of_pictures(manifest
     assert of.verify(store, "full").ok
 
 
-@pytest.mark.long  # decodes films
-def test_shots_are_the_same_where_only_sound_is_extracted(tmp_path):
-    """Windows are of a film of 16 s with sound, whose pictures are dark and light for 4 s in turn."""
-    dark, light = (np.full((48, 64, 3), grey, np.uint8) for grey in (40, 160))
-    pictures = (light if number // 100 % 2 else dark for number in range(400))
-    film = write_film(tmp_path / "film.mp4", {"eng": tone(330, 16.0)}, seconds=16.0, pictures=pictures)
-    windows = (of.Clip(f"w{k}", "film", film.name, 2.0 * k, 2.0 * k + 4.0) for k in range(7))
-    manifest = of.Manifest(tuple(windows), tmp_path)
-
-    notes = []
-    for name, backbone in (("seen", "descriptors"), ("heard", "sound")):
-        table = tmp_path / f"{name}.csv"
-        extract(manifest, tmp_path / name, [backbone], shots=table, note=notes.append)
-
-    assert (tmp_path / "heard.csv").read_bytes() == (tmp_path / "seen.csv").read_bytes()
-    assert not [note for note in notes if "second time" in note]  # the film is decoded once
-
-
 def sound_of_a_second(has_tone, generator):
     """Make a second of noise; a tone may take its place from a time between 0.1 and 0.5 s on."""
     sound = generator.normal(0, 0.1, RATE).astype(np.float32)
