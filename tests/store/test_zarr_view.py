@@ -43,7 +43,6 @@ def store(request, folder):
 
 
 def test_zarr_and_xarray_read_every_array_as_groups_do(store):
-    xarray = pytest.importorskip("xarray")
     sealed = store.to_zarr()
     net = store["net"]
     assert isinstance(sealed, zarr.Group)
@@ -54,18 +53,23 @@ def test_zarr_and_xarray_read_every_array_as_groups_do(store):
     assert sealed["net/clip"][:].tolist() == list(net.clip_ids)
     assert np.array_equal(sealed["net/tokens"][17:20, 1], net.tokens()[17:20, 1], equal_nan=True)
 
+    xarray = pytest.importorskip("xarray")
     data = xarray.open_zarr(sealed.store, group="net", chunks=None)
     assert np.array_equal(data.tokens, net.tokens(), equal_nan=True)
     assert data.pooled.dims == ("clip", "feature")
 
 
-def test_a_zarr_array_of_a_store_is_read_by_dask_and_can_be_pickled(folder):
+def test_dask_reads_an_array_of_a_store(folder):
     dask_array = pytest.importorskip("dask.array")
     store = open_store(folder)
-    frames = store.to_zarr()["net/frames"]
-    assert np.array_equal(dask_array.from_zarr(frames).compute(), store["net"].frames(), equal_nan=True)
-    unpickled = pickle.loads(pickle.dumps(frames))  # noqa: S301 - made here
-    assert np.array_equal(unpickled[:], store["net"].frames(), equal_nan=True)
+    lazy = dask_array.from_zarr(store.to_zarr()["net/frames"])
+    assert np.array_equal(lazy.compute(), store["net"].frames(), equal_nan=True)
+
+
+def test_a_zarr_array_of_a_store_can_be_pickled(folder):
+    store = open_store(folder)
+    unpickled = pickle.loads(pickle.dumps(store.to_zarr()["net/pooled"]))  # noqa: S301 - made here
+    assert np.array_equal(unpickled[:], store["net"].pooled(), equal_nan=True)
 
 
 @pytest.mark.parametrize(
