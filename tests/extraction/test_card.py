@@ -229,7 +229,7 @@ def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.long)], ids=["dies", "hangs"])
+@pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
 def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
     """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun."""
     tasks = [task for name in FILMS[:3] for task in windows_of(folder / name, number=3)]
@@ -288,10 +288,9 @@ def install_card(monkeypatch):
     return install
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "card",
-    [PretendedCard(), Breaks(n=60), pytest.param(WrongBit(), marks=pytest.mark.long)],
-    ids=["right", "dies", "a wrong bit"],
+    "card", [PretendedCard(), Breaks(n=60), WrongBit()], ids=["right", "dies", "a wrong bit"]
 )
 def test_a_store_that_is_extracted_with_a_card_is_that_of_the_cores(
     folder, tmp_path, card, install_card, file_digests, store_by_cores
