@@ -211,48 +211,44 @@ def run(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_store_is_pushed_to_the_hub_and_pulled_byte_for_byte(run):
+    """The address that a push gives has the commit, with which it always leads to the same files."""
+    assert run.outcome["pushed to"] == f"hf://datasets/lab/films@{COMMIT}"
     assert tree(run.hub) == tree(run.store)
     assert tree(run.copy) == tree(run.store)
+    assert DO_NOT_TELL not in run.printed
 
 
-def test_a_push_gives_the_address_with_the_commit(run):
-    """With the commit in it, the address always leads to the same files."""
-    assert run.outcome["pushed to"] == f"hf://datasets/lab/films@{COMMIT}"
-
-
+@pytest.mark.long
 def test_a_push_that_another_one_outruns_says_to_push_again(run):
     """The Hub refuses a commit if another one came first. Here it refuses two in a row."""
     assert run.outcome["another push was faster"].endswith("push again, which goes on")
 
 
+@pytest.mark.long
 def test_a_push_names_a_file_that_is_there_from_another_push(run):
     """The stand-in lists one file with the digest of other bytes."""
     assert f"{CHUNK}: another push" in run.outcome["a file is of another push"]
 
 
-def test_a_store_on_the_hub_is_opened_with_its_fingerprint(run):
+@pytest.mark.long
+def test_a_store_on_the_hub_is_opened_and_a_folder_without_one_refused_by_the_file_that_is_missing(run):
     assert run.outcome["fingerprint"] == open_store(run.store).fingerprint
-
-
-def test_a_folder_of_the_hub_without_a_store_is_refused_by_the_file_that_is_missing(run):
     assert "nothing/data/features.zarr/zarr.json: missing" in run.outcome["no store"]
 
 
+@pytest.mark.long
 def test_the_manifests_are_pushed_last(run):
     """Without the lists of digests there is no whole store, so they must come after all other files."""
     files = [path for method, path, _ in run.requests if method == "FILE"]
     assert set(files[-2:]) == {"manifest-sha256.txt", "tagmanifest-sha256.txt"}
 
 
+@pytest.mark.long
 def test_all_files_are_read_of_one_commit(run):
     """Read by name of a branch, files of two versions could be mixed."""
     paths_read = [path for _, path, _ in run.requests if "/resolve/" in path]
     assert paths_read
     assert all(f"/resolve/{COMMIT}/" in path for path in paths_read)
-
-
-def test_the_token_is_not_printed(run):
-    assert DO_NOT_TELL not in run.printed
 
 
 @pytest.mark.parametrize("commit", [None, "", "main", COMMIT[1:]])

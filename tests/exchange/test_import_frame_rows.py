@@ -1,8 +1,5 @@
 """Tables with a row for each frame come in as the frames of their clips, or are refused in one line."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import h5py
 import numpy as np
 import pandas as pd
@@ -62,18 +59,10 @@ def shuffled(table):
 
 
 def import_frames(folder, source, *more):
-    settings = ("--array", "frames", "--backbone", "lab", "--licence", "MIT")
-    return obygaze(
-        "store",
-        "import",
-        folder / "films.csv",
-        folder / source,
-        folder / "lab",
-        "--from",
-        "table",
-        *settings,
-        *more,
-    )
+    """Import a table as the frames of the store `lab`; gives the exit code."""
+    places = (folder / "films.csv", folder / source, folder / "lab")
+    settings = ("--from", "table", "--array", "frames", "--backbone", "lab", "--licence", "MIT")
+    return obygaze("store", "import", *places, *settings, *more)
 
 
 def check_frames(folder, times, truth=TRUTH):
@@ -87,14 +76,6 @@ def check_frames(folder, times, truth=TRUTH):
         assert np.array_equal(group.read(clip, "time_s"), times[clip], equal_nan=True)
     assert verify(folder / "lab", "full").ok
     return group
-
-
-def line_of_refusal(folder, capfd, source, *more):
-    """Import; return the line that refuses it."""
-    assert import_frames(folder, source, *more) == 1
-    *_, line = capfd.readouterr().err.splitlines()
-    assert not list(folder.glob("lab*"))
-    return line
 
 
 FORMS = {
@@ -118,16 +99,17 @@ def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
-@pytest.mark.parametrize("name", ["timestamp", "Time (s)", "frameTime", "seconds", "TIME"])
-def test_times_are_found_under_the_names_that_others_give_them(folder, name):
-    shuffled(frame_table(**{name: at_two_a_second})).to_csv(folder / "all.csv", index=False)
-    assert import_frames(folder, "all.csv") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND)
-
-
-@pytest.mark.parametrize("name", ["timestamp_ms", "Time (ms)", "time_ms"])
-def test_times_in_milliseconds_become_seconds(folder, name):
-    shuffled(frame_table(**{name: lambda numbers: 500 * numbers})).to_csv(folder / "all.csv", index=False)
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        *((name, at_two_a_second) for name in ("timestamp", "Time (s)", "frameTime", "seconds", "TIME")),
+        *((name, lambda numbers: 500 * numbers) for name in ("timestamp_ms", "Time (ms)", "time_ms")),
+    ],
+)
+def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_milliseconds(
+    folder, name, times
+):
+    shuffled(frame_table(**{name: times})).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
@@ -159,9 +141,18 @@ def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(
 
 
 def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(folder, capfd):
+    """One of the clips has more frames than numbers in a frame, which is doubted in an array alone.
+
+    The rows of a table are frames, so the option --axes is refused.
+    """
     frame_table().to_csv(folder / "all.csv", index=False)
+    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
+    capfd.readouterr()
+
     assert import_frames(folder, "all.csv") == 0
-    assert "in the order of the table" in capfd.readouterr().err
+    notes = capfd.readouterr().err
+    assert "in the order of the table" in notes
+    assert "--axes" not in notes
     check_frames(folder, NO_TIMES)
 
 
@@ -180,27 +171,17 @@ def test_vectors_in_one_column_of_lists_are_imported(folder):
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
-def arrays_of(table):
-    return {
-        "features": table[COLUMNS].to_numpy(),
-        "ids": table["clip_id"].to_numpy().astype(str),
-        "timestamps": table["time_s"].to_numpy(),
-    }
+@pytest.mark.parametrize("name", ["all.npz", "all.h5"])
+def test_arrays_with_a_row_for_each_frame_are_imported(folder, name):
+    table = shuffled(frame_table(time_s=at_two_a_second))
+    features, times = table[COLUMNS].to_numpy(), table["time_s"].to_numpy()
+    ids = table["clip_id"].to_list()
+    if name == "all.npz":
+        np.savez(folder / name, features=features, ids=ids, timestamps=times)
+    else:
+        with h5py.File(folder / name, "w") as file:
+            file["features"], file["ids"], file["timestamps"] = features, ids, times
 
-
-def save_npz(path, arrays):
-    np.savez(path, **arrays)
-
-
-def save_hdf5(path, arrays):
-    with h5py.File(path, "w") as file:
-        for name, values in arrays.items():
-            file[name] = values.astype(object) if name == "ids" else values
-
-
-@pytest.mark.parametrize(("name", "save"), [("all.npz", save_npz), ("all.h5", save_hdf5)])
-def test_arrays_with_a_row_for_each_frame_are_imported(folder, name, save):
-    save(folder / name, arrays_of(shuffled(frame_table(time_s=at_two_a_second))))
     assert import_frames(folder, name) == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
@@ -211,19 +192,6 @@ def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
     (folder / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
     assert import_frames(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
-
-
-def test_a_table_of_frames_needs_no_option_axes(folder, capfd):
-    """One of the clips has more frames than numbers in a frame, which is doubted in an array."""
-    frame_table().to_csv(folder / "all.csv", index=False)
-    assert import_frames(folder, "all.csv") == 0
-    assert "--axes" not in capfd.readouterr().err
-
-
-def test_the_option_axes_is_refused_for_a_table_of_frames(folder):
-    """The rows of a table are frames, so there is nothing to choose."""
-    frame_table().to_csv(folder / "all.csv", index=False)
-    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
 
 
 def with_cell(column, row, value):
@@ -237,22 +205,6 @@ def with_cell(column, row, value):
     return change
 
 
-def two_columns_of_times(table):
-    return table.assign(time=table["stamp"], timestamp=1.0)
-
-
-@dataclass
-class WrongTable:
-    """What is wrong with a table of frames, the options of its import, and what the refusal says."""
-
-    change: Callable[[pd.DataFrame], pd.DataFrame]
-    message: str
-    options: tuple[str, ...] = ()
-
-
-FEATURES_ALONE = ("--columns", "f[0-9]*")
-
-
 def labels_alone(table):
     return table[["clip_id", "frame"]].assign(y0=1, y1=0, time=table["stamp"] + 0.25)
 
@@ -261,34 +213,35 @@ def first_row_of_each_clip(table):
     return table.groupby("clip_id", as_index=False).first()[["clip_id", *COLUMNS]]
 
 
+OF_FEATURES = ("--columns", "f[0-9]*")
 WRONG_TABLES = {
-    "a frame twice": WrongTable(with_cell("frame", 1, 0), "rows 1 and 2", FEATURES_ALONE),
-    "no number of a frame": WrongTable(with_cell("frame", 2, ""), "'frame'", FEATURES_ALONE),
-    "a name of a frame": WrongTable(with_cell("frame", 2, "img_2.jpg"), "'frame'", FEATURES_ALONE),
-    "times that fall": WrongTable(
-        with_cell("stamp", 3, 0.1), "time_s falls", ("--times", "stamp", *FEATURES_ALONE)
-    ),
-    "a time that is no number": WrongTable(
-        with_cell("stamp", 3, "nan"), "'stamp'", ("--times", "stamp", *FEATURES_ALONE)
-    ),
-    "frames that are not finite": WrongTable(with_cell("f1", 3, "nan"), "not finite", FEATURES_ALONE),
-    "columns of two times": WrongTable(two_columns_of_times, "--columns"),
-    "a gap, and a rate": WrongTable(with_cell("frame", 4, 9), "--rate", ("--rate", "2", *FEATURES_ALONE)),
-    "a column that is not there": WrongTable(
-        lambda table: table, "--times", ("--times", "seconds", *FEATURES_ALONE)
-    ),
-    "labels of whole numbers": WrongTable(labels_alone, "labels"),
-    "a row for each clip": WrongTable(first_row_of_each_clip, "--array pooled"),
+    "a frame twice": (with_cell("frame", 1, 0), OF_FEATURES, "rows 1 and 2"),
+    "no number of a frame": (with_cell("frame", 2, ""), OF_FEATURES, "'frame'"),
+    "a name of a frame": (with_cell("frame", 2, "img_2.jpg"), OF_FEATURES, "'frame'"),
+    "times that fall": (with_cell("stamp", 3, 0.1), ("--times", "stamp", *OF_FEATURES), "time_s falls"),
+    "no number as a time": (with_cell("stamp", 3, "nan"), ("--times", "stamp", *OF_FEATURES), "'stamp'"),
+    "frames that are not finite": (with_cell("f1", 3, "nan"), OF_FEATURES, "not finite"),
+    "two times": (lambda table: table.assign(time=table["stamp"], timestamp=1.0), (), "--columns"),
+    "a gap, and a rate": (with_cell("frame", 4, 9), ("--rate", "2", *OF_FEATURES), "--rate"),
+    "no such column": (lambda table: table, ("--times", "seconds", *OF_FEATURES), "--times"),
+    "labels of whole numbers": (labels_alone, (), "labels"),
+    "a row for each clip": (first_row_of_each_clip, (), "--array pooled"),
 }
+"""What is wrong with a table -> what makes it so, the options of its import, and what the refusal says."""
 
 
-@pytest.mark.parametrize("wrong", WRONG_TABLES.values(), ids=WRONG_TABLES)
-def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(folder, capfd, wrong):
-    table = wrong.change(frame_table(stamp=at_two_a_second, frame=number_of_frame))
+@pytest.mark.parametrize(("change", "options", "message"), WRONG_TABLES.values(), ids=WRONG_TABLES)
+def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
+    folder, capfd, change, options, message
+):
+    table = change(frame_table(stamp=at_two_a_second, frame=number_of_frame))
     table.to_csv(folder / "all.csv", index=False)
-    line = line_of_refusal(folder, capfd, "all.csv", *wrong.options)
-    assert wrong.message in line
+
+    assert import_frames(folder, "all.csv", *options) == 1
+    *_, line = capfd.readouterr().err.splitlines()
+    assert message in line
     assert "all.csv" in line
+    assert not list(folder.glob("lab*"))
 
 
 def test_several_rows_of_a_clip_are_refused_as_its_vector(folder, capfd):

@@ -86,16 +86,11 @@ LISTS_OF_IDS = {
 
 
 @pytest.mark.parametrize("rows", LISTS_OF_IDS.values(), ids=LISTS_OF_IDS)
-def test_ids_are_read_from_a_csv_file(tmp_path, rows):
-    """A list of ids may be lines alone, or a column that is called clip_id or, where there is none, id."""
-    (tmp_path / "ids.csv").write_text("".join(",".join(row) + "\n" for row in rows))
-    assert read_ids(tmp_path / "ids.csv") == IDS
-
-
-@pytest.mark.parametrize("rows", LISTS_OF_IDS.values(), ids=LISTS_OF_IDS)
-def test_ids_are_read_from_a_spreadsheet(tmp_path, rows):
+def test_ids_are_read_from_a_csv_file_or_a_spreadsheet(tmp_path, rows):
     """A list of ids may be rows alone, or a column that is called clip_id or, where there is none, id."""
+    (tmp_path / "ids.csv").write_text("".join(",".join(row) + "\n" for row in rows))
     (tmp_path / "ids.xlsx").write_bytes(sheet(rows))
+    assert read_ids(tmp_path / "ids.csv") == IDS
     assert read_ids(tmp_path / "ids.xlsx") == IDS
 
 
@@ -109,27 +104,20 @@ def test_a_table_of_every_kind_is_imported_bit_for_bit(tmp_path, name):
         assert store["lab"].read(clip, "pooled").tobytes() == values_of(clip).tobytes()
 
 
-@pytest.fixture(params=["csv", "parquet"])
-def table_with_label_and_index(tmp_path, request):
-    """A data frame in a file: its index, ids, features, and the column Weapon, which is a label."""
+@pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
+def test_labels_and_the_index_of_a_data_frame_are_not_imported_as_features(tmp_path, name):
+    """A model would find the concept Weapon in them: the manifest has it as a label."""
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({f"f{n}": MATRIX[:, n] for n in range(N_FEATURES)})
     table.insert(0, "clip_id", IDS)
     table["Weapon"] = [0, 1, 1]
-    path = tmp_path / f"all.{request.param}"
-    if request.param == "csv":
-        table.to_csv(path)
+    if name == "all.csv":
+        table.to_csv(tmp_path / name)
     else:
         pytest.importorskip("pyarrow")
-        table.reset_index().to_parquet(path)
-    return path
+        table.reset_index().to_parquet(tmp_path / name)
 
-
-def test_labels_and_the_index_of_a_data_frame_are_not_imported_as_features(
-    tmp_path, table_with_label_and_index
-):
-    """A model would find the concept Weapon in them: the manifest has it as a label."""
-    store, about = import_table(tmp_path, table_with_label_and_index, never={"Weapon"})
+    store, about = import_table(tmp_path, tmp_path / name, never={"Weapon"})
     assert store["lab"].shape("pooled") == (3, N_FEATURES)
     assert "Weapon" in about["left_out"]
 
@@ -177,14 +165,13 @@ def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "ids", "message"),
     [
-        ("clip_id,f0,f1\na,1,x\n", None, "line 2, column 'f1'"),
-        ("clip_id,f0\na,1,2\n", None, "line 2"),
-        ("clip_id,f0,f1\na,1,1\na,2,2\n", None, "'a'"),
-        ("", None, r"a\.csv"),
-        ("clip_id,f0\na,1\n", "nope", "--ids nope"),
-        ("clip_id,f0,f1\na,1_000,2\n", None, "'1_000'"),
+        pytest.param("clip_id,f0,f1\na,1,x\n", None, "line 2, column 'f1'", id="no number"),
+        pytest.param("clip_id,f0\na,1,2\n", None, "line 2", id="a cell too many"),
+        pytest.param("clip_id,f0,f1\na,1,1\na,2,2\n", None, "'a'", id="an id twice"),
+        pytest.param("", None, r"a\.csv", id="empty"),
+        pytest.param("clip_id,f0\na,1\n", "nope", "--ids nope", id="no such column of ids"),
+        pytest.param("clip_id,f0,f1\na,1_000,2\n", None, "'1_000'", id="an underscore"),
     ],
-    ids=["no number", "a cell too many", "an id twice", "empty", "no such column of ids", "an underscore"],
 )
 def test_an_unusable_csv_table_is_refused_with_what_is_wrong(tmp_path, text, ids, message):
     (tmp_path / "a.csv").write_text(text)
@@ -194,11 +181,10 @@ def test_an_unusable_csv_table_is_refused_with_what_is_wrong(tmp_path, text, ids
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": MATRIX, "ids": np.array(IDS[:2])}, "x"),
-        ({"x": MATRIX, "y": MATRIX, "ids": np.array(IDS)}, r"a\.npz"),
-        ({"x": np.array(1.0), "ids": np.array(IDS)}, "x: 0 rows"),
+        pytest.param({"x": MATRIX, "ids": np.array(IDS[:2])}, "x", id="two ids for three rows"),
+        pytest.param({"x": MATRIX, "y": MATRIX, "ids": np.array(IDS)}, r"a\.npz", id="two matrices"),
+        pytest.param({"x": np.array(1.0), "ids": np.array(IDS)}, "x: 0 rows", id="a number"),
     ],
-    ids=["two ids for three rows", "two matrices", "a number"],
 )
 def test_an_unusable_npz_table_is_refused_with_what_is_wrong(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
@@ -212,50 +198,34 @@ def test_an_unusable_npz_table_is_refused_with_what_is_wrong(tmp_path, arrays, m
         ("a.parquet", b"nothing", r"not a Parquet file|needs pyarrow"),
         ("a.sav", b"", "--from"),
     ],
-    ids=["npz", "parquet", "a kind that is not read"],
 )
 def test_a_file_that_is_not_a_table_is_refused_with_what_is_wrong(tmp_path, name, data, message):
     (tmp_path / name).write_bytes(data)
     refuse_table(tmp_path / name, match=message)
 
 
-def claim_a_giant(path):
-    """Let a zip's directory say that its last file has 1.75 GB when it is compressed."""
-    data = bytearray(path.read_bytes())
-    last_entry = data.rindex(b"PK\1\2")
-    struct.pack_into("<I", data, last_entry + 20, 0x70000000)  # the field of the compressed size
-    path.write_bytes(data)
-
-
 def test_an_npz_that_claims_a_giant_is_refused_by_name(tmp_path):
     """A file of a few bytes must not have gigabytes of memory allocated for it."""
     path = tmp_path / "a.npz"
     np.savez(path, x=MATRIX, ids=np.array(IDS))
-    claim_a_giant(path)
+    data = bytearray(path.read_bytes())
+    last_entry_of_directory = data.rindex(b"PK\1\2")
+    compressed_size = last_entry_of_directory + 20  # the place of this field
+    struct.pack_into("<I", data, compressed_size, 0x70000000)  # 1.75 GB
+    path.write_bytes(data)
     refuse_table(path, match=r"a\.npz")
 
 
-@pytest.fixture
-def frame():
-    """A table with ids in a column, and others in its index."""
-    pytest.importorskip("pyarrow")
-    import pandas as pd
-
-    columns = {"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}
-    return pd.DataFrame(columns, index=["x", "y"])
-
-
-def ids_of(path):
-    with table_items(path, None) as (items, _):
-        return sorted(items)
-
-
-def test_a_column_of_ids_goes_before_the_index(tmp_path, frame):
+def test_a_column_of_ids_goes_before_the_index_of_a_data_frame(tmp_path):
     """A data frame of pandas has an index beside its columns, and both may name clips."""
-    frame.to_parquet(tmp_path / "a.parquet")
-    assert ids_of(tmp_path / "a.parquet") == ["a", "b"]
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    columns = {"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}
+    frame = pd.DataFrame(columns, index=["x", "y"])
+    frame.to_parquet(tmp_path / "with_ids.parquet")
+    frame.drop(columns="clip_id").to_parquet(tmp_path / "without_ids.parquet")
 
-
-def test_without_a_column_of_ids_the_index_has_the_ids(tmp_path, frame):
-    frame.drop(columns="clip_id").to_parquet(tmp_path / "a.parquet")
-    assert ids_of(tmp_path / "a.parquet") == ["x", "y"]
+    with table_items(tmp_path / "with_ids.parquet", None) as (items, _):
+        assert sorted(items) == ["a", "b"]
+    with table_items(tmp_path / "without_ids.parquet", None) as (items, _):
+        assert sorted(items) == ["x", "y"]

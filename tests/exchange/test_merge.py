@@ -36,24 +36,22 @@ def assert_not_merged(stores, tmp_path, match, **settings):
     assert not (tmp_path / "merged-1.0.0").exists()
 
 
-@pytest.fixture
-def store_of(tmp_path):
-    """Seal a store of one clip of a film."""
-    vectors = {"net": {"pooled": np.zeros((1, 4), np.float32)}}
-    return lambda name, movie: open_store(seal_arrays(tmp_path / name, {name: movie}, vectors))
-
-
 @pytest.mark.parametrize(
-    "spelling", ["\u0421asablanca", "casablanca"], ids=["a Cyrillic letter", "small letters"]
+    ("other_film", "is_merged"),
+    [("\u0421asablanca", False), ("casablanca", False), ("Psycho", True)],
+    ids=["a Cyrillic letter", "small letters", "another film"],
 )
-def test_stores_whose_films_have_confusable_names_are_not_merged(store_of, tmp_path, spelling):
-    """The two spellings are likely one film, whose clips would count as two films in cross-validation."""
-    assert_not_merged([store_of("a", "Casablanca"), store_of("b", spelling)], tmp_path, "are one name")
-
-
-def test_stores_of_unlike_films_are_merged(store_of, tmp_path):
-    merged = merge([store_of("a", "Casablanca"), store_of("d", "Psycho")], tmp_path / "both")
-    assert len(open_store(merged).clips) == 2
+def test_stores_whose_films_have_confusable_names_are_not_merged(tmp_path, other_film, is_merged):
+    """The spellings are likely one film, whose clips would count as two films in cross-validation."""
+    vectors = {"net": {"pooled": np.zeros((1, 4), np.float32)}}
+    stores = [
+        open_store(seal_arrays(tmp_path / clip, {clip: film}, vectors))
+        for clip, film in (("a", "Casablanca"), ("b", other_film))
+    ]
+    if is_merged:
+        assert len(open_store(merge(stores, tmp_path / "merged")).clips) == 2
+    else:
+        assert_not_merged(stores, tmp_path, "are one name")
 
 
 @pytest.fixture(params=[0, 3], ids=["without common clips", "with three common clips"])
@@ -76,23 +74,16 @@ NAMES_THE_PARENTS = "features.zarr/zarr.json"
 """The file of a store that says of which stores it was merged."""
 
 
-def test_a_merged_store_equals_one_sealed_at_once(two_parts, tmp_path, toy):
-    """Only the attributes differ: those of the merged store name its parents."""
+def test_a_merged_store_equals_one_sealed_at_once_but_for_the_names_of_its_parents(two_parts, tmp_path, toy):
     at_once = sealed(tmp_path, N, [toy])
-    merged = merge(two_parts, tmp_path / "merged")
-    assert files_that_differ(merged, at_once) == {NAMES_THE_PARENTS}
-    assert (merged / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
-
-
-def test_a_merged_store_verifies_and_leaves_nothing_beside_it(two_parts, tmp_path):
     path = merge(two_parts, tmp_path / "merged")
-    assert verify(path, "full").ok
     assert not (tmp_path / "merged-1.0.0.merging").exists()
 
+    assert files_that_differ(path, at_once) == {NAMES_THE_PARENTS}
+    assert (path / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
+    assert verify(path, "full").ok
 
-def test_a_merged_store_names_its_parents(two_parts, tmp_path):
     first, second = two_parts
-    path = merge(two_parts, tmp_path / "merged")
     store = open_store(path)
     assert store.attributes["parent"] == first.fingerprint
     assert store.attributes["merged_with"] == [second.fingerprint]
@@ -203,28 +194,32 @@ def parts_of_two_corpora(tmp_path):
     ]
 
 
-def damage_a_digest(store):
-    """Write zeros into the table of clips in place of one clip's digest, the first that is there."""
-    first_clip = next(clip for clip in store.clips if clip.digests)
-    digest = first_clip.digests["toy/pooled"]
-    table = store.path / "data/clips.csv"
-    text = table.read_text(encoding="utf-8")
-    table.write_text(text.replace(digest, "0" * 64), encoding="utf-8")
+def test_a_store_whose_vector_is_not_the_one_of_its_digest_is_not_merged(tmp_path):
+    first = seal_part(tmp_path, "a", range(8))
+    second = seal_part(tmp_path, "b", range(8, N))
+    clip_with_features = next(clip for clip in second.clips if clip.digests)
+    table = second.path / "data/clips.csv"
+    digest = clip_with_features.digests["toy/pooled"]
+    table.write_text(table.read_text(encoding="utf-8").replace(digest, "0" * 64), encoding="utf-8")
+
+    stores = [first, open_store(second.path)]
+    assert_not_merged(stores, tmp_path, "toy/pooled: not what data/clips.csv has a digest of")
 
 
-def test_a_licence_is_asked_for_where_the_parts_differ_in_it(parts_of_two_corpora, tmp_path):
-    assert_not_merged(parts_of_two_corpora, tmp_path, r"licence differs \(CC-BY-4.0; MIT\).*--licence")
+def test_a_licence_and_a_corpus_are_asked_for_where_the_parts_differ_in_them(parts_of_two_corpora, tmp_path):
+    differing_licences = r"licence differs \(CC-BY-4.0; MIT\).*--licence"
+    differing_corpora = r"corpus differs \(More; Toy films\).*--corpus"
+    assert_not_merged(parts_of_two_corpora, tmp_path, differing_licences)
+    assert_not_merged(parts_of_two_corpora, tmp_path, differing_corpora, licence="MIT")
 
-
-def test_a_name_of_the_corpus_is_asked_for_where_the_parts_differ_in_it(parts_of_two_corpora, tmp_path):
-    assert_not_merged(
-        parts_of_two_corpora, tmp_path, r"corpus differs \(More; Toy films\).*--corpus", licence="MIT"
-    )
-
-
-def test_a_merged_store_has_the_corpus_that_was_given(parts_of_two_corpora, tmp_path):
     path = merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
     assert open_store(path).attributes["corpus"] == {"name": "Both"}
+
+
+def test_merging_does_not_replace_a_store(parts_of_two_corpora, tmp_path):
+    merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
+    with pytest.raises(StoreError, match="exists"):
+        merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
 
 
 def test_the_command_names_what_a_merged_store_lacks_because_its_parts_differ(
@@ -239,20 +234,6 @@ def test_the_command_names_what_a_merged_store_lacks_because_its_parts_differ(
     assert "corpus.manifest_sha256" not in printed.out
 
 
-def test_merging_does_not_replace_a_store(parts_of_two_corpora, tmp_path):
-    merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
-    with pytest.raises(StoreError, match="exists"):
-        merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
-
-
 def test_one_store_alone_is_not_merged(parts_of_two_corpora, tmp_path):
     with pytest.raises(StoreError):
         merge(parts_of_two_corpora[:1], tmp_path / "alone")
-
-
-def test_a_store_whose_vector_is_not_the_one_of_its_digest_is_not_merged(tmp_path):
-    first = seal_part(tmp_path, "a", range(8))
-    second = seal_part(tmp_path, "b", range(8, N))
-    damage_a_digest(second)
-    stores = [first, open_store(second.path)]
-    assert_not_merged(stores, tmp_path, "toy/pooled: not what data/clips.csv has a digest of")

@@ -41,30 +41,19 @@ def pushed_url(bucket, store, url):  # noqa: ARG001 - the server that takes it
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_returns_the_url(store, url):
-    assert push(FolderFiles(store), url) == url
-
-
-@pytest.mark.usefixtures("bucket")
-def test_the_progress_of_a_push_ends_with_all_files_and_their_bytes(store, url):
+def test_a_push_returns_the_url_and_its_progress_ends_with_all_files_and_their_bytes(store, url):
     progress = []
-    push(
-        FolderFiles(store), url, lambda n_done, n_files, n_bytes: progress.append((n_done, n_files, n_bytes))
-    )
+
+    def show(n_done, n_files, n_bytes):
+        progress.append((n_done, n_files, n_bytes))
+
+    assert push(FolderFiles(store), url, show) == url
     files = tree(store)
     assert progress[-1] == (len(files), len(files), sum(map(len, files.values())))
 
 
-@pytest.fixture
-def store_of_a_large_chunk(tmp_path):
-    """A store of an array of 8 MB in one chunk, which the client sends in several parts, and the array."""
-    vectors = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)
-    movie_of = {f"c{number:04d}": "m" for number in range(len(vectors))}
-    return seal_arrays(tmp_path / "large", movie_of, {"toy": {"pooled": vectors}}), vectors
-
-
 @pytest.mark.long
-def test_a_pushed_store_reads_as_its_folder(store, pushed_url):
+def test_a_pushed_store_reads_as_its_folder_and_is_pulled_byte_for_byte(store, pushed_url, tmp_path):
     local = open_store(store)
     remote = open_store(pushed_url)
     assert remote.fingerprint == local.fingerprint
@@ -72,35 +61,26 @@ def test_a_pushed_store_reads_as_its_folder(store, pushed_url):
     assert np.array_equal(remote["toy"].pooled(), local["toy"].pooled(), equal_nan=True)
     assert np.array_equal(remote["toy"].read("tt0001-é", "tokens"), local["toy"].read("tt0001-é", "tokens"))
 
-
-@pytest.mark.long
-def test_a_pushed_store_verifies(pushed_url):
     assert verify(pushed_url).ok
-
-
-@pytest.mark.long
-def test_a_pushed_store_is_pulled_byte_for_byte(store, pushed_url, tmp_path):
     download(locate(pushed_url), tmp_path / "copy")
     assert tree(tmp_path / "copy") == tree(store)
 
 
 @pytest.mark.long
-def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, store_of_a_large_chunk):
-    store, vectors = store_of_a_large_chunk
+def test_a_store_whose_objects_need_several_parts_is_pushed_and_may_be_pushed_again(bucket, url, tmp_path):
+    """A chunk of 8 MB is sent in several parts.
+
+    S3 gives such an object no digest of its content, by which it could be recognised.
+    """
+    vectors = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)
+    movie_of = {f"c{number:04d}": "m" for number in range(len(vectors))}
+    store = seal_arrays(tmp_path / "large", movie_of, {"toy": {"pooled": vectors}})
+
     push(FolderFiles(store), url)
     assert "POST" in [method for method, _ in bucket.requests]  # which begins an object of several parts
+    push(FolderFiles(store), url)
     assert verify(url).ok
     assert np.array_equal(open_store(url)["toy"].pooled(), vectors)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("bucket")
-def test_a_store_whose_objects_need_several_parts_may_be_pushed_again(url, store_of_a_large_chunk):
-    """S3 gives such an object no digest of its content, by which it could be recognised."""
-    store, _ = store_of_a_large_chunk
-    push(FolderFiles(store), url)
-    push(FolderFiles(store), url)
-    assert verify(url).ok
 
 
 def test_the_tag_manifest_is_uploaded_first_and_the_manifest_last(bucket, store, url):
@@ -126,16 +106,12 @@ def stopped_push(bucket, store, url):
     return error.value
 
 
-@pytest.mark.usefixtures("stopped_push")
-def test_a_push_that_is_stopped_leaves_no_store(store, url):
+def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(store, url, stopped_push):
     """The list of digests is uploaded last, so a stopped push has none."""
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), store.with_name("copy"))
-
-
-def test_the_error_of_a_push_that_is_stopped_tells_no_secret(stopped_push):
-    """The secret key of the client is "dont-tell"."""
-    assert "dont-tell" not in str(stopped_push)
+    secret_key = "dont-tell"  # noqa: S105 - of the tests' server
+    assert secret_key not in str(stopped_push)
 
 
 @pytest.mark.long
@@ -191,12 +167,10 @@ def test_damage_is_found_before_it_is_published(store, url):
         push(FolderFiles(store), url)
 
 
-@pytest.fixture
-def push_of_a_quicker_store(url, tmp_path, monkeypatch):
-    """Let another store be pushed to a place that a push has just found empty, before its first file.
-
-    Gives the path of the other store.
-    """
+@pytest.mark.long
+@pytest.mark.usefixtures("bucket")
+def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, tmp_path, monkeypatch):
+    """Another store is pushed to a place that a push has just found empty, before its first file."""
     quicker_store = sealed(tmp_path / "other", 72, [group(contact="me")])
     put = obstore.put
     has_begun = False
@@ -209,13 +183,7 @@ def push_of_a_quicker_store(url, tmp_path, monkeypatch):
         return put(place, name, data, **options)
 
     monkeypatch.setattr(obstore, "put", put_after_the_quicker_push)
-    return quicker_store
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("bucket")
-def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, push_of_a_quicker_store):
     with pytest.raises(StoreError):
         push(FolderFiles(store), url)
-    assert open_store(url).fingerprint == open_store(push_of_a_quicker_store).fingerprint
+    assert open_store(url).fingerprint == open_store(quicker_store).fingerprint
     assert verify(url, "digests").ok

@@ -20,7 +20,7 @@ from obygaze_features.backbones.registry import BACKBONES, TEXT_BACKBONES, is_kn
 from obygaze_features.errors import BackboneError, ExtractError, StoreError, system_error_line
 from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
-from obygaze_features.extraction.doctor import Diagnosis, Mount
+from obygaze_features.extraction.doctor import Diagnosis, Mount, cached_weights, examine
 from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
 from tests.command import obygaze
 from tests.process import python
@@ -54,7 +54,6 @@ def findings_of(extraction) -> dict[str, Diagnosis]:
 
 
 # --- on the login node
-# ---------------------------------------------------------------------------
 def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
     before = sorted(films.iterdir())
     assert "fault" not in {finding.level for finding in examine_run(prepare_extraction(films))}
@@ -70,8 +69,16 @@ def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypat
     assert findings_of(prepare_extraction(films))["room"].level == "fault"
 
 
-def stub_reservations(monkeypatch, error_number: int | None) -> list[tuple[Path, int]]:
-    """Refuse reservations with an error, or grant them (None); return the folder and bytes of each."""
+@pytest.mark.parametrize(
+    ("error_number", "level"),
+    [(errno.EDQUOT, "fault"), (errno.ENOSPC, "note"), (errno.EFBIG, "note"), (None, "ok")],
+    ids=["over the quota", "no space", "too large a file", "granted"],
+)
+def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, error_number, level):
+    """To learn of quotas, the bytes of the store are reserved on the disk for a moment.
+
+    Some disks report a quota as a lack of space, and some refuse what would have room: that is noted.
+    """
     reservations = []
 
     def refused_or_not(folder, size):
@@ -82,31 +89,8 @@ def stub_reservations(monkeypatch, error_number: int | None) -> list[tuple[Path,
 
     monkeypatch.setattr(before_queue, "refused_reservation", refused_or_not)
     monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("nfs4", ""))
-    return reservations
 
-
-@pytest.mark.parametrize(
-    ("error_number", "level"),
-    [
-        (errno.EDQUOT, "fault"),
-        (errno.ENOSPC, "note"),
-        (errno.EFBIG, "note"),
-        (None, "ok"),
-    ],
-    ids=["over the quota", "no space", "too large a file", "granted"],
-)
-def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, error_number, level):
-    """To learn of quotas, the bytes of the store are reserved on the disk for a moment.
-
-    Some disks report a quota as a lack of space, and some refuse what would have room: that is noted.
-    """
-    stub_reservations(monkeypatch, error_number)
     assert findings_of(prepare_extraction(films))["room"].level == level
-
-
-def test_what_a_store_needs_is_reserved_once_in_its_folder(films, monkeypatch):
-    reservations = stub_reservations(monkeypatch, None)
-    examine_run(prepare_extraction(films))
     [(folder, size)] = reservations
     assert folder == films
     assert size > 1000  # bytes; three clips' features alone are more
@@ -122,27 +106,18 @@ def test_nothing_is_reserved_on_a_file_system_in_memory(films, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
-@pytest.mark.parametrize("size", [1 << 20, 0], ids=["a megabyte", "nothing"])
-def test_a_reservation_that_the_disk_has_room_for_is_granted(tmp_path, size):
-    assert refused_reservation(tmp_path, size) is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
-def test_a_reservation_of_more_than_there_is_says_why(tmp_path):
-    refusal = refused_reservation(tmp_path, free_space(tmp_path).bytes + (1 << 30))
-    assert refusal is None or refusal.errno in {errno.ENOSPC, errno.EFBIG}  # None: ZFS, and others
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
-def test_a_reservation_leaves_no_file_and_takes_no_room(tmp_path):
+def test_a_reservation_that_the_disk_has_room_for_is_granted_and_takes_no_room(tmp_path):
     free = free_space(tmp_path).bytes
-    refused_reservation(tmp_path, 1 << 20)
+    for size in (1 << 20, 0):
+        assert refused_reservation(tmp_path, size) is None
     assert list(tmp_path.iterdir()) == []
     assert free_space(tmp_path).bytes > 0.9 * free
 
+    refusal = refused_reservation(tmp_path, free + (1 << 30))
+    assert refusal is None or refusal.errno in {errno.ENOSPC, errno.EFBIG}  # None: ZFS, and others
+
 
 # --- two clusters, and clocks
-# ---------------------------------------------------------------------------
 def run_on_cluster(monkeypatch, cluster: str, node: str = "n1"):
     """Set what Slurm sets in a job on a cluster's node."""
     monkeypatch.setenv("SLURM_CLUSTER_NAME", cluster)
@@ -157,54 +132,32 @@ def twenty_clips(films):
     return films
 
 
-@pytest.fixture
-def first_half_begun_on_alpha(twenty_clips, monkeypatch):
-    """The 20 clips in two shares: cluster alpha has begun share 0 and has done one clip of it."""
-    run_on_cluster(monkeypatch, "alpha")
-    prepare_extraction(twenty_clips, "twenty", shard=(0, 2), limit=1).run()
-    return twenty_clips
-
-
 @pytest.mark.long
-def test_a_share_that_another_cluster_has_begun_is_not_extracted(first_half_begun_on_alpha, monkeypatch):
-    """Clusters do not see each other's jobs, so a share belongs to the cluster that began it."""
+def test_two_clusters_extract_different_shares_of_one_store(twenty_clips, monkeypatch):
+    """Clusters do not see each other's jobs: a share belongs to the cluster that began it, until it is done.
+
+    Cluster alpha begins share 0 of 2, and does one clip of it. An examination looks at all shares of the
+    stage, not only at that of the task that is prepared.
+    """
+
+    def prepare_share(number, **settings):
+        return prepare_extraction(twenty_clips, "twenty", shard=(number, 2), **settings)
+
+    run_on_cluster(monkeypatch, "alpha")
+    prepare_share(0, limit=1).run()
+
     run_on_cluster(monkeypatch, "beta")
     with pytest.raises(StoreError, match="alpha"):
-        prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2))
-
-
-@pytest.mark.long
-def test_a_share_begun_by_another_cluster_is_a_fault(first_half_begun_on_alpha, monkeypatch):
-    """An examination looks at all shares of the stage, not only at that of the task that is prepared."""
-    run_on_cluster(monkeypatch, "beta")
-    extraction = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2))
-    assert findings_of(extraction)["shares"].level == "fault"
-
-
-@pytest.mark.long
-def test_two_clusters_extract_different_shares_of_one_store(first_half_begun_on_alpha, monkeypatch):
-    run_on_cluster(monkeypatch, "beta")
-    prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2)).run()
+        prepare_share(0)
+    assert findings_of(prepare_share(1))["shares"].level == "fault"
+    prepare_share(1).run()
 
     run_on_cluster(monkeypatch, "alpha", node="n2")
-    stage, _ = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
+    stage, _ = prepare_share(0).run()
     assert stage.missing() == []
 
-
-def leave_an_open_piece(stage) -> Path:
-    """Leave the files of a killed writer in a stage: its journal, and rows of piece 0; gives the latter."""
-    writer = 9999
-    rows_of_piece = stage.path / "pieces" / f"0.{writer}.1.rows"
-    rows_of_piece.touch()
-    (stage.path / "journal" / f"{writer}.jsonl").touch()
-    return rows_of_piece
-
-
-@pytest.mark.long
-def test_a_share_that_another_cluster_has_done_is_not_done_again(first_half_begun_on_alpha, monkeypatch):
-    prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
     run_on_cluster(monkeypatch, "beta")
-    _, report = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
+    _, report = prepare_share(0).run()
     assert report.clips == 0
 
 
@@ -213,46 +166,40 @@ def test_only_the_cluster_of_a_killed_writer_removes_what_it_left(twenty_clips, 
     """To another cluster, which may not see its locks, a writer that still runs would look the same."""
     run_on_cluster(monkeypatch, "alpha")
     stage, _ = prepare_extraction(twenty_clips, "twenty", shard=(0, 2), limit=1).run()
-    piece = leave_an_open_piece(stage)
+    killed_writer = 9999
+    rows_of_its_piece = stage.path / "pieces" / f"0.{killed_writer}.1.rows"
+    rows_of_its_piece.touch()
+    (stage.path / "journal" / f"{killed_writer}.jsonl").touch()
 
     run_on_cluster(monkeypatch, "beta")
     prepare_extraction(twenty_clips, "twenty", shard=(1, 2)).run()
-    assert piece.exists()
+    assert rows_of_its_piece.exists()
     run_on_cluster(monkeypatch, "alpha")
     prepare_extraction(twenty_clips, "twenty", shard=(0, 2)).run()
-    assert not piece.exists()
+    assert not rows_of_its_piece.exists()
 
 
-def set_clock_ahead(monkeypatch, seconds: float):
-    """Let this machine's clock be so far ahead of that of the disk; negative: behind."""
+@pytest.mark.long
+@pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of"), (0.0, None)])
+def test_a_run_and_an_examination_note_a_clock_that_differs_from_the_disks(
+    twenty_clips, monkeypatch, ahead_s, word
+):
     true_time = time.time
-    clock = SimpleNamespace(time=lambda: true_time() + seconds)
+    clock = SimpleNamespace(time=lambda: true_time() + ahead_s)
     monkeypatch.setattr(machine_module, "time", clock)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of")])
-def test_a_run_notes_that_its_clock_differs_from_that_of_the_disk(twenty_clips, monkeypatch, ahead_s, word):
-    set_clock_ahead(monkeypatch, ahead_s)
     notes: list[str] = []
+
     prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
-    (note_on_clocks,) = [note for note in notes if "clock" in note]
-    assert word in note_on_clocks
+    findings = findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))
 
-
-@pytest.mark.long
-def test_an_examination_finds_a_clock_that_differs_from_the_disks(first_half_begun_on_alpha, monkeypatch):
-    set_clock_ahead(monkeypatch, 3600.0)
-    extraction = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2))
-    assert "clock" in findings_of(extraction)
-
-
-@pytest.mark.long
-def test_a_clock_that_agrees_with_the_disk_is_not_mentioned(twenty_clips):
-    notes: list[str] = []
-    prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
-    assert [note for note in notes if "clock" in note] == []
-    assert "clock" not in findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))
+    notes_on_clocks = [note for note in notes if "clock" in note]
+    if word is None:
+        assert notes_on_clocks == []
+        assert "clock" not in findings
+    else:
+        (note,) = notes_on_clocks
+        assert word in note
+        assert "clock" in findings
 
 
 @pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")], ids=["one", "all"])
@@ -264,27 +211,14 @@ def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(film
     assert f"{3 - len(gone)} of 3 videos" in on_videos.text
 
 
-@pytest.fixture
-def films_with_store(films):
-    """The videos, the store s-1.0.0 of them, and its stage."""
+@pytest.mark.long
+def test_an_examination_accepts_the_next_version_of_a_store_but_not_a_sealed_one(films):
     of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
-    return films
+    assert findings_of(prepare_extraction(films))["stage"].level == "fault"
+    assert findings_of(prepare_extraction(films, version="1.0.1"))["stage"].level == "ok"
 
-
-@pytest.mark.long
-def test_an_examination_calls_a_version_that_is_sealed_a_fault(films_with_store):
-    assert findings_of(prepare_extraction(films_with_store))["stage"].level == "fault"
-
-
-@pytest.mark.long
-def test_an_examination_calls_a_sealed_version_without_its_stage_a_fault_too(films_with_store):
-    shutil.rmtree(films_with_store / "s.staging")
-    assert findings_of(prepare_extraction(films_with_store))["stage"].level == "fault"
-
-
-@pytest.mark.long
-def test_an_examination_accepts_the_next_version_of_a_store(films_with_store):
-    assert findings_of(prepare_extraction(films_with_store, version="1.0.1"))["stage"].level == "ok"
+    shutil.rmtree(films / "s.staging")
+    assert findings_of(prepare_extraction(films))["stage"].level == "fault"
 
 
 def test_tasks_without_clips_are_counted(films):
@@ -339,7 +273,6 @@ def test_an_examination_loads_a_network_for_the_gpu_on_the_cpu():
 
 
 # --- a GPU that is asked for
-# ---------------------------------------------------------------------------
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     """A Linux machine without a GPU; gives the folder that stands for its /dev."""
@@ -351,19 +284,13 @@ def machine(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
-def test_a_gpu_is_found_by_its_file_in_dev(machine, device):
-    """The files are those of NVIDIA, AMD and Windows' Linux.
-
-    Looking for them is quicker than loading a library.
-    """
+def test_a_gpu_is_found_by_its_file_in_dev_unless_cuda_visible_devices_hides_it(machine, monkeypatch, device):
+    """The files are those of NVIDIA, AMD and Windows' Linux. To look for them is quicker than a library."""
     (machine / "null").touch()
     assert cores.no_gpu_here()
     (machine / device).touch()
     assert not cores.no_gpu_here()
 
-
-def test_a_gpu_that_cuda_visible_devices_hides_is_not_found(machine, monkeypatch):
-    (machine / "nvidia0").touch()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "CUDA_VISIBLE_DEVICES" in cores.no_gpu_here()
 
@@ -395,7 +322,6 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
 
 
 # --- a stage that is not what it was
-# ---------------------------------------------------------------------------
 @pytest.mark.long
 def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
     extraction = prepare_extraction(films)
@@ -415,32 +341,21 @@ def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
     assert not stage.missing()
 
 
-@pytest.fixture
-def films_with_renamed_stage(films):
-    """The videos, and a stage of one of their clips that was renamed to other.staging."""
+@pytest.mark.long
+def test_a_renamed_stage_is_a_fault_and_named_by_a_run_that_begins_anew(films):
+    """A stage of other settings is not mentioned."""
     prepare_extraction(films, limit=1).run()
     (films / "s.staging").rename(films / "other.staging")
-    return films
 
-
-@pytest.mark.long
-def test_a_run_that_begins_anew_beside_a_renamed_stage_names_it(films_with_renamed_stage):
-    notes: list[str] = []
-    prepare_extraction(films_with_renamed_stage, note=notes.append).run()
-    assert any("other.staging" in note for note in notes)
-
-
-@pytest.mark.long
-def test_an_examination_calls_a_renamed_stage_a_fault(films_with_renamed_stage):
-    findings = examine_run(prepare_extraction(films_with_renamed_stage))
+    findings = examine_run(prepare_extraction(films))
     (on_stage,) = [finding for finding in findings if "other.staging" in finding.text]
     assert on_stage.level == "fault"
+    with_other_settings = examine_run(prepare_extraction(films, n_frames=3))
+    assert not any("other.staging" in finding.text for finding in with_other_settings)
 
-
-@pytest.mark.long
-def test_an_examination_does_not_mention_a_stage_of_other_settings(films_with_renamed_stage):
-    findings = examine_run(prepare_extraction(films_with_renamed_stage, n_frames=3))
-    assert not any("other.staging" in finding.text for finding in findings)
+    notes: list[str] = []
+    prepare_extraction(films, note=notes.append).run()
+    assert any("other.staging" in note for note in notes)
 
 
 @pytest.mark.long
@@ -465,33 +380,24 @@ def test_a_renamed_manifest_resumes_its_stage_by_the_old_corpus_name(films):
 @pytest.mark.parametrize(
     ("backbone", "level", "named"),
     [
-        ("xclip", "fault", "xclip"),
-        ("clip=lab/net", "fault", "lab/net"),
-        ("descriptors", "ok", "descriptors"),
-        ("xclip-lsmdc", "ok", "xclip-lsmdc"),
-    ],
-    ids=[
-        "the usual weights of a network",
-        "weights that are typed",
-        "no network",
-        "a network without usual weights: theirs is a path",
+        pytest.param("xclip", "fault", "xclip", id="the usual weights of a network"),
+        pytest.param("clip=lab/net", "fault", "lab/net", id="weights that are typed"),
+        pytest.param("descriptors", "ok", "descriptors", id="no network"),
+        pytest.param(
+            "xclip-lsmdc", "ok", "xclip-lsmdc", id="a network without usual weights: theirs is a path"
+        ),
     ],
 )
 def test_weights_that_are_missing_in_the_cache_are_a_fault(monkeypatch, tmp_path, backbone, level, named):
     pytest.importorskip("huggingface_hub")
-    from obygaze_features.extraction.doctor import cached_weights
-
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     (finding,) = cached_weights([backbone])
     assert finding.level == level
     assert named in finding.text
 
 
-def test_a_backbone_that_is_unknown_has_no_weights_to_examine(monkeypatch, tmp_path):
+def test_a_backbone_that_is_unknown_has_no_weights_to_examine():
     pytest.importorskip("huggingface_hub")
-    from obygaze_features.extraction.doctor import cached_weights
-
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(BackboneError, match="xclop"):
         list(cached_weights(["xclop"]))
 
@@ -499,8 +405,6 @@ def test_a_backbone_that_is_unknown_has_no_weights_to_examine(monkeypatch, tmp_p
 @pytest.mark.long
 @pytest.mark.usefixtures("machine")
 def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
-    from obygaze_features.extraction.doctor import examine
-
     result = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
     assert [finding.level for finding in result] == ["fault"]
 

@@ -120,22 +120,6 @@ def test_a_card_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
     assert remarks[ON_CARD] >= 8  # of the 12 clips; others may have been given to a worker that was free
 
 
-@pytest.fixture(scope="module")
-def files_not_for_a_card(folder, tmp_path_factory) -> dict[str, list[DecodeTask]]:
-    """Kind of file -> tasks of it that go to the cores, if the card is for pictures larger than 48 x 32."""
-    files = tmp_path_factory.mktemp("files")
-    small = encode(files / "small.mp4", (draw(number)[:32, :48] for number in range(N_FRAMES)))
-    without_index = encode(files / "raw.avi", pictures(), options={"g": "25"})  # H.264 in AVI
-    noise = written(files / "noise.mp4", bytes(range(256)) * 40)
-    return {
-        "small pictures": windows_of(small, 2),
-        "frames that are found by decoding all": windows_of(without_index, 2),
-        "noise": windows_of(noise, 2),
-        "absent": windows_of(files / "absent.mp4", 2),
-        "to be refused at the first damage": windows_of(folder / "hevc.mkv", 2, strict=True),
-    }
-
-
 @pytest.mark.long
 def test_key_frames_of_a_whole_film_come_from_a_card_too(folder):
     requests = {"keys": Request(keyframes(3), quarter)}
@@ -215,10 +199,21 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
 
 
 @pytest.mark.long
-def test_files_that_are_not_for_a_card_go_to_the_cores(files_not_for_a_card):
-    """The kinds of files are listed in the fixture; no clip of them may say that the card decoded it."""
-    tasks = [task for tasks_of_file in files_not_for_a_card.values() for task in tasks_of_file]
+def test_files_that_are_not_for_a_card_go_to_the_cores(folder, tmp_path):
+    """The card is for pictures larger than 48 x 32; no clip may say that the card decoded it."""
+    small = encode(tmp_path / "small.mp4", (draw(number)[:32, :48] for number in range(N_FRAMES)))
+    without_index = encode(tmp_path / "raw.avi", pictures(), options={"g": "25"})  # H.264 in AVI
+    noise = written(tmp_path / "noise.mp4", bytes(range(256)) * 40)
+    tasks = [
+        *windows_of(small, 2),
+        *windows_of(without_index, 2),  # frames are found by decoding all
+        *windows_of(noise, 2),
+        *windows_of(tmp_path / "absent.mp4", 2),
+        *windows_of(folder / "hevc.mkv", 2, strict=True),  # to be refused at the first damage
+    ]
+
     clips = decode_with(PretendedCard(least_pixels=48 * 32 + 1), tasks)
+
     assert_equal_clips_of_cores(clips, tasks)
     remarks = remarks_on_decoders(clips)
     assert ON_CARD not in remarks
@@ -234,7 +229,7 @@ def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.long)], ids=["dies", "hangs"])
+@pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
 def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
     """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun."""
     tasks = [task for name in FILMS[:3] for task in windows_of(folder / name, number=3)]
@@ -293,10 +288,9 @@ def install_card(monkeypatch):
     return install
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "card",
-    [PretendedCard(), Breaks(n=60), pytest.param(WrongBit(), marks=pytest.mark.long)],
-    ids=["right", "dies", "a wrong bit"],
+    "card", [PretendedCard(), Breaks(n=60), WrongBit()], ids=["right", "dies", "a wrong bit"]
 )
 def test_a_store_that_is_extracted_with_a_card_is_that_of_the_cores(
     folder, tmp_path, card, install_card, file_digests, store_by_cores
@@ -321,15 +315,14 @@ def test_frames_that_are_kept_with_a_card_are_those_of_the_cores(
 
 
 @pytest.mark.long
-def test_an_extraction_by_card_without_a_card_begins_no_stage(folder, tmp_path, monkeypatch):
+def test_an_extraction_without_a_card_begins_no_stage_and_a_card_that_is_gone_later_ends_the_run(
+    folder, tmp_path, monkeypatch
+):
     monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: NoCard())
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
         extract(manifest_of(folder), tmp_path / "s", n_frames=4, decoder="cuda", licence="CC0-1.0")
     assert not staging_path(tmp_path / "s").exists()
 
-
-@pytest.mark.long
-def test_a_card_that_is_gone_when_work_begins_ends_the_run(folder):
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
         decode_with(NoCard(), windows_of(folder / "h264.mp4"))
 

@@ -105,44 +105,30 @@ def assert_same(clip: DecodedClip, expected: DecodedClip) -> None:
             assert np.array_equal(getattr(prepared, column), getattr(expected.frames[name], column))
 
 
-@pytest.fixture(scope="module")
-def decoded_together(film) -> tuple[list[DecodedClip], list[DecodedClip]]:
-    """Clips of a film as two workers give them together, and the same clips when each is decoded alone.
+@pytest.mark.long
+def test_windows_that_are_decoded_together_are_those_decoded_alone(film, monkeypatch):
+    """Twenty windows, one behind the film's end, and the whole film go through two workers.
 
-    The clips are twenty windows, one behind the film's end, and the whole film.
+    Each window begins .4 s after the one before and lasts a second, so that frames are shared.
     """
     windows = tasks_of(film, hash_source=True)
     after_the_end = replace(windows[0], clip_id="late", start_s=50.0, end_s=60.0)
     whole_film = replace(windows[0], clip_id="whole", start_s=None, end_s=None)
     tasks = [*windows, after_the_end, whole_film]
-    with pytest.MonkeyPatch.context() as patch, DecodePool(2, 600) as pool:
-        patch.setattr(file_facts, "LARGE_BYTES", 0)  # so that workers share what they know of the file
+    monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)  # so that workers share what they know of the file
+    with DecodePool(2, 600) as pool:
         together = in_order(pool.decode(tasks), tasks)
-    return together, [decoded_alone(task) for task in tasks]
 
-
-@pytest.mark.long
-def test_windows_that_are_decoded_together_are_those_decoded_alone(decoded_together):
-    for clip, alone in zip(*decoded_together, strict=True):
-        assert_same(clip, alone)
-
-
-def test_windows_that_are_decoded_together_share_decoded_frames(decoded_together):
-    """Each begins .4 s after the one before and lasts a second."""
-    n_together, n_alone = (sum(clip.n_decoded for clip in clips[:N_WINDOWS]) for clips in decoded_together)
+    alone = [decoded_alone(task) for task in tasks]
+    for clip, expected in zip(together, alone, strict=True):
+        assert_same(clip, expected)
+    n_together, n_alone = (sum(clip.n_decoded for clip in clips[:N_WINDOWS]) for clips in (together, alone))
     assert n_together < 0.7 * n_alone
 
-
-def test_a_window_after_the_end_of_the_film_has_failed(decoded_together):
-    together, _ = decoded_together
-    (late,) = [clip for clip in together if clip.clip_id == "late"]
+    *_, late, _ = together
     assert late.status == "failed"
-
-
-def test_windows_have_the_digest_of_their_file(decoded_together):
-    together, _ = decoded_together
     n_hexadecimal_digits = 64
-    assert len(str(together[0].source["sha256"])) == n_hexadecimal_digits
+    assert {len(str(clip.source["sha256"])) for clip in together[:N_WINDOWS]} == {n_hexadecimal_digits}
 
 
 def sizes_of_passes(tasks, workers):
@@ -162,21 +148,14 @@ def test_windows_of_a_film_are_grouped_into_a_pass_for_each_worker(film, workers
     assert sizes_of_passes(tasks_of(film), workers) == sizes
 
 
-def test_a_whole_film_is_a_pass_of_its_own(film):
+def test_a_whole_film_is_a_pass_of_its_own_and_only_neighbours_of_one_film_share_a_pass(film):
+    """The order of clips is kept."""
     window, other_window, *_ = tasks_of(film)
     whole_film = replace(window, start_s=None, end_s=None)
+    of_other_film = replace(window, path=Path("other.mkv"))
     tasks = [whole_film, whole_film, window, other_window, whole_film]
     assert sizes_of_passes(tasks, workers=1) == [1, 1, 2, 1]
-
-
-def test_windows_on_both_sides_of_one_of_another_film_are_not_one_pass(film):
-    """The order of clips is kept, so only neighbours of one film share a pass."""
-    window, other_window, *_ = tasks_of(film)
-    of_other_film = replace(window, path=Path("other.mkv"))
     assert sizes_of_passes([window, of_other_film, other_window], workers=1) == [1, 1, 1]
-
-
-def test_no_windows_have_no_passes():
     assert sizes_of_passes([], workers=2) == []
 
 

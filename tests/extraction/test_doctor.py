@@ -25,7 +25,6 @@ def only_finding(findings: list[Diagnosis], about: str) -> Diagnosis:
 
 
 # --- versions
-# ---------------------------------------------------------------------------
 @pytest.fixture
 def installed(monkeypatch):
     """Pretend that a package has another version; None: it is not installed."""
@@ -98,7 +97,7 @@ def test_without_a_use_every_use_is_judged_and_nothing_is_a_fault(installed):
 def test_the_last_line_about_a_use_says_whether_the_machine_is_ready(installed, use, needed):
     assert doctor.examine(use=use)[-1].level == "ok"
     installed(needed, None)
-    last = doctor.examine(use=use)[-1]
+    *_, last = doctor.examine(use=use)
     assert (last.about, last.level) == (f"for {use}", "fault")
 
 
@@ -115,7 +114,6 @@ def test_a_place_alone_is_examined_for_an_extraction(installed, tmp_path):
 
 
 # --- the place of a store
-# ---------------------------------------------------------------------------
 
 
 def test_a_good_place_is_left_as_it_was(tmp_path):
@@ -133,19 +131,30 @@ def failing(number):
     return fail
 
 
-def space(free_gb, inodes):
-    """Return a function of any folder that has so much free space."""
-    return lambda _: FreeSpace(free_gb * GB, inodes)
-
-
-def mounted(options):
-    """Return a function of any folder whose file system is mounted with these options."""
-    return lambda _: Mount("lustre", options)
-
-
 def levels_of_findings(folder, about):
     """Examine a folder as the place of a store, and return the levels of what is found about a subject."""
     return {finding.level for finding in doctor.examine_place(folder) if finding.about == about}
+
+
+@pytest.mark.parametrize(
+    ("options_of_mount", "level"),
+    [("rw,localflock", "fault"), ("rw,local_lock=flock", "fault"), ("rw,local_lock=none", "ok")],
+    ids=["of this machine on Lustre", "of this machine on NFS", "of all machines"],
+)
+def test_locks_that_other_machines_do_not_see_are_a_fault(tmp_path, monkeypatch, options_of_mount, level):
+    """With these options of a mount, each machine keeps its locks to itself, and two could write at once."""
+    monkeypatch.setattr(doctor, "mount_of", lambda _: Mount("lustre", options_of_mount))
+    assert level in levels_of_findings(tmp_path, "locks")
+
+
+@pytest.mark.parametrize(
+    ("free_gb", "free_files", "about", "level"),
+    [(5, 10**4, "space", "note"), (5, 10**4, "inodes", "note"), (100, None, "space", "ok")],
+    ids=["little space", "few files", "much space"],
+)
+def test_little_space_and_few_free_files_are_noted(tmp_path, monkeypatch, free_gb, free_files, about, level):
+    monkeypatch.setattr(doctor, "free_space", lambda _: FreeSpace(free_gb * GB, free_files))
+    assert level in levels_of_findings(tmp_path, about)
 
 
 @pytest.mark.parametrize(
@@ -167,29 +176,7 @@ def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, lock):
     assert "fault" in levels_of_findings(tmp_path, "locks")
 
 
-@pytest.mark.parametrize(
-    ("options_of_mount", "level"),
-    [("rw,localflock", "fault"), ("rw,local_lock=flock", "fault"), ("rw,local_lock=none", "ok")],
-    ids=["of this machine on Lustre", "of this machine on NFS", "of all machines"],
-)
-def test_locks_that_other_machines_do_not_see_are_a_fault(tmp_path, monkeypatch, options_of_mount, level):
-    """With these options of a mount, each machine keeps its locks to itself, and two could write at once."""
-    monkeypatch.setattr(doctor, "mount_of", mounted(options_of_mount))
-    assert level in levels_of_findings(tmp_path, "locks")
-
-
-@pytest.mark.parametrize(
-    ("free_gb", "free_files", "about", "level"),
-    [(5, 10**4, "space", "note"), (5, 10**4, "inodes", "note"), (100, None, "space", "ok")],
-    ids=["little space", "few files", "much space"],
-)
-def test_little_space_and_few_free_files_are_noted(tmp_path, monkeypatch, free_gb, free_files, about, level):
-    monkeypatch.setattr(doctor, "free_space", space(free_gb, free_files))
-    assert level in levels_of_findings(tmp_path, about)
-
-
 # --- cards
-# ---------------------------------------------------------------------------
 @pytest.mark.parametrize(("cores", "level"), [(16, "note"), (2 * doctor.FEWEST_CORES, "ok")])
 def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, level):
     torch = pytest.importorskip("torch")
@@ -204,7 +191,6 @@ def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, lev
 
 
 # --- the pages
-# ---------------------------------------------------------------------------
 @pytest.mark.long
 def test_an_install_says_where_its_pages_are():
     folder = doctor.docs_folder()

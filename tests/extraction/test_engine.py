@@ -86,25 +86,24 @@ def undisturbed(corpus, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_every_clip_of_a_corpus_is_ok_or_has_failed(undisturbed, corpus):
+def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(undisturbed, corpus):
     """Four of the corpus have no video that can be read."""
-    assert set(undisturbed.stage.status()) == {clip.clip_id for clip in corpus}
-    report = undisturbed.last_report
-    n_failed = 4
-    n_ok = len(corpus) - n_failed
-    assert (report.ok, report.failed, report.clips) == (n_ok, n_failed, len(corpus))
-    assert report.n_decoded >= n_ok * N  # frames
-
-
-def test_every_failed_clip_has_a_reason_of_one_line(undisturbed):
     entries = undisturbed.stage.status()
+    assert set(entries) == {clip.clip_id for clip in corpus}
+
     reasons = {clip: entry.reason for clip, entry in entries.items() if entry.status == "failed"}
     assert set(reasons) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
     assert "empty" in reasons["tt3-002"]
     assert reasons["tt3-004"] == "the manifest names no video for this clip"
     assert all(reason and "\n" not in reason for reason in reasons.values())
 
+    report = undisturbed.last_report
+    n_ok = len(corpus) - 4
+    assert (report.ok, report.failed, report.clips) == (n_ok, 4, len(corpus))
+    assert report.n_decoded >= n_ok * N  # frames
 
+
+@pytest.mark.long
 def test_features_are_those_of_the_very_frames(undisturbed, corpus):
     """Frames read and encoded here, without workers and stage, give what the store has."""
     group = open_store(undisturbed.store)["descriptors"]
@@ -121,11 +120,9 @@ def test_features_are_those_of_the_very_frames(undisturbed, corpus):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("workers", "batch_size"), [(2, 1), (3, 16)])
-def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
-    undisturbed, corpus, tmp_path, file_digests, workers, batch_size
-):
-    extract(corpus, tmp_path / "films", workers, batch_size)
+def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(undisturbed, corpus, tmp_path, file_digests):
+    """One worker and batches of 3 clips made the other store, and the killed extraction has batches of 1."""
+    extract(corpus, tmp_path / "films", workers=3, batch_size=16)
     sealed = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
     assert file_digests(sealed) == file_digests(undisturbed.store)
 
@@ -169,30 +166,22 @@ def hang(frame: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.long
-def test_a_clip_that_crashes_the_decoder_fails_alone(corpus, tmp_path):
-    """The decoder runs in a process of its own, which is started again for the next clip."""
-    job, stage = begin_with(corpus, tmp_path / "s", prepare=crash)
+@pytest.mark.parametrize(
+    ("prepare", "limit_s", "reason"),
+    [(crash, 600, "crashed on this file 3 times"), (hang, 1, "longer than the limit of 1 s")],
+    ids=["crashes", "hangs"],
+)
+def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(corpus, tmp_path, prepare, limit_s, reason):
+    """The decoder runs in a process of its own, which is ended when it has had its time."""
+    job, stage = begin_with(corpus, tmp_path / "s", prepare=prepare)
     readable, empty_file = "tt1-000", "tt3-002"  # the empty file is refused before a frame is prepared
-    last_report(run_local(job, stage, [readable, empty_file], workers=1, batch_size=4, timeout_s=600))
-
-    entries = stage.status()
-    assert {entry.status for entry in entries.values()} == {"failed"}
-    assert "crashed on this file 3 times" in entries[readable].reason
-    assert "empty" in entries[empty_file].reason
-
-
-@pytest.mark.long
-def test_a_clip_that_hangs_the_decoder_fails_alone(corpus, tmp_path):
-    """Its process is ended after the time limit, and started again for the next clip."""
-    job, stage = begin_with(corpus, tmp_path / "s", prepare=hang)
-    readable, empty_file = "tt1-000", "tt3-002"
-    last_report(run_local(job, stage, [readable], workers=1, batch_size=4, timeout_s=1))
+    last_report(run_local(job, stage, [readable], workers=1, batch_size=4, timeout_s=limit_s))
     # Not under the short limit: a slow machine takes longer than a second for any clip.
     last_report(run_local(job, stage, [empty_file], workers=1, batch_size=4, timeout_s=600))
 
     entries = stage.status()
     assert {entry.status for entry in entries.values()} == {"failed"}
-    assert "longer than the limit of 1 s" in entries[readable].reason
+    assert reason in entries[readable].reason
     assert "empty" in entries[empty_file].reason
 
 
@@ -213,42 +202,29 @@ def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
     assert "not finite in 'frames'" in failed.reason
 
 
-@pytest.fixture(scope="module")
-def two_backbones():
-    """Descriptors of N frames, and of seven."""
-    descriptors = load_backbone("descriptors", N)
-    return descriptors, replace(load_backbone("descriptors", 7), name="seven")
-
-
-THREE_CLIPS = ["tt1-000", "tt1-005", "tt2-002"]
-
-
-def run_three_clips(corpus, backbones, place):
-    """Extract three clips; return the last report."""
-    job = Job(corpus, "films", backbones)
-    stage = begin_stage(job, place)
-    return last_report(run_local(job, stage, THREE_CLIPS, workers=1, batch_size=2, timeout_s=600))
-
-
 @pytest.mark.long
-def test_features_of_two_backbones_together_are_those_of_each_alone(
-    undisturbed, corpus, two_backbones, tmp_path
+def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
+    undisturbed, corpus, tmp_path
 ):
-    run_three_clips(corpus, two_backbones, tmp_path / "s")
-    sealed = seal(staging_path(tmp_path / "s"), tmp_path / "s", licence="CC0-1.0", allow_missing=True)
-    store = open_store(sealed)
+    """One takes N frames of a clip, and the other seven."""
+    four = load_backbone("descriptors", N)
+    seven = replace(load_backbone("descriptors", 7), name="seven")
+    clips = ["tt1-000", "tt1-005", "tt2-002"]
 
+    def n_decoded_by(backbones, place):
+        job = Job(corpus, "films", backbones)
+        stage = begin_stage(job, place)
+        run = run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)
+        return last_report(run).n_decoded
+
+    together = n_decoded_by((four, seven), tmp_path / "both")
+    assert together < n_decoded_by((four,), tmp_path / "four") + n_decoded_by((seven,), tmp_path / "seven")
+
+    both = staging_path(tmp_path / "both")
+    store = open_store(seal(both, tmp_path / "both", licence="CC0-1.0", allow_missing=True))
     alone = open_store(undisturbed.store)["descriptors"]
-    n_descriptors = alone.read(THREE_CLIPS[0], "frames").shape[1]
-    for clip in THREE_CLIPS:
-        assert np.array_equal(store["descriptors"].read(clip, "frames"), alone.read(clip, "frames"))
+    for clip in clips:
+        frames = store["descriptors"].read(clip, "frames")
+        assert np.array_equal(frames, alone.read(clip, "frames"))
+        n_descriptors = frames.shape[1]
         assert store["seven"].read(clip, "frames").shape == (7, n_descriptors)
-
-
-@pytest.mark.long
-def test_two_backbones_share_decoded_frames(corpus, two_backbones, tmp_path):
-    together = run_three_clips(corpus, two_backbones, tmp_path / "s").n_decoded
-    singly = [
-        run_three_clips(corpus, (backbone,), tmp_path / backbone.name).n_decoded for backbone in two_backbones
-    ]
-    assert together < sum(singly)

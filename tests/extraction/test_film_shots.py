@@ -106,44 +106,30 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_sh
     assert report_of_second_run.n_decoded == 0
 
 
-def count_measured_stretches(folder: Path) -> int:
-    """Count the stretches of the film whose differences between pictures are in the stage."""
-    return len(list((folder / "features.staging" / MEASUREMENTS_FOLDER).iterdir()))
-
-
-@pytest.fixture(scope="module")
-def killed_extraction(film, tmp_path_factory) -> Path:
-    """A folder in which an extraction with shots was killed twice: see `EXTRACT_UNTIL_KILLED`."""
-    folder = tmp_path_factory.mktemp("killed")
-    (folder / "film.mp4").symlink_to(film)
-    write_manifest(Manifest(windows(film).clips, folder), folder / "windows.csv")
-    script = folder / "killed.py"
-    script.write_text(EXTRACT_UNTIL_KILLED, encoding="utf-8")
-    for killed_at in ("measured", "commit"):
-        python(script, folder, killed_at, code=-signal.SIGKILL)
-        assert not (folder / "shots.csv").exists()
-        assert count_measured_stretches(folder) >= 2  # they are kept
-    return folder
-
-
 @pytest.mark.long
 def test_a_killed_extraction_with_shots_resumes_to_the_same_store_and_shots(
-    film, store_without_shots, killed_extraction
+    film, store_without_shots, tmp_path
 ):
-    """Only here is a process killed between a stretch's measurement and the commit of its clips."""
+    """A process is killed twice, once between a stretch's measurement and the commit of its clips.
+
+    The differences between pictures that were measured in stretches of the film are kept in the stage.
+    """
+    (tmp_path / "film.mp4").symlink_to(film)
+    write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
+    script = tmp_path / "killed.py"
+    script.write_text(EXTRACT_UNTIL_KILLED, encoding="utf-8")
+    shots = tmp_path / "shots.csv"
+    for killed_at in ("measured", "commit"):
+        python(script, tmp_path, killed_at, code=-signal.SIGKILL)
+        assert not shots.exists()
+        assert len(list((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())) >= 2
+
     notes: list[str] = []
-    store = extract(
-        killed_extraction / "windows.csv",
-        killed_extraction / "features",
-        n_frames=4,
-        workers=1,
-        shots=killed_extraction / "shots.csv",
-        note=notes.append,
-        **NAMED,
-    )
+    settings = {"n_frames": 4, "workers": 1, "shots": shots, "note": notes.append, **NAMED}
+    store = extract(tmp_path / "windows.csv", tmp_path / "features", **settings)
     assert len(notes) == 1  # how many clips of the piece that was open are done again
     assert bytes_below(store.path) == store_without_shots
-    assert (killed_extraction / "shots.csv").read_bytes() == shots_of(film)
+    assert shots.read_bytes() == shots_of(film)
 
 
 def done_with_shots_lost(film, folder, **settings):

@@ -118,20 +118,15 @@ def test_gpus_are_refused_where_no_backbone_is_a_network():
         on_gpus([Recipe("descriptors")], (0, 1))
 
 
-@pytest.fixture
-def two_gpus(monkeypatch):
-    """A machine that seems to have two GPUs."""
+def test_networks_are_moved_to_the_first_of_the_gpus_that_are_typed(monkeypatch):
+    """GPUs 1 and 0 are typed, in this order. Descriptors are no network, and stay as they are."""
     pytest.importorskip("torch")
-    from obygaze_features.backbones.compute import Compute
+    from obygaze_features.backbones import compute
 
-    monkeypatch.setattr("obygaze_features.backbones.compute.no_cuda", lambda: None)  # no reason against it
-    monkeypatch.setattr(Compute, "_check_card", lambda *_: None)
+    monkeypatch.setattr(compute, "no_cuda", lambda: None)  # no reason against it
+    monkeypatch.setattr(compute.Compute, "_check_card", lambda *_: None)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
 
-
-@pytest.mark.usefixtures("two_gpus")
-def test_networks_are_moved_to_the_first_of_the_gpus_that_are_typed():
-    """GPUs 1 and 0 are typed, in this order. Descriptors are no network, and stay as they are."""
     network, descriptors = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
     assert network.options["compute"].device == "cuda:1"
     assert descriptors == Recipe("descriptors")

@@ -79,20 +79,12 @@ def test_a_clip_without_sound_is_absent_from_what_is_heard_alone(
 
 
 @pytest.mark.long
-def test_a_clip_whose_sound_ends_within_it_says_for_how_long_there_is_none(store_of_both):
-    assert "no sound for" in clip_of(store_of_both, "short-1").reason
-
-
-@pytest.mark.long
-def test_reading_sound_of_a_clip_that_has_none_says_why(store_of_both):
-    with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
-        store_of_both["sound"].read("silent-1", "frames")
-
-
-@pytest.mark.long
-def test_a_store_with_absent_clips_is_of_version_1_2_and_verifies(store_of_both):
+def test_a_store_says_why_and_for_how_long_clips_have_no_sound(store_of_both):
     assert store_of_both.attributes["spec_version"] == "1.2"
     assert of.verify(store_of_both, "full").ok
+    assert "no sound for" in clip_of(store_of_both, "short-1").reason
+    with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
+        store_of_both["sound"].read("silent-1", "frames")
 
 
 @pytest.mark.long
@@ -110,22 +102,25 @@ def assert_same_frames(store, other, backbone, clip_ids):
 
 
 @pytest.mark.long
-def test_a_clip_without_sound_has_failed_where_only_sound_is_extracted(manifest, tmp_path):
-    store = extract(manifest, tmp_path / "heard", ["sound"])
-    assert clip_of(store, "silent-1").status == "failed"
-    assert clip_of(store, "silent-1").reason == "no sound track"
-
-
-@pytest.mark.long
 def test_what_is_heard_does_not_depend_on_what_is_seen(manifest, store_of_both, tmp_path):
-    store = extract(manifest, tmp_path / "heard", ["sound"])
-    assert_same_frames(store, store_of_both, "sound", ["full-0", "full-2", "short-0", "short-1"])
+    """Where only sound is extracted, a clip without sound has failed."""
+    heard = extract(manifest, tmp_path / "heard", ["sound"])
+    assert_same_frames(heard, store_of_both, "sound", ["full-0", "full-2", "short-0", "short-1"])
+    assert clip_of(heard, "silent-1").status == "failed"
+    assert clip_of(heard, "silent-1").reason == "no sound track"
 
 
 @pytest.mark.long
 def test_what_is_seen_does_not_depend_on_what_is_heard(manifest, store_of_both, tmp_path):
-    store = extract(manifest, tmp_path / "seen", ["descriptors"])
-    assert_same_frames(store, store_of_both, "descriptors", ["full-0", "short-1", "silent-2"])
+    """Six of the clips are of the two files with sound, which nothing hears: that is remarked."""
+    work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
+    stage, report = work.run()
+    assert {note: n for note, n in report.remarks.items() if "sound" in note} == {
+        "the file has sound, which no backbone here hears": 6
+    }
+    assert_same_frames(
+        of.open_store(work.seal(stage)), store_of_both, "descriptors", ["full-0", "short-1", "silent-2"]
+    )
 
 
 @pytest.mark.long
@@ -143,16 +138,6 @@ def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
     store = extract(manifest, tmp_path / "strict", SEEN_AND_HEARD, strict=True)
     assert clip_of(store, "short-1").status == "failed"
     assert clip_of(store, "full-1").status == "ok"
-
-
-@pytest.mark.long
-def test_sound_that_no_backbone_hears_is_remarked(manifest, tmp_path):
-    """Six of the clips are of the two files with sound."""
-    work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
-    _, report = work.run()
-    assert {note: n for note, n in report.remarks.items() if "sound" in note} == {
-        "the file has sound, which no backbone here hears": 6
-    }
 
 
 def test_sound_of_still_images_is_refused(tmp_path):
@@ -174,38 +159,13 @@ def test_a_network_of_sound_is_extracted_beside_descriptors_of_pictures(manifest
     assert of.verify(store, "full").ok
 
 
-@pytest.fixture
-def film_with_cuts(tmp_path):
-    """Windows of a film of 16 s with sound, whose pictures are dark and light for 4 s in turn."""
-    dark, light = (np.full((48, 64, 3), grey, np.uint8) for grey in (40, 160))
-    pictures = (light if number // 100 % 2 else dark for number in range(400))
-    film = write_film(tmp_path / "film.mp4", {"eng": tone(330, 16.0)}, seconds=16.0, pictures=pictures)
-    windows = (of.Clip(f"w{k}", "film", film.name, 2.0 * k, 2.0 * k + 4.0) for k in range(7))
-    return of.Manifest(tuple(windows), tmp_path)
-
-
-@pytest.mark.long  # decodes films
-def test_shots_are_the_same_where_only_sound_is_extracted(film_with_cuts, tmp_path):
-    notes = []
-    for name, backbone in (("seen", "descriptors"), ("heard", "sound")):
-        table = tmp_path / f"{name}.csv"
-        extract(film_with_cuts, tmp_path / name, [backbone], shots=table, note=notes.append)
-
-    assert (tmp_path / "heard.csv").read_bytes() == (tmp_path / "seen.csv").read_bytes()
-    assert not [note for note in notes if "second time" in note]  # the film is decoded once
-
-
 def sound_of_a_second(has_tone, generator):
     """Make a second of noise; a tone may take its place from a time between 0.1 and 0.5 s on."""
-    sound = noise(generator, 1.0)
+    sound = generator.normal(0, 0.1, RATE).astype(np.float32)
     if has_tone:
         start = int(generator.integers(RATE // 10, RATE // 2))
         sound[start:] = tone(330, seconds=1.0, level=0.1)[start:]
     return sound
-
-
-def noise(generator, seconds):
-    return generator.normal(0, 0.1, round(seconds * RATE)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -244,39 +204,27 @@ def test_a_level_that_is_only_heard_is_predicted_from_sound_alone(planted, backb
     assert least_auc <= float(aucs.iloc[0]) <= most_auc
 
 
-@pytest.fixture(scope="module")
-def model_of_both(planted, tmp_path_factory):
-    """The file of a linear model of what is seen and heard, fused late."""
+@pytest.mark.long
+def test_windows_of_a_film_whose_sound_is_of_the_level_have_higher_scores(planted, tmp_path):
+    """Every other 4 s of a film have the tone that a linear model learnt to hear as the level.
+
+    The model sees and hears, fused late, and the record of the film says so.
+    """
     manifest, store = planted
     data = om.load_dataset([store, store], manifest, backbone=SEEN_AND_HEARD)
     specs = om.fused(["linear"], data, "late")
     run = om.evaluate(data, specs, "en_s")
-    folder = tmp_path_factory.mktemp("models")
-    om.save_models(run, data, ["linear"], folder, models=specs, licence="CC0-1.0")
-    return folder / "linear.model"
-
-
-@pytest.fixture(scope="module")
-def scored_film(model_of_both, tmp_path_factory):
-    """The scores that `film run` gives a film of 24 s whose sound is of level S in every other 4 s."""
-    folder = tmp_path_factory.mktemp("film")
+    om.save_models(run, data, ["linear"], tmp_path / "models", models=specs, licence="CC0-1.0")
     generator = np.random.default_rng(1)
     sound = np.concatenate([sound_of_a_second(second // 4 % 2, generator) for second in range(24)])
-    film = write_film(folder / "film.mp4", {"eng": sound}, seconds=24.0)
-    options = ["--window", "1", "--hop", "1", "--shots", "none", "--out", folder / "out"]
-    assert obygaze("film", "run", film, "--model", model_of_both, *options) == 0
-    return folder / "out" / "scored"
+    film = write_film(tmp_path / "film.mp4", {"eng": sound}, seconds=24.0)
 
+    model = ["--model", tmp_path / "models" / "linear.model"]
+    options = ["--window", "1", "--hop", "1", "--shots", "none", "--out", tmp_path / "out"]
+    assert obygaze("film", "run", film, *model, *options) == 0
 
-@pytest.mark.long
-def test_windows_of_a_film_whose_sound_is_of_the_level_have_higher_scores(scored_film):
-    """Every other 4 s of the film have the tone that the model learnt to hear as the level."""
-    windows = pd.read_csv(scored_film / "timeline.csv")
+    windows = pd.read_csv(tmp_path / "out" / "scored" / "timeline.csv")
     is_positive = windows["start_s"] // 4 % 2 == 1
     assert windows.loc[is_positive, "logit"].min() > windows.loc[~is_positive, "logit"].max()
-
-
-@pytest.mark.long
-def test_the_record_of_a_film_says_that_its_model_sees_and_hears(scored_film):
-    record = json.loads((scored_film / "film.json").read_text("utf-8"))
+    record = json.loads((tmp_path / "out" / "scored" / "film.json").read_text("utf-8"))
     assert record["models"][0]["perceives"] == ["heard", "moving", "visual"]

@@ -147,39 +147,27 @@ def test_the_provenance_names_kept_frames(clips, tmp_path):
     assert same_numerics(provenance(tmp_path / "kept"), provenance(None)) == ["decoder.kept_frames"]
 
 
-@pytest.mark.parametrize("turned", [False, True], ids=["wide", "high"])
-def test_a_large_picture_is_kept_with_a_short_side(turned):
+def test_a_large_picture_is_kept_with_a_short_side_and_a_small_one_in_its_size():
     """The shorter side of the picture, 300 pixels, becomes `SHORT_SIDE`, and the other one in proportion."""
-    picture = moving(0, height=300, width=400)[0]
-    kept_shape = (SHORT_SIDE, 400 * SHORT_SIDE // 300, 3)
-    if turned:
-        picture = picture.swapaxes(0, 1)
-        kept_shape = (kept_shape[1], kept_shape[0], 3)
+    wide = moving(0, height=300, width=400)[0]
+    high = wide.swapaxes(0, 1)
+    long_side = 400 * SHORT_SIDE // 300
+    assert from_jpeg(to_jpeg(wide).item()).shape == (SHORT_SIDE, long_side, 3)
+    assert from_jpeg(to_jpeg(high).item()).shape == (long_side, SHORT_SIDE, 3)
 
-    assert from_jpeg(to_jpeg(picture).item()).shape == kept_shape
-
-
-def test_a_small_picture_is_kept_in_its_size():
-    small = moving(0)[0][:100, :120]
+    small = wide[:100, :120]
     near = from_jpeg(to_jpeg(small).item())
     assert near.shape == small.shape
     assert np.abs(near.astype(int) - small).mean() < 3  # of 255 levels
 
 
-def cut_off(file):
-    """Remove the last bytes of a file."""
-    file.write_bytes(file.read_bytes()[:-100])
-
-
 def flip_a_bit(file):
-    """Change one bit in the middle of a file."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 16
     file.write_bytes(data)
 
 
 def make_a_link(file):
-    """Replace a file by a link to it."""
     other = file.with_name("other")
     file.rename(other)
     file.symlink_to(other)
@@ -200,19 +188,23 @@ def make_a_pipe(file):
     os.mkfifo(file)
 
 
-def empty(file):
-    """Remove the content of a file."""
-    file.write_bytes(b"")
-
-
-@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, make_a_link, remove_a_frame, make_a_pipe, empty])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda file: file.write_bytes(file.read_bytes()[:-100]), id="cut off"),
+        pytest.param(lambda file: file.write_bytes(b""), id="empty"),
+        flip_a_bit,
+        make_a_link,
+        remove_a_frame,
+        make_a_pipe,
+    ],
+)
 def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, damage):
     first = decoded(clips, tmp_path / "kept")
-    file = files(tmp_path / "kept")[0]
+    file, *_ = files(tmp_path / "kept")
     content = file.read_bytes()
 
     damage(file)
-
     again = decoded(clips, tmp_path / "kept")
 
     assert_equal(again, first)
@@ -260,43 +252,21 @@ def test_nothing_is_kept_where_it_is_not_asked_for(clips, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-@pytest.fixture
-def cut_off_film(tmp_path):
-    """A manifest of one film, of which 60 % of the bytes are there."""
+def test_a_partial_clip_is_partial_where_its_kept_frames_are_read_too(tmp_path):
+    """Of the film, 60 % of the bytes are there. Where damage is refused, the clip fails all the same."""
     encode(tmp_path / "1.mkv", moving(1, n=96), options={"preset": "ultrafast", "g": "12"})
     data = (tmp_path / "1.mkv").read_bytes()
     (tmp_path / "1.mkv").write_bytes(data[: int(0.6 * len(data))])
-    return Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
+    manifest = Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
 
-
-def test_a_partial_clip_is_partial_where_its_kept_frames_are_read_too(cut_off_film, tmp_path):
-    from_film = decoded(cut_off_film, tmp_path / "kept")
-    from_kept_frames = decoded(cut_off_film, tmp_path / "kept")
+    from_film = decoded(manifest, tmp_path / "kept")
+    from_kept_frames = decoded(manifest, tmp_path / "kept")
     assert [clip.status for clip in from_film] == ["partial"]
     assert_equal(from_kept_frames, from_film)
     assert n_decoded(from_kept_frames) == 0
 
-
-def test_a_partial_clip_with_kept_frames_fails_where_damage_is_refused(cut_off_film, tmp_path):
-    decoded(cut_off_film, tmp_path / "kept")
-    (clip,) = decoded(cut_off_film, tmp_path / "kept", strict=True)
+    (clip,) = decoded(manifest, tmp_path / "kept", strict=True)
     assert clip.status == "failed"
-
-
-@pytest.fixture
-def extract_windows(tmp_path):
-    """Extract windows of a film, with frames kept in a folder and with or without shots; gives the frames."""
-    encode(tmp_path / "film.mp4", moving(3, n=240, height=96, width=96), options={"g": "24", "bf": "2"})
-    windows = [
-        Clip(f"film-{start:02d}", "film", "film.mp4", start / 4, start / 4 + 1.5) for start in range(30)
-    ]
-    manifest = Manifest(tuple(windows), tmp_path)
-
-    def extract_into(store_name, kept, shots=None):
-        store, _ = run(manifest, tmp_path / store_name, kept, shots=shots)
-        return store["descriptors"].frames()
-
-    return extract_into
 
 
 def bytes_below(folder):
@@ -304,19 +274,25 @@ def bytes_below(folder):
 
 
 @pytest.mark.long
-def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames(extract_windows, tmp_path):
-    without_shots = extract_windows("without", tmp_path / "kept-without")
-    with_shots = extract_windows("with", tmp_path / "kept-with", shots=tmp_path / "shots.csv")
+def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames_and_give_the_same_shots(tmp_path):
+    """Where the frames of the windows are kept ones, the film is decoded for its shots alone."""
+    encode(tmp_path / "film.mp4", moving(3, n=240, height=96, width=96), options={"g": "24", "bf": "2"})
+    windows = [
+        Clip(f"film-{start:02d}", "film", "film.mp4", start / 4, start / 4 + 1.5) for start in range(30)
+    ]
+    manifest = Manifest(tuple(windows), tmp_path)
+
+    def frames_of(name, kept, shots=None):
+        store, _ = run(manifest, tmp_path / name, tmp_path / kept, shots=shots)
+        return store["descriptors"].frames()
+
+    without_shots = frames_of("a", "kept-without")
+    with_shots = frames_of("b", "kept-with", shots=tmp_path / "first.csv")
     np.testing.assert_array_equal(with_shots, without_shots)
     assert bytes_below(tmp_path / "kept-with") == bytes_below(tmp_path / "kept-without")
 
-
-@pytest.mark.long
-def test_shots_are_the_same_where_the_frames_of_windows_are_kept_ones(extract_windows, tmp_path):
-    """The film is then decoded for its shots alone."""
-    decoded_frames = extract_windows("first", tmp_path / "kept", shots=tmp_path / "first.csv")
-    kept_frames = extract_windows("second", tmp_path / "kept", shots=tmp_path / "second.csv")
-    np.testing.assert_array_equal(kept_frames, decoded_frames)
+    of_kept_frames = frames_of("c", "kept-with", shots=tmp_path / "second.csv")
+    np.testing.assert_array_equal(of_kept_frames, without_shots)
     assert (tmp_path / "second.csv").read_bytes() == (tmp_path / "first.csv").read_bytes()
 
 
@@ -332,12 +308,9 @@ def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
     assert len(files(tmp_path / "kept")) == 3
 
 
-def test_a_file_in_the_place_of_the_folder_of_kept_frames_is_refused(clips, tmp_path):
+def test_frames_are_not_kept_in_a_file_or_for_a_backbone_that_only_hears(clips, tmp_path):
     a_video = tmp_path / "0.mp4"
     with pytest.raises(ExtractError, match=str(a_video)):
         prepare(clips, tmp_path / "a", ("descriptors",), keep_frames=a_video, **NAMED)
-
-
-def test_keeping_frames_for_a_backbone_that_only_hears_is_refused(clips, tmp_path):
     with pytest.raises(ExtractError, match=str(tmp_path / "kept")):
         prepare(clips, tmp_path / "a", ("sound",), keep_frames=tmp_path / "kept", **NAMED)

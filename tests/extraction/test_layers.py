@@ -66,41 +66,47 @@ def store(films, weights, tmp_path_factory):
     return extracted(films, tmp_path_factory.mktemp("stores") / "films", weights, layers=BOTH_LAYERS)
 
 
+@pytest.fixture(scope="module")
+def store_without_layers(films, weights, tmp_path_factory):
+    """The store of the network's output alone."""
+    return extracted(films, tmp_path_factory.mktemp("plain") / "films", weights)
+
+
 @pytest.mark.long
-def test_every_layer_is_a_group_of_the_store(store):
-    """The tiny network has two layers, whose groups are named after it."""
+def test_every_layer_is_a_group_of_the_store_with_the_vectors_of_the_pass_that_gives_the_output(
+    films, weights, store
+):
+    """The tiny network has two layers, whose groups are named after it.
+
+    The network is run here on one clip, and its second layer must be the row of the store.
+    """
     assert store.names == ("clip", "clip.1", "clip.2")
     assert store.backbones == ("clip",)
     assert store["clip.1"].arrays == ("pooled",)
     assert of.verify(store, "full").ok
 
-
-def test_a_layer_has_the_vectors_of_the_pass_that_gives_the_output(films, weights, store):
-    """The network is run here on one clip, and its second layer must be the row of the store."""
     backbone = load_backbone("clip", 2, weights=weights, layers=Layers((2,)), compute=cpu())
     frames = read_frames(films / "3.mp4", uniform(2)).images
     batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
     assert np.array_equal(store["clip.2"].read("c03", "pooled"), backbone.encode(batch)["2/pooled"][0])
 
-
-def test_a_failed_clip_has_no_vector_in_a_layer(store):
     status = {row.clip_id: row.status for row in store.clips}
     assert status["none"] == "failed"
     assert not store["clip.1"].usable[store["clip.1"].clip_ids.index("none")]
 
 
 @pytest.mark.long
-def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(films, weights, store, tmp_path):
-    without_layers = extracted(films, tmp_path / "films", weights)
-    assert without_layers.names == ("clip",)
-
+def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(store, store_without_layers):
+    assert store_without_layers.names == ("clip",)
     for array in ("pooled", "frames", "time_s"):
-        assert without_layers["clip"].digests(array) == store["clip"].digests(array)
+        assert store_without_layers["clip"].digests(array) == store["clip"].digests(array)
+    assert store_without_layers["clip"].provenance == store["clip"].provenance
+    assert store_without_layers.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
 
-    assert without_layers["clip"].provenance == store["clip"].provenance
-    assert without_layers.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
+    assert diff(store, store_without_layers).groups_first == ("clip.1", "clip.2")
 
 
+@pytest.mark.long
 def test_the_record_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store):
     record = store["clip.2"].provenance
     assert record["layer"] == "2"
@@ -133,12 +139,9 @@ def test_the_command_extracts_a_normalised_layer_with_its_frames(run_layers, tmp
     assert store["clip.2"].provenance["norm"] == "vision_model.post_layernorm"
 
 
-def test_layers_of_descriptors_are_a_usage_error(run_layers):
+def test_layers_of_a_backbone_without_layers_and_a_norm_without_layers_are_usage_errors(run_layers):
     """Descriptors are no network, and have no layers."""
     assert run_layers("--layers", "2", network=False).returncode == 2
-
-
-def test_a_norm_without_layers_is_a_usage_error(run_layers):
     assert run_layers("--layer-norm").returncode == 2
 
 
@@ -169,11 +172,6 @@ def test_a_store_with_layers_grows(films, weights, store, tmp_path):
 
 
 @pytest.mark.long
-def test_diff_names_the_layers_that_another_store_lacks(films, weights, store, tmp_path):
-    without_layers = extracted(films, tmp_path / "plain", weights)
-    assert diff(store, without_layers).groups_first == ("clip.1", "clip.2")
-
-
 def test_a_layer_is_read_from_a_zip_and_from_a_server(store, tmp_path):
     pack(store.path, tmp_path / "films.zip")
     with serving(tmp_path) as server:
@@ -182,31 +180,14 @@ def test_a_layer_is_read_from_a_zip_and_from_a_server(store, tmp_path):
             assert np.array_equal(pooled, store["clip.1"].pooled(), equal_nan=True)
 
 
-@pytest.fixture
-def refusal_to_merge_with(store, tmp_path):
-    """Try to merge the store with layers with another one; gives why that is refused, without paths."""
-
-    def refusal(other):
-        with pytest.raises(of.ObygazeError) as refused:
-            merge([store.path, other.path], tmp_path / "merged", version="1.1.0")
-        paths = re.compile(r"\S*/\S+")
-        return paths.sub("", str(refused.value))
-
-    return refusal
-
-
 @pytest.mark.long
 def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
-    films, weights, refusal_to_merge_with, tmp_path
+    store, store_without_layers, tmp_path
 ):
-    without_layers = extracted(films, tmp_path / "plain", weights)
-    assert "clip.1" in refusal_to_merge_with(without_layers)
-
-
-@pytest.mark.long
-def test_a_store_of_another_backbone_is_not_merged_with_one_of_layers(films, refusal_to_merge_with, tmp_path):
-    of_descriptors = of.extract(films / "films.csv", tmp_path / "other", ["descriptors"], n_frames=2, **QUIET)
-    assert "descriptors" in refusal_to_merge_with(of_descriptors)
+    with pytest.raises(of.ObygazeError) as refused:
+        merge([store.path, store_without_layers.path], tmp_path / "merged", version="1.1.0")
+    paths = re.compile(r"\S*/\S+")
+    assert "clip.1" in paths.sub("", str(refused.value))
 
 
 @pytest.mark.long
@@ -247,6 +228,7 @@ def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound
     assert of.verify(store, "full").ok
 
 
+@pytest.mark.long
 def test_clips_like_another_are_searched_in_the_layer_that_is_named(store):
     """Without a name, the output of the network is searched."""
     assert of.search_like(store, "c03").backbone == "clip"
@@ -263,27 +245,20 @@ def test_clips_like_a_file_are_searched_in_the_layer_that_is_named(films, store,
     assert math.isclose(first["score"], 1, abs_tol=1e-5)
 
 
-@pytest.fixture
-def model_of_layer_2(films, store, tmp_path):
-    """The file of a linear model of the layer clip.2."""
+@pytest.mark.long
+def test_a_model_of_a_layer_names_it_and_predicts_the_clips_of_a_store_that_has_it(
+    films, store, weights, tmp_path
+):
     data = om.load_dataset(store, of.read_manifest(films / "films.csv"), backbone="clip.2")
     run = om.evaluate(data, ["linear"], "en_s")
     (path,) = om.save_models(run, data, ["linear"], tmp_path / "kept").values()
-    return path
 
-
-def test_the_card_of_a_model_of_a_layer_names_it(model_of_layer_2):
-    card = om.load_model(model_of_layer_2).card
-    assert card.backbone == "clip.2"
-    assert card.provenance["layer"] == "2"
-
-
-def test_a_model_of_a_layer_predicts_the_clips_of_a_store_that_has_it(store, model_of_layer_2):
+    model = om.load_model(path)
+    assert model.card.backbone == "clip.2"
+    assert model.card.provenance["layer"] == "2"
     n_decoded = sum(clip.status != "failed" for clip in store.clips)
-    assert len(om.predict(om.load_model(model_of_layer_2), [store]).table) == n_decoded
+    assert len(om.predict(model, [store]).table) == n_decoded
 
-
-def test_a_film_that_a_model_of_a_layer_scores_is_extracted_with_that_layer(model_of_layer_2, weights):
-    card = om.load_model(model_of_layer_2).card
-    words = [str(word) for word in _feature_options({"kept": card}, [f"clip={weights}"])]
+    words_for_a_film = _feature_options({"kept": model.card}, [f"clip={weights}"])
+    words = [str(word) for word in words_for_a_film]
     assert words[words.index("--layers") + 1] == "clip=2"

@@ -75,51 +75,34 @@ def in_shared_memory(batches):
 TWO_NETWORKS = ("net", "other")
 
 
-@pytest.fixture
-def results_of_batches(card):
-    """Results of two networks on the card, for ten clips in batches of four, in memory that is used again."""
+def test_batches_on_a_card_give_the_features_of_a_cpu_and_the_card_is_never_idle(card, monkeypatch):
+    """Two networks encode ten clips in batches of 4, 4 and 2, in memory that is used again.
+
+    Both get two batches before the first result is waited for, so that the card works while a result is
+    fetched. The fourth clip was cut off.
+    """
     backbones = [backbone(card, name=name, clips_at_once=4) for name in TWO_NETWORKS]
     decoded_clips = ten_decoded_clips(TWO_NETWORKS)
     batches = [decoded_clips[first : first + 4] for first in range(0, N, 4)]
-    return list(encode_batches(backbones, in_shared_memory(batches)))
 
+    results_of_batches = list(encode_batches(backbones, in_shared_memory(batches)))
 
-def test_both_networks_get_two_batches_before_the_first_result_is_waited_for(results_of_batches, card):
-    """So the card is never idle while a result is fetched. Ten clips are batches of 4, 4 and 2."""
     assert [len(results) for results in results_of_batches] == [4, 4, 2]
-
     calls = [call for call in card.calls if call in ("upload", "synchronize")]
-    n_uploads = len(TWO_NETWORKS) * 2
-    assert calls[:n_uploads] == ["upload"] * n_uploads
-    assert calls[n_uploads : n_uploads + 2] == ["synchronize"] * 2
+    assert calls[:6] == ["upload"] * 4 + ["synchronize"] * 2
 
-
-def test_batches_on_a_card_give_the_features_of_a_cpu(results_of_batches, monkeypatch):
     on_card = list(chain.from_iterable(results_of_batches))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     on_cpu = encode_batch([backbone(name=name) for name in TWO_NETWORKS], ten_decoded_clips(TWO_NETWORKS))
-
     assert [result.clip_id for result in on_card] == IDS
     for result, expected in zip(on_card, on_cpu, strict=True):
         for name, features in expected.groups.items():
             for array, values in features.arrays.items():
                 assert np.array_equal(result.groups[name].arrays[array], values)
 
-
-def test_an_undecoded_clip_has_failed_among_results_of_a_card(results_of_batches):
-    """The fourth of the ten clips, number 3, was cut off."""
-    results = list(chain.from_iterable(results_of_batches))
-    assert (results[3].status, results[3].reason) == ("failed", "cut off")
-
-
-def test_results_name_the_card_that_computed_them(results_of_batches):
-    first_result = results_of_batches[0][0]
-    assert first_result.source == {"device": "NVIDIA Pretended"}
-
-
-def call_the_card(monkeypatch, name):
-    """Let the pretended card have a name from now on."""
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: name)
+    first, _, _, fourth, *_ = on_card
+    assert first.source == {"device": "NVIDIA Pretended"}
+    assert (fourth.status, fourth.reason) == ("failed", "cut off")
 
 
 def write_features(folder, card, batch):
@@ -145,37 +128,27 @@ def lack_memory_once(card):
     card.fails = fails
 
 
-@pytest.fixture
-def store_of_two_cards(card, monkeypatch, tmp_path):
-    """A store of seven clips of an H200, one of which had failed, and three of an A100.
+def test_a_store_counts_the_clips_of_each_card_and_number_of_clips_at_once(card, monkeypatch, tmp_path):
+    """Seven clips are of an H200, of which one failed, and three of an A100.
 
     For the last clip the A100 lacks memory, and takes fewer clips at once.
     """
     decoded_clips = ten_decoded_clips()
-    call_the_card(monkeypatch, "NVIDIA H200")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA H200")
     write_features(tmp_path, card, decoded_clips[:7])
-    call_the_card(monkeypatch, "NVIDIA A100")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA A100")
     write_features(tmp_path, card, decoded_clips[7:9])
     lack_memory_once(card)
     write_features(tmp_path, card, decoded_clips[9:])
-    return open_store(seal(tmp_path / "s.staging", tmp_path / "s", licence="CC0-1.0"))
 
+    store = open_store(seal(tmp_path / "s.staging", tmp_path / "s", licence="CC0-1.0"))
 
-def test_a_store_counts_the_clips_of_each_card_and_number_of_clips_at_once(store_of_two_cards):
-    """Seven clips are of the H200, of which one failed.
-
-    Three are of the A100, which took fewer at once for one.
-    """
-    assert store_of_two_cards.attributes["devices"] == {
+    assert store.attributes["devices"] == {
         "NVIDIA A100": 2,
         "NVIDIA A100 (net: 4 at once)": 1,
         "NVIDIA H200": 6,
     }
-
-    card_of_store = (store_of_two_cards.path / "README.md").read_text(encoding="utf-8")
+    card_of_store = (store.path / "README.md").read_text(encoding="utf-8")
     assert "- 6 clips computed on NVIDIA H200" in card_of_store
-
-
-def test_a_store_that_another_card_finished_verifies(store_of_two_cards):
-    assert verify(store_of_two_cards.path, "full").ok
-    assert store_of_two_cards["net"].provenance["compute"]["device"] == "cuda"
+    assert store["net"].provenance["compute"]["device"] == "cuda"
+    assert verify(store.path, "full").ok

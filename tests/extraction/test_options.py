@@ -80,17 +80,14 @@ def test_the_options_about_frames_are_options_of_the_command():
     assert set(OF_FRAMES) <= {parameter.name for parameter in extract.params}
 
 
-def test_a_folder_that_is_not_there_can_be_made(tmp_path):
+def test_writing_is_forbidden_by_a_file_in_a_folders_place_or_want_of_permission(tmp_path, monkeypatch):
+    """A folder that is not there yet can be made."""
     assert what_forbids_writing(tmp_path / "new/deep/films.staging") is None
 
-
-def test_a_file_in_a_folders_place_forbids_writing(tmp_path):
     (tmp_path / "file").touch()
     reason = what_forbids_writing(tmp_path / "file/films.staging")
     assert f"{tmp_path / 'file'} is a file, so" in reason
 
-
-def test_a_folder_without_permission_forbids_writing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
     reason = what_forbids_writing(tmp_path / "new/films.staging")
     assert reason.startswith(f"{tmp_path}: no permission to write there")
@@ -104,30 +101,23 @@ def task_1_of_2(monkeypatch):
 
 
 @pytest.mark.usefixtures("task_1_of_2")
-def test_a_task_of_an_array_has_its_share(tmp_path, capsys):
+def test_a_task_of_an_array_has_its_share_which_may_be_typed(tmp_path, capsys):
     assert choose_shard(None, tmp_path) == (1, 2)
     assert "--shard 1/2" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("task_1_of_2")
-def test_a_share_that_is_typed_is_taken_without_a_word(tmp_path, capsys):
-    """It is the share that the task has anyway."""
     assert choose_shard((1, 2), tmp_path) == (1, 2)
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("task_1_of_2")
-def test_a_typed_share_of_another_task_is_refused(tmp_path):
-    """All tasks of an array run the same command, so all would do share 0."""
-    with pytest.raises(ExtractError, match="share of its own"):
-        choose_shard((0, 2), tmp_path)
-
-
-@pytest.mark.usefixtures("task_1_of_2")
-def test_a_first_array_of_fewer_tasks_than_shares_is_refused(tmp_path):
-    """Two tasks would leave the third share undone."""
-    with pytest.raises(ExtractError, match="job array of 2 tasks"):
-        choose_shard((0, 3), tmp_path)
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [((0, 2), "share of its own"), ((0, 3), "job array of 2 tasks")],
+    ids=["all tasks would do share 0", "nobody would do the third share"],
+)
+def test_a_typed_share_that_does_not_fit_the_array_is_refused(tmp_path, typed, message):
+    """All tasks of an array run the same command."""
+    with pytest.raises(ExtractError, match=message):
+        choose_shard(typed, tmp_path)
 
 
 @pytest.mark.usefixtures("task_1_of_2")
@@ -141,7 +131,6 @@ def test_a_later_array_of_fewer_tasks_does_shares_of_the_first(tmp_path):
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 ROWS = [f"c{number},m,{number}.png,,,,,\n" for number in range(5)]
 """Rows of a manifest: clips c0 to c4, a still image each."""
-NEXT_VERSION = ("--append", "stores/s-1.0.0", "--store-version", "1.1.0")
 
 
 def write_rows(path, rows):
@@ -149,16 +138,16 @@ def write_rows(path, rows):
     path.write_text(HEADER + "".join(rows), encoding="utf-8")
 
 
-def write_images(folder):
-    """Write five still images, which are quickly extracted: 0.png to 4.png."""
-    for number in range(5):
-        Image.new("RGB", (8, 8), (40 * number, 9, 9)).save(folder / f"{number}.png")
+def growing(old, new):
+    """Return the options that grow a version of the store `stores/s`."""
+    return ("--append", f"stores/s-{old}", "--store-version", new)
 
 
 @pytest.fixture
 def images(tmp_path):
-    """A folder of five still images."""
-    write_images(tmp_path)
+    """A folder of five still images, which are quickly extracted: 0.png to 4.png."""
+    for number in range(5):
+        Image.new("RGB", (8, 8), (40 * number, 9, 9)).save(tmp_path / f"{number}.png")
     return tmp_path
 
 
@@ -173,120 +162,62 @@ def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share
     assert result.returncode == code
 
 
-@pytest.fixture(scope="module")
-def extracted_once(tmp_path_factory, obygaze):
-    """A folder of five still images with a store s-1.0.0 of the clips c0, c1 and c2, without its stage."""
-    folder = tmp_path_factory.mktemp("extracted")
-    write_images(folder)
-    write_rows(folder / "old.csv", ROWS[:3])
-    words = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
-    assert obygaze(folder, *words).returncode == 0
-    shutil.rmtree(folder / "stores/s.staging")
-    return folder
-
-
-@pytest.fixture
-def three_extracted(extracted_once, tmp_path):
-    """A copy of it to work in."""
-    return shutil.copytree(extracted_once, tmp_path, dirs_exist_ok=True)
-
-
 @pytest.mark.long
-def test_a_store_that_is_there_is_not_extracted_again(three_extracted, obygaze):
-    """A version of a store is never overwritten."""
-    words = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
-    assert obygaze(three_extracted, *words).returncode == 1
+def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpus(images, obygaze):
+    """Neither is typed again. The corpus is named after the first manifest, old.csv.
 
+    The stage of the first version is gone, so that only the sealed store has the old clips.
+    """
+    write_rows(images / "old.csv", ROWS[:3])
+    write_rows(images / "new.csv", ROWS)
+    first = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
+    assert obygaze(images, *first).returncode == 0
+    shutil.rmtree(images / "stores/s.staging")
+    assert obygaze(images, *first).returncode == 1  # a version of a store is never overwritten
 
-@pytest.mark.long
-def test_growing_a_store_extracts_only_the_new_clips(three_extracted, obygaze):
-    write_rows(three_extracted / "new.csv", ROWS)
-    words = ("extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION, "--json")
-    result = obygaze(three_extracted, *words)
+    grow = ("extract", "new.csv", "stores/s", "--workers", 1, "--json", *growing("1.0.0", "1.1.0"))
+    result = obygaze(images, *grow)
     assert result.returncode == 0, result.stderr
-
     n_new = len(ROWS) - 3
     assert json.loads(result.stdout)["run"]["clips"] == n_new
 
-    store = open_store(three_extracted / "stores/s")
+    store = open_store(images / "stores/s")
     assert store.version == "1.1.0"
+    assert store.attributes["licence"] == "CC0-1.0"
+    assert store.attributes["corpus"]["name"] == "old"
     assert verify(store, "full").ok
 
 
 @pytest.mark.long
-def test_a_grown_store_keeps_its_licence_and_the_name_of_its_corpus(three_extracted, obygaze):
-    """Neither is typed again. The corpus is named after the first manifest, old.csv."""
-    write_rows(three_extracted / "new.csv", ROWS)
-    obygaze(three_extracted, "extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION)
+def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obygaze):
+    """The stage of a version whose clips are all sealed is replaced by that of the next one.
 
-    attributes = open_store(three_extracted / "stores/s-1.1.0").attributes
-    assert attributes["licence"] == "CC0-1.0"
-    assert attributes["corpus"]["name"] == "old"
+    A stage with a finished share of a version that is not sealed is not replaced.
+    """
 
-
-@pytest.fixture
-def extract_first(images, obygaze):
-    """Return a function that extracts the first n clips into stores/s."""
-
-    def extract(n_clips, *words):
+    def extract_first(n_clips, *words):
         write_rows(images / "some.csv", ROWS[:n_clips])
         return obygaze(images, "extract", "some.csv", "stores/s", "--workers", 1, "--json", *words)
 
-    return extract
-
-
-def growing(old, new):
-    """Return the options that grow a version of the store."""
-    return ("--append", f"stores/s-{old}", "--store-version", new)
-
-
-@pytest.fixture
-def grown_twice(images, extract_first):
-    """The folder with the versions 1.0.0, 1.1.0 and 1.2.0 of a store, of two, three and four clips."""
     assert extract_first(2).returncode == 0
+    dry_run = extract_first(3, *growing("1.0.0", "1.1.0"), "--dry-run")
+    assert json.loads(dry_run.stdout)["clips"] == 1
     assert extract_first(3, *growing("1.0.0", "1.1.0")).returncode == 0
+    assert extract_first(3, *growing("1.0.0", "1.1.0")).returncode == 0  # again: it changes nothing
     assert extract_first(4, *growing("1.1.0", "1.2.0")).returncode == 0
-    return images
-
-
-@pytest.mark.long  # extracts several times
-def test_a_dry_run_counts_the_new_clips(extract_first):
-    assert extract_first(2).returncode == 0
-    result = extract_first(3, *growing("1.0.0", "1.1.0"), "--dry-run")
-    assert json.loads(result.stdout)["clips"] == 1
-
-
-@pytest.mark.long
-def test_a_store_grows_while_the_stage_of_the_last_version_is_there(grown_twice):
-    """The stage of a version whose clips are all sealed is replaced by that of the next one."""
-    store = open_store(grown_twice / "stores/s-1.2.0")
+    store = open_store(images / "stores/s-1.2.0")
     assert [clip.clip_id for clip in store.clips] == ["c0", "c1", "c2", "c3"]
 
-
-@pytest.mark.long
-def test_growing_to_the_same_version_again_changes_nothing(extract_first):
-    assert extract_first(2).returncode == 0
-    assert extract_first(3, *growing("1.0.0", "1.1.0")).returncode == 0
-    assert extract_first(3, *growing("1.0.0", "1.1.0")).returncode == 0
-
-
-@pytest.mark.long
-def test_growing_to_a_version_that_is_there_is_refused_with_the_next_one(grown_twice, extract_first):
-    stage = grown_twice / "stores/s.staging/stage.json"
+    stage = images / "stores/s.staging/stage.json"
     before = stage.read_bytes()
-
-    result = extract_first(5, *growing("1.0.0", "1.2.0"))
-    assert result.returncode == 1
-    assert "1.3.0" in result.stderr
+    to_a_version_that_is_there = extract_first(5, *growing("1.0.0", "1.2.0"))
+    assert to_a_version_that_is_there.returncode == 1
+    assert "1.3.0" in to_a_version_that_is_there.stderr
     assert stage.read_bytes() == before
 
-
-@pytest.mark.long
-def test_a_stage_with_a_finished_share_is_not_replaced(grown_twice, extract_first):
-    """The first command did one of two shares of version 1.3.0; the second asks for another version."""
     assert extract_first(5, *growing("1.2.0", "1.3.0"), "--shard", "1/2").returncode == 0
     assert extract_first(4, *growing("1.1.0", "1.4.0")).returncode == 1
-    assert (grown_twice / "stores/s.staging").is_dir()
+    assert (images / "stores/s.staging").is_dir()
 
 
 @pytest.mark.long
@@ -296,7 +227,8 @@ def test_new_clips_are_added_to_a_store_of_which_a_clip_had_no_video(images, oby
     write_rows(images / "new.csv", ROWS[3:])
     assert obygaze(images, "extract", "old.csv", "stores/s", "--workers", 1).returncode == 3
 
-    result = obygaze(images, "extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION)
+    grow = ("extract", "new.csv", "stores/s", "--workers", 1, *growing("1.0.0", "1.1.0"))
+    result = obygaze(images, *grow)
     assert result.returncode in {0, 3}, result.stderr
 
     status = {clip.clip_id: clip.status for clip in open_store(images / "stores/s-1.1.0").clips}

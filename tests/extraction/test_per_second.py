@@ -46,42 +46,28 @@ def encoded_one_by_one(path, backbone, span=(None, None)):
     return np.stack(vectors), taken.time_s, taken.index
 
 
-@pytest.fixture(scope="module")
-def store_of_two_a_second(films, tmp_path_factory):
-    """The store of descriptors of two frames a second."""
-    out = tmp_path_factory.mktemp("stores") / "s"
-    return of.extract(films / "films.csv", out, ["descriptors"], per_second=2, workers=2, **QUIET)
-
-
 @pytest.mark.long
-def test_a_clip_has_two_frames_for_each_of_its_seconds(store_of_two_a_second):
+def test_a_clip_has_two_frames_for_each_of_its_seconds_each_encoded_alone(films, tmp_path):
     """3.5 s have 7 frames, 1 s has 2, a span of 1.5 s has 3, and what is no video has none."""
-    group = store_of_two_a_second["descriptors"]
+    store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors"], per_second=2, workers=2, **QUIET)
+
+    group = store["descriptors"]
     assert group.ragged
     assert group.arrays == ("frames",)
     assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == N_FRAMES
+    assert group.provenance["sampling"] == {"policy": "fps", "rate": 2.0, "n": None}
+    assert of.verify(store, "full").ok
 
-
-@pytest.mark.parametrize(
-    ("clip", "file", "span"),
-    [("short", "short", (None, None)), ("long", "long", (None, None)), ("span", "long", (1.0, 2.5))],
-    ids=["a short film", "a longer one", "a span of it"],
-)
-def test_frames_of_a_clip_have_their_vectors_times_and_indices(
-    films, store_of_two_a_second, clip, file, span
-):
-    group = store_of_two_a_second["descriptors"]
     backbone = load_backbone("descriptors", 1)
-    vectors, times, indices = encoded_one_by_one(films / f"{file}.mp4", backbone, span)
-    assert np.array_equal(group.read(clip, "frames"), vectors)
-    assert np.array_equal(group.read(clip, "time_s"), times)
-    assert np.array_equal(group.read(clip, "frame_index"), indices)
-
-
-def test_a_store_of_two_frames_a_second_records_its_sampling_and_verifies(store_of_two_a_second):
-    sampling = store_of_two_a_second["descriptors"].provenance["sampling"]
-    assert sampling == {"policy": "fps", "rate": 2.0, "n": None}
-    assert of.verify(store_of_two_a_second, "full").ok
+    for clip, file, span in (
+        ("short", "short.mp4", (None, None)),
+        ("long", "long.mp4", (None, None)),
+        ("span", "long.mp4", (1.0, 2.5)),
+    ):
+        vectors, times, indices = encoded_one_by_one(films / file, backbone, span)
+        assert np.array_equal(group.read(clip, "frames"), vectors)
+        assert np.array_equal(group.read(clip, "time_s"), times)
+        assert np.array_equal(group.read(clip, "frame_index"), indices)
 
 
 @pytest.mark.long
@@ -98,20 +84,6 @@ def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
         for workers, size in ((1, 1), (2, 3))
     }
     assert len(prints) == 1
-
-
-@pytest.mark.long
-def test_a_store_of_frames_a_second_grows(films, tmp_path):
-    """Two of the clips are extracted first, and the others are added; the result is that of all at once."""
-    settings = {"per_second": 2, "workers": 1, **QUIET}
-    whole = of.extract(films / "films.csv", tmp_path / "whole", **settings)
-    clips = of.read_manifest(films / "films.csv").clips
-    of.write_manifest(of.Manifest(clips[1:3], films), films / "some.csv")
-    some = of.extract(films / "some.csv", tmp_path / "some", **settings)
-    grown = of.extract(films / "films.csv", tmp_path / "some", append=some.path, version="1.1.0", **settings)
-
-    for array in ("frames", "time_s", "frame_index"):
-        assert grown["descriptors"].digests(array) == whole["descriptors"].digests(array)
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ def test_a_node_with_another_decoder_is_named_with_both_versions(monkeypatch):
     assert 'av is "18.0.0" there and "18.1.0" here' in refusal.reason
 
 
+@pytest.mark.long
 def test_a_node_that_does_not_see_the_stage_is_named(monkeypatch, tmp_path):
     """The run leaves a mark in its folder; a node that does not find it has not mounted the folder."""
     monkeypatch.setattr(ray_nodes, "_node", lambda: "n3 (10.0.0.3)")

@@ -264,9 +264,9 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, nodes, bl
     ):
         assert running.wait(timeout=1200) == 1, messages(tmp_path)
 
-    said = messages(tmp_path)
-    assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", said)
-    assert "Traceback" not in said
+    output = messages(tmp_path)
+    assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", output)
+    assert "Traceback" not in output
     assert not (tmp_path / "films-1.0.0").exists()
 
     entries = read_stage(tmp_path / "films.staging").status().values()

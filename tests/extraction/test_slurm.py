@@ -97,11 +97,11 @@ def interrupted_by_ctrl_c(monkeypatch):
 
 
 @pytest.mark.usefixtures("interrupted_by_ctrl_c")
-def test_a_repeated_sigterm_stops_no_sooner_than_the_first():
-    """Schedulers may repeat it; the exit code is 128 + its number."""
+def test_repeated_signals_stop_no_sooner_and_the_exit_code_is_that_of_the_first():
+    """Schedulers may repeat SIGTERM; the exit code is 128 + its number."""
     with stop_on_signals() as stop:
-        for _ in range(3):
-            signal.raise_signal(signal.SIGTERM)
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+            signal.raise_signal(number)
         assert stop()
         assert stop.exit_code == 128 + signal.SIGTERM
 
@@ -114,14 +114,6 @@ def test_a_second_ctrl_c_interrupts_at_once():
         assert stop()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-
-
-@pytest.mark.usefixtures("interrupted_by_ctrl_c")
-def test_the_exit_code_of_a_run_that_gets_two_signals_is_that_of_the_first():
-    with stop_on_signals() as stop:
-        signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGINT)
-        assert stop.exit_code == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
@@ -138,26 +130,21 @@ ARRAY_SCRIPT = ("array.sbatch", "films.csv", "my store")
 @pytest.mark.parametrize(
     ("command", "signals", "code", "is_queued_again"),
     [
-        ("exit 0", [], 0, False),
-        ("exit 3", [], 0, False),
-        ("exit 2", [], 2, False),
-        ("exit 1", [], 1, True),
-        ("kill -9 $$", [], 137, True),
-        (EXITS_143_ON_TERM, [signal.SIGUSR1], 143, True),
-        (EXITS_0_ON_TERM, [signal.SIGUSR1], 0, False),
-        (EXITS_143_ON_TERM, [signal.SIGTERM], 143, False),
-        (EXITS_143_ON_SECOND_TERM, [signal.SIGUSR1, signal.SIGTERM], 143, True),
-    ],
-    ids=[
-        "done",
-        "done but for clips that failed",
-        "a mistake in what is typed",
-        "an error",
-        "killed",
-        "its time is up",
-        "its time is up as it ends",
-        "cancelled",
-        "its time is up, and is up again",
+        pytest.param("exit 0", [], 0, False, id="done"),
+        pytest.param("exit 3", [], 0, False, id="done but for clips that failed"),
+        pytest.param("exit 2", [], 2, False, id="a mistake in what is typed"),
+        pytest.param("exit 1", [], 1, True, id="an error"),
+        pytest.param("kill -9 $$", [], 137, True, id="killed"),
+        pytest.param(EXITS_143_ON_TERM, [signal.SIGUSR1], 143, True, id="its time is up"),
+        pytest.param(EXITS_0_ON_TERM, [signal.SIGUSR1], 0, False, id="its time is up as it ends"),
+        pytest.param(EXITS_143_ON_TERM, [signal.SIGTERM], 143, False, id="cancelled"),
+        pytest.param(
+            EXITS_143_ON_SECOND_TERM,
+            [signal.SIGUSR1, signal.SIGTERM],
+            143,
+            True,
+            id="its time is up, and is up again",
+        ),
     ],
 )
 def test_a_task_is_queued_again_unless_it_is_done_or_cancelled(
@@ -197,23 +184,26 @@ WRONG_SITES = {
 }
 
 
-@pytest.mark.parametrize("limit", ["4:00", "9:59"])
-def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit):
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ("4:00", 2),
+        ("9:59", 2),
+        ("10:00", 0),
+        ("1:00:00", 0),
+        ("2-00:00:00", 0),
+        ("UNLIMITED", 0),
+        ("", 0),
+    ],
+)
+def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit, code):
     """A task gets its signal minutes before the end, and would have no time to work."""
-    code, output = FakeSlurm(tmp_path, limit=limit).run(*ARRAY_SCRIPT)
-    assert code == 2
-    assert "is too short" in output
-
-
-@pytest.mark.parametrize("limit", ["10:00", "1:00:00", "2-00:00:00", "UNLIMITED", ""])
-def test_a_time_limit_of_ten_minutes_or_more_is_taken(tmp_path, limit):
-    code, output = FakeSlurm(tmp_path, limit=limit).run(*ARRAY_SCRIPT)
-    assert code == 0
-    assert "is too short" not in output
+    ended, output = FakeSlurm(tmp_path, limit=limit).run(*ARRAY_SCRIPT)
+    assert ended == code
+    assert ("is too short" in output) == (code == 2)
 
 
 # --- scripts for a site
-# ---------------------------------------------------------------------------
 def directives(script: Path) -> dict[str, str]:
     """Read the options of sbatch that a script states: name -> value."""
     value_of_option = {}
@@ -233,26 +223,21 @@ SITE_OF_A_LAB = Site(
 )
 
 
-def test_the_scripts_of_a_site_have_its_options_of_sbatch(tmp_path):
+def test_the_scripts_of_a_site_have_its_options_of_sbatch_and_its_modules(tmp_path):
     """Both jobs have the account and the partition; the job that seals needs no GPU."""
     paths = {path.name: path for path in write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB)}
+
     array, sealing = directives(paths["array.sbatch"]), directives(paths["seal.sbatch"])
     assert {"account": "film", "partition": "gpu"}.items() <= array.items() & sealing.items()
     assert (array["array"], array["gres"], array["time"]) == ("0-15", "gpu:a100:1", "04:00:00")
     assert "gres" not in sealing
 
-
-@pytest.mark.parametrize("name", ["array.sbatch", "seal.sbatch", "ray.sbatch", "train.sbatch"])
-def test_a_script_of_a_site_loads_its_modules_before_it_sets_the_path(tmp_path, name):
-    write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB)
-    lines = (tmp_path / "jobs" / name).read_text(encoding="utf-8").splitlines()
-    sets_path = f"export PATH={Path(sys.executable).parent}:$PATH"
-    assert lines.index("module load x") < lines.index(sets_path)
-
-
-def test_the_scripts_of_a_site_are_shell(tmp_path):
-    for path in write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB):
-        assert execute("bash", "-n", path, code=None).stderr == ""
+    for path in paths.values():
+        assert execute("bash", "-n", path, code=None).stderr == ""  # it is shell
+    for name in ("array.sbatch", "seal.sbatch", "ray.sbatch", "train.sbatch"):
+        lines = paths[name].read_text(encoding="utf-8").splitlines()
+        sets_path = f"export PATH={Path(sys.executable).parent}:$PATH"
+        assert lines.index("module load x") < lines.index(sets_path)
 
 
 def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
@@ -270,8 +255,6 @@ def test_wrong_options_of_a_site_are_refused_before_anything_is_written(tmp_path
 
 
 TIME_LIMITS = ("600", "30:00", "8:00:00", "1-0", "2-12:30", "2-12:30:00", "UNLIMITED")
-
-
 OPTIONS_THAT_SBATCH_TAKES = [
     *({"time": time} for time in TIME_LIMITS),
     {"mem": "0"},
@@ -345,22 +328,18 @@ def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path)
     ]
 
 
-def test_a_task_that_fails_within_a_minute_in_two_turns_is_not_queued_again(tmp_path):
-    """A fault that comes at once is likely to come again for ever."""
+@pytest.mark.parametrize(
+    ("variables", "is_queued_again"),
+    [({}, False), ({"QUICK": "0"}, True)],  # QUICK is in seconds, a minute by default
+    ids=["within a minute", "later"],
+)
+def test_a_task_that_fails_at_once_in_two_turns_is_not_queued_again(tmp_path, variables, is_queued_again):
+    """A fault that comes at once is likely to come again for ever; other trouble of nodes may pass."""
     slurm = FakeSlurm(tmp_path, "exit 1")
-    code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1")  # its second turn
+    code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", **variables)  # its second turn
     assert code == 1
-    assert slurm.asked_of_slurm == ""
-    assert "--array=2" in output  # how to run it again
-
-
-def test_a_task_that_fails_later_in_two_turns_is_queued_again(tmp_path):
-    """Nodes may have trouble that passes."""
-    slurm = FakeSlurm(tmp_path, "exit 1")
-    no_turn_is_quick = {"QUICK": "0"}  # in seconds, in place of a minute
-    code, _ = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", **no_turn_is_quick)
-    assert code == 1
-    assert slurm.asked_of_slurm == "requeue 9_2"
+    assert slurm.asked_of_slurm == ("requeue 9_2" if is_queued_again else "")
+    assert ("--array=2" in output) == (not is_queued_again)  # how to run it again
 
 
 FAKE_SBATCH = """#!/bin/bash
@@ -400,21 +379,17 @@ def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]
     ],
     ids=["nothing", "a licence", "a licence and a version", "a citation"],
 )
-def test_typed_options_go_to_both_jobs_behind_those_of_the_site(cluster, typed):
-    """The last licence counts, and what is typed comes last. The array checks it before it begins."""
+def test_typed_options_go_to_both_jobs_and_that_which_seals_waits_for_the_array(cluster, typed):
+    """The last licence counts, and what is typed comes behind that of the site.
+
+    The job that seals waits for the end of all tasks, also of those that fail (afterany).
+    """
     code, output = submit(cluster, "films.csv", "films", *typed)
     assert code == 0, output
 
     extraction, sealing = cluster.asked_of_slurm.splitlines()
     assert extraction.endswith(" ".join(["array.sbatch films.csv films", *typed]))
     assert sealing.endswith(" ".join(["seal.sbatch films --licence CC-BY-4.0", *typed]))
-
-
-@pytest.mark.long
-def test_the_job_that_seals_waits_for_the_array(cluster):
-    """It waits for the end of all tasks, also of those that fail (afterany)."""
-    submit(cluster, "films.csv", "films")
-    _, sealing = cluster.asked_of_slurm.splitlines()
     number_of_array = 17
     assert sealing.startswith(f"{number_of_array} --dependency=afterany:{number_of_array} ")
 
@@ -440,6 +415,16 @@ def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
+def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, script):
+    """Slurm is asked about both with --test-only before."""
+    code, output = submit(cluster, "films.csv", "films", REFUSED=script)
+    assert code == 1
+    assert cluster.asked_of_slurm == ""
+    assert "nothing was submitted" in output
+
+
+@pytest.mark.long
 def test_a_store_divided_by_another_number_is_found_before_queuing(cluster):
     """The stage says 4 shares, and the site's array has another number of tasks."""
     shares = cluster.folder / "films.staging" / "shares"
@@ -452,40 +437,19 @@ def test_a_store_divided_by_another_number_is_found_before_queuing(cluster):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
-def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, script):
-    """Slurm is asked about both with --test-only before."""
-    code, output = submit(cluster, "films.csv", "films", REFUSED=script)
-    assert code == 1
-    assert cluster.asked_of_slurm == ""
-    assert "nothing was submitted" in output
+def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cluster):
+    """The cluster is called alpha. A machine of beta, and then of alpha, has begun one of eight shares."""
+    shares = cluster.folder / "films.staging" / "shares"
+    shares.mkdir(parents=True)
+    (shares / "number").write_text("8\n", encoding="utf-8")
 
-
-@pytest.fixture
-def first_share_begun_by(cluster):
-    """Let a machine of a cluster begin the first of eight shares."""
-
-    def begin(name):
-        shares = cluster.folder / "films.staging" / "shares"
-        shares.mkdir(parents=True)
-        (shares / "number").write_text("8\n", encoding="utf-8")
-        (shares / "0").write_text(json.dumps({"cluster": name, "host": "n7"}), encoding="utf-8")
-
-    return begin
-
-
-@pytest.mark.long
-def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cluster, first_share_begun_by):
-    first_share_begun_by("beta")  # this one is called alpha
+    (shares / "0").write_text(json.dumps({"cluster": "beta", "host": "n7"}), encoding="utf-8")
     code, output = submit(cluster, "films.csv", "films")
     assert code == 1
     assert cluster.asked_of_slurm == ""
     assert "beta" in output
 
-
-@pytest.mark.long
-def test_shares_that_the_same_cluster_has_begun_are_submitted_again(cluster, first_share_begun_by):
-    first_share_begun_by("alpha")
+    (shares / "0").write_text(json.dumps({"cluster": "alpha", "host": "n7"}), encoding="utf-8")
     _, output = submit(cluster, "films.csv", "films")
     assert "cluster" not in output
 

@@ -46,11 +46,6 @@ def make_texts_with_a_long_one(count):
     return TextList(tuple(rows))
 
 
-def write_texts(path, text_list):
-    lines = "".join(f"{name},{text}\n" for name, text in text_list.rows)
-    path.write_text(f"text_id,text\n{lines}", encoding="utf-8")
-
-
 def extract(text_list, backbones, store, batch_size):
     """Extract texts into the stage of a store; gives the last report."""
     job = TextJob(text_list, "texts", backbones)
@@ -71,31 +66,22 @@ def test_texts_that_are_too_long_are_reported_as_partial(sentence, tmp_path):
 
 
 @pytest.mark.long
-def test_stores_of_texts_do_not_depend_on_the_size_of_batches(sentence, tmp_path):
-    fingerprints = {
-        extract_and_seal(make_texts_with_a_long_one(40), (sentence,), tmp_path / str(size), size).fingerprint
-        for size in (1, 7, 64)
-    }
-    assert len(fingerprints) == 1
-
-
-def test_vectors_of_texts_do_not_depend_on_the_order_of_texts(sentence, tmp_path):
+def test_the_vector_of_a_text_is_that_of_the_text_alone_whatever_the_batches_and_their_order(
+    sentence, tmp_path
+):
     text_list = make_texts_with_a_long_one(40)
+    store = extract_and_seal(text_list, (sentence,), tmp_path / "64", batch_size=64)
+    for size in (1, 7):
+        in_batches = extract_and_seal(text_list, (sentence,), tmp_path / str(size), size)
+        assert in_batches.fingerprint == store.fingerprint
+
     reversed_list = TextList(text_list.rows[::-1])
-    forwards = extract_and_seal(text_list, (sentence,), tmp_path / "forwards")["sentence"]
-    backwards = extract_and_seal(reversed_list, (sentence,), tmp_path / "backwards", 5)["sentence"]
-    for name, _ in text_list.rows:
-        assert np.array_equal(forwards.read(name, "pooled"), backwards.read(name, "pooled"))
-
-
-def test_the_vector_of_a_text_is_that_of_the_text_alone(sentence, tmp_path):
-    """Texts are encoded in batches, which must not change a vector."""
-    text_list = make_texts_with_a_long_one(40)
-    group = extract_and_seal(text_list, (sentence,), tmp_path / "texts")["sentence"]
+    backwards = extract_and_seal(reversed_list, (sentence,), tmp_path / "backwards", batch_size=5)
     for name, text in text_list.rows:
         (tokens,) = sentence.tokenize([text])
         (vector,) = sentence.encode(np.array([tokens.ids]))
-        assert np.array_equal(group.read(name, "pooled"), vector)
+        assert np.array_equal(store["sentence"].read(name, "pooled"), vector)
+        assert np.array_equal(backwards["sentence"].read(name, "pooled"), vector)
 
 
 def test_two_text_backbones_share_a_store_and_each_says_where_it_cut_a_text(folders, sentence, tmp_path):
@@ -166,7 +152,8 @@ N_TEXTS = 300
 def sentence_command(folders, tmp_path, monkeypatch):
     """Make the words that extract 300 texts, one of them too long, into a store by batches of a size."""
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
-    write_texts(tmp_path / "prompts.csv", make_texts_with_a_long_one(N_TEXTS))
+    lines = [f"{name},{text}\n" for name, text in make_texts_with_a_long_one(N_TEXTS).rows]
+    (tmp_path / "prompts.csv").write_text("".join(["text_id,text\n", *lines]), encoding="utf-8")
 
     def command(store, batch_size):
         words = ["extract", "prompts.csv", store, "--batch-size", batch_size, "--backbone", "sentence"]
@@ -210,27 +197,17 @@ def test_stores_of_texts_do_not_depend_on_the_number_of_threads(
     assert file_digests(tmp_path / "as-it-is-1.0.0") == file_digests(tmp_path / "one-more-1.0.0")
 
 
-@pytest.fixture
-def captions_command(folders, tmp_path):
-    """The words that extract captions.txt, of 20 texts: a piece of 16 and one of 4."""
+def test_two_shards_of_texts_make_one_store(folders, obygaze, tmp_path):
+    """20 texts are a piece of 16, which is shard 0 of 2, and one of 4, which is shard 1."""
     captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]
     (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
-    return ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
+    command = ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
 
+    dry = obygaze(tmp_path, *command, "--shard", "0/2", "--dry-run", "--json")
+    assert json.loads(dry.stdout)["texts"] == 16
 
-def test_a_dry_run_of_a_shard_counts_its_texts(captions_command, obygaze, tmp_path):
-    """20 texts are a piece of 16 and one of 4; shard 0 of 2 does the first."""
-    dry = obygaze(tmp_path, *captions_command, "--shard", "0/2", "--dry-run", "--json")
-    assert json.loads(dry.stdout)["texts"] == 16  # the first piece
-
-
-def test_two_shards_of_texts_make_one_store(captions_command, obygaze, tmp_path):
-    """Shard 1 does the piece of 4 texts, which leaves 16, and shard 0 does these."""
-    n_left = {"1/2": 16, "0/2": 0}
-    for shard in ("1/2", "0/2"):
-        result = obygaze(tmp_path, *captions_command, "--shard", shard, "--json")
-        assert json.loads(result.stdout)["clips"]["left"] == n_left[shard], result.stderr
-
+    for shard, n_left in (("1/2", 16), ("0/2", 0)):
+        result = obygaze(tmp_path, *command, "--shard", shard, "--json")
+        assert json.loads(result.stdout)["clips"]["left"] == n_left, result.stderr
     seal(None, tmp_path / "captions", licence="CC0-1.0")
-    lines = (tmp_path / "captions.txt").read_text(encoding="utf-8").splitlines()
-    assert open_store(tmp_path / "captions")["clip-text"].text == tuple(lines)
+    assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)

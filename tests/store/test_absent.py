@@ -83,19 +83,15 @@ def test_an_absent_clip_lacks_features_in_that_group_alone(store):
     """Three clips have pictures and no sound: they have features in group "toy", and none in group "wave"."""
     wave = store["wave"]
     toy = store["toy"]
-    silent_rows = [wave.clip_ids.index(clip) for clip in CLIPS_WITHOUT_SOUND]
     assert store.attributes["spec_version"] == "1.2"
+
+    silent_rows = [wave.clip_ids.index(clip) for clip in CLIPS_WITHOUT_SOUND]
     assert wave.status[silent_rows].tolist() == [STATUS_ABSENT] * 3
     assert set(np.flatnonzero(toy.usable != wave.usable)) == set(silent_rows)
 
-
-def test_arrays_of_a_group_are_nan_where_a_clip_is_absent_and_nowhere_else(store):
-    wave = store["wave"]
-    assert np.isnan(wave.pooled()[~wave.usable]).all()
-    assert np.isfinite(wave.pooled()[wave.usable]).all()
+    assert (np.isnan(wave.pooled()).all(axis=1) == ~wave.usable).all()
     frames = np.concatenate([block for _, block in wave.blocks("frames")])
     assert (np.isnan(frames).all(axis=(1, 2)) == ~wave.usable).all()
-    silent_rows = [wave.clip_ids.index(clip) for clip in CLIPS_WITHOUT_SOUND]
     assert (wave.frame_index[silent_rows] == -1).all()
 
 
@@ -106,7 +102,7 @@ def test_reading_an_absent_clip_is_refused_and_works_in_other_groups(store, clip
         store["wave"].read(clip, "pooled")
 
 
-def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine):
+def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine, store):
     """A digest stands only where a row has features: not for failed clips, nor for absent ones in "wave"."""
     rows = rows_of(pristine / TABLE)
     assert [name for name in rows[0] if name.startswith("absent:")] == ["absent:wave"]
@@ -117,10 +113,7 @@ def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine):
         assert (row["sha256:toy/pooled"] == "") == (row["status"] == "failed")
         assert row["movie"].startswith("tt")
 
-
-def test_the_table_with_absences_is_written_again_byte_for_byte(pristine, store):
-    header = rows_of(pristine / TABLE)[0]
-    arrays = [name.removeprefix("sha256:") for name in header if name.startswith("sha256:")]
+    arrays = [name.removeprefix("sha256:") for name in rows[0] if name.startswith("sha256:")]
     assert clips_csv_bytes(store.clips, arrays) == (pristine / TABLE).read_bytes()
 
 
@@ -131,16 +124,15 @@ def test_a_store_with_absent_clips_verifies_and_counts_them(pristine):
     assert report.counts["ok"] + report.counts["partial"] == len(DONE_CLIPS)
 
 
-def test_commands_count_absent_clips(pristine):
+def test_commands_and_the_card_count_absent_clips(pristine):
     assert "3 absent in wave" in run("store", "verify", pristine, "--full")
     assert json.loads(run("store", "inspect", pristine, "--json"))["absent"] == {"wave": 3}
     listed = json.loads(run("store", "ls", pristine.parent, "--json"))[0]
     assert (listed["format"], listed["features"]) == ("1.2", "toy, wave (3 absent)")
 
-
-def test_the_card_counts_absent_clips(pristine):
-    assert "No features of 3 clips (absent)" in (pristine / "README.md").read_text(encoding="utf-8")
-    assert b"No features of 3 clips (absent)" in card_files(open_store(pristine))["README.md"]
+    card = card_files(open_store(pristine))["README.md"]
+    for text in (card, (pristine / "README.md").read_bytes()):
+        assert b"No features of 3 clips (absent)" in text
 
 
 def change_row(path, **changes):
@@ -187,45 +179,33 @@ def test_a_forged_absence_is_found_and_the_file_blamed(path, blamed, forge):
     assert any(blamed in problem.file for problem in problems), problems
 
 
-def test_diff_names_the_clips_that_are_absent_in_one_store(store, tmp_path):
-    complete = open_store(sealed(tmp_path, N, KINDS))
-    difference = diff(complete, store)
-    assert difference.clips == {"absent": CLIPS_WITHOUT_SOUND}
-    assert any(
-        "absent" in line and CLIPS_WITHOUT_SOUND[0] in line
-        for line in describe_differences(difference, "a", "b")
-    )
-
-
-def test_diff_compares_the_clips_that_both_stores_have(store, tmp_path):
-    """Three clips have features in group "wave" of one store alone. There, they are not compared."""
+def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store, tmp_path):
+    """In group "wave", three clips have features in one store alone. There, they are not compared."""
     difference = diff(open_store(sealed(tmp_path, N, KINDS)), store)
+
+    assert difference.clips == {"absent": CLIPS_WITHOUT_SOUND}
+    sentences = describe_differences(difference, "a", "b")
+    assert any("absent" in line and CLIPS_WITHOUT_SOUND[0] in line for line in sentences)
+
     assert {array.array: array.clips for array in difference.arrays if "pooled" in array.array} == {
         "toy/pooled": len(DONE_CLIPS),
         "wave/pooled": len(DONE_CLIPS) - 3,
     }
     assert not any(array.changed for array in difference.arrays)
-
-
-def test_a_store_with_absent_clips_does_not_differ_from_itself(store):
     assert diff(store, store).equal
 
 
 def test_exports_leave_out_the_clips_absent_in_the_exported_group(store, tmp_path):
     """A file of features has no entry for a clip without features, be it absent or failed."""
-    n_silent = len(CLIPS_WITHOUT_SOUND)
     n_written, n_left_out = export_hdf5(store, "wave", tmp_path / "wave.h5")
-    assert n_written == len(DONE_CLIPS) - n_silent
+    assert n_written == len(DONE_CLIPS) - len(CLIPS_WITHOUT_SOUND)
     assert n_left_out == N - n_written
     assert export_anndata(store, "wave", tmp_path / "wave.h5ad")[0] == n_written
-
     with h5py.File(tmp_path / "wave.h5") as file:
         assert not set(CLIPS_WITHOUT_SOUND) & {node.attrs["clip"] for node in file.values()}
 
-
-def test_an_export_keeps_clips_that_are_absent_in_other_groups(store, tmp_path):
-    """The clips without sound have features in "toy": only the failed ones are left out there."""
-    assert export_hdf5(store, "toy", tmp_path / "toy.h5") == (len(DONE_CLIPS), N - len(DONE_CLIPS))
+    only_failed_clips_left_out = (len(DONE_CLIPS), N - len(DONE_CLIPS))
+    assert export_hdf5(store, "toy", tmp_path / "toy.h5") == only_failed_clips_left_out
 
 
 def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):

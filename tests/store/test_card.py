@@ -48,20 +48,14 @@ def test_a_store_that_is_sealed_again_has_the_same_card(path, tmp_path, name):
     assert (sealed(tmp_path, 20) / name).read_bytes() == (path / name).read_bytes()
 
 
-def test_a_card_made_later_adds_only_how_to_cite_the_store(path):
-    """A store is cited by its fingerprint.
-
-    That is a digest of its files, so the card inside cannot name it.
-    """
-    regenerated = card_files(open_store(path))
+def test_a_card_made_later_adds_only_how_to_cite_the_store_by_its_fingerprint(path):
+    """The fingerprint is a digest of the store's files, so the card inside cannot name it."""
+    store = open_store(path)
+    regenerated = card_files(store)
     assert regenerated["croissant.json"] == (path / "croissant.json").read_bytes()
     assert without_citation(regenerated["README.md"]) == (path / "README.md").read_bytes()
 
-
-def test_a_card_made_later_cites_the_store_by_its_fingerprint(path):
-    store = open_store(path)
-    card = card_files(store)["README.md"].decode()
-    cited = card.partition("## How to cite")[2]
+    cited = regenerated["README.md"].decode().partition("## How to cite")[2]
     assert cited.count(store.fingerprint) == 2  # in the sentence and in BibTeX
     assert f"    @misc{{{path.name}," in cited.splitlines()
     assert store.attributes["citation"] in cited

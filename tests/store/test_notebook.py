@@ -43,46 +43,32 @@ def manifest():
     return Manifest(clips, Path())
 
 
-def test_a_table_has_a_row_for_each_clip_with_features(store):
+def test_a_table_has_a_row_for_each_clip_with_features_and_counts_the_others(store):
     group = store["net"]
     frame = group.to_frame()
     assert frame["clip_id"].tolist() == ["a-0", "a-1", "b-1"]
     assert frame["movie"].tolist() == ["a", "a", "b"]
     assert np.array_equal(frame.loc[:, "f0":].to_numpy(), group.pooled()[group.usable])
     assert "level" not in frame
+    assert frame.attrs == {"left_out": {"failed": 1}}
+
+    times = frame.set_index("clip_id")[["start_s", "end_s"]]
+    assert times.loc["a-1"].tolist() == [1.5, 3.0]
+    assert times.loc["a-0"].isna().all()
 
 
-def test_a_table_counts_the_clips_without_features(store):
-    assert store["net"].to_frame().attrs == {"left_out": {"failed": 1}}
-
-
-def test_a_table_has_the_times_of_clips_or_nan(store):
-    frame = store["net"].to_frame().set_index("clip_id")
-    assert frame["start_s"]["a-1"] == 1.5
-    assert np.isnan(frame["end_s"]["a-0"])
-
-
-def test_a_table_with_a_manifest_counts_the_clips_that_are_not_in_it(store, manifest):
-    """Of four clips, b-0 failed and b-1 is not in the manifest: two rows are left."""
-    frame = store["net"].to_frame(manifest)
-    assert frame["clip_id"].tolist() == ["a-0", "a-1"]
-    assert frame.attrs == {"left_out": {"failed": 1, "not in the manifest": 1}}
-
-
-def test_a_manifest_adds_levels_to_the_table(store, manifest):
-    """The manifest gives clip a-1 the level S, and a-0 none."""
-    levels = store["net"].to_frame(manifest).set_index("clip_id")["level"]
-    assert levels["a-1"] == "S"
-    assert levels.isna()["a-0"]
-
-
-def test_a_manifest_adds_a_column_for_each_concept_to_the_table(store, manifest):
+def test_a_manifest_adds_levels_and_a_column_for_each_concept_to_the_table(store, manifest):
+    """Of four clips, b-0 failed and b-1 is not in the manifest, which gives a-1 the level S, and a-0 none."""
     frame = store["net"].to_frame(manifest).set_index("clip_id")
+    assert frame.index.tolist() == ["a-0", "a-1"]
+    assert frame.attrs == {"left_out": {"failed": 1, "not in the manifest": 1}}
+    assert frame["level"]["a-1"] == "S"
+    assert frame["level"].isna()["a-0"]
+
     concepts = list(builtin_codebook("obygaze12").concept_names)
     behind_level = frame.columns.get_loc("level") + 1
     assert frame.columns[behind_level : behind_level + len(concepts)].tolist() == concepts
     assert frame[concepts].dtypes.eq("boolean").all()
-
     marked = frame.loc["a-1", concepts]
     assert sorted(marked[marked.astype(bool)].index) == ["Body", "Look"]
 
@@ -93,9 +79,6 @@ def test_xarray_gets_a_group_with_named_dimensions(store):
     assert np.array_equal(data.pooled, store["net"].pooled(), equal_nan=True)
     assert dict(data.sizes) == {"clip": 4, "feature": 3, "frame": 2, "token": 5, "token_feature": 7}
 
-
-def test_xarray_selects_clips_by_id_and_groups_them_by_movie(store):
-    data = store["net"].to_xarray()
     assert data["status"].sel(clip="b-0") == "failed"
     assert data["movie"].values.tolist() == list(CLIPS.values())
     assert float(data["end_s"].sel(clip="a-1")) == 3.0

@@ -25,7 +25,7 @@ from obygaze_features.store.store import read_attributes
 from obygaze_features.store.testing import seal_arrays
 from tests.files import rows_of
 
-from .toy_stores import CORPUS, PlannedClip, group, provenance, ragged, sealed, staged
+from .toy_stores import CORPUS, PlannedClip, group, provenance, ragged, sealed
 
 DOCS = Path(__file__).parents[2] / "docs"
 FROZEN = Path(__file__).parent / "frozen"
@@ -71,31 +71,25 @@ def test_frozen_stores_of_every_format_version_obey_the_schema():
             check_against_schema("journal", json.loads(line))
 
 
-def test_a_store_that_is_sealed_today_obeys_the_schema(tmp_path):
+def test_a_store_and_its_journal_that_are_written_today_obey_the_schema(tmp_path):
     check_store(sealed(tmp_path, 20, [group(), group("b", ("frames",), untrained=True), ragged("c")]))
-
-
-def test_a_journal_that_is_written_today_obeys_the_schema(tmp_path):
-    for journal in (staged(tmp_path, 9).path / "journal").iterdir():
+    for journal in (tmp_path / "toy.staging/journal").iterdir():
         for line in journal.read_bytes().splitlines():
             check_against_schema("journal", json.loads(line))
 
 
-def test_a_store_that_is_merged_today_obeys_the_schema(tmp_path):
+def test_stores_that_are_merged_or_imported_today_obey_the_schema(tmp_path):
     """One part has a clip without features, whose row of the table has empty cells."""
-    arrays = {"toy": {"pooled": np.ones((1, 4), np.float32)}}
-    whole = seal_arrays(tmp_path / "a", {"a": "m"}, arrays)
-    of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, arrays, failed={"b": "no such file"})
+    vectors = np.ones((1, 4), np.float32)
+    whole = seal_arrays(tmp_path / "a", {"a": "m"}, {"toy": {"pooled": vectors}})
+    failed = {"b": "no such file"}
+    of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, {"toy": {"pooled": vectors}}, failed=failed)
     check_store(merge([open_store(whole), open_store(of_a_failed_clip)], tmp_path / "merged"))
 
-
-def test_a_store_that_is_imported_today_obeys_the_schema(tmp_path):
-    items = {"a": ImportItem("a.npy", lambda: {"": np.ones((1, 4), np.float32)})}
+    items = {"a": ImportItem("a.npy", lambda: {"": vectors})}
     declared = Declared("lab", "pooled", {})
-    clips = [PlannedClip("a", "m")]
-    check_store(
-        import_features(items, clips, declared, tmp_path / "in", corpus={"name": "Toy"}, licence="MIT")
-    )
+    about = {"corpus": {"name": "Toy"}, "licence": "MIT"}
+    check_store(import_features(items, [PlannedClip("a", "m")], declared, tmp_path / "in", **about))
 
 
 FIELDS_OF_SEALING = {"storage": {"pooled": "float32"}, "source": CORPUS}
@@ -166,7 +160,7 @@ def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
 
 def blocks_of(kind):
     """The JSON blocks of one kind in docs/store-format.md."""
-    return [text for found, text in BLOCKS if found == kind]
+    return [text for kind_of_block, text in BLOCKS if kind_of_block == kind]
 
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])

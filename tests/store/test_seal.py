@@ -3,7 +3,6 @@
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 import hypothesis.strategies as st
 import numpy as np
@@ -41,11 +40,6 @@ RAGGED = ragged()
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, toy, reference):
-    """No file of a store holds its name, its folder or the time at which it was sealed."""
-    assert tree(sealed(tmp_path / "elsewhere", groups=[toy], name="other")) == reference
-
-
 @given(data=st.data())
 @settings(
     max_examples=12,
@@ -53,21 +47,27 @@ def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, toy, re
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, reference, data):
-    """Three writers share the clips, each commits its own in two parts, and some announce them before."""
+    """Three writers share the clips, each commits its own in two parts, and some announce them before.
+
+    No file of a store holds its name, its folder or the time at which it was sealed.
+    """
     folder = tmp_path_factory.mktemp("order")
     clips = data.draw(st.permutations(plan(20)))
-    stage = Stage.open(staging_path(folder / "toy"), clips, [toy], CORPUS)
+    store_of_another_name = folder / "other"
+    stage = Stage.open(staging_path(store_of_another_name), clips, [toy], CORPUS)
     order_of_work = data.draw(st.permutations([clip.clip_id for clip in clips]))
     writer_of_clip = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
     for number in range(3):
-        own = [clip for clip, writer in zip(order_of_work, writer_of_clip, strict=True) if writer == number]
+        clips_of_writer = [
+            clip for clip, writer in zip(order_of_work, writer_of_clip, strict=True) if writer == number
+        ]
         announces_them = data.draw(st.booleans())
-        with stage.writer(own if announces_them else None) as writer:
-            n_of_first_part = data.draw(st.integers(0, len(own)))
-            for part in (own[:n_of_first_part], own[n_of_first_part:]):
+        with stage.writer(clips_of_writer if announces_them else None) as writer:
+            n_of_first_part = data.draw(st.integers(0, len(clips_of_writer)))
+            for part in (clips_of_writer[:n_of_first_part], clips_of_writer[n_of_first_part:]):
                 writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
 
-    path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **LICENSED)
+    path = seal(None, store_of_another_name, workers=data.draw(st.integers(1, 3)), **LICENSED)
     assert tree(path) == reference
 
 
@@ -81,49 +81,28 @@ def store_of_72_clips(tmp_path_factory):
     return open_store(sealed(tmp_path_factory.mktemp("rows"), 72, SEALED_KINDS))
 
 
-def test_groups_and_their_clips_are_sorted_by_name(store_of_72_clips):
+@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
+def test_the_row_of_a_clip_holds_its_status_and_what_was_committed(store_of_72_clips, kind):
+    """Rows are sorted by the ids of clips. The row of a failed clip is empty, and its reason is kept."""
     assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
-    for name in store_of_72_clips.names:
-        assert list(store_of_72_clips[name].clip_ids) == sorted(clip.clip_id for clip in plan(72))
-
-
-@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
-def test_every_row_has_the_status_of_its_clip(store_of_72_clips, kind):
     group = store_of_72_clips[kind.name]
-    for row, clip in enumerate(group.clip_ids):
-        assert STATUS_OF_CODE[group.status[row]] == status_of(clip)
-        assert store_of_72_clips.clips[row].status == status_of(clip)
+    assert list(group.clip_ids) == sorted(clip.clip_id for clip in plan(72))
 
-
-@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
-def test_the_row_of_a_clip_holds_the_values_that_were_committed(store_of_72_clips, kind):
-    group = store_of_72_clips[kind.name]
     for row, clip in enumerate(group.clip_ids):
+        assert STATUS_OF_CODE[group.status[row]] == store_of_72_clips.clips[row].status == status_of(clip)
+        names = (*group.arrays, "time_s", "frame_index")
+        values = {name: next(rows_of(group, name, [row])) for name in names}
         if status_of(clip) == "failed":
-            continue
-        truth = features(clip, kind)
-        assert group.row_size[row] == len(truth.time_s)
-        for name in group.arrays:
-            assert np.array_equal(next(rows_of(group, name, [row])), truth.arrays[name])
-        assert np.array_equal(next(rows_of(group, "time_s", [row])), truth.time_s)
-        assert np.array_equal(next(rows_of(group, "frame_index", [row])), truth.frame_index)
-
-
-@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
-def test_the_row_of_a_failed_clip_is_empty_and_its_reason_kept(store_of_72_clips, kind):
-    group = store_of_72_clips[kind.name]
-    for row, clip in enumerate(group.clip_ids):
-        if status_of(clip) != "failed":
-            continue
-        assert store_of_72_clips.clips[row].reason == "the file is failed"
-        assert group.row_size[row] == 0
-        for name in (*group.arrays, "time_s", "frame_index"):
-            assert is_empty(next(rows_of(group, name, [row])))
-
-
-def is_empty(values):
-    """Return whether an array holds only what stands for no value: -1 for an integer, else NaN."""
-    return (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
+            assert store_of_72_clips.clips[row].reason == "the file is failed"
+            assert group.row_size[row] == 0
+            assert (values.pop("frame_index") == -1).all()
+            assert all(np.isnan(array).all() for array in values.values())
+        else:
+            truth = features(clip, kind)
+            assert group.row_size[row] == len(truth.time_s)
+            expected = {**truth.arrays, "time_s": truth.time_s, "frame_index": truth.frame_index}
+            for name, array in values.items():
+                assert np.array_equal(array, expected[name])
 
 
 @pytest.fixture(scope="module")
@@ -149,29 +128,19 @@ def test_xarray_opens_ragged_frames_in_one_dimension(ragged_store):
 def test_to_xarray_of_a_ragged_group_names_the_clip_of_each_frame(ragged_store):
     """The frames of all clips lie one after the other, `[row, feature]`.
 
-    `row_clip` has the clip of each row, so that frames can be chosen and averaged by clip.
+    `row_clip` has the clip of each row, so that frames can be chosen and averaged by clip. By the attribute
+    `sample_dimension` of the CF conventions other programs know a ragged array.
     """
     group = open_store(ragged_store)["toy"]
     data = group.to_xarray()
     assert data.frames.dims == ("row", "feature")
+    assert data.row_size.attrs == {"sample_dimension": "row"}
 
     is_of_one_clip = (data.row_clip == "tt0001-é").values
     expected = features("tt0001-é", RAGGED).arrays["frames"]
     assert np.array_equal(data.frames[is_of_one_clip].values, expected)
     assert data.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
-
-
-def test_to_xarray_of_a_ragged_group_reads_a_range_of_frames(ragged_store):
-    """A range may begin in one clip and end in another."""
-    group = open_store(ragged_store)["toy"]
-    data = group.to_xarray()
-    assert np.array_equal(data.frames[3:9].values, group.frames()[3:9])
-
-
-def test_to_xarray_of_a_ragged_group_says_which_dimension_its_sizes_count(ragged_store):
-    """By this attribute of the CF conventions other programs know a ragged array."""
-    data = open_store(ragged_store)["toy"].to_xarray()
-    assert data.row_size.attrs == {"sample_dimension": "row"}
+    assert np.array_equal(data.frames[3:9].values, group.frames()[3:9])  # of several clips
 
 
 def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
@@ -318,13 +287,16 @@ def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference,
     assert tree(seal(None, store, **LICENSED)) == reference
 
 
-@pytest.mark.parametrize("allow_missing", [False, True])
-@pytest.mark.parametrize("harm", [flip_a_bit, take_bytes_of_the_next_clip])
-def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missing, toy, reference):
-    """The records of a piece, with times, statuses and pooled vectors, are in its file `rows`.
+# The records of a piece, with times, statuses and pooled vectors, are in its file `rows`; tokens and ragged
+# frames have files of their own. A digest of each clip's part of a file is in the journal: where it differs,
+# that clip alone has to be done again.
 
-    A digest of each is in the journal; where it differs, that clip alone has to be done again.
-    """
+
+@pytest.mark.parametrize(
+    ("harm", "allow_missing"),
+    [(flip_a_bit, False), (flip_a_bit, True), (take_bytes_of_the_next_clip, False)],
+)
+def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missing, toy, reference):
     stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.rows")
     change_second_clip(file, stage.layout.small_row_bytes, harm)
@@ -335,10 +307,6 @@ def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missi
 
 @pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros])
 def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, reference):
-    """The journal has a digest of each clip's tokens.
-
-    Where it differs, that clip alone has to be done again.
-    """
     stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.toy.tokens")
     bytes_of_a_clip = stage.layout.sharded_arrays[0].offset(1)
@@ -347,36 +315,20 @@ def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, refere
 
 
 @pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros, take_bytes_of_the_next_clip])
-def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, harm):
-    """The journal has a digest of each clip's frames.
-
-    Where it differs, that clip alone has to be done again.
-    """
-    reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
+def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, ragged_store, harm):
+    """Clips lie one after the other in the file. Where the third has fewer frames, blanks follow them."""
     stage = staged(tmp_path / "work", groups=[RAGGED])
-    change_ragged_frames_of_second_clip(stage, harm)
-    assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "work" / "toy", reference)
-
-
-def change_ragged_frames_of_second_clip(stage, harm):
-    """Damage the frames of the second clip in the file of its piece, in which clips lie one after the other.
-
-    Parameters
-    ----------
-    harm
-        A function of the bytes of the second clip, and of as many of the third: what is written in place of
-        the second's. Where the third has fewer frames, blanks follow its bytes.
-    """
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
     data = file.read_bytes()
     second = bytes_of_frames(stage, stage.clips[1])
     third = bytes_of_frames(stage, stage.clips[2])
+    n_bytes = second.stop - second.start
 
-    bytes_of_second = data[second]
-    n_bytes = len(bytes_of_second)
-    bytes_of_third = data[third][:n_bytes].ljust(n_bytes)
-    damaged = harm(bytes_of_second, bytes_of_third)
-    file.write_bytes(data[: second.start] + damaged + data[second.stop :])
+    harmed = harm(data[second], data[third][:n_bytes].ljust(n_bytes))
+    file.write_bytes(data[: second.start] + harmed + data[second.stop :])
+
+    reference = tree(ragged_store)
+    assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "work" / "toy", reference)
 
 
 def bytes_of_frames(stage, clip):
@@ -386,15 +338,13 @@ def bytes_of_frames(stage, clip):
     return slice(first_frame * layout.frame_bytes, (first_frame + n_frames) * layout.frame_bytes)
 
 
-class LongFrames(NamedTuple):
-    """What was sealed: the vectors `[frames, 1]` and the times of each clip's frames."""
+@pytest.mark.parametrize("workers", [1, 3])
+def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers):
+    """Frames of all clips lie one after the other, so a clip may begin in one chunk and end in the next.
 
-    vectors: dict[str, np.ndarray]
-    times_s: dict[str, np.ndarray]
-
-
-def draw_long_frames():
-    """Draw 200 clips of 1 to 799 frames, 80,000 in all: more than a chunk of times, and many of vectors."""
+    200 clips of 1 to 799 frames have 80,000 in all: more than a chunk of times, and many of vectors. A clip
+    is read whole however it is asked for: all at once, by its id, or in pieces of several clips.
+    """
     rng = np.random.default_rng(5)
     vectors, times_s = {}, {}
     for number in range(200):
@@ -402,16 +352,7 @@ def draw_long_frames():
         n_frames = int(rng.integers(1, 800))
         vectors[clip] = 4 + rng.random((n_frames, 1), np.float32)  # none is 0, as a place not written is
         times_s[clip] = np.arange(n_frames) + float(number)  # so that no two clips begin at one time
-    return LongFrames(vectors, times_s)
 
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers):
-    """Frames of all clips lie one after the other, so a clip may begin in one chunk and end in the next.
-
-    It is read whole however it is asked for: all at once, by its id, or in pieces of several clips.
-    """
-    vectors, times_s = draw_long_frames()
     movies = dict.fromkeys(vectors, "m")
     path = seal_frames(tmp_path / "toy", movies, vectors, times=times_s, workers=workers)
 
@@ -427,7 +368,6 @@ def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers
     assert sum(piece.stop - piece.start for piece in pieces) == len(vectors)
     vectors_of_pieces = [group.rows("frames", piece) for piece in pieces]
     assert np.array_equal(np.concatenate(vectors_of_pieces), all_vectors)
-
     assert verify(path, "full").ok
 
 
@@ -532,14 +472,18 @@ def same_files(stage, store):
     return {name for name in tree(store) if (store / name).stat().st_ino in inodes}
 
 
-def test_shards_are_links_to_files_of_the_stage(tmp_path, toy, reference):
+def test_shards_are_links_to_files_of_the_stage_which_later_seals_do_not_change(tmp_path, toy, reference):
     """Tokens are large and are not written twice.
 
-    A shard of the store is a hard link to a file of its stage.
+    A shard of the store is a hard link to a file of its stage, which must not be written to after sealing.
     """
     stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
     assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
+
+    commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
+    seal(None, tmp_path / "toy", version="1.0.1", **LICENSED)
+    assert tree(store) == reference
 
 
 def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, reference):
@@ -547,15 +491,6 @@ def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, r
     stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
     assert same_files(stage, store) == set()
-    assert tree(store) == reference
-
-
-def test_sealing_a_stage_again_leaves_the_first_store_unchanged(tmp_path, toy, reference):
-    """Files of the store are links to those of the stage, which must not be written to after sealing."""
-    stage = staged(tmp_path, groups=[toy])
-    store = seal(None, tmp_path / "toy", **LICENSED)
-    commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
-    seal(None, tmp_path / "toy", version="1.0.1", **LICENSED)
     assert tree(store) == reference
 
 

@@ -21,18 +21,15 @@ OF_NO_CLUSTER = Machine("", "desk")
 
 
 def test_the_first_share_that_is_begun_decides_the_number_of_shares(tmp_path):
-    """A share is (number, of how many): share 3 of 8 is begun, and 7 shares are not."""
+    """A share is (number, of how many): share 3 of 8 is begun, and 7 shares are not.
+
+    A job that was killed begins the same share again.
+    """
     assert number_of_shares(tmp_path) is None
-    begin_share(tmp_path, (3, 8), ALPHA)
-    assert number_of_shares(tmp_path) == 8
-    assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
-
-
-def test_a_share_may_be_begun_twice_by_one_machine(tmp_path):
-    """A job that was killed starts the same share again."""
-    begin_share(tmp_path, (3, 8), ALPHA)
-    begin_share(tmp_path, (3, 8), ALPHA)
-    assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
+    for _ in range(2):
+        begin_share(tmp_path, (3, 8), ALPHA)
+        assert number_of_shares(tmp_path) == 8
+        assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("refuse", [check_shares, begin_share])
@@ -78,11 +75,12 @@ def test_shares_are_written_as_slurm_reads_them(shares, shown):
     assert shown_shares(shares) == shown
 
 
-def test_a_damaged_file_of_the_number_of_shares_is_named(tmp_path):
+@pytest.mark.parametrize(("file", "content"), [("number", b"two"), ("0", b"{")])
+def test_a_damaged_note_of_shares_is_named(tmp_path, file, content):
     begin_share(tmp_path, (0, 2), ALPHA)
-    (tmp_path / "shares" / "number").write_bytes(b"two")
-    with pytest.raises(StoreError, match="number"):
-        check_shares(tmp_path, (1, 2), ALPHA)
+    (tmp_path / "shares" / file).write_bytes(content)
+    with pytest.raises(StoreError, match=f"shares/{file}"):
+        check_shares(tmp_path, (1, 2), BETA)
 
 
 @pytest.fixture
@@ -145,10 +143,3 @@ def test_of_two_clusters_that_begin_a_share_at_once_one_is_refused(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         begun = {cluster for cluster in pool.map(begin, [ALPHA, BETA] * 8) if cluster}
     assert len(begun) == 1
-
-
-def test_a_damaged_note_of_a_share_is_named(tmp_path):
-    begin_share(tmp_path, (0, 2), ALPHA)
-    (tmp_path / "shares" / "0").write_bytes(b"{")
-    with pytest.raises(StoreError, match="shares/0"):
-        check_shares(tmp_path, (1, 2), BETA)

@@ -19,7 +19,6 @@ from obygaze_features.store import (
     PlannedClip,
     Stage,
     open_store,
-    read_stage,
     seal,
     staging_path,
     verify,
@@ -69,20 +68,18 @@ def sealed(path, texts=TEXTS, failed=(), **options):
 
 def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
     """Rows are sorted by id. The text of c-04 failed, and has a row and its text all the same."""
-    store = open_store(sealed(tmp_path / "texts", failed=["c-04"]))
+    path = sealed(tmp_path / "texts", failed=["c-04"])
+    store = open_store(path)
     assert store.attributes["spec_version"] == "1.1"
 
     group = store["toy"]
     assert group.clip_ids == ("a-01", "b-02", "c-04", "é-03")
-    assert group.text == tuple(TEXTS[name] for name in group.clip_ids)  # a failed row has its text too
+    assert group.text == tuple(TEXTS[name] for name in group.clip_ids)
     assert [clip.text for clip in store.clips] == list(group.text)
     assert np.array_equal(group.read("b-02", "pooled"), vector(TEXTS["b-02"]))
     assert group.n_frames == 1
-    assert verify(store.path, "full").ok
+    assert verify(path, "full").ok
 
-
-def test_the_table_of_clips_has_the_texts(tmp_path):
-    path = sealed(tmp_path / "texts")
     assert {row["clip"]: row["text"] for row in rows_of(path / "data/clips.csv")} == TEXTS
     fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
     assert fields[-1]["name"] == "text"
@@ -105,7 +102,7 @@ def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(o
     assert [line["text"] for line in rows_of(path / "data/clips.csv")] == [odd, "a man"]
 
 
-def test_a_merged_store_keeps_its_texts(tmp_path):
+def test_a_merged_or_packed_store_keeps_its_texts(tmp_path):
     """The two parts share one text."""
     items = list(TEXTS.items())
     whole = open_store(sealed(tmp_path / "whole"))
@@ -116,42 +113,30 @@ def test_a_merged_store_keeps_its_texts(tmp_path):
     assert merged["toy"].text == whole["toy"].text
     assert verify(merged.path, "full").ok
 
-
-def test_a_packed_store_keeps_its_texts(tmp_path):
-    store = open_store(sealed(tmp_path / "whole"))
-    packed = open_store(pack(store.files, tmp_path / "whole.zip"))
-    assert packed["toy"].text == store["toy"].text
-    assert diff(store, packed).equal
+    packed = open_store(pack(whole.files, tmp_path / "whole.zip"))
+    assert packed["toy"].text == whole["toy"].text
+    assert diff(whole, packed).equal
 
 
-def test_a_store_of_texts_may_grow_by_more_texts(tmp_path):
-    first = sealed(tmp_path / "1", dict(list(TEXTS.items())[:2]))
+def test_a_store_of_texts_grows_by_more_texts_but_not_by_one_that_changed(tmp_path):
+    """The same id with another text would make old features those of the new text."""
+    first = open_store(sealed(tmp_path / "1", {"a-01": "a man"}))
     stage = staged(tmp_path / "whole", TEXTS)
-    clips, *_ = plan_growth(open_store(first), "1.1.0", stage.clips, stage.groups, stage.corpus)
+    clips, *_ = plan_growth(first, "1.1.0", stage.clips, stage.groups, stage.corpus)
     assert tuple(clips) == stage.clips
 
-
-def test_a_store_of_texts_does_not_grow_by_a_text_that_changed(tmp_path):
-    """The same id with another text would make old features those of the new text."""
-    store = open_store(sealed(tmp_path / "whole"))
-    stage = read_stage(staging_path(tmp_path / "whole"))
     changed = [PlannedClip("a-01", "", text="A man")]
     with pytest.raises(StoreError, match="clip a-01"):
-        plan_growth(store, "1.1.0", changed, stage.groups, stage.corpus)
+        plan_growth(first, "1.1.0", changed, stage.groups, stage.corpus)
 
 
-def test_diff_names_the_rows_whose_texts_differ(tmp_path):
+def test_stores_whose_texts_differ_are_not_merged_and_diff_names_the_rows(tmp_path):
+    """Row a-01 has another text in the second store, so its features cannot be those of both."""
     store = open_store(sealed(tmp_path / "1"))
     second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
     difference = diff(store, second)
     assert difference.clips["text"] == ("a-01",)
     assert "clips: text differs for 1: a-01" in describe_differences(difference, "1", "2")
-
-
-def test_stores_whose_texts_differ_are_not_merged(tmp_path):
-    """Row a-01 has another text in the second store, so its features cannot be those of both."""
-    store = open_store(sealed(tmp_path / "1"))
-    second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
     with pytest.raises(StoreError, match="clip a-01"):
         merge([store, second], tmp_path / "merged")
 

@@ -53,15 +53,11 @@ def test_fields_that_do_not_change_numbers_may_differ_between_groups():
 
 
 def test_every_other_field_that_differs_between_two_groups_is_named():
-    first = provenance()
-    second = provenance(compute={**first["compute"], "dtype": "bfloat16"}, new_field=1, untrained=True)
-    assert same_numerics(first, second) == ["compute.dtype", "new_field", "untrained"]
-
-
-def test_a_whole_and_a_real_number_are_not_the_same_field():
     """In JSON, 4 and 4.0 are written differently, although they are equal in Python."""
-    whole = provenance(architecture={"width": 4})
-    assert same_numerics(whole, provenance(architecture={"width": 4.0})) == ["architecture.width"]
+    first = provenance(architecture={"width": 4})
+    compute = {**first["compute"], "dtype": "bfloat16"}
+    second = provenance(architecture={"width": 4.0}, compute=compute, new_field=1, untrained=True)
+    assert same_numerics(first, second) == ["architecture.width", "compute.dtype", "new_field", "untrained"]
 
 
 @pytest.mark.parametrize(
@@ -85,16 +81,36 @@ def test_other_licences_are_refused(licence):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ArraySpec("logits", (3,), "float32"), "array 'logits'"),
-        (lambda: ArraySpec("pooled", (3, 4), "float32"), None),
-        (lambda: ArraySpec("pooled", (3,), "float16"), "array pooled"),
-        (lambda: ArraySpec("tokens", (3, 4), "float32"), "array tokens"),
-        (lambda: ArraySpec("frames", (-1, 4), "float32"), None),
-        (lambda: GroupSpec("a/b", (ArraySpec("pooled", (3,), "float32"),), 1, provenance()), "'a/b'"),
-        (lambda: GroupSpec("a" * 101, (), 1, provenance()), None),
-        (lambda: GroupSpec("a", (), 1, provenance()), None),
-        (lambda: GroupSpec("a", (ArraySpec("frames", (3, 3), "float32"),), 4, provenance()), None),
-        (
+        pytest.param(
+            lambda: ArraySpec("logits", (3,), "float32"), "array 'logits'", id="an array of no known name"
+        ),
+        pytest.param(
+            lambda: ArraySpec("pooled", (3, 4), "float32"), None, id="a pooled array of two dimensions"
+        ),
+        pytest.param(
+            lambda: ArraySpec("pooled", (3,), "float16"),
+            "array pooled",
+            id="a pooled array of half precision",
+        ),
+        pytest.param(
+            lambda: ArraySpec("tokens", (3, 4), "float32"), "array tokens", id="tokens of single precision"
+        ),
+        pytest.param(lambda: ArraySpec("frames", (-1, 4), "float32"), None, id="a negative number of frames"),
+        pytest.param(
+            lambda: GroupSpec("a/b", (ArraySpec("pooled", (3,), "float32"),), 1, provenance()),
+            "'a/b'",
+            id="a group's name with a slash",
+        ),
+        pytest.param(
+            lambda: GroupSpec("a" * 101, (), 1, provenance()), None, id="a group's name of 101 letters"
+        ),
+        pytest.param(lambda: GroupSpec("a", (), 1, provenance()), None, id="a group without arrays"),
+        pytest.param(
+            lambda: GroupSpec("a", (ArraySpec("frames", (3, 3), "float32"),), 4, provenance()),
+            None,
+            id="another number of frames than its group has",
+        ),
+        pytest.param(
             lambda: GroupSpec(
                 "a",
                 (ArraySpec("pooled", (5,), "float32"), ArraySpec("frames", (4, 3), "float32")),
@@ -102,37 +118,27 @@ def test_other_licences_are_refused(licence):
                 provenance(),
             ),
             "'feature'",
+            id="two widths in a group",
         ),
-        (lambda: GroupSpec("a", (ArraySpec("pooled", (3,), "float32"),) * 2, 1, provenance()), None),
-        (lambda: PlannedClip("", "m"), None),
-        (lambda: PlannedClip("a\nb", "m"), None),
-        (lambda: PlannedClip("a", "m", float("nan")), "start_s"),
-        (lambda: ClipResult("a", "failed"), None),
-        (lambda: ClipResult("a", "done"), None),
-        (lambda: ClipResult("a", "failed", "x", groups={"g": None}), None),
-        (lambda: ClipResult("a", "ok", source={"host": "x"}), "'host'"),
-        (lambda: ClipResult("a", "ok", source={"bytes": -1}), None),
-    ],
-    ids=[
-        "an array of no known name",
-        "a pooled array of two dimensions",
-        "a pooled array of half precision",
-        "tokens of single precision",
-        "a negative number of frames",
-        "a group's name with a slash",
-        "a group's name of 101 letters",
-        "a group without arrays",
-        "another number of frames than its group has",
-        "two widths in a group",
-        "an array twice",
-        "a clip without an id",
-        "an id of two lines",
-        "a time that is no number",
-        "a failed clip without a reason",
-        "an unknown status",
-        "a failed clip with features",
-        "an unknown fact of the source",
-        "a negative size of the source",
+        pytest.param(
+            lambda: GroupSpec("a", (ArraySpec("pooled", (3,), "float32"),) * 2, 1, provenance()),
+            None,
+            id="an array twice",
+        ),
+        pytest.param(lambda: PlannedClip("", "m"), None, id="a clip without an id"),
+        pytest.param(lambda: PlannedClip("a\nb", "m"), None, id="an id of two lines"),
+        pytest.param(lambda: PlannedClip("a", "m", float("nan")), "start_s", id="a time that is no number"),
+        pytest.param(lambda: ClipResult("a", "failed"), None, id="a failed clip without a reason"),
+        pytest.param(lambda: ClipResult("a", "done"), None, id="an unknown status"),
+        pytest.param(
+            lambda: ClipResult("a", "failed", "x", groups={"g": None}), None, id="a failed clip with features"
+        ),
+        pytest.param(
+            lambda: ClipResult("a", "ok", source={"host": "x"}), "'host'", id="an unknown fact of the source"
+        ),
+        pytest.param(
+            lambda: ClipResult("a", "ok", source={"bytes": -1}), None, id="a negative size of the source"
+        ),
     ],
 )
 def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
@@ -140,19 +146,17 @@ def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
         make()
 
 
-TWO_VECTORS_OF_A_CLIP = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np.zeros((1, 4), np.float32)}
-
-
-def test_vectors_of_several_frames_each_have_the_dimension_tubelet():
-    """ViViT makes one vector of several frames (a tubelet). Here 6 frames have 2 vectors, and 6 times."""
-    group = toy_group("vivit", TWO_VECTORS_OF_A_CLIP, n_frames=6)
-    assert group.dimensions("frames") == ("clip", "tubelet", "feature")
+@pytest.mark.parametrize(
+    ("n_frames", "dimension"),
+    [(6, "tubelet"), (2, "frame")],
+    ids=["three frames each", "one frame each"],
+)
+def test_two_vectors_of_several_frames_each_have_the_dimension_tubelet(n_frames, dimension):
+    """ViViT makes one vector of several frames (a tubelet)."""
+    arrays = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np.zeros((1, 4), np.float32)}
+    group = toy_group("vivit", arrays, n_frames=n_frames)
+    assert group.dimensions("frames") == ("clip", dimension, "feature")
     assert group.dimensions("time_s") == ("clip", "frame")
-
-
-def test_vectors_of_one_frame_each_have_the_dimension_frame():
-    group = toy_group("clip", TWO_VECTORS_OF_A_CLIP, n_frames=2)
-    assert group.dimensions("frames") == ("clip", "frame", "feature")
 
 
 def test_a_number_of_frames_that_is_no_multiple_of_the_vectors_is_refused():

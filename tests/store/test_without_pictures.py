@@ -27,6 +27,7 @@ from .toy_stores import CORPUS, LICENSED, features, group, respecify
 STRETCHES = ((1.25, 2.5), (4.0, 6.1))
 SPAN = (1.0, 7.0)
 CLIPS = ("a", "b", "c")
+KIND = group("toy", ("pooled",))
 
 
 def sealed(folder, name="toy", clips=CLIPS, stretches=STRETCHES):
@@ -56,20 +57,21 @@ STRETCHES_OF_CLIPS = {"a": (), "b": STRETCHES, "c": ()}
 
 
 def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
-    """A stretch is its start and end in seconds; several are separated by semicolons."""
+    """A stretch is its start and end in seconds; several are separated by semicolons.
+
+    A store with stretches needs version 1.4 of the format.
+    """
     rows = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
     assert [row["without_pictures_s"] for row in rows] == ["", "1.25 2.5;4.0 6.1", ""]
     assert list(rows[0])[3:6] == ["reason", "without_pictures_s", "movie"]
     for row in rows:
         check_against_schema("clip", row)
 
-
-def test_an_opened_store_gives_the_stretches_without_pictures_as_numbers(path):
-    """Clip b is row 1. A store with stretches needs version 1.4 of the format."""
     store = open_store(path)
     assert store.attributes["spec_version"] == "1.4"
     assert stretches_of(path) == STRETCHES_OF_CLIPS
-    assert store.table.without_pictures_s == {1: STRETCHES}
+    row_of_b = 1
+    assert store.table.without_pictures_s == {row_of_b: STRETCHES}
     assert verify(path, "full").ok
 
 
@@ -81,21 +83,32 @@ def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
     assert stretches_of(plain) == dict.fromkeys(CLIPS, ())
 
 
-def test_stretches_without_pictures_survive_in_a_stage_that_is_resumed(tmp_path):
-    kind = group("toy", ("pooled",))
-    plan = [PlannedClip(clip, "m", *SPAN) for clip in "ab"]
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan, [kind], CORPUS)
-    values = {"toy": features("b", kind)}
+def commit(stage, clip, stretches=()):
+    """Commit the features of a clip, which is partial if it has stretches without pictures."""
+    status, reason = ("partial", "cut") if stretches else ("ok", "")
+    groups = {"toy": features(clip, KIND)}
     with stage.writer() as writer:
-        writer.commit([ClipResult("b", "partial", "cut", groups=values, without_pictures_s=STRETCHES)])
+        writer.commit([ClipResult(clip, status, reason, groups=groups, without_pictures_s=stretches)])
 
-    stage = Stage.open(stage.path, plan, [kind], CORPUS)
+
+def test_stretches_survive_in_a_stage_that_is_resumed_and_in_a_store_that_grows(tmp_path):
+    plan = [PlannedClip(clip, "m", *SPAN) for clip in "abd"]
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan[:2], [KIND], CORPUS)
+    commit(stage, "b", STRETCHES)
+
+    stage = Stage.open(stage.path, plan[:2], [KIND], CORPUS)
     assert stage.status()["b"].without_pictures_s == STRETCHES
     line = json.loads(next((stage.path / "journal").glob("*.jsonl")).read_text(encoding="utf-8"))
     check_against_schema("journal", line)
-    with stage.writer() as writer:
-        writer.commit([ClipResult("a", "ok", groups={"toy": features("a", kind)})])
-    assert stretches_of(seal(None, tmp_path / "toy", **LICENSED)) == {"a": (), "b": STRETCHES}
+    commit(stage, "a")
+    first = seal(None, tmp_path / "toy", **LICENSED)
+    assert stretches_of(first) == {"a": (), "b": STRETCHES}
+
+    growing = Stage.open(staging_path(tmp_path / "more"), plan, [KIND], CORPUS, parent=first)
+    commit(growing, "d")
+    grown = seal(growing.path, tmp_path / "toy", version="1.1.0", **LICENSED)
+    assert stretches_of(grown) == {"a": (), "b": STRETCHES, "d": ()}
+    assert verify(grown, "full").ok
 
 
 def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
@@ -104,36 +117,10 @@ def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
     assert open_store(merged).attributes["spec_version"] == "1.4"
 
 
-def test_a_store_that_grows_keeps_the_stretches_of_its_old_clips(tmp_path):
-    kind = group("toy", ("pooled",))
-    plan = [PlannedClip(clip, "m", *SPAN) for clip in "abd"]
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan[:2], [kind], CORPUS)
-    results = [
-        ClipResult("a", "ok", groups={"toy": features("a", kind)}),
-        ClipResult("b", "partial", "cut", groups={"toy": features("b", kind)}, without_pictures_s=STRETCHES),
-    ]
-    with stage.writer() as writer:
-        writer.commit(results)
-
-    first = seal(None, tmp_path / "toy", **LICENSED)
-
-    stage = Stage.open(staging_path(tmp_path / "more"), plan, [kind], CORPUS, parent=first)
-    with stage.writer() as writer:
-        writer.commit([ClipResult("d", "ok", groups={"toy": features("d", kind)})])
-    grown = seal(stage.path, tmp_path / "toy", version="1.1.0", **LICENSED)
-
-    assert stretches_of(grown) == {"a": (), "b": STRETCHES, "d": ()}
-    assert verify(grown, "full").ok
-
-
-def test_stores_whose_stretches_differ_are_not_merged(path, tmp_path):
+def test_stores_whose_stretches_differ_are_not_merged_and_diff_names_the_clips(path, tmp_path):
     other = sealed(tmp_path, stretches=STRETCHES[:1])
     with pytest.raises(StoreError, match="clip b: without_pictures_s differs"):
         merge([path, other], tmp_path / "both", version="1.1.0")
-
-
-def test_diff_names_the_clips_whose_stretches_differ(path, tmp_path):
-    other = sealed(tmp_path, stretches=STRETCHES[:1])
     assert diff(open_store(path), open_store(other)).clips["without_pictures_s"] == ("b",)
 
 

@@ -42,7 +42,7 @@ def store(request, folder):
         yield open_store(f"{server.url}/{folder.name if request.param == 'url' else 's.zip'}")
 
 
-def test_zarr_reads_every_array_as_groups_do(store):
+def test_zarr_and_xarray_read_every_array_as_groups_do(store):
     sealed = store.to_zarr()
     net = store["net"]
     assert isinstance(sealed, zarr.Group)
@@ -53,18 +53,16 @@ def test_zarr_reads_every_array_as_groups_do(store):
     assert sealed["net/clip"][:].tolist() == list(net.clip_ids)
     assert np.array_equal(sealed["net/tokens"][17:20, 1], net.tokens()[17:20, 1], equal_nan=True)
 
-
-def test_xarray_opens_the_zarr_group_of_a_store(store):
     xarray = pytest.importorskip("xarray")
-    data = xarray.open_zarr(store.to_zarr().store, group="net", chunks=None)
-    assert np.array_equal(data.tokens, store["net"].tokens(), equal_nan=True)
+    data = xarray.open_zarr(sealed.store, group="net", chunks=None)
+    assert np.array_equal(data.tokens, net.tokens(), equal_nan=True)
     assert data.pooled.dims == ("clip", "feature")
 
 
 def test_dask_reads_an_array_of_a_store(folder):
-    array = pytest.importorskip("dask.array")
+    dask_array = pytest.importorskip("dask.array")
     store = open_store(folder)
-    lazy = array.from_zarr(store.to_zarr()["net/frames"])
+    lazy = dask_array.from_zarr(store.to_zarr()["net/frames"])
     assert np.array_equal(lazy.compute(), store["net"].frames(), equal_nan=True)
 
 
