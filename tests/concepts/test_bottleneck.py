@@ -17,24 +17,12 @@ CONCEPT_NAMES = ("Body", "Look", "Posture")
 
 
 class PlantedClips(NamedTuple):
-    """Clips in which concepts are planted.
+    """Clips in which concepts are planted."""
 
-    Attributes
-    ----------
-    X
-        Features, [N, 24].
-    y
-        Labels, [N].
-    movies
-        Movie of each clip, [N].
-    present
-        Whether each clip has the concepts Body, Look and Posture, [N, 3].
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    movies: np.ndarray
-    present: np.ndarray
+    X: np.ndarray  # features, [N, 24]
+    y: np.ndarray  # labels, [N]
+    movies: np.ndarray  # movie of each clip, [N]
+    present: np.ndarray  # whether each clip has the concepts Body, Look and Posture, [N, 3]
 
 
 @pytest.fixture(scope="module")

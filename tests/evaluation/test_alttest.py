@@ -58,21 +58,11 @@ def test_winning_rate_and_advantage_are_those_printed_by_the_authors(model):
 
 @dataclass(frozen=True)
 class Calls:
-    """What a machine and annotators call each of N clips: 1 (yes), 0 (no).
+    """What a machine and annotators call each of N clips: 1 (yes), 0 (no)."""
 
-    Attributes
-    ----------
-    machine
-        The machine's calls, [N].
-    annotators
-        Name (h0, h1, ...) -> calls, [N].
-    films
-        Number of each clip's film, [N].
-    """
-
-    machine: np.ndarray
-    annotators: dict[str, np.ndarray]
-    films: np.ndarray
+    machine: np.ndarray  # the machine's calls, [N]
+    annotators: dict[str, np.ndarray]  # name (h0, h1, ...) -> calls, [N]
+    films: np.ndarray  # number of each clip's film, [N]
 
 
 def draw_calls(seed, *, skills, machine_skill, n_films=20, n_clips=60):

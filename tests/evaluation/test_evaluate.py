@@ -183,13 +183,8 @@ def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run):
     metrics = summarise(Predictions(both_seeds))
     columns = ["model", "metric", "pooled", "pooled_low", "pooled_high", "movie_low", "movie_high"]
     pd.testing.assert_frame_equal(metrics[columns], run.metrics[columns])
-
-
-def test_seeds_of_different_clips_are_refused(run):
-    table = run.predictions.table
-    second_seed_without_a_clip = table.assign(seed=1).iloc[:-1]
     with pytest.raises(PredictionsError, match="different clips"):
-        summarise(Predictions(pd.concat([table, second_seed_without_a_clip], ignore_index=True)))
+        summarise(Predictions(both_seeds.iloc[:-1]))  # of which one seed lacks a clip
 
 
 def test_every_candidate_and_every_epoch_of_the_inner_folds_is_kept(run):
@@ -260,34 +255,27 @@ def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnab
 
 
 @pytest.mark.long
-def test_models_of_concepts_are_left_out_where_there_are_too_few_features(learnable):
+def test_models_of_concepts_are_left_out_or_refused_by_name_where_there_are_too_few_features(learnable):
     few_features = dataclasses.replace(learnable, X=learnable.X[:, :3])
     run = evaluate(few_features, None, "hn_s", progress=lambda *_: None)
     assert set(run.record["models_left_out"]) == {"pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"}
-
-
-def test_a_model_of_concepts_that_is_asked_for_by_name_is_refused(learnable):
     with pytest.raises(ConceptError, match="model pcbm_lr"):
         evaluate(learnable, ["pcbm_lr"], "hn_s")
 
 
-@pytest.mark.parametrize(("level", "message"), [("EN", "no positive clip"), ("S", "no negative clip")])
-def test_clips_of_one_class_are_refused(learnable, level, message):
-    with pytest.raises(ProtocolError, match=f"{message} to be trained on"):
-        evaluate(with_levels(learnable, np.full(240, level)), ["linear"], "en_s")
-
-
-def test_positive_clips_of_one_movie_alone_are_refused(learnable):
-    """When that film is left out, there is no positive clip to train on."""
+def test_clips_and_movies_too_few_to_learn_from_are_refused(learnable):
+    """Where S is in one film alone, there is no positive clip to train on when that film is left out."""
     is_elsewhere = learnable.movies != "tt0000003"
-    levels = np.where((learnable.levels == "S") & is_elsewhere, "EN", learnable.levels)
-    with pytest.raises(ProtocolError, match=r"both classes|tt0000003"):
-        evaluate(with_levels(learnable, levels), ["linear"], "en_s")
-
-
-def test_two_movies_are_too_few(learnable):
-    with pytest.raises(ProtocolError, match="3 movies"):
-        evaluate(learnable.take(np.arange(80)), ["linear"], "enhn_s")
+    s_in_one_movie = np.where((learnable.levels == "S") & is_elsewhere, "EN", learnable.levels)
+    two_movies = learnable.take(np.arange(80))
+    for data, message in (
+        (with_levels(learnable, np.full(240, "EN")), "no positive clip to be trained on"),
+        (with_levels(learnable, np.full(240, "S")), "no negative clip to be trained on"),
+        (with_levels(learnable, s_in_one_movie), r"both classes|tt0000003"),
+        (two_movies, "3 movies"),
+    ):
+        with pytest.raises(ProtocolError, match=message):
+            evaluate(data, ["linear"], "en_s")
 
 
 S_VS_EN = level_target(("S",), ("EN",), builtin_codebook("obygaze12"))
@@ -303,23 +291,20 @@ def test_tasks_that_cannot_be_evaluated_are_refused(learnable, tasks, message):
         evaluate(learnable, ["linear"], *tasks)
 
 
-def test_a_run_is_kept_even_if_its_model_cannot_be_saved(run, tmp_path):
+def test_a_run_appears_when_it_is_complete_even_if_its_model_cannot_be_saved(run, tmp_path):
+    """A full disk leaves nothing behind."""
+    with pytest.raises(OSError, match="full"), new_run(run, tmp_path / "run", {}, force=False):
+        raise OSError(28, "full")
+    assert list(tmp_path.iterdir()) == []
+
     with pytest.raises(ModelError), new_run(run, tmp_path / "run", {}, force=False):
         raise ModelError("nothing to keep")
     assert (tmp_path / "run" / "run.json").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
-
-def test_a_run_appears_when_it_is_complete(run, tmp_path):
-    with new_run(run, tmp_path / "run", {}, force=False):
-        assert not (tmp_path / "run").exists()
-    assert (tmp_path / "run").exists()
-
-
-def test_a_full_disk_leaves_no_run_behind(run, tmp_path):
-    with pytest.raises(OSError, match="full"), new_run(run, tmp_path / "run", {}, force=False):
-        raise OSError(28, "full")
-    assert list(tmp_path.iterdir()) == []
+    with new_run(run, tmp_path / "another", {}, force=False):
+        assert not (tmp_path / "another").exists()
+    assert (tmp_path / "another").exists()
 
 
 def test_metrics_follow_from_the_predictions_file_alone(run, tmp_path):
@@ -329,7 +314,6 @@ def test_metrics_follow_from_the_predictions_file_alone(run, tmp_path):
     assert metrics.to_csv(index=False, lineterminator="\n") == written
     n_models = 2 + len(BASELINES)
     n_metrics = len(METRICS) + 1  # with within_movie_auc
-
     assert len(metrics) == n_models * n_metrics
 
 
@@ -408,11 +392,7 @@ def test_a_kept_model_that_commands_do_not_know_is_named(
     monkeypatch.setattr(names, "model_names", lambda: known_models)
     words = ["evaluate", toy_films / "films.csv", toy_films / "stores" / "films", "--task", "hn_s"]
     assert obygaze(*words, "--model", "linear", "--save", "linear", "--out", tmp_path / "run") == 0
-    errors = capsys.readouterr().err
-    if is_warned:
-        assert "linear is read back in Python alone" in errors
-    else:
-        assert "linear is read back in Python alone" not in errors
+    assert ("linear is read back in Python alone" in capsys.readouterr().err) == is_warned
 
 
 @pytest.mark.parametrize(("scale", "dtype"), [(1, np.float32), (-0.37, np.float16), (1e-4, np.float64)])
@@ -428,14 +408,6 @@ def test_a_label_among_the_features_is_refused_by_its_number(learnable, scale, d
 def test_an_evaluation_says_where_its_run_is_or_how_to_keep_it(out, named):
     run = SimpleNamespace(record={"excluded": []})
     data = SimpleNamespace(modalities=(), parts=())
-    (remark,) = remarks(
-        run,
-        data,
-        (),
-        policy_notes=(),
-        other_notes=(),
-        film_problems=FilmProblems((), (), (), ()),
-        saved_models=(),
-        out=out,
-    )
+    nothing_else = {"policy_notes": (), "other_notes": (), "saved_models": ()}
+    (remark,) = remarks(run, data, (), film_problems=FilmProblems((), (), (), ()), **nothing_else, out=out)
     assert named in remark

@@ -27,21 +27,11 @@ ERROR_RATE = 0.15
 
 @dataclass(frozen=True)
 class Corpus:
-    """240 clips of six films; Ann judged all of them, Ben all but every tenth (216).
+    """240 clips of six films; Ann judged all of them, Ben all but every tenth (216)."""
 
-    Attributes
-    ----------
-    manifest
-        456 rows, one for each clip and annotator.
-    store
-        Features of the clips, of which the first tells S from EN.
-    is_positive
-        Planted truth, [240]; each annotator errs in `ERROR_RATE` of the clips.
-    """
-
-    manifest: of.Manifest
-    store: of.Store
-    is_positive: np.ndarray
+    manifest: of.Manifest  # 456 rows, one for each clip and annotator
+    store: of.Store  # features of the clips, of which the first tells S from EN
+    is_positive: np.ndarray  # planted truth, [240]; each annotator errs in `ERROR_RATE` of the clips
 
     def dataset(self):
         """Load features and labels."""

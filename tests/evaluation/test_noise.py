@@ -13,24 +13,12 @@ SKILLS = np.linspace(0.5, 0.9, 5)
 
 @dataclass(frozen=True)
 class Annotated:
-    """Clips, and what annotators call them.
+    """Clips, and what annotators call them."""
 
-    Attributes
-    ----------
-    is_positive
-        The true label of each clip, [N].
-    X
-        Features, [N, D].
-    movies
-        Film of each clip, [N].
-    calls
-        What each annotator says, [annotators, N]: 1 (positive), 0 or `NOT_ASKED`.
-    """
-
-    is_positive: np.ndarray
-    X: np.ndarray
-    movies: np.ndarray
-    calls: np.ndarray
+    is_positive: np.ndarray  # the true label of each clip, [N]
+    X: np.ndarray  # features, [N, D]
+    movies: np.ndarray  # film of each clip, [N]
+    calls: np.ndarray  # what each annotator says, [annotators, N]: 1 (positive), 0 or `NOT_ASKED`
 
 
 def plant_annotated(seed, *, n_clips=300, label_effect=2.0, n_features=16, skills=SKILLS):

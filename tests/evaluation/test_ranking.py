@@ -17,18 +17,10 @@ from tests.command import obygaze
 
 @dataclass(frozen=True)
 class PlantedItems:
-    """Items i00, i01, ... of planted strengths, and what workers w0, w1, ... said of pairs of them.
+    """Items i00, i01, ... of planted strengths, and what workers w0, w1, ... said of pairs of them."""
 
-    Attributes
-    ----------
-    strength
-        Planted strength of each item, [items], with the zero that rankings have.
-    comparisons
-        Rows of (worker, chosen item, other item).
-    """
-
-    strength: np.ndarray
-    comparisons: list[tuple[str, str, str]]
+    strength: np.ndarray  # planted strength of each item, [items], with the zero that rankings have
+    comparisons: list[tuple[str, str, str]]  # rows of (worker, chosen item, other item)
 
     @property
     def rank(self) -> np.ndarray:

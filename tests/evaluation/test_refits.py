@@ -67,21 +67,21 @@ def run(data):
 def test_a_model_that_knows_the_label_is_better_than_every_refit(data, run):
     """With n refits that are all worse, p is 1 / (1 + n), the smallest that is possible."""
     progress = []
-    refitted = with_refits(run, data, [LINEAR], 19, progress.append, **OPTIONS)
+    refitted = with_refits(run, data, [LINEAR], 9, progress.append, **OPTIONS)
 
     refits = refitted.record["refits"]
     (model,) = refits["models"]
     assert model["p"] == 1 / (1 + refits["n"])
-    assert model["refits"] == pytest.approx(0.5, abs=0.15)  # their mean AUC is that of chance
-    assert progress == list(range(1, 20))
-    assert refits["n"] + refits["left_out"] == 19
-    assert any("19 refits" in line for line in om.run_report(refitted).answers)
+    assert model["refits"] == pytest.approx(0.5, abs=0.2)  # their mean AUC is that of chance
+    assert progress == list(range(1, 10))
+    assert refits["n"] + refits["left_out"] == 9
+    assert any("9 refits" in line for line in om.run_report(refitted).answers)
 
 
 @pytest.mark.long
 def test_refits_are_the_same_each_time(data, run):
-    first = with_refits(run, data, [LINEAR], 4, **OPTIONS)
-    second = with_refits(run, data, [LINEAR], 4, **OPTIONS)
+    first = with_refits(run, data, [LINEAR], 2, **OPTIONS)
+    second = with_refits(run, data, [LINEAR], 2, **OPTIONS)
     assert first.record == second.record
 
 

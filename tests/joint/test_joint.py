@@ -47,24 +47,12 @@ def without_concept(clip, concept):
 
 @dataclass(frozen=True)
 class Pooled:
-    """What one lab with everything would have: the task's clips of all labs.
+    """What one lab with everything would have: the task's clips of all labs."""
 
-    Attributes
-    ----------
-    X
-        Features, [N, 8].
-    y
-        1 of violent clips, 0 of calm ones, [N].
-    present
-        Whether Gun and Dim light are marked, [N, 2].
-    movies
-        The film of each clip, [N].
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    present: np.ndarray
-    movies: np.ndarray
+    X: np.ndarray  # features, [N, 8]
+    y: np.ndarray  # 1 of violent clips, 0 of calm ones, [N]
+    present: np.ndarray  # whether Gun and Dim light are marked, [N, 2]
+    movies: np.ndarray  # the film of each clip, [N]
 
     @property
     def standardised(self):
@@ -175,6 +163,8 @@ def test_without_a_penalty_each_cav_takes_the_one_with_the_least_error_on_films_
     assert_eight_digits(planes.losses, error_of_each_penalty.min(axis=0))
     assert_eight_digits(planes.weights, expected.hyperplanes.weights)
     assert_eight_digits(planes.intercepts, expected.hyperplanes.intercepts)
+    of_two_films = joint.without(joint.about.movies[2:])
+    assert np.isfinite(of_two_films.linear().losses).all()
 
 
 def test_a_bottleneck_is_that_of_all_clips(joint, pooled):
@@ -279,26 +269,22 @@ def test_a_linear_model_in_a_file_scores_clips_as_the_planes_that_were_saved(joi
     assert predicted.has("trained_on").all()
 
 
-def test_a_cav_in_a_file_scores_clips_as_the_plane_that_was_saved(joint, pooled, tmp_path):
+def test_models_of_a_concept_in_a_file_name_it_as_their_target(joint, labs, pooled, tmp_path):
+    """A CAV scores clips as the saved plane. A penalty that was given has no error on films left out."""
     planes = joint.cav("Gun")
-    save_joint(joint, planes, tmp_path / "joint.model", concept="Gun")
-    model = om.load_model(tmp_path / "joint.model")
-    assert_eight_digits(model.logits(pooled.X), planes.distances(pooled.X)[:, 0])
-    assert model.card.threshold == 0.0
-    assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])  # as scikit-learn states it
-    assert model.card.n_positives == pooled.present[:, 0].sum()
-    assert [metric["task"] for metric in model.card.metrics] == ["Gun"]
+    save_joint(joint, planes, tmp_path / "cav.model", concept="Gun")
+    cav = om.load_model(tmp_path / "cav.model")
+    assert_eight_digits(cav.logits(pooled.X), planes.distances(pooled.X)[:, 0])
+    assert cav.card.threshold == 0.0
+    assert cav.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
+    assert cav.card.n_positives == pooled.present[:, 0].sum()
+    assert [metric["task"] for metric in cav.card.metrics] == ["Gun"]
 
-
-def test_a_penalty_that_was_given_has_no_error_on_films_left_out(joint, tmp_path):
-    save_joint(joint, joint.linear(penalty=0.1), tmp_path / "joint.model")
-    assert om.load_model(tmp_path / "joint.model").card.metrics == ()
-
-
-def test_a_linear_model_of_a_concept_names_the_concept_as_its_target(labs, tmp_path):
     sums_of_gun = join([gram(labs["a"], "concept:Gun", least=10)])
-    save_joint(sums_of_gun, sums_of_gun.linear(penalty=1.0), tmp_path / "gun.model")
-    assert om.load_model(tmp_path / "gun.model").card.target["concept"] == "Gun"
+    save_joint(sums_of_gun, sums_of_gun.linear(penalty=1.0), tmp_path / "linear.model")
+    linear = om.load_model(tmp_path / "linear.model")
+    assert linear.card.target["concept"] == "Gun"
+    assert linear.card.metrics == ()
 
 
 def test_films_of_few_clips_are_left_out_and_counted(labs):
@@ -338,13 +324,6 @@ def test_sums_of_other_features_or_concepts_or_the_same_films_are_not_joined(lab
     changed = replace(of_lab_b, about=structs.replace(of_lab_b.about, **{field: value}))
     with pytest.raises(ModelError):
         join([sums, changed])
-
-
-def test_a_penalty_is_chosen_on_two_films(labs):
-    data = labs["a"].take(labs["a"].movies != "f0")
-    two_films = join([gram(data, TASK, least=10)])
-    assert two_films.about.movies == ["f1", "f2"]
-    assert np.isfinite(two_films.linear().losses).all()
 
 
 def of_positive_clips_alone(labs):
@@ -504,6 +483,17 @@ def test_films_in_which_all_clips_have_one_label_and_the_same_concepts_are_read(
     assert read_sums(tmp_path / "alike.sums").about == sums.about
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not sums", b"\x08\0\0\0\0\0\0\0{}      "],
+    ids=["empty", "a text", "an empty header"],
+)
+def test_a_file_that_holds_no_sums_is_refused(tmp_path, content):
+    (tmp_path / "x.sums").write_bytes(content)
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "x.sums")
+
+
 # In a round of logistic regression a lab sums up its losses at the model of the round: `means` are gradients
 # then, and `products` curvatures.
 
@@ -555,17 +545,6 @@ def test_a_labs_error_is_that_of_a_model_of_all_others(joint, pooled):
     error, error_of_mean = joint.lab_error(["f3", "f4"], 3.0)
     assert_eight_digits(error, np.mean((predicted - pooled.y[is_lab_b]) ** 2))
     assert_eight_digits(error_of_mean, np.mean((y_of_others.mean() - pooled.y[is_lab_b]) ** 2))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"not sums", b"\x08\0\0\0\0\0\0\0{}      "],
-    ids=["empty", "a text", "an empty header"],
-)
-def test_a_file_that_holds_no_sums_is_refused(tmp_path, content):
-    (tmp_path / "x.sums").write_bytes(content)
-    with pytest.raises(ModelError):
-        read_sums(tmp_path / "x.sums")
 
 
 @pytest.mark.parametrize(

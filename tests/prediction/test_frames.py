@@ -34,27 +34,14 @@ N_FEATURES = 12
 
 @dataclass(frozen=True)
 class SavedModels:
-    """Models that learnt of the films 0, 1 and 2, and the film 3 that they have not seen.
+    """Models that learnt of the films 0, 1 and 2, and the film 3 that they have not seen."""
 
-    Attributes
-    ----------
-    paths
-        Name of a model -> its file: attention, pcbm_lr, pcbm_time, linear, mean_frames and max_frames.
-    data
-        The films that they learnt of.
-    film
-        Store of the unseen film.
-    is_positive
-        Labels of its clips, [clips].
-    is_event
-        The frames with the planted event, [clips, frames].
-    """
-
+    # name of a model -> its file: attention, pcbm_lr, pcbm_time, linear, mean_frames and max_frames
     paths: dict[str, Path]
-    data: Dataset
-    film: Store
-    is_positive: np.ndarray
-    is_event: np.ndarray
+    data: Dataset  # the films that they learnt of
+    film: Store  # store of the unseen film
+    is_positive: np.ndarray  # labels of its clips, [clips]
+    is_event: np.ndarray  # the frames with the planted event, [clips, frames]
 
 
 def pooled_and_frames(X):
