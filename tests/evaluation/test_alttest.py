@@ -274,23 +274,6 @@ def test_a_constant_machine_falls_short_if_classes_weigh_alike():
     assert by_name["constant"].mean_shortfall("balanced") > 0.2
 
 
-@pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])
-def test_an_annotator_in_two_spellings_is_refused(tmp_path, capsys, command):
-    """AB and ab are one person, whose clips would count twice."""
-    (tmp_path / "a.csv").write_text(
-        "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
-        "c0,m,,0,4,S,,AB\n"
-        "c0,m,,0,4,S,,ab\n"
-        "c1,m,,4,8,S,,AB\n"
-        "c1,m,,4,8,S,,ab\n"
-    )
-    assert obygaze("manifest", command, tmp_path / "a.csv") == 1
-    error = capsys.readouterr().err
-
-    assert "'AB'" in error
-    assert "'ab'" in error
-
-
 def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, capsys):
     """A document of ELAN shows spans. Two labels, of AB and CD, have no times."""
     clips = (

@@ -192,21 +192,14 @@ def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
     assert result.by_movie["n_clips"].tolist() == [1]
 
 
-ONE_CLIP_OF_FILM_A = frames_of(np.ones((1, 3)), np.array(["a"]))
-
-
-@pytest.mark.parametrize(
-    ("frames", "segments", "column", "message"),
-    [
-        (ONE_CLIP_OF_FILM_A, {"b": [(0, 1)]}, "weight", "nothing to find"),
-        (ONE_CLIP_OF_FILM_A, {"a": [(0, 1)]}, "p", "'p'"),
-        (ONE_CLIP_OF_FILM_A.assign(time_s=np.nan), {"a": [(0, 1)]}, "weight", "no time"),
-    ],
-    ids=["segments of other films alone", "an unknown column", "frames without times"],
-)
-def test_frames_in_which_nothing_can_be_found_are_refused(frames, segments, column, message):
-    with pytest.raises(ProtocolError, match=message):
-        localise(frames, segments, column)
+def test_frames_in_which_nothing_can_be_found_are_refused():
+    frames = frames_of(np.ones((1, 3)), np.array(["a"]))
+    with pytest.raises(ProtocolError, match="nothing to find"):
+        localise(frames, {"b": [(0, 1)]}, "weight")  # segments of another film
+    with pytest.raises(ProtocolError, match="'p'"):
+        localise(frames, {"a": [(0, 1)]}, "p")  # an unknown column
+    with pytest.raises(ProtocolError, match="no time"):
+        localise(frames.assign(time_s=np.nan), {"a": [(0, 1)]}, "weight")
 
 
 # --- segments that people marked
