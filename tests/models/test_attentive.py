@@ -276,11 +276,11 @@ def test_without_movies_all_epochs_are_run_with_the_given_penalty():
     assert np.isnan(model.curve_.validation_loss).all()
 
 
-def test_a_token_that_is_infinite_is_refused(films):
-    tokens = films.data.read("tokens")
-    tokens[5, 700, 3] = np.inf
+def test_a_token_that_is_infinite_is_refused(clips):
+    X, y, _ = clips
+    X[5, 0, 3] = np.inf
     with pytest.raises(ValueError, match="infin"):
-        AttentiveProbe().fit(tokens, films.y)
+        AttentiveProbe().fit(X, y)
 
 
 def test_the_estimated_hours_of_a_probe_on_tokens_are_near_the_measured_ones():
