@@ -17,24 +17,12 @@ CONCEPT_NAMES = ("Body", "Look", "Posture")
 
 
 class PlantedClips(NamedTuple):
-    """Clips in which concepts are planted.
+    """Clips in which concepts are planted."""
 
-    Attributes
-    ----------
-    X
-        Features, [N, 24].
-    y
-        Labels, [N].
-    movies
-        Movie of each clip, [N].
-    present
-        Whether each clip has the concepts Body, Look and Posture, [N, 3].
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    movies: np.ndarray
-    present: np.ndarray
+    X: np.ndarray  # features, [N, 24]
+    y: np.ndarray  # labels, [N]
+    movies: np.ndarray  # movie of each clip, [N]
+    present: np.ndarray  # whether each clip has the concepts Body, Look and Posture, [N, 3]
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +62,9 @@ def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, resi
         assert total == pytest.approx(score, abs=1e-9)
         assert explanation.score == pytest.approx(total)
         assert (explanation.residual != 0) == residual
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_an_explanation_has_every_concept_with_its_percentile(clips, head):
-    explanation = fitted_bottleneck(clips, head).explain(clips.X[77])
-    assert [part.concept for part in explanation.contributions] == list(CONCEPT_NAMES)
-    assert all(0 <= part.percentile <= 100 for part in explanation.contributions)
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_only_a_trees_explanation_has_a_decision_path(clips, head):
-    explanation = fitted_bottleneck(clips, head).explain(clips.X[77])
-    assert bool(explanation.path) == (head == "tree")
+        assert [part.concept for part in explanation.contributions] == list(CONCEPT_NAMES)
+        assert all(0 <= part.percentile <= 100 for part in explanation.contributions)
+        assert bool(explanation.path) == (head == "tree")
 
 
 def test_a_decision_path_has_a_step_for_each_node_of_the_tree_that_a_clip_passes_before_its_leaf(clips):
@@ -97,12 +75,8 @@ def test_a_decision_path_has_a_step_for_each_node_of_the_tree_that_a_clip_passes
         n_nodes_passed = model.head_.decision_path(concept_values).sum()
         assert len(path) == n_nodes_passed - 1
         assert path[0].n_train == len(clips.X)  # all training clips pass the root
-
-
-def test_a_step_of_a_decision_path_says_whether_the_value_is_above_the_threshold(clips):
-    path = fitted_bottleneck(clips, "tree").explain(clips.X[0]).path
-    for step in path:
-        assert step.above == (np.float32(step.value) > step.threshold)  # a tree compares in float32
+        for step in path:
+            assert step.above == (np.float32(step.value) > step.threshold)  # a tree compares in float32
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -121,50 +95,29 @@ def test_more_of_the_concept_that_the_label_follows_moves_scores_up(clips, head)
     with_much_body = model.intervene(clips.X, {"Body": 0.95})
     assert (with_much_body >= with_little_body).all()
     assert (with_much_body - with_little_body).mean() > 0.5
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_an_intervention_that_sets_no_concept_leaves_scores_as_they_are(clips, head):
-    model = fitted_bottleneck(clips, head)
     assert np.array_equal(model.intervene(clips.X, {}), model.decision_function(clips.X))
 
 
-def take(clips, rows):
-    """Return the planted clips of these rows."""
-    return PlantedClips(clips.X[rows], clips.y[rows], clips.movies[rows], clips.present[rows])
-
-
 def test_on_new_movies_a_residual_adds_what_concepts_leave_out(clips):
-    training_clips = take(clips, clips.movies < 6)
-    new_clips = take(clips, clips.movies >= 6)
-    without_residual = fitted_bottleneck(training_clips).decision_function(new_clips.X)
-    with_residual = fitted_bottleneck(training_clips, residual=True).decision_function(new_clips.X)
-    assert auc(new_clips.y, without_residual) > 0.6
-    assert auc(new_clips.y, with_residual) > auc(new_clips.y, without_residual)
+    is_new = clips.movies >= 6
+    training_clips = PlantedClips(*(array[~is_new] for array in clips))
+    without_residual = fitted_bottleneck(training_clips).decision_function(clips.X[is_new])
+    with_residual = fitted_bottleneck(training_clips, residual=True).decision_function(clips.X[is_new])
+    assert auc(clips.y[is_new], without_residual) > 0.6
+    assert auc(clips.y[is_new], with_residual) > auc(clips.y[is_new], without_residual)
 
 
-@pytest.fixture(scope="module")
-def clips_with_random_concepts(clips):
-    """The same clips, whose concepts are drawn at random."""
-    return clips._replace(present=np.random.default_rng(1).random(clips.present.shape) < 0.5)
-
-
-def test_the_concept_values_that_the_head_learns_from_are_standardised(clips_with_random_concepts):
-    values = fitted_bottleneck(clips_with_random_concepts).train_values_
-    assert np.allclose(values.mean(axis=0), 0)
-    assert np.allclose(values.std(axis=0), 1)
-
-
-def test_the_head_learns_from_concept_values_that_a_bank_of_the_other_movies_gives(
-    clips_with_random_concepts,
-):
+def test_the_head_learns_from_standardised_concept_values_that_a_bank_of_the_other_movies_gives(clips):
     """A bank can fit concepts that were drawn at random, but cannot predict them in other movies."""
-    X, y, movies, present = clips_with_random_concepts
+    present = np.random.default_rng(1).random(clips.present.shape) < 0.5
     bank = ConceptBank("ridge", C=10.0, concepts=CONCEPT_NAMES)
-    model = ConceptBottleneck(bank=bank).fit(X, y, movies, present=present)
-    values_by_a_bank_of_all_movies = bank.fit_transform(X, present)
+    model = ConceptBottleneck(bank=bank).fit(clips.X, clips.y, clips.movies, present=present)
+
+    values_by_a_bank_of_all_movies = bank.fit_transform(clips.X, present)
     assert auc(present[:, 0], values_by_a_bank_of_all_movies[:, 0]) > 0.58
     assert auc(present[:, 0], model.train_values_[:, 0]) < 0.55
+    assert np.allclose(model.train_values_.mean(axis=0), 0)
+    assert np.allclose(model.train_values_.std(axis=0), 1)
 
 
 def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
@@ -175,53 +128,34 @@ def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
     assert [candidate for candidate in model.candidates_ if candidate.chosen] == [best]
     assert f"C={model.head_.C:g}" == best.name
 
-
-def test_on_held_out_scores_the_threshold_has_at_least_the_f1_of_a_threshold_of_0(clips):
-    model = fitted_bottleneck(clips, "logistic")
     held_out_scores = model.held_out_.scores
     assert held_out_scores.shape == clips.y.shape
     f1_of_threshold = f1_pos(clips.y, held_out_scores >= model.threshold_)
     assert f1_of_threshold >= f1_pos(clips.y, held_out_scores > 0)
 
 
-def test_a_concept_that_is_not_there_is_refused_with_those_that_are(clips):
+def test_interventions_and_explanations_of_what_is_not_there_are_refused(clips):
+    model = fitted_bottleneck(clips)
     with pytest.raises(ConceptError, match=r"'Nose'.*Body, Look, Posture"):
-        fitted_bottleneck(clips).intervene(clips.X, {"Nose": 0.5})
-
-
-def test_a_quantile_is_between_0_and_1(clips):
+        model.intervene(clips.X, {"Nose": 0.5})
     with pytest.raises(ConceptError, match="between 0 and 1"):
-        fitted_bottleneck(clips).intervene(clips.X, {"Body": 5})
-
-
-def test_one_clip_is_explained_at_a_time(clips):
+        model.intervene(clips.X, {"Body": 5})
     with pytest.raises(ConceptError, match="one clip"):
-        fitted_bottleneck(clips).explain(clips.X[:2])
+        model.explain(clips.X[:2])
 
 
-def test_learning_concepts_needs_the_movies_of_clips(clips):
-    X, y, _, present = clips
+def test_clips_from_which_no_concepts_can_be_learnt_are_refused(clips):
+    """Without `present`, the columns of X are taken for concepts: there are no features for a residual."""
+    X, y, movies, present = clips
     with pytest.raises(ConceptError, match="movies"):
         ConceptBottleneck().fit(X, y, present=present)
-
-
-def test_a_residual_is_refused_where_the_columns_are_concept_values(clips):
-    """Without `present`, the columns of X are taken for concepts: there are no features to add."""
-    X, y, *_ = clips
     with pytest.raises(ConceptError, match="residual"):
         ConceptBottleneck(residual=True).fit(X, y)
-
-
-def test_a_head_that_is_neither_linear_nor_a_tree_is_refused(clips):
-    X, y, *_ = clips
     with pytest.raises(ConceptError, match="KNeighbors"):
         ConceptBottleneck(KNeighborsClassifier()).fit(X, y).predict(X)
-
-
-def test_a_concept_of_a_single_movie_is_refused_by_name(clips):
-    is_of_first_movie = clips.movies[:, None] == 0
+    in_one_movie_alone = present & (movies[:, None] == 0)
     with pytest.raises(ConceptError, match="concept Body"):
-        fitted_bottleneck(clips._replace(present=clips.present & is_of_first_movie))
+        fitted_bottleneck(clips._replace(present=in_one_movie_alone))
 
 
 def test_without_presences_the_head_is_trained_on_the_columns_of_x(clips):

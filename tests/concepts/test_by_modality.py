@@ -73,30 +73,24 @@ def y(data):
     return (data.levels == "S").astype(np.int64)
 
 
-@pytest.fixture(scope="module")
-def model_of_both(data, y):
-    """The model of the concepts of both modalities."""
-    spec_of_both, *_of_each = om.fused_by_concepts(data)
-    return spec_of_both.make(0).fit(data.X, y, data.movies, present=data.present)
-
-
 def feature_of_largest_weight(weights):
     return int(np.argmax(np.abs(weights)))
 
 
 @pytest.mark.long
-def test_each_concept_is_learnt_from_the_features_of_its_own_modality(model_of_both):
-    (columns_of_visual, visual_bank), (columns_of_heard, heard_bank) = model_of_both.banks_
+def test_each_concept_is_learnt_from_the_features_of_its_own_modality(data, y):
+    spec_of_both, *_of_each = om.fused_by_concepts(data)
+    model = spec_of_both.make(0).fit(data.X, y, data.movies, present=data.present)
+
+    (columns_of_visual, visual_bank), (columns_of_heard, heard_bank) = model.banks_
     assert (columns_of_visual, columns_of_heard) == (EYES, EARS)
     (weights_of_body,) = visual_bank.hyperplanes_.weights
     (weights_of_soundtrack,) = heard_bank.hyperplanes_.weights
     assert feature_of_largest_weight(weights_of_body) == BODY_FEATURE
     assert feature_of_largest_weight(weights_of_soundtrack) == MUSIC_FEATURE
-
-
-def test_clips_that_are_not_heard_have_a_score(data, model_of_both):
-    assert np.isnan(data.X[:, EARS]).all(axis=1).sum() == N_UNHEARD
-    assert np.isfinite(model_of_both.decision_function(data.X)).all()
+    is_unheard = np.isnan(data.X[:, EARS]).all(axis=1)
+    assert is_unheard.sum() == N_UNHEARD
+    assert np.isfinite(model.decision_function(data.X[is_unheard])).all()
 
 
 @pytest.mark.parametrize(("in_time", "name"), [(False, "concepts"), (True, "concepts_in_time")])
@@ -110,34 +104,30 @@ def test_a_modality_of_one_vector_a_clip_has_this_vector_as_first_frame_and_no_o
     assert frames.shape == (len(data), 3, 5 + 5)
     np.testing.assert_array_equal(frames[:, 0, EARS], data.X[:, EARS])
     assert np.isnan(frames[:, 1:, EARS]).all()
-
-
-def test_some_clips_have_the_frames_that_they_have_among_all(data):
     some_clips = np.arange(100, 0, -3)
-    np.testing.assert_array_equal(data.take(some_clips).read("frames"), data.read("frames")[some_clips])
+    np.testing.assert_array_equal(data.take(some_clips).read("frames"), frames[some_clips])
 
 
-def test_each_concept_is_found_in_the_frames_of_its_own_modality(data, y):
-    spec_of_both, *_of_each = om.fused_by_concepts(data, in_time=True)
-    model = spec_of_both.make(0).fit(data.read("frames"), y, data.movies, present=data.present)
-    (_, visual_bank), (_, heard_bank) = model.banks_
-    (weights_of_body,) = visual_bank.weights_
-    (weights_of_soundtrack,) = heard_bank.weights_
-    assert feature_of_largest_weight(weights_of_body) == BODY_FEATURE
-    assert feature_of_largest_weight(weights_of_soundtrack) == MUSIC_FEATURE
-
-
-def test_concepts_in_frames_of_both_modalities_tell_a_new_film_better_than_those_of_one(data, y):
+def test_concepts_are_found_in_frames_of_their_modality_and_tell_a_new_film_together_better(data, y):
     spec_of_both, spec_of_visual, _ = om.fused_by_concepts(data, in_time=True)
     frames = data.read("frames")
     is_new = data.movies == "f5"
 
-    def auc_on_new_film(spec):
+    def fitted_without_new_film(spec):
         model = spec.make(0)
-        model.fit(frames[~is_new], y[~is_new], data.movies[~is_new], present=data.present[~is_new])
-        return auc(y[is_new], model.decision_function(frames[is_new]))
+        return model.fit(frames[~is_new], y[~is_new], data.movies[~is_new], present=data.present[~is_new])
 
-    assert auc_on_new_film(spec_of_both) > auc_on_new_film(spec_of_visual) > 0.6
+    of_both = fitted_without_new_film(spec_of_both)
+    of_visual = fitted_without_new_film(spec_of_visual)
+
+    (_, visual_bank), (_, heard_bank) = of_both.banks_
+    (weights_of_body,) = visual_bank.weights_
+    (weights_of_soundtrack,) = heard_bank.weights_
+    assert feature_of_largest_weight(weights_of_body) == BODY_FEATURE
+    assert feature_of_largest_weight(weights_of_soundtrack) == MUSIC_FEATURE
+    auc_of_both = auc(y[is_new], of_both.decision_function(frames[is_new]))
+    auc_of_visual = auc(y[is_new], of_visual.decision_function(frames[is_new]))
+    assert auc_of_both > auc_of_visual > 0.6
 
 
 def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(data, y):

@@ -38,25 +38,22 @@ def auc_on_movie_0(clips, y, model):
     return roc_auc_score(y[test], model.decision_function(clips.X[test]))
 
 
-def test_clips_with_a_concept_in_two_frames_are_found(clips, model_of_concept0):
+def test_clips_with_a_concept_in_two_frames_are_found_by_these_frames(clips, model_of_concept0):
     assert auc_on_movie_0(clips, clips.present[:, 0], model_of_concept0) > 0.85
-
-
-def test_the_two_frames_with_a_concept_have_the_highest_values(clips, model_of_concept0):
     has_concept = clips.present[:, 0] == 1
     frame_has_concept = clips.where[has_concept, :, 0]
     values = model_of_concept0.frame_values(clips.X)[has_concept, :, 0]
     assert roc_auc_score(frame_has_concept.ravel(), values.ravel()) > 0.97
 
+    with_shuffled_concepts = fitted_without_movie_0(
+        clips, clips.present[:, 0].astype(int), disturb="concepts"
+    )
+    assert 0.3 < auc_on_movie_0(clips, clips.present[:, 0], with_shuffled_concepts) < 0.75
+
 
 def test_the_order_of_two_concepts_is_found_unless_frames_are_shuffled(clips):
     assert auc_on_movie_0(clips, clips.y, fitted_without_movie_0(clips, clips.y)) > 0.9
     assert 0.3 < auc_on_movie_0(clips, clips.y, fitted_without_movie_0(clips, clips.y, disturb="time")) < 0.7
-
-
-def test_with_shuffled_concepts_the_concept_is_not_found(clips):
-    model = fitted_without_movie_0(clips, clips.present[:, 0].astype(int), disturb="concepts")
-    assert 0.3 < auc_on_movie_0(clips, clips.present[:, 0], model) < 0.75
 
 
 def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_of_a_movie(clips):
@@ -77,25 +74,18 @@ def test_without_movies_all_clips_count_as_of_one():
     assert np.array_equal(of_none.held_out_distances_, of_one.held_out_distances_)
 
 
-def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
+def test_a_score_is_the_sum_of_base_and_contributions_and_rises_with_the_concept(clips, model_of_concept0):
     clip = clips.X[:1]
     (score,) = model_of_concept0.decision_function(clip)
     base, contributions, _ = model_of_concept0.contributions(clip)
     assert base + contributions.sum() == pytest.approx(score)
 
-
-def test_an_explanation_has_the_base_the_contributions_and_the_concept_values(clips, model_of_concept0):
-    clip = clips.X[:1]
-    (score,) = model_of_concept0.decision_function(clip)
     explanation = model_of_concept0.explain(clip[0])
     by_concepts = sum(part.contribution for part in explanation.contributions)
     assert explanation.base + by_concepts == pytest.approx(score)
     values = [part.value for part in explanation.contributions]
     assert values == model_of_concept0.concept_values(clip)[0].tolist()
 
-
-def test_more_of_the_concept_moves_the_score_up(clips, model_of_concept0):
-    clip = clips.X[:1]
     (with_little,) = model_of_concept0.intervene(clip, {"concept0": 0.01})
     (with_much,) = model_of_concept0.intervene(clip, {"concept0": 0.99})
     assert with_much > with_little
@@ -107,28 +97,13 @@ def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(clips, model_of
     assert alone == pytest.approx(scores[7], rel=1e-12)
 
 
-N_PRESENT = 20
-
-
-@pytest.fixture(scope="module")
-def two_clips_without_last_frames(clips):
-    """Two clips whose frames after the 20th are absent."""
-    without_last_frames = clips.X[:2].copy()
-    without_last_frames[:, N_PRESENT:] = np.nan
-    return without_last_frames
-
-
-def test_an_absent_frame_has_no_value(model_of_concept0, two_clips_without_last_frames):
-    values_of_frames = model_of_concept0.frame_values(two_clips_without_last_frames)
-    assert np.isnan(values_of_frames[:, N_PRESENT:]).all()
-
-
-def test_a_clip_with_absent_frames_has_the_concept_values_of_its_other_frames(
-    clips, model_of_concept0, two_clips_without_last_frames
-):
-    values = model_of_concept0.concept_values(two_clips_without_last_frames)
-    np.testing.assert_allclose(values, model_of_concept0.concept_values(clips.X[:2, :N_PRESENT]))
-    assert np.isfinite(model_of_concept0.decision_function(two_clips_without_last_frames)).all()
+def test_a_clip_with_absent_frames_has_the_concept_values_of_its_other_frames(clips, model_of_concept0):
+    only_20_frames = clips.X[:2].copy()
+    only_20_frames[:, 20:] = np.nan
+    values = model_of_concept0.concept_values(only_20_frames)
+    np.testing.assert_allclose(values, model_of_concept0.concept_values(clips.X[:2, :20]))
+    assert np.isfinite(model_of_concept0.decision_function(only_20_frames)).all()
+    assert np.isnan(model_of_concept0.frame_values(only_20_frames)[:, 20:]).all()
 
 
 # The head learns from the values `held_out_distances_`: those of a film are computed by a bank that was
@@ -177,39 +152,38 @@ def frame_scores_of_one_clip(*scores):
     return np.array(scores)[None, :, None]
 
 
-def test_presence_is_a_soft_maximum_of_the_frames_scores():
-    ((presence, _),) = presences_and_positions(frame_scores_of_one_clip(-9.0, -9.0, -9.0, -9.0, 9.0))
-    # log(mean(exp(2 score))) / 2, to which the four frames of -9 add next to nothing: log(exp(18) / 5) / 2.
-    assert presence == pytest.approx(9 - np.log(5) / 2)
+@pytest.mark.parametrize(
+    ("scores", "position"),
+    [
+        ([9.0, -9.0, -9.0], -0.5),
+        ([-9.0, 9.0, -9.0], 0),
+        ([-9.0, -9.0, 9.0], 0.5),
+        ([-9.0, -9.0, 9.0, np.nan, np.nan], 0.5),
+        ([2.0], 0),
+    ],
+    ids=[
+        "at the first frame",
+        "in the middle",
+        "at the last frame",
+        "before absent frames",
+        "a single frame",
+    ],
+)
+def test_presence_is_a_soft_maximum_and_position_runs_from_minus_a_half_to_a_half(scores, position):
+    ((presence, position_of_concept),) = presences_and_positions(frame_scores_of_one_clip(*scores))
+    assert position_of_concept == pytest.approx(position)
+    # log(mean(exp(2 score))) / 2, to which frames of -9 add next to nothing.
+    n_present = np.isfinite(scores).sum()
+    assert presence == pytest.approx(np.nanmax(scores) - np.log(n_present) / 2)
 
 
-def test_position_runs_from_minus_a_half_at_the_first_frame_to_a_half_at_the_last():
-    ((_, at_first),) = presences_and_positions(frame_scores_of_one_clip(9.0, -9.0, -9.0))
-    ((_, in_the_middle),) = presences_and_positions(frame_scores_of_one_clip(-9.0, 9.0, -9.0))
-    ((_, at_last),) = presences_and_positions(frame_scores_of_one_clip(-9.0, -9.0, 9.0))
-    assert [at_first, in_the_middle, at_last] == pytest.approx([-0.5, 0, 0.5])
-
-
-def test_a_single_frame_is_in_the_middle():
-    assert presences_and_positions(frame_scores_of_one_clip(2.0))[0].tolist() == [2.0, 0.0]
-
-
-def test_absent_frames_after_the_last_one_change_neither_presence_nor_position():
-    whole = frame_scores_of_one_clip(-9.0, -9.0, 9.0)
-    followed_by_absent = frame_scores_of_one_clip(-9.0, -9.0, 9.0, np.nan, np.nan)
-    np.testing.assert_allclose(presences_and_positions(followed_by_absent), presences_and_positions(whole))
-
-
-def test_a_concept_that_no_clip_has_is_refused_by_name(clips):
+def test_vectors_and_a_concept_that_no_clip_has_are_refused(clips):
+    with pytest.raises(ValueError, match=r"\[N, F, D\]"):
+        TimeBank().fit(clips.X[:, 0], clips.present, clips.movies)
     present = clips.present.copy()
     present[:, 1] = 0
     with pytest.raises(ConceptError, match="concept1"):
         TimeBank().fit(clips.X, present, clips.movies)
-
-
-def test_vectors_are_refused(clips):
-    with pytest.raises(ValueError, match=r"\[N, F, D\]"):
-        TimeBank().fit(clips.X[:, 0], clips.present, clips.movies)
 
 
 def test_clips_of_the_only_fold_with_a_concept_have_the_held_out_value_0(clips):

@@ -58,21 +58,11 @@ def test_winning_rate_and_advantage_are_those_printed_by_the_authors(model):
 
 @dataclass(frozen=True)
 class Calls:
-    """What a machine and annotators call each of N clips: 1 (yes), 0 (no).
+    """What a machine and annotators call each of N clips: 1 (yes), 0 (no)."""
 
-    Attributes
-    ----------
-    machine
-        The machine's calls, [N].
-    annotators
-        Name (h0, h1, ...) -> calls, [N].
-    films
-        Number of each clip's film, [N].
-    """
-
-    machine: np.ndarray
-    annotators: dict[str, np.ndarray]
-    films: np.ndarray
+    machine: np.ndarray  # the machine's calls, [N]
+    annotators: dict[str, np.ndarray]  # name (h0, h1, ...) -> calls, [N]
+    films: np.ndarray  # number of each clip's film, [N]
 
 
 def draw_calls(seed, *, skills, machine_skill, n_films=20, n_clips=60):
@@ -121,19 +111,12 @@ def test_the_published_form_is_a_t_test_of_who_agrees_more(one_clip_a_film):
     assert p_of_h0 == pytest.approx(expected)
 
 
-def test_a_machine_as_good_as_annotators_may_stand_in():
-    """It is compared with the annotators beside two machines that know nothing."""
+@pytest.mark.parametrize("name", ["tiny", "constant"])
+def test_a_machine_as_good_as_annotators_may_stand_in(name):
+    """It is compared beside two machines that know nothing, `constant` and `shuffled`."""
     calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
-    result = alt_test(calls.machine, calls.annotators, calls.films, "tiny")
-    assert [comparison.name for comparison in result.comparisons] == ["tiny", "constant", "shuffled"]
-    assert result.answer == "may stand in"
-
-
-def test_a_machine_may_have_the_name_of_one_that_knows_nothing():
-    """The user's machine is called "constant", as one of the two machines that it is compared with."""
-    calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
-    result = alt_test(calls.machine, calls.annotators, calls.films, "constant")
-    assert [comparison.name for comparison in result.comparisons] == ["constant", "constant", "shuffled"]
+    result = alt_test(calls.machine, calls.annotators, calls.films, name)
+    assert [comparison.name for comparison in result.comparisons] == [name, "constant", "shuffled"]
     assert result.answer == "may stand in"
 
 
@@ -190,38 +173,35 @@ def test_there_is_no_answer_where_a_constant_machine_passes_too():
 
 
 def test_only_clips_that_the_machine_and_two_annotators_judged_count():
-    """Each annotator did not judge 20 clips that the others judged, and the machine 30 more, of 1,200."""
+    """Each annotator did not judge 20 clips that the others judged, and the machine 30 more, of 1,200.
+
+    A fourth annotator, `new`, judged ten clips, which are too few to be compared.
+    """
     calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     calls.annotators["h0"][0:20] = UNKNOWN
     calls.annotators["h1"][20:40] = UNKNOWN
     calls.annotators["h2"][40:60] = UNKNOWN
     calls.machine[-30:] = UNKNOWN
-    result = alt_test(calls.machine, calls.annotators, calls.films)
-    n_clips = 1200 - 20 - 30
+    ten_clips = np.full(1200, UNKNOWN)
+    ten_clips[100:110] = 1
 
+    result = alt_test(calls.machine, {**calls.annotators, "new": ten_clips}, calls.films)
+
+    n_clips = 1200 - 20 - 30
     assert result.annotators == {"h0": n_clips, "h1": n_clips, "h2": n_clips}
 
 
-def test_an_annotator_of_ten_clips_is_not_compared():
-    """Ten clips are too few to tell anything."""
-    calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
-    ten_clips = np.full(1200, UNKNOWN)
-    ten_clips[:10] = 1
-    result = alt_test(calls.machine, {**calls.annotators, "new": ten_clips}, calls.films)
-    assert list(result.annotators) == ["h0", "h1", "h2"]
+ALWAYS_YES = np.ones(1200, np.int64)
 
 
-def test_a_single_annotator_is_refused():
-    calls = draw_calls(3, skills=(0.8,), machine_skill=0.8)
-    with pytest.raises(ProtocolError, match="two annotators"):
-        alt_test(calls.machine, calls.annotators, calls.films)
-
-
-def test_annotators_who_call_all_clips_alike_are_refused():
-    always_yes = np.ones(1200, np.int64)
-    films = np.arange(1200) // 60
-    with pytest.raises(ProtocolError, match="all clips alike"):
-        alt_test(always_yes, {"h0": always_yes, "h1": always_yes}, films)
+@pytest.mark.parametrize(
+    ("annotators", "message"),
+    [({"h0": ALWAYS_YES}, "two annotators"), ({"h0": ALWAYS_YES, "h1": ALWAYS_YES}, "all clips alike")],
+    ids=["a single annotator", "annotators who call all clips alike"],
+)
+def test_annotators_who_cannot_be_compared_are_refused(annotators, message):
+    with pytest.raises(ProtocolError, match=message):
+        alt_test(ALWAYS_YES, annotators, np.arange(1200) // 60)
 
 
 def test_a_machine_without_annotators_is_refused(tmp_path):
@@ -294,23 +274,6 @@ def test_a_constant_machine_falls_short_if_classes_weigh_alike():
     assert by_name["constant"].mean_shortfall("balanced") > 0.2
 
 
-@pytest.mark.parametrize("command", ["alttest", "agreement", "disagreements"])
-def test_an_annotator_in_two_spellings_is_refused(tmp_path, capsys, command):
-    """AB and ab are one person, whose clips would count twice."""
-    (tmp_path / "a.csv").write_text(
-        "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
-        "c0,m,,0,4,S,,AB\n"
-        "c0,m,,0,4,S,,ab\n"
-        "c1,m,,4,8,S,,AB\n"
-        "c1,m,,4,8,S,,ab\n"
-    )
-    assert obygaze("manifest", command, tmp_path / "a.csv") == 1
-    error = capsys.readouterr().err
-
-    assert "'AB'" in error
-    assert "'ab'" in error
-
-
 def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, capsys):
     """A document of ELAN shows spans. Two labels, of AB and CD, have no times."""
     clips = (
@@ -325,9 +288,9 @@ def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, c
     assert "2 labels of whole files" in capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def judged_by_a_silent_machine(tmp_path_factory):
-    """Two people, and a machine `vlm` that perceives no sound, all of whom mark Body and Voice at once."""
+@pytest.mark.long
+def test_a_machine_without_sound_is_compared_on_what_is_seen_and_not_on_voices(tmp_path):
+    """Two people and the machine `vlm`, which perceives no sound, mark Body and Voice at once."""
     calls = draw_calls(5, skills=(0.8, 0.8), machine_skill=0.8)
     clips = []
     for annotator, codes in {**calls.annotators, "vlm": calls.machine}.items():
@@ -337,16 +300,9 @@ def judged_by_a_silent_machine(tmp_path_factory):
         for k, film in enumerate(calls.films):
             concepts = ("Body", "Voice") if codes[k] else ()
             clips.append(Clip(f"c{k}", f"f{film:02}", "", k, k + 1, "S", concepts, annotator, extras))
-    return Manifest(tuple(clips), tmp_path_factory.mktemp("judged"))
+    judged = Manifest(tuple(clips), tmp_path)
+    common, _ = on_common_clips(judged)
 
-
-def test_a_machine_without_sound_is_not_compared_on_voices(judged_by_a_silent_machine):
-    common, _ = on_common_clips(judged_by_a_silent_machine)
+    assert list(compare_machines(judged, common, task="concept:Body")) == ["vlm"]
     with pytest.raises(ProtocolError, match="vlm: Voice is heard"):
-        compare_machines(judged_by_a_silent_machine, common, task="concept:Voice")
-
-
-@pytest.mark.long
-def test_a_machine_without_sound_is_compared_on_what_is_seen(judged_by_a_silent_machine):
-    common, _ = on_common_clips(judged_by_a_silent_machine)
-    assert list(compare_machines(judged_by_a_silent_machine, common, task="concept:Body")) == ["vlm"]
+        compare_machines(judged, common, task="concept:Voice")

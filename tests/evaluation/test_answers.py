@@ -49,12 +49,8 @@ def answered(corpus, data, tmp_path_factory):
     return with_column
 
 
-def test_answers_are_probabilities(corpus, answered):
+def test_answers_are_probabilities_and_one_half_where_there_is_none(corpus, answered):
     assert roc_auc_score(corpus.is_positive, answered.answers[:, 0]) > 0.95
-
-
-def test_a_clip_without_an_answer_has_a_half(answered):
-    """Clip 7 has the probability 0.5, which favours neither level."""
     assert answered.answers[7] == 0.5
 
 
@@ -77,36 +73,30 @@ def test_a_machine_that_hears_answers_on_voices(data, tmp_path):
     assert notes == []
 
 
-def test_a_machine_that_hears_alone_does_not_answer_on_what_is_seen(data, tmp_path):
-    """Body is seen, and the machine states that it hears alone."""
-    answers = [{"concept:Voice": 0.1}] * 240
-    path = write_answers(tmp_path, data.clip_ids, answers, perceives=["heard"])
-    with pytest.raises(DatasetError, match="Body is visual"):
-        with_answers(data, path, find_target("concept:Body", data.codebook))
+SEEN_ALONE = r"Voice is heard, and what is perceived is visual \(240 clips\)"
 
 
 @pytest.mark.parametrize(
-    ("task", "message"),
+    ("answer", "perceives", "task", "error", "message"),
     [
-        ("en_s", "no answer on EN vs S for any clip"),
-        ("levels", "ordered levels"),
+        ({"concept:Body": 0.1}, None, "en_s", DatasetError, "no answer on EN vs S for any clip"),
+        ({"concept:Body": 0.1}, None, "levels", DatasetError, "ordered levels"),
+        ({"concept:Voice": 0.1}, ["heard"], "concept:Body", DatasetError, "Body is visual"),
+        ({"concept:Voice": 0.1}, None, "concept:Voice", DatasetError, SEEN_ALONE),
+        ({"concept:Guns": 0.1}, None, "concept:Body", ManifestError, "Guns"),
+    ],
+    ids=[
+        "of a concept, on levels",
+        "of a concept, on ordered levels",
+        "by a machine that hears alone, on what is seen",
+        "by a machine that sees alone, on voices",
+        "on an unknown concept",
     ],
 )
-def test_answers_on_a_concept_do_not_tell_levels(data, tmp_path, task, message):
-    """The machine answered about Body alone."""
-    path = write_answers(tmp_path, data.clip_ids, [{"concept:Body": 0.1}] * 240)
-    with pytest.raises(DatasetError, match=message):
+def test_answers_that_do_not_fit_the_task_are_refused(
+    data, tmp_path, answer, perceives, task, error, message
+):
+    stated = {} if perceives is None else {"perceives": perceives}
+    path = write_answers(tmp_path, data.clip_ids, [answer] * 240, **stated)
+    with pytest.raises(error, match=message):
         with_answers(data, path, find_target(task, data.codebook))
-
-
-def test_a_machine_that_sees_alone_does_not_answer_on_voices(data, tmp_path):
-    path = write_answers(tmp_path, data.clip_ids, [{"concept:Voice": 0.1}] * 240)
-    message = r"Voice is heard, and what is perceived is visual \(240 clips\)"
-    with pytest.raises(DatasetError, match=message):
-        with_answers(data, path, find_target("concept:Voice", data.codebook))
-
-
-def test_an_answer_on_an_unknown_concept_is_refused(data, tmp_path):
-    path = write_answers(tmp_path, data.clip_ids, [{"concept:Guns": 0.1}] * 240)
-    with pytest.raises(ManifestError, match="Guns"):
-        with_answers(data, path, find_target("concept:Body", data.codebook))

@@ -59,47 +59,45 @@ def weak():
     return run_of(make_predictions(0.5, noise=2), "weak")
 
 
-def test_a_better_model_is_better_in_every_metric(strong, weak):
-    comparison = compare(side(strong), side(weak))
-    assert list(comparison.metrics["metric"]) == list(METRICS)
-    assert (comparison.metrics["difference"] > 0).all()
+@pytest.fixture
+def comparison(strong, weak):
+    """The strong model compared with the weak one."""
+    return compare(side(strong), side(weak))
 
 
-def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(strong, weak):
+def test_a_better_model_is_ahead_in_every_metric_by_the_mean_of_its_leads_by_movie(comparison):
+    metrics = comparison.metrics.set_index("metric")
+    assert list(metrics.index) == list(METRICS)
+    assert (metrics["difference"] > 0).all()
+    for metric, movies in comparison.movies.groupby("metric"):
+        row = metrics.loc[metric]
+        assert len(movies) == 12
+        assert row["difference"] == pytest.approx(movies["difference"].mean())
+        assert row["difference"] == pytest.approx(row["a"] - row["b"])
+
+
+def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(comparison):
     """The sign-flip test of 12 differences has 2^12 = 4096 patterns.
 
     Where all films favour one model, the pattern itself and its opposite reach the mean. Holm's correction
     multiplies the smallest p by the 6 metrics.
     """
-    auc = compare(side(strong), side(weak)).metrics.set_index("metric").loc["auc"]
+    auc = comparison.metrics.set_index("metric").loc["auc"]
     assert auc["low"] > 0
     assert auc["p"] == 2 / 4096
     assert auc["p_holm"] == pytest.approx(6 * 2 / 4096)
 
 
-def test_claims_about_methods_are_more_cautious_than_about_models(strong, weak):
+def test_claims_about_methods_are_more_cautious_than_about_models(comparison):
     """Two trained models can be compared on these films.
 
     Two methods would be trained on other films too, which adds uncertainty.
     """
-    metrics = compare(side(strong), side(weak)).metrics
-    is_corrected = metrics["p_holm"].notna()  # the correction is of the metrics of a family
-    corrected = metrics[is_corrected]
-    assert (corrected["p_holm"] >= corrected["p"]).all()
+    metrics = comparison.metrics
     assert (metrics["method_low"] < metrics["low"]).all()
+    corrected = metrics[metrics["p_holm"].notna()]  # the correction is of the metrics of a family
+    assert (corrected["p_holm"] >= corrected["p"]).all()
     assert (corrected["method_p_holm"] >= corrected["method_p"]).all()
-
-
-def test_the_difference_is_the_mean_over_movies_of_the_movies_differences(strong, weak):
-    comparison = compare(side(strong), side(weak))
-    metrics = comparison.metrics.set_index("metric")
-
-    for metric, movies in comparison.movies.groupby("metric"):
-        assert len(movies) == 12
-        assert metrics.loc[metric, "difference"] == pytest.approx(movies["difference"].mean())
-        assert metrics.loc[metric, "difference"] == pytest.approx(
-            metrics.loc[metric, "a"] - metrics.loc[metric, "b"]
-        )
 
 
 @pytest.mark.long  # simulates
@@ -159,65 +157,53 @@ def test_runs_of_different_records_are_refused(strong, record, message):
         compare(side(strong), side(other))
 
 
-def test_runs_of_different_clips_are_refused(strong):
-    """The last three clips are missing; m11-357 is the first of them."""
-    without_three_clips = make_predictions(0.5, noise=1).iloc[:-3]
-    with pytest.raises(CompareError, match=r"3 are in .*strong alone.* m11-357"):
-        compare(side(strong), side(run_of(without_three_clips)))
+def without_last_three_clips(table):
+    return table.iloc[:-3]
 
 
-def test_runs_of_a_renamed_clip_are_refused(strong):
-    table = make_predictions(0.5, noise=1)
-    table["clip_id"] = table["clip_id"].replace("m00-0", "other")
-    with pytest.raises(CompareError, match=r"1 are in .*strong.* m00-0"):
-        compare(side(strong), side(run_of(table)))
+def with_a_renamed_clip(table):
+    return table.assign(clip_id=table["clip_id"].replace("m00-0", "other"))
 
 
-def test_runs_of_different_labels_are_refused(strong):
-    """All 12 x 30 = 360 labels are exchanged."""
-    table = make_predictions(0.5, noise=1)
-    table["label"] = 1 - table["label"]
-    with pytest.raises(CompareError, match=r"label of 360 clips .* m00-0"):
-        compare(side(strong), side(run_of(table)))
+def with_labels_exchanged(table):
+    return table.assign(label=1 - table["label"])
 
 
-@pytest.fixture
-def run_of_two_models():
-    """A good model, `mlp`, and one that knows nothing, `prior`."""
-    tables = [make_predictions(2.0, noise=1, model="mlp"), make_predictions(0.0, noise=1, model="prior")]
-    return run_of(pd.concat(tables, ignore_index=True))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without_last_three_clips, r"3 are in .*strong alone.* m11-357"),  # the first of 357, 358 and 359
+        (with_a_renamed_clip, r"1 are in .*strong.* m00-0"),
+        (with_labels_exchanged, r"label of 360 clips .* m00-0"),
+    ],
+)
+def test_runs_of_different_clips_or_labels_are_refused(strong, change, message):
+    """Twelve films have 30 clips each, 360 in all."""
+    other = run_of(change(make_predictions(0.5, noise=1)))
+    with pytest.raises(CompareError, match=message):
+        compare(side(strong), side(other))
 
 
-def test_the_first_model_is_the_default(run_of_two_models):
-    assert side(run_of_two_models).model == "mlp"
+def test_a_model_is_chosen_by_name_and_the_first_one_by_default():
+    good = make_predictions(2.0, noise=1, model="mlp")
+    knows_nothing = make_predictions(0.0, noise=1, model="prior")
+    run = run_of(pd.concat([good, knows_nothing], ignore_index=True))
 
-
-def test_a_model_is_chosen_by_name(run_of_two_models):
-    comparison = compare(side(run_of_two_models), side(run_of_two_models, "prior"))
-    assert comparison.metrics["difference"].min() > 0
-
-
-def test_an_unknown_model_is_refused(run_of_two_models):
+    assert side(run).model == "mlp"
+    assert compare(side(run), side(run, "prior")).metrics["difference"].min() > 0
     with pytest.raises(CompareError, match="'svm'"):
-        side(run_of_two_models, "svm")
+        side(run, "svm")
 
 
-@pytest.fixture
-def run_of_two_tasks():
-    """A run with predictions for the tasks hn_s>hn_s and x>x."""
+def test_one_of_two_tasks_must_be_chosen_by_its_name():
     table = make_predictions(1.0, noise=1)
-    return run_of(pd.concat([table, table.assign(task="x>x")], ignore_index=True))
+    run = run_of(pd.concat([table, table.assign(task="x>x")], ignore_index=True))
 
-
-def test_one_of_two_tasks_must_be_chosen(run_of_two_tasks):
+    assert side(run, task="x>x").task == "x>x"
     with pytest.raises(CompareError, match="hn_s>hn_s, x>x"):
-        side(run_of_two_tasks)
-    assert side(run_of_two_tasks, task="x>x").task == "x>x"
-
-
-def test_an_unknown_task_is_refused(run_of_two_tasks):
+        side(run)
     with pytest.raises(CompareError, match="'y>y'"):
-        side(run_of_two_tasks, task="y>y")
+        side(run, task="y>y")
 
 
 @pytest.mark.parametrize(
@@ -232,17 +218,15 @@ def recall(y, called):
     return float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN
 
 
-def test_an_added_metric_does_not_change_the_p_values_of_others(strong, weak, monkeypatch):
+def test_an_added_metric_does_not_change_the_p_values_of_others(strong, weak, comparison, monkeypatch):
     """Holm's correction counts the tests of its family. A metric of one's own is not in the family."""
-    before = compare(side(strong), side(weak)).metrics
     added = metrics.Metric("recall", "recall", "called", recall, metrics.fixed(1.0))
     monkeypatch.setitem(METRICS, "recall", added)
-    after = compare(side(strong), side(weak)).metrics
-    pd.testing.assert_frame_equal(after[after["metric"] != "recall"], before)
-    last = after.iloc[-1]
+    with_recall = compare(side(strong), side(weak)).metrics
 
-    assert last["metric"] == "recall"
-    assert math.isnan(last["p_holm"])
+    is_recall = with_recall["metric"] == "recall"
+    pd.testing.assert_frame_equal(with_recall[~is_recall], comparison.metrics)
+    assert math.isnan(with_recall[is_recall]["p_holm"].item())
 
 
 @pytest.fixture(scope="module")
@@ -280,26 +264,22 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         read_run(tmp_path / "nowhere")
 
 
-def test_predictions_without_a_record_are_refused(tmp_path, strong):
-    strong.predictions.write(tmp_path / "predictions.csv")
-    with pytest.raises(RunError, match=r"run\.json"):
-        read_run(tmp_path)
-
-
 @pytest.mark.parametrize(
-    "text",
-    ["{", "[]", '{"record": 3}', '{"record": {}}', "[" * 100_000],
-    ids=["half a file", "a list", "a number", "an empty record", "a deep file"],
+    ("text", "message"),
+    [
+        (None, ""),
+        ("{", ""),
+        ("[]", ""),
+        ('{"record": 3}', ""),
+        ('{"record": {}}', ""),
+        ("[" * 100_000, ""),
+        (json.dumps({"record": RECORD}), ": 'record.train'.*'record.tests'"),
+    ],
+    ids=["no file", "half a file", "a list", "a number", "an empty record", "a deep file", "without tasks"],
 )
-def test_a_file_that_is_no_record_is_refused(tmp_path, strong, text):
+def test_a_file_that_is_no_record_is_refused(tmp_path, strong, text, message):
     strong.predictions.write(tmp_path / "predictions.csv")
-    (tmp_path / "run.json").write_text(text, "utf-8")
-    with pytest.raises(RunError, match=r"run\.json"):
-        read_run(tmp_path)
-
-
-def test_a_record_without_its_tasks_is_refused_by_what_is_missing(tmp_path, strong):
-    strong.predictions.write(tmp_path / "predictions.csv")
-    (tmp_path / "run.json").write_text(json.dumps({"record": RECORD}), "utf-8")
-    with pytest.raises(RunError, match=r"run\.json: 'record.train'.*'record.tests'"):
+    if text is not None:
+        (tmp_path / "run.json").write_text(text, "utf-8")
+    with pytest.raises(RunError, match=rf"run\.json{message}"):
         read_run(tmp_path)

@@ -1,6 +1,5 @@
 """Frames are compared with segments: planted moments are found, and chance is what knowing nothing gives."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -46,41 +45,19 @@ def segments_of(event, movies):
     return segments
 
 
-@dataclass(frozen=True)
-class UnseenFilms:
-    """Clips of the four films that a model did not see.
-
-    Attributes
-    ----------
-    weights
-        The model's weights, [clips, frames].
-    movies
-        Film of each clip.
-    segments
-        Planted moments by film.
-    """
-
-    weights: np.ndarray
-    movies: np.ndarray
-    segments: dict[str, list[tuple[float, float]]]
-
-
-@pytest.fixture(scope="module")
-def unseen_films():
-    """Attention of a model that learnt of ten films in which moments are planted."""
+@pytest.mark.long
+def test_attention_points_at_planted_moments():
+    """A model learns of ten films in which moments are planted, and is tested on four others."""
     X, y, movies, event = planted_frames(n_movies=14)
     is_train = movies < 8
     is_validation = (movies == 8) | (movies == 9)
     is_test = movies >= 10
     model = AttentionPooling()
     model.fit(X[is_train], y[is_train], X_val=X[is_validation], y_val=y[is_validation])
-    names = np.array([f"film{movie}" for movie in movies[is_test]])
-    return UnseenFilms(model.weights(X[is_test]), names, segments_of(event[is_test], names))
+    films = np.array([f"film{movie}" for movie in movies[is_test]])
 
+    result = localise(frames_of(model.weights(X[is_test]), films), segments_of(event[is_test], films))
 
-@pytest.mark.long
-def test_attention_points_at_planted_moments(unseen_films):
-    result = localise(frames_of(unseen_films.weights, unseen_films.movies), unseen_films.segments)
     pooled = result.pooled.set_index("measure")
     assert pooled.loc["pointing", "value"] >= 0.9
     assert pooled.loc["average_precision", "value"] >= 0.8
@@ -88,13 +65,13 @@ def test_attention_points_at_planted_moments(unseen_films):
     assert (pooled["p"] <= 0.005).all()
 
 
-def test_equal_weights_point_at_moments_as_often_as_moments_are_long(unseen_films):
+def test_equal_weights_point_at_moments_as_often_as_moments_are_long():
     """A moment is 3 of a clip's 32 frames."""
-    equal = np.ones(unseen_films.weights.shape)
-    pooled = localise(frames_of(equal, unseen_films.movies), unseen_films.segments).pooled.set_index(
-        "measure"
-    )
-    assert pooled.loc["pointing", "value"] == pytest.approx(3 / 32)
+    movies = np.repeat(["a", "b"], 6)
+    event = np.zeros((12, 32), dtype=bool)
+    event[:, 10:13] = True
+    pooled = localise(frames_of(np.ones(event.shape), movies), segments_of(event, movies)).pooled
+    assert pooled.set_index("measure").loc["pointing", "value"] == pytest.approx(3 / 32)
 
 
 def mean_precision(event, scores, pairs):
@@ -141,18 +118,13 @@ def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
     assert pooled["p"].tolist() == pytest.approx([2 / 5, 2 / 5], abs=0.03)
 
 
-@pytest.fixture
-def two_films():
-    """Frames and segments of two films of six clips; clips 2 to 7 have the event, each in another frame."""
-    rng = np.random.default_rng(1)
+def test_names_of_clips_and_the_order_of_rows_do_not_matter():
+    """Of two films of six clips each, clips 2 to 7 have the event, each in another frame."""
     movies = np.repeat(["a", "b"], 6)
     event = np.zeros((12, 6), dtype=bool)
     event[2:8] = np.eye(6, dtype=bool)
-    return frames_of(rng.random(event.shape), movies), segments_of(event, movies)
-
-
-def test_names_of_clips_and_the_order_of_rows_do_not_matter(two_films):
-    frames, segments = two_films
+    frames = frames_of(np.random.default_rng(1).random(event.shape), movies)
+    segments = segments_of(event, movies)
     renamed = frames.assign(clip_id=frames["clip_id"].str[::-1])
     shuffled = renamed.sample(frac=1, random_state=0)
     pd.testing.assert_frame_equal(localise(shuffled, segments).pooled, localise(frames, segments).pooled)
@@ -176,42 +148,38 @@ def test_chance_stretches_the_scores_of_a_clip_with_absent_frames_over_the_other
     assert movie["average_precision_chance"] == 1.0
 
 
-def test_a_movie_of_one_clip_has_no_chance():
+def test_a_movie_of_one_clip_has_no_chance_and_alone_a_p_of_1():
     """Chance is the clip's event with the scores of other clips of its film, and there is none."""
-    movies = np.array(["a", "b", "b"])
     event = np.eye(3, 6, dtype=bool)
-    by_movie = localise(frames_of(event.astype(float), movies), segments_of(event, movies)).by_movie
-    assert by_movie["pointing_chance"].isna().tolist() == [True, False]
+    movies = np.array(["a", "b", "b"])
+    of_two_movies = localise(frames_of(event.astype(float), movies), segments_of(event, movies))
+    assert of_two_movies.by_movie["pointing_chance"].isna().tolist() == [True, False]
+
+    of_one_clip = localise(frames_of(event[:1].astype(float), movies[:1]), segments_of(event[:1], movies))
+    assert of_one_clip.pooled["chance"].isna().all()
+    assert of_one_clip.pooled["p"].tolist() == [1.0, 1.0]
 
 
-def test_a_movie_of_one_clip_has_a_p_of_1():
-    movies = np.array(["a"])
-    event = np.eye(1, 6, dtype=bool)
-    pooled = localise(frames_of(event.astype(float), movies), segments_of(event, movies)).pooled
-    assert pooled["chance"].isna().all()
-    assert pooled["p"].tolist() == [1.0, 1.0]
+@pytest.mark.long  # simulates
+def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_most():
+    """Three draws in each condition of the benchmark `frames`.
 
-
-@pytest.fixture(scope="module")
-def simulated_null():
-    """Results of three draws in each condition of the benchmark `frames`: smooth scores without knowledge."""
+    If chance were that of frames in random order, the interval of AP would be above it in 28 %.
+    """
     (simulation,) = frames.ROWS
     results = []
     for condition in simulation.cells:
         generators = [np.random.default_rng(seed) for seed in range(3)]
         results += [simulation.draw(generator, *condition.arguments) for generator in generators]
-    return results
 
-
-@pytest.mark.long  # simulates
-@pytest.mark.parametrize(
-    "finding",
-    ["AP above chance", "pointing above chance", "AP's interval above", "pointing's interval above"],
-)
-def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_most(simulated_null, finding):
-    """If chance were that of frames in random order, the interval of AP would be above it in 28 %."""
-    most_by_chance = binom.ppf(0.999, len(simulated_null), 0.05)
-    assert sum(result[finding] for result in simulated_null) <= most_by_chance
+    most_by_chance = binom.ppf(0.999, len(results), 0.05)
+    for finding in (
+        "AP above chance",
+        "pointing above chance",
+        "AP's interval above",
+        "pointing's interval above",
+    ):
+        assert sum(result[finding] for result in results) <= most_by_chance, finding
 
 
 def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
@@ -224,25 +192,14 @@ def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
     assert result.by_movie["n_clips"].tolist() == [1]
 
 
-@pytest.fixture
-def three_frames():
-    """One clip of film `a`."""
-    return frames_of(np.ones((1, 3)), np.array(["a"]))
-
-
-def test_segments_of_other_films_alone_are_refused(three_frames):
+def test_frames_in_which_nothing_can_be_found_are_refused():
+    frames = frames_of(np.ones((1, 3)), np.array(["a"]))
     with pytest.raises(ProtocolError, match="nothing to find"):
-        localise(three_frames, {"b": [(0, 1)]}, "weight")
-
-
-def test_an_unknown_column_is_refused(three_frames):
+        localise(frames, {"b": [(0, 1)]}, "weight")  # segments of another film
     with pytest.raises(ProtocolError, match="'p'"):
-        localise(three_frames, {"a": [(0, 1)]}, "p")
-
-
-def test_frames_without_times_are_refused(three_frames):
+        localise(frames, {"a": [(0, 1)]}, "p")  # an unknown column
     with pytest.raises(ProtocolError, match="no time"):
-        localise(three_frames.assign(time_s=np.nan), {"a": [(0, 1)]}, "weight")
+        localise(frames.assign(time_s=np.nan), {"a": [(0, 1)]}, "weight")
 
 
 # --- segments that people marked

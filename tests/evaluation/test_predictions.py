@@ -56,15 +56,16 @@ def test_what_is_written_reads_back_as_the_same_bytes(tmp_path_factory, scores_a
     assert read_back.to_csv().encode() == path.read_bytes()
 
 
-def test_a_score_that_reaches_the_threshold_is_called_positive():
-    predictions = Predictions(
-        predictions_table(
-            {"score": 0.1, "threshold": 0.1},
-            {"score": 0.0999, "threshold": 0.1},
-            {"score": 0.2, "threshold": 0.1},
-        )
-    )
-    assert predictions.called.tolist() == [1, 0, 1]
+@pytest.mark.parametrize(
+    ("n_classes", "called_of_score"),
+    [(2, {0.5: 1, 0.4999: 0, 0.6: 1}), (3, {-1.0: 0, 0.49: 0, 0.5: 1, 1.6: 2, 9.0: 2})],
+    ids=["two classes", "ordered levels"],
+)
+def test_a_score_that_reaches_the_threshold_is_called_positive_or_the_nearest_level(
+    n_classes, called_of_score
+):
+    table = predictions_table(*[{"score": score, "threshold": 0.5} for score in called_of_score])
+    assert Predictions(table, n_classes).called.tolist() == list(called_of_score.values())
 
 
 @pytest.mark.parametrize(
@@ -77,16 +78,13 @@ def test_a_value_that_cannot_be_is_refused_by_its_column_or_clip(change, message
         Predictions(predictions_table(change))
 
 
-def test_a_clip_tested_twice_in_a_fold_is_refused():
-    with pytest.raises(PredictionsError, match=r"mlp, .*clip_id same"):
-        Predictions(predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0}))
-
-
-def test_a_clip_may_be_tested_in_two_folds():
-    predictions = Predictions(
+def test_a_clip_is_tested_once_in_a_fold():
+    in_two_folds = Predictions(
         predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1})
     )
-    assert len(predictions.table) == 2
+    assert len(in_two_folds.table) == 2
+    with pytest.raises(PredictionsError, match=r"mlp, .*clip_id same"):
+        Predictions(predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0}))
 
 
 HEADER = ",".join(COLUMNS).encode() + b"\n"
@@ -122,52 +120,31 @@ def test_a_faulty_table_of_predictions_is_refused_with_the_place_of_the_fault(tm
         Predictions.read(path)
 
 
-@pytest.fixture
-def summary_of_five_clips():
-    """Metrics of five clips: a's are in the right order, b's in the wrong one, and c has no positive clip."""
-    predictions = Predictions(
-        predictions_table(
-            {"movie": "a", "label": 1, "score": 0.9, "threshold": 0.5},
-            {"movie": "a", "label": 0, "score": 0.2, "threshold": 0.5},
-            {"movie": "b", "label": 1, "score": 0.8, "threshold": 0.5},
-            {"movie": "b", "label": 0, "score": 0.85, "threshold": 0.5},
-            {"movie": "c", "label": 0, "score": 0.0, "threshold": 0.5},
-        )
+def test_a_summary_of_five_clips_has_the_values_that_follow_by_hand():
+    """Clips of a are in the right order, those of b in the wrong one, and c has no positive clip."""
+    rows = predictions_table(
+        {"movie": "a", "label": 1, "score": 0.9},
+        {"movie": "a", "label": 0, "score": 0.2},
+        {"movie": "b", "label": 1, "score": 0.8},
+        {"movie": "b", "label": 0, "score": 0.85},
+        {"movie": "c", "label": 0, "score": 0.0},
     )
-    return summarise(predictions)
+    summary = summarise(Predictions(rows.assign(threshold=0.5))).set_index("metric")
 
-
-def test_a_summary_has_a_row_for_every_metric(summary_of_five_clips):
-    assert summary_of_five_clips["metric"].tolist() == [*METRICS, "within_movie_auc"]
-
-
-def test_pooled_metrics_are_of_the_clips_of_all_movies(summary_of_five_clips):
-    pooled = summary_of_five_clips.set_index("metric")["pooled"]
-    assert pooled["auc"] == pytest.approx(5 / 6)  # of 2 x 3 pairs, .8 and .85 are in the wrong order
+    assert summary.index.tolist() == [*METRICS, "within_movie_auc"]
+    assert summary.loc["auc", "pooled"] == pytest.approx(5 / 6)  # .8 and .85 are in the wrong order
     precision, recall = 2 / 3, 2 / 2
-    assert pooled["f1_pos"] == pytest.approx(2 * precision * recall / (precision + recall))
+    assert summary.loc["f1_pos", "pooled"] == pytest.approx(2 * precision * recall / (precision + recall))
 
-
-def test_the_auc_within_movies_is_the_mean_over_movies_with_both_classes(summary_of_five_clips):
-    within = summary_of_five_clips.set_index("metric").loc["within_movie_auc"]
+    within = summary.loc["within_movie_auc"]
     assert within["pooled"] == (1.0 + 0.0) / 2
-    assert within["n_movies"] == 2
-    assert within["n_undefined"] == 1
+    assert (within["n_movies"], within["n_undefined"]) == (2, 1)
 
-
-def test_the_best_constant_calls_every_clip_positive(summary_of_five_clips):
-    metrics = summary_of_five_clips.set_index("metric")
+    # The best constant calls every clip positive: its precision is the prevalence, its recall is 1.
     prevalence = 2 / 5
-    assert metrics["prevalence"].iloc[0] == prevalence
-    assert metrics.loc["average_precision", "best_constant"] == prevalence
-    # Its precision is the prevalence, and its recall is 1.
-    assert metrics.loc["f1_pos", "best_constant"] == pytest.approx(2 * prevalence / (prevalence + 1))
-
-
-def test_a_score_of_ordered_levels_calls_the_nearest_level():
-    rows = predictions_table({"score": -1.0}, {"score": 0.49}, {"score": 0.5}, {"score": 1.6}, {"score": 9.0})
-    predictions = Predictions(rows.assign(threshold=0.5), n_classes=3)
-    assert predictions.called.tolist() == [0, 0, 1, 2, 2]
+    assert summary["prevalence"].iloc[0] == prevalence
+    assert summary.loc["average_precision", "best_constant"] == prevalence
+    assert summary.loc["f1_pos", "best_constant"] == pytest.approx(2 * prevalence / (prevalence + 1))
 
 
 @pytest.mark.parametrize(("n_classes", "label"), [(2, 2), (3, 3)])

@@ -17,18 +17,10 @@ from tests.command import obygaze
 
 @dataclass(frozen=True)
 class PlantedItems:
-    """Items i00, i01, ... of planted strengths, and what workers w0, w1, ... said of pairs of them.
+    """Items i00, i01, ... of planted strengths, and what workers w0, w1, ... said of pairs of them."""
 
-    Attributes
-    ----------
-    strength
-        Planted strength of each item, [items], with the zero that rankings have.
-    comparisons
-        Rows of (worker, chosen item, other item).
-    """
-
-    strength: np.ndarray
-    comparisons: list[tuple[str, str, str]]
+    strength: np.ndarray  # planted strength of each item, [items], with the zero that rankings have
+    comparisons: list[tuple[str, str, str]]  # rows of (worker, chosen item, other item)
 
     @property
     def rank(self) -> np.ndarray:
@@ -69,12 +61,9 @@ def ranking(forty_items):
     return rank_items(forty_items.comparisons, draws=300)
 
 
-def test_the_planted_order_is_found(forty_items, ranking):
+def test_the_planted_order_is_found_within_its_intervals(forty_items, ranking):
     assert ranking.items == tuple(f"i{number:02}" for number in range(40))
     assert spearmanr(ranking.strength, forty_items.strength).statistic > 0.85
-
-
-def test_intervals_hold_planted_strengths_and_ranks(forty_items, ranking):
     assert share_within(ranking.low, forty_items.strength, ranking.high) > 0.85
     assert share_within(ranking.rank_low, forty_items.rank, ranking.rank_high) > 0.85
 
@@ -83,11 +72,6 @@ def test_workers_who_toss_coins_are_named(ranking):
     workers = ranking.workers
     assert workers["worker"][workers["random"]].tolist() == ["w0", "w1", "w2"]
     assert workers["reliability"][3:].min() > 0.8
-
-
-def test_the_order_of_comparisons_does_not_matter(forty_items, ranking):
-    reversed_ranking = rank_items(forty_items.comparisons[::-1], draws=300)
-    assert np.array_equal(ranking.strength, reversed_ranking.strength)
 
 
 @pytest.mark.nightly
@@ -149,19 +133,12 @@ def contradictions():
     ids=["up", "down"],
 )
 def test_where_workers_contradict_each_other_the_master_is_right(contradictions, master, from_weakest):
-    """A master is a worker whose judgements are taken as right.
-
-    "up" and "down" say the opposite of each pair.
-    """
+    """A master is a worker whose judgements are taken as right. The order of comparisons does not matter."""
     ranking = rank_items(contradictions, masters=[master], draws=300)
     assert [ranking.items[index] for index in ranking.strength.argsort()] == from_weakest
-    reliability = ranking.workers.set_index("worker")["reliability"]
-    assert reliability[master] == 1
-
-
-def test_a_master_who_compared_nothing_is_refused(contradictions):
-    with pytest.raises(ProtocolError, match="nobody"):
-        rank_items(contradictions, masters=["nobody"])
+    assert ranking.workers.set_index("worker")["reliability"][master] == 1
+    of_reversed = rank_items(contradictions[::-1], masters=[master], draws=300)
+    assert np.array_equal(of_reversed.strength, ranking.strength)
 
 
 @pytest.mark.long
@@ -194,24 +171,32 @@ def test_the_time_of_a_ranking_grows_with_its_comparisons():
     assert expected_s(10_000) > 5 * expected_s(1_000)
 
 
-@pytest.mark.parametrize("c", [1.0, 6.0])
-def test_polya_gamma_variables_have_their_mean_and_variance(c):
+@pytest.mark.parametrize(
+    ("c", "mean", "variance"),
+    [
+        (0.0, 1 / 4, 1 / 24),  # the limits of the formulas below
+        (1.0, np.tanh(1 / 2) / 2, (np.sinh(1) - 1) / (4 * np.cosh(1 / 2) ** 2)),
+        (6.0, np.tanh(3) / 12, (np.sinh(6) - 6) / (4 * 6**3 * np.cosh(3) ** 2)),
+    ],
+)
+def test_polya_gamma_variables_have_their_mean_and_variance(c, mean, variance):
+    """Of PG(1, c): tanh(c / 2) / (2 c), and (sinh(c) - c) / (4 c^3 cosh(c / 2)^2)."""
     draws = polya_gamma(np.full(200_000, c), np.random.default_rng(0))
-    mean = np.tanh(c / 2) / (2 * c)
-    variance = (np.sinh(c) - c) / (4 * c**3 * np.cosh(c / 2) ** 2)
     assert draws.mean() == pytest.approx(mean, rel=0.01)
     assert draws.var() == pytest.approx(variance, rel=0.02)
 
 
-def test_polya_gamma_variables_at_0_have_the_limits_of_mean_and_variance():
-    draws = polya_gamma(np.zeros(200_000), np.random.default_rng(0))
-    assert draws.mean() == pytest.approx(1 / 4, rel=0.01)
-    assert draws.var() == pytest.approx(1 / 24, rel=0.02)
-
-
-def test_items_that_no_comparison_connects_are_refused():
-    with pytest.raises(ProtocolError, match="a and c are in parts"):
-        rank_items([("w", "a", "b"), ("w", "c", "d")])
+@pytest.mark.parametrize(
+    ("comparisons", "masters", "message"),
+    [
+        ([("w", "a", "b"), ("w", "c", "d")], [], "a and c are in parts"),
+        ([("w", "a", "b")], ["nobody"], "nobody"),
+    ],
+    ids=["items that no comparison connects", "a master who compared nothing"],
+)
+def test_comparisons_that_give_no_ranking_are_refused(comparisons, masters, message):
+    with pytest.raises(ProtocolError, match=message):
+        rank_items(comparisons, masters=masters)
 
 
 @pytest.fixture
@@ -227,8 +212,8 @@ def rank_clips(tmp_path, monkeypatch):
     clips.append(Clip("d", "m", extras={"joy": "0.5"}))
     write_manifest(Manifest(tuple(clips), tmp_path, codebook), tmp_path / "clips.csv")
 
-    def rank(rows, title=""):
-        text = f"{title}worker,left,right,chosen\n{rows}"
+    def rank(rows):
+        text = f"Joy, first round\nworker,left,right,chosen\n{rows}"  # a title above the header
         (tmp_path / "comparisons.csv").write_text(text, "utf-8")
         command = ["manifest", "rank", "clips.csv", "comparisons.csv", "--scale", "joy", "--out", "out.csv"]
         return obygaze(*command)
@@ -237,39 +222,36 @@ def rank_clips(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_clips_are_found_by_their_names_in_any_accents(rank_clips, capsys):
-    assert rank_clips(normalize("NFD", "W,é,b,b\nW,b,c,c\n")) == 0
+def test_clips_are_found_by_their_names_in_any_accents_and_repeated_comparisons_are_counted(
+    rank_clips, capsys
+):
+    rows = normalize("NFD", "W,é,b,b\nW,b,c,c\n")
+    assert rank_clips(2 * rows) == 0
     output = "".join(capsys.readouterr())
     assert "3 of 4 clips ranked; of 0 the whole interval is in one level" in output
     assert "1 row had cells in joy" in output
+    assert "2 rows repeat a worker's judgement of two clips" in output
 
 
-@pytest.mark.long
-def test_comparisons_may_have_a_title_above_their_header(rank_clips):
-    assert rank_clips("W,é,b,b\nW,b,c,c\n", title="Joy, first round\n") == 0
-
-
-def test_a_worker_in_two_spellings_is_refused(rank_clips, capsys):
-    assert rank_clips("W,é,b,b\nW,b,c,c\nw,b,c,c\n") == 1
-    assert "worker 'W' and 'w' (line 4) are one name" in capsys.readouterr().err
-
-
-def test_clips_that_the_manifest_lacks_are_refused_with_their_lines_and_columns(rank_clips, capsys):
-    assert rank_clips("W,x,b,b\nW,b,c,c\nW,b,y,b\n") == 1
+@pytest.mark.parametrize(
+    ("rows", "messages"),
+    [
+        ("W,é,b,b\nW,b,c,c\nw,b,c,c\n", ["worker 'W' and 'w' (line 5) are one name"]),
+        ("W,x,b,b\nW,b,c,c\nW,b,y,b\n", ["line 3", "'x' is no clip of the manifest", "'y' is no clip"]),
+    ],
+    ids=["a worker in two spellings", "clips that the manifest lacks"],
+)
+def test_comparisons_of_unclear_names_are_refused_with_their_lines(rank_clips, capsys, rows, messages):
+    assert rank_clips(rows) == 1
     errors = capsys.readouterr().err
-    assert "line 2" in errors
-    assert "'x' is no clip of the manifest" in errors
-    assert "'y' is no clip of the manifest" in errors
+    for message in messages:
+        assert message in errors
 
 
-@pytest.mark.long
-def test_repeated_comparisons_are_counted(rank_clips, capsys):
-    assert rank_clips("W,é,b,b\nW,b,c,c\n" * 2) == 0
-    assert "2 rows repeat a worker's judgement of two clips" in "".join(capsys.readouterr())
-
-
-def compare_in_rounds(items):
-    """Ask for pairs until there are no more; the larger of two is chosen. Return the rounds' comparisons."""
+@pytest.fixture(scope="module")
+def rounds_of_sixty_items():
+    """Rounds of comparisons of sixty items, i00 the weakest, until there are no more pairs to ask for."""
+    items = [f"i{number:02}" for number in range(60)]
     rounds = []
     comparisons = []
     pairs = next_pairs(items, comparisons)
@@ -283,16 +265,7 @@ def compare_in_rounds(items):
 
 def comparisons_of(rounds):
     """Return the comparisons of all rounds in one list."""
-    comparisons = []
-    for comparisons_of_round in rounds:
-        comparisons += comparisons_of_round
-    return comparisons
-
-
-@pytest.fixture(scope="module")
-def rounds_of_sixty_items():
-    """The rounds in which sixty items are compared, i00 the weakest."""
-    return compare_in_rounds([f"i{number:02}" for number in range(60)])
+    return [comparison for comparisons_of_round in rounds for comparison in comparisons_of_round]
 
 
 @pytest.mark.long
@@ -315,13 +288,9 @@ def test_the_comparisons_of_all_rounds_find_the_order(rounds_of_sixty_items):
     assert spearmanr(ranking.strength, np.arange(60)).statistic > 0.99
 
 
-def test_a_pair_is_not_asked_again_after_one_vote():
+def test_a_pair_is_asked_again_only_while_its_votes_are_even():
     assert next_pairs(["a", "b"], [("v", "a", "b")]) == []
-
-
-def test_a_pair_is_asked_again_while_its_votes_are_even():
-    one_vote_each = [("v", "a", "b"), ("w", "b", "a")]
-    (pair,) = next_pairs(["a", "b"], one_vote_each)
+    (pair,) = next_pairs(["a", "b"], [("v", "a", "b"), ("w", "b", "a")])
     assert set(pair) == {"a", "b"}
 
 

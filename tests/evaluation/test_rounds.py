@@ -58,11 +58,6 @@ def p_with_drift_of_ab(clip):
     return p_by_film(clip) + drift
 
 
-def with_order(clip, number):
-    """Give the film of a clip another number in its annotator's order."""
-    return replace(clip, extras={**clip.extras, "order": number})
-
-
 def test_clips_of_a_film_judged_in_part_are_counted(tmp_path):
     """AB has labelled 90 clips: one whole film of 60, and half of the next one."""
     plan = plan_round(tmp_path, films=4, clips_a_film=60)
@@ -75,37 +70,39 @@ def test_clips_of_a_film_judged_in_part_are_counted(tmp_path):
     assert progress["CD"].clips_done == 0
 
 
-def test_a_film_with_two_numbers_is_refused(tmp_path):
-    plan = plan_round(tmp_path, films=4)
-    renumbered = []
+@pytest.mark.parametrize(
+    ("clip_ids", "number", "message"),
+    [
+        (["f00-00"], "9", "'f00' of 'AB' has two numbers"),
+        (["f00-00", "f00-01"], "2", "is of two films"),
+    ],
+    ids=["a film with two numbers", "a number of two films"],
+)
+def test_films_of_unclear_numbers_are_refused(tmp_path, clip_ids, number, message):
+    """The round has four films of two clips each; some clips of f00 get another number in the order of AB."""
+    plan = plan_round(tmp_path, films=4, clips_a_film=2)
+    clips = []
     for clip in plan:
-        is_first = clip.annotator == "AB" and clip.clip_id == "f00-00"
-        renumbered.append(with_order(clip, "9") if is_first else clip)
+        is_renumbered = clip.annotator == "AB" and clip.clip_id in clip_ids
+        extras = {**clip.extras, "order": number} if is_renumbered else clip.extras
+        clips.append(replace(clip, extras=extras))
 
-    with pytest.raises(ProtocolError, match="'f00' of 'AB' has two numbers"):
-        round_progress(plan.with_clips(renumbered), plan)
-
-
-def test_a_number_of_two_films_is_refused(tmp_path):
-    plan = plan_round(tmp_path, films=4)
-    renumbered = []
-    for clip in plan:
-        is_of_first_film = clip.annotator == "AB" and clip.extras["order"] == "1"
-        renumbered.append(with_order(clip, "2") if is_of_first_film else clip)
-
-    with pytest.raises(ProtocolError, match="is of two films"):
-        round_progress(plan.with_clips(renumbered), plan)
+    with pytest.raises(ProtocolError, match=message):
+        round_progress(plan.with_clips(clips), plan)
 
 
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):
     """Data frames write 1 as 1.0."""
-    plan = plan_round(tmp_path, films=4)
-    with_point = plan.with_clips(with_order(clip, f"{clip.extras['order']}.0") for clip in plan)
+    plan = plan_round(tmp_path, films=4, clips_a_film=2)
+    with_point = []
+    for clip in plan:
+        order = clip.extras["order"]
+        with_point.append(replace(clip, extras={**clip.extras, "order": f"{order}.0"}))
 
-    def films_of_annotators(of_round):
-        return {name: progress.films for name, progress in round_progress(of_round, plan).items()}
-
-    assert films_of_annotators(with_point) == films_of_annotators(plan)
+    progress = round_progress(plan, plan)
+    progress_with_point = round_progress(plan.with_clips(with_point), plan)
+    for annotator in ("AB", "CD", "EF"):
+        assert progress_with_point[annotator].films == progress[annotator].films
 
 
 @pytest.mark.parametrize(
@@ -135,18 +132,15 @@ def test_where_films_differ_the_drift_and_its_interval_are_those_of_least_square
 
 
 @pytest.mark.parametrize("n_films", [0, 3])
-def test_fewer_than_four_films_have_no_drift(n_films):
+def test_fewer_than_four_films_or_calls_that_are_all_alike_show_no_drift(n_films):
     rng = np.random.default_rng(0)
     films = [rng.normal(size=40) for _ in range(n_films)]
-    (drift,) = drifts([(films, range(n_films))])
-    assert drift.films == n_films
-    assert np.isnan([drift.value, drift.low, drift.high]).all()
+    always_the_same = [np.zeros(9)] * 5
+    of_few_films, of_same_calls = drifts([(films, range(n_films)), (always_the_same, range(5))])
 
-
-def test_calls_that_are_all_alike_show_no_drift():
-    """Somebody who always gives the same label does not change."""
-    (drift,) = drifts([([np.zeros(9)] * 5, range(5))])
-    assert not drift.is_found
+    assert of_few_films.films == n_films
+    assert np.isnan([of_few_films.value, of_few_films.low, of_few_films.high]).all()
+    assert not of_same_calls.is_found
 
 
 def test_the_drift_of_an_annotator_against_the_others_is_found(tmp_path):
@@ -180,12 +174,10 @@ def elan_round(tmp_path, monkeypatch):
     options = ["--each", 2, "--calibration", 1, "--out", "round.csv"]
     assert obygaze("manifest", "assign", "clips.csv", *annotators, *options) == 0
     plan = read_manifest("round.csv")
-    documents = {}
-    for annotator in ("AB", "CD"):
-        films = sorted({clip.movie for clip in plan if clip.annotator == annotator})
-        annotated = films[:-1] if annotator == "CD" else films
-        for film in annotated:
-            documents[f"{film}-{annotator}"] = elan_document(film, annotator)
+    films_of_ab = sorted({clip.movie for clip in plan if clip.annotator == "AB"})
+    films_of_cd = sorted({clip.movie for clip in plan if clip.annotator == "CD"})
+    documents = {f"{film}-AB": elan_document(film, "AB") for film in films_of_ab}
+    documents |= {f"{film}-CD": elan_document(film, "CD") for film in films_of_cd[:-1]}
     paths = write_documents(documents, tmp_path / "done", force=False)
     annotated = import_spans(paths, tmp_path).manifest
     write_manifest(annotated, "done.csv")
@@ -206,16 +198,14 @@ def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
     progress = round_progress(plan, annotated)
     assert progress["AB"].to_do == []
     assert progress["AB"].clips_done == progress["AB"].clips
-    assert len(progress["CD"].to_do) == 1
+    (film_to_do,) = progress["CD"].to_do
     assert progress["EF"].done == []
+    with pytest.raises(ProtocolError, match="order"):
+        round_progress(annotated, annotated)  # a manifest without numbers of films is no round
+
     capsys.readouterr()
-
     assert obygaze("manifest", "progress", "round.csv", "done.csv") == 0
-    assert f"CD: to do {progress['CD'].to_do[0]}" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("elan_round")
-def test_a_template_of_a_round_can_be_written_for_an_annotator():
+    assert f"CD: to do {film_to_do}" in capsys.readouterr().out
     assert obygaze("codebook", "template", "round.csv", "f00.mp4", "--annotator", "AB", "--out", "blank") == 0
 
 
@@ -231,9 +221,3 @@ def test_clips_of_other_annotators_and_films_are_counted_as_left_out(elan_round,
 
     assert "GH (1)" in message
     assert "f9 (1)" in message
-
-
-def test_a_manifest_without_numbers_of_films_is_no_round(elan_round):
-    _, annotated = elan_round
-    with pytest.raises(ProtocolError, match="order"):
-        round_progress(annotated, annotated)

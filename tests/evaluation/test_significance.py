@@ -165,11 +165,13 @@ def test_a_concept_that_varies_in_one_movie_only_is_refused(noise):
         permutation_pvalues(X, present, movies)
 
 
-def test_holm_multiplies_the_smallest_p_most_and_keeps_their_order():
-    # 3 x .01, 2 x .03, and .04, which may not be below that.
-    assert holm([0.01, 0.03, 0.04]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-
-
-def test_holm_does_not_count_an_undefined_p():
-    assert holm([0.5, np.nan, 0.9]) == pytest.approx([1.0, np.nan, 1.0], nan_ok=True)
+@pytest.mark.parametrize(
+    ("p", "corrected"),
+    [
+        ([0.01, 0.03, 0.04], [0.03, 0.06, 0.06]),  # 3 x .01, 2 x .03, and .04, which may not be below that
+        ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),
+        ([0.5, np.nan, 0.9], [1.0, np.nan, 1.0]),  # an undefined p is not counted
+    ],
+)
+def test_holm_multiplies_the_smallest_p_most_and_keeps_their_order(p, corrected):
+    assert holm(p) == pytest.approx(corrected, nan_ok=True)

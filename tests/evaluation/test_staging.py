@@ -1,5 +1,7 @@
 """The baseline `staging` reads a table of variables alone; every column and clip of the table has a fate."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,11 +65,8 @@ def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data,
     assert auc["linear"] < 0.7
     assert "no model is shown to be better" in om.run_report(run).answers[0]
 
-
-@pytest.mark.long  # simulates
-def test_without_variables_staging_is_no_baseline(data):
-    run = om.evaluate(data, ["linear"], "en_s")
-    assert STAGING not in set(run.metrics["model"])
+    without_variables = om.evaluate(data, ["linear"], "en_s")
+    assert STAGING not in set(without_variables.metrics["model"])
 
 
 def test_columns_and_clips_are_accounted_for(data, tmp_path):
@@ -76,9 +75,11 @@ def test_columns_and_clips_are_accounted_for(data, tmp_path):
     rows.append({"clip_id": "other", "movie": "f9", "start_s": 0, "end_s": 5, "cuts": "1", "black": 0})
     rows += [{}, {}]
     rows = [{name.replace("cuts", "cuts\na minute"): cell for name, cell in row.items()} for row in rows]
+
     measured, (note,) = with_variables(data, write_rows(tmp_path / "v.csv", rows))
 
     assert measured.variables.shape == (120, 1)
+    assert measured.take(np.arange(5)).variables.shape == (5, 1)
     assert np.isnan(measured.variables[:3]).all()
     assert "by cuts a minute (of 100 clips);" in note
     assert "left out movie, start_s, end_s, black" in note
@@ -86,25 +87,20 @@ def test_columns_and_clips_are_accounted_for(data, tmp_path):
     assert "1 row of other" in note
 
 
-def test_a_part_of_a_dataset_keeps_its_variables(data, variables):
+def with_spaces_around_names(text):
+    return text.replace("f0-", " f0-").replace(",f0,", " ,f0,")
+
+
+def with_semicolons_and_decimal_commas(text):
+    return text.replace(",", ";").replace(".0", ",0")
+
+
+@pytest.mark.parametrize("rewrite", [with_spaces_around_names, with_semicolons_and_decimal_commas])
+def test_a_table_as_other_tools_write_it_has_the_same_variables(data, variables, rewrite):
     measured, _ = with_variables(data, variables)
-    assert measured.take(np.arange(5)).variables.shape == (5, 1)
-
-
-def test_spaces_around_names_are_ignored(data, variables):
-    measured, _ = with_variables(data, variables)
-    text = variables.read_text()
-    variables.write_text(text.replace("f0-", " f0-").replace(",f0,", " ,f0,"))
-    spaced, _ = with_variables(data, variables)
-    np.testing.assert_array_equal(spaced.variables, measured.variables)
-
-
-def test_a_table_of_semicolons_and_decimal_commas_is_read(data, variables):
-    measured, _ = with_variables(data, variables)
-    text = variables.read_text()
-    variables.write_text(text.replace(",", ";").replace(".0", ",0"))
-    european, _ = with_variables(data, variables)
-    np.testing.assert_array_equal(european.variables, measured.variables)
+    variables.write_text(rewrite(variables.read_text()))
+    rewritten, _ = with_variables(data, variables)
+    np.testing.assert_array_equal(rewritten.variables, measured.variables)
 
 
 def test_a_variable_that_is_the_label_is_refused(data, tmp_path):
@@ -131,51 +127,34 @@ def test_a_row_of_another_window_than_its_clip_is_refused(data, variables, clip,
 
 
 @pytest.mark.parametrize(
-    "clip",
-    [of.Clip("f0-01", "F0", "", 0, 5.001), of.Clip("f0-01", "f0")],
-    ids=["within a hundredth of a second", "a clip without times"],
+    ("clip", "columns"),
+    [
+        (of.Clip("f0-01", "F0", "", 0, 5.001), ["movie", "start_s", "end_s"]),
+        (of.Clip("f0-01", "f0"), ["movie", "start_s", "end_s"]),
+        (of.Clip("f0-01", "f1", "", 0, 4), []),
+    ],
+    ids=["within a hundredth of a second", "a clip without times", "a table without films and times"],
 )
-def test_a_row_of_the_window_of_its_clip_is_read(data, variables, clip):
+def test_a_row_of_the_window_of_its_clip_is_read(data, variables, clip, columns):
+    rows = pd.read_csv(variables)
+    rows[["clip_id", *columns, "cuts"]].to_csv(variables, index=False)
     measured, _ = with_variables(data, variables, [clip])
     assert measured.variable_names == ("cuts",)
 
 
-def test_a_table_without_films_and_times_is_read_for_any_window(data, variables):
-    rows = pd.read_csv(variables)
-    rows.drop(columns=["movie", "start_s", "end_s"]).to_csv(variables, index=False)
-    measured, _ = with_variables(data, variables, [of.Clip("f0-01", "f1", "", 0, 4)])
-    assert measured.variable_names == ("cuts",)
-
-
-@pytest.fixture
-def frame_with_index(data, tmp_path):
-    """A table as a data frame writes it: indices, columns of a manifest in other letters, and cuts."""
+def test_indices_and_columns_of_a_manifest_in_other_letters_are_no_variables(data, tmp_path):
+    """A data frame writes its index as a column. Times are compared with those of clips all the same."""
     rows = []
     for n, row in enumerate(rows_of_cuts(data)):
-        rows.append(
-            {
-                "": n,
-                "Unnamed: 0": n + 7,
-                "clip_id": row["clip_id"],
-                "movie": row["movie"],
-                "Start_S": 0,
-                "End_s": 5,
-                "cuts": row["cuts"],
-                "black": 0,
-                "Level": n % 5 / 4,
-            }
-        )
-    return write_rows(tmp_path / "frame.csv", rows)
+        of_frame = {"": n, "Unnamed: 0": n + 7, "clip_id": row["clip_id"], "movie": row["movie"]}
+        of_frame |= {"Start_S": 0, "End_s": 5, "cuts": row["cuts"], "black": 0, "Level": n % 5 / 4}
+        rows.append(of_frame)
+    frame = write_rows(tmp_path / "frame.csv", rows)
 
-
-def test_indices_and_columns_of_a_manifest_are_no_variables(data, frame_with_index):
-    measured, _ = with_variables(data, frame_with_index)
+    measured, _ = with_variables(data, frame)
     assert measured.variable_names == ("cuts",)
-
-
-def test_times_in_other_letters_are_compared_too(data, frame_with_index):
     with pytest.raises(ManifestError, match="column end_s"):
-        with_variables(data, frame_with_index, [of.Clip("f0-01", "f0", "", 0, 4)])
+        with_variables(data, frame, [of.Clip("f0-01", "f0", "", 0, 4)])
 
 
 @pytest.mark.parametrize("cell", ["high", "nan", "1e999", "-1e200"])
@@ -185,30 +164,35 @@ def test_a_cell_that_is_no_number_is_refused(data, variables, cell):
         with_variables(data, variables)
 
 
-def test_a_column_named_like_levels_is_a_variable(data, variables):
-    variables.write_text(variables.read_text().replace("cuts", "level2").replace("5.0", "high", 1))
-    with pytest.raises(ManifestError, match="column level2: 'high' is no number"):
-        with_variables(data, variables)
+def with_first_row_twice(text):
+    _header, first_row, *_ = text.splitlines()
+    return text + first_row + "\n"
 
 
-def test_a_second_row_of_a_clip_is_refused(data, variables):
-    text = variables.read_text()
-    first_row = text.splitlines()[1]
-    variables.write_text(text + first_row + "\n")
-    with pytest.raises(ManifestError, match="f0-00 has a row already"):
-        with_variables(data, variables)
+def with_clips_renamed(text):
+    return text.replace("f", "g")
 
 
-def test_a_table_of_other_clips_is_refused(data, variables):
-    variables.write_text(variables.read_text().replace("f", "g"))
-    with pytest.raises(DatasetError, match="no clip of the evaluation"):
-        with_variables(data, variables)
+def with_cuts_constant(text):
+    return re.sub(r"5,[\d.]*,0\n", "5,1,0\n", text)
 
 
-def test_a_table_of_one_constant_is_refused(data, variables):
-    rows = pd.read_csv(variables)
-    rows.drop(columns=["cuts", "black"]).assign(one=1).to_csv(variables, index=False)
-    with pytest.raises(DatasetError, match="no column of numbers that vary"):
+def with_a_word_in_a_column_named_like_levels(text):
+    return text.replace("cuts", "level2").replace("5.0", "high", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (with_first_row_twice, ManifestError, "f0-00 has a row already"),
+        (with_clips_renamed, DatasetError, "no clip of the evaluation"),
+        (with_cuts_constant, DatasetError, "no column of numbers that vary"),
+        (with_a_word_in_a_column_named_like_levels, ManifestError, "column level2: 'high' is no number"),
+    ],
+)
+def test_a_table_without_variables_of_the_clips_is_refused(data, variables, change, error, message):
+    variables.write_text(change(variables.read_text()))
+    with pytest.raises(error, match=message):
         with_variables(data, variables)
 
 
@@ -239,33 +223,23 @@ def test_a_concepts_baseline_takes_no_variable_of_another_medium(data, tmp_path,
         assert f"{column} (" in note
 
 
-@pytest.fixture
-def people(data, tmp_path):
-    """A table of people on screen, with the number of frames in which they were counted.
+def test_people_are_variables_of_a_visual_concept_alone_and_their_frames_are_none(data, tmp_path):
+    """Every second clip has no close-up, and a face; the numbers differ from clip to clip.
 
-    Every second clip has no close-up, and a face; the numbers differ from clip to clip.
+    `people_frames` is the number of frames in which people were counted.
     """
     rows = []
     for n, clip_id in enumerate(data.clip_ids):
-        is_close_up = n % 2 == 1
-        row = {
-            "clip_id": clip_id,
-            "screen": ["0.00", "0.33", "0.67", "1.00"][n % 4],
-            "close": 1 if is_close_up else 0,
-            "face": "" if is_close_up else f"0.{n % 9}1",
-            "people_frames": 2 if is_close_up else 3,
-        }
-        rows.append(row)
-    return write_rows(tmp_path / "people.csv", rows)
+        screen = ["0.00", "0.33", "0.67", "1.00"][n % 4]
+        if n % 2 == 1:
+            rows.append({"clip_id": clip_id, "screen": screen, "close": 1, "face": "", "people_frames": 2})
+        else:
+            face = f"0.{n % 9}1"
+            rows.append({"clip_id": clip_id, "screen": screen, "close": 0, "face": face, "people_frames": 3})
+    people = write_rows(tmp_path / "people.csv", rows)
 
-
-def test_people_are_variables_of_a_visual_concept_and_their_frames_are_not(data, people):
-    target = om.find_target("concept:Body", data.codebook)
-    measured, (note,) = with_variables(data, people, (), target)
+    measured, (note,) = with_variables(data, people, (), om.find_target("concept:Body", data.codebook))
     assert measured.variable_names == ("screen", "close", "face")
     assert "left out people_frames" in note
-
-
-def test_people_are_no_variables_of_a_heard_concept(data, people):
     with pytest.raises(DatasetError, match="no column of numbers"):
         with_variables(data, people, (), om.find_target("concept:Voice", data.codebook))

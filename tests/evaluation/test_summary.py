@@ -58,22 +58,15 @@ def test_every_metric_is_within_its_intervals(summary):
     for row in summary.to_dict(orient="index").values():
         assert 0 <= row["pooled_low"] < row["pooled"] < row["pooled_high"] <= 1
         assert 0 <= row["movie_low"] < row["movie_mean"] < row["movie_high"] <= 1
+    # Pooled AP and AUC compare scores of different folds, which come from different models.
+    assert set(summary.index[summary["across_models"]]) == {"average_precision", "auc"}
 
 
-def test_pooled_metrics_of_scores_are_marked_as_compared_across_models(summary):
-    """Pooled AP and AUC compare scores of different folds, which come from different models."""
-    marked = summary.index[summary["across_models"]]
-    assert set(marked) == {"average_precision", "auc"}
-
-
-def test_the_chance_level_of_auc_is_one_half_and_that_of_f1_the_best_constants(summary):
+def test_the_chance_level_of_a_metric_stands_beside_it(summary):
     assert summary.loc["auc", "pooled_chance"] == 0.5
     assert summary.loc["within_movie_auc", "movie_chance"] == 0.5
     assert summary.loc["f1_pos", "pooled_chance"] == summary.loc["f1_pos", "best_constant"]
-
-
-def test_the_chance_level_of_ap_is_above_the_prevalence_and_higher_by_movie(summary):
-    """A random ranking has a higher AP than the prevalence, by the more the fewer its clips."""
+    # A random ranking has a higher AP than the prevalence, by the more the fewer its clips.
     ap = summary.loc["average_precision"]
     assert ap["movie_chance"] > ap["pooled_chance"] > ap["prevalence"]
 
@@ -81,12 +74,9 @@ def test_the_chance_level_of_ap_is_above_the_prevalence_and_higher_by_movie(summ
 THRESHOLD_METRICS = [name for name, metric in METRICS.items() if not metric.method_interval]
 
 
-def test_metrics_that_depend_on_thresholds_of_folds_have_no_interval_of_the_method(summary):
+def test_the_interval_of_the_method_is_wider_than_that_of_the_models_unless_thresholds_decide(summary):
     """Folds' thresholds move together: benchmarks/planted/scores.py measures a coverage of .73 to .95."""
     assert summary.loc[THRESHOLD_METRICS, ["method_low", "method_high"]].isna().all(axis=None)
-
-
-def test_the_interval_of_the_method_is_wider_than_that_of_the_models(summary):
     others = summary.drop(THRESHOLD_METRICS)
     assert (others["method_low"] < others["movie_low"]).all()
     assert (others["movie_high"] < others["method_high"]).all()

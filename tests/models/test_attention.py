@@ -1,7 +1,5 @@
 """Attention over frames: the arithmetic equals PyTorch's, and what is split in time is found."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -79,64 +77,32 @@ def test_logits_loss_and_gradient_equal_those_of_pytorch(clips, n_hidden, timed)
     assert network.loss(scores, y) == pytest.approx(losses.mean().item(), rel=1e-10)
 
 
-# --- what is split
-# ---------------------------------------------------------------------------
-class PlantedSplit(NamedTuple):
-    """Clips of eight films to learn from, of two films to stop by, and of four unseen films.
-
-    Attributes
-    ----------
-    X, y
-        Frames [N, F, D] and labels [N] of the clips to learn from.
-    validation
-        Arguments X_val and y_val of a fit.
-    unseen_frames, unseen_y, unseen_is_event
-        Frames, labels and frames of the split event [N, F] of the unseen films' clips.
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    validation: dict[str, np.ndarray]
-    unseen_frames: np.ndarray
-    unseen_y: np.ndarray
-    unseen_is_event: np.ndarray
-
-    def average_precision(self, model):
-        """Return the AP of a model on the unseen films."""
-        return average_precision_score(self.unseen_y, model.decision_function(self.unseen_frames))
-
-
-@pytest.fixture(scope="module")
-def split():
-    """Clips of which the positive ones have an event of three frames that leaves their mean as it is."""
-    X, y, movies, is_event = planted_frames()
-    train = movies < 8
-    validation = (movies == 8) | (movies == 9)
-    new = movies >= 10
-    held_out = {"X_val": X[validation], "y_val": y[validation]}
-    return PlantedSplit(X[train], y[train], held_out, X[new], y[new], is_event[new])
-
-
 @pytest.mark.long
-def test_attention_finds_an_event_of_three_frames_and_weighs_it_most(split):
+def test_attention_finds_an_event_that_the_mean_of_frames_does_not_show():
     """Three frames of a positive clip are moved along a direction, and the others back.
 
-    The mean does not show it.
+    Films 0 to 7 are learnt from, 8 and 9 stop the training, and the others are unseen.
     """
-    attention = AttentionPooling().fit(split.X, split.y, **split.validation)
-    assert split.average_precision(attention) >= 0.9
-    is_positive = split.unseen_y == 1
-    heaviest_frame = attention.weights(split.unseen_frames[is_positive]).argmax(axis=1)
-    is_event = split.unseen_is_event[is_positive]
-    assert is_event[np.arange(len(is_event)), heaviest_frame].mean() >= 0.9
+    X, y, movies, is_event = planted_frames()
+    is_train = movies < 8
+    is_validation = (movies == 8) | (movies == 9)
+    is_unseen = movies >= 10
+    validation = {"X_val": X[is_validation], "y_val": y[is_validation]}
 
+    attention = AttentionPooling().fit(X[is_train], y[is_train], **validation)
+    uniform = AttentionPooling(attention="uniform").fit(X[is_train], y[is_train], **validation)
+    mean_probe = make_frames_probe("mean").fit(X[is_train], y[is_train])
 
-def test_the_mean_of_frames_does_not_show_an_event_of_three_frames(split):
-    share_of_positives = split.unseen_y.mean()  # the average precision of random scores
-    uniform = AttentionPooling(attention="uniform").fit(split.X, split.y, **split.validation)
-    mean_probe = make_frames_probe("mean").fit(split.X, split.y)
-    assert split.average_precision(uniform) == pytest.approx(share_of_positives, abs=0.03)
-    assert split.average_precision(mean_probe) == pytest.approx(share_of_positives, abs=0.03)
+    def precision_on_unseen_films(model):
+        return average_precision_score(y[is_unseen], model.decision_function(X[is_unseen]))
+
+    assert precision_on_unseen_films(attention) >= 0.9
+    share_of_positives = y[is_unseen].mean()  # the average precision of random scores
+    assert precision_on_unseen_films(uniform) == pytest.approx(share_of_positives, abs=0.03)
+    assert precision_on_unseen_films(mean_probe) == pytest.approx(share_of_positives, abs=0.03)
+    is_positive = is_unseen & (y == 1)
+    heaviest_frame = attention.weights(X[is_positive]).argmax(axis=1)
+    assert is_event[is_positive, heaviest_frame].mean() >= 0.9
 
 
 @pytest.mark.long
@@ -191,32 +157,20 @@ def test_absent_frames_have_no_weight_and_change_no_score():
     assert (attention.fit(longer, y).weights(longer)[:, -4:] == 0).all()
 
 
-def first_frames(X):
-    return X[:, 0]
-
-
-def without_frames_of_clip_3(X):
-    X[3] = ABSENT
-    return X
-
-
-def without_feature_0_of_all_frames(X):
-    X[:, :, 0] = ABSENT
-    return X
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (first_frames, r"expected clips' frames \[N, F, D\]"),
-        (without_frames_of_clip_3, "clip 3 has no frame"),
-        (without_feature_0_of_all_frames, "in all of its features or in none"),
-    ],
-)
-def test_an_array_that_holds_no_frames_of_clips_is_refused(spoil, message):
+def test_an_array_that_holds_no_frames_of_clips_is_refused():
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    with pytest.raises(ValueError, match=message):
-        AttentionPooling(max_epochs=1).fit(spoil(X), y)
+    without_frames_of_clip_3 = X.copy()
+    without_frames_of_clip_3[3] = ABSENT
+    without_feature_0 = X.copy()
+    without_feature_0[:, :, 0] = ABSENT
+    model = AttentionPooling(max_epochs=1)
+
+    with pytest.raises(ValueError, match=r"expected clips' frames \[N, F, D\]"):
+        model.fit(X[:, 0], y)
+    with pytest.raises(ValueError, match="clip 3 has no frame"):
+        model.fit(without_frames_of_clip_3, y)
+    with pytest.raises(ValueError, match="in all of its features or in none"):
+        model.fit(without_feature_0, y)
 
 
 # --- determinism and controls
@@ -235,15 +189,12 @@ def test_a_clip_has_the_same_outputs_alone_and_among_others(n_frames):
             assert method(X[some_clips]).tobytes() == together[some_clips].tobytes()
 
 
-def test_the_control_shuffle_puts_the_frames_of_each_clip_in_another_order():
+def test_the_controls_shuffle_frames_within_clips_and_exchange_them_within_a_movie_and_label():
     X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
     shuffled = AttentionPooling(disturb="shuffle")._disturb_frames(X, y, movies)
     assert not np.array_equal(shuffled, X)
     np.testing.assert_array_equal(np.sort(shuffled, axis=1), np.sort(X, axis=1))
 
-
-def test_the_control_exchange_exchanges_frames_among_the_clips_of_one_movie_and_label():
-    X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
     exchanged = AttentionPooling(disturb="exchange")._disturb_frames(X, y, movies)
     assert not np.array_equal(np.sort(exchanged, axis=1), np.sort(X, axis=1))
     for movie in np.unique(movies):
@@ -254,16 +205,10 @@ def test_the_control_exchange_exchanges_frames_among_the_clips_of_one_movie_and_
             np.testing.assert_array_equal(np.sort(frames_after, axis=0), np.sort(frames_before, axis=0))
 
 
-def test_attention_is_evaluated_beside_poolings_and_controls():
+def test_attention_is_evaluated_where_it_is_asked_for_beside_poolings_and_controls():
     names = [spec.name for spec in models_for("levels", ["attention"]) if spec.looks_at_features]
     assert names == ["attention", "mean_frames", "max_frames", "attention_uniform", "attention_exchanged"]
-
-
-def test_attention_that_knows_the_time_of_frames_is_evaluated_beside_shuffled_frames():
     assert "attention_shuffled" in {spec.name for spec in models_for("levels", ["attention_time"])}
-
-
-def test_models_of_frames_are_evaluated_only_where_they_are_asked_for():
     usual_names = {spec.name for spec in models_for("levels", None)}
     assert usual_names.isdisjoint(spec.name for spec in SPECS)
 

@@ -185,32 +185,23 @@ def test_one_query_finds_the_single_telling_token_among_1568(films):
 N_TOKENS = 200
 
 
-@pytest.fixture(scope="module")
-def films_and_run(tmp_path_factory):
-    """Films of 200 tokens a clip, and an evaluation of the probe on tokens, with the models beside it."""
-    films = make_films(tmp_path_factory.mktemp("evaluated"), N_TOKENS)
-    return films, evaluate(films.data, ["attentive_tokens"], "hn_s")
-
-
 @pytest.mark.long
 @pytest.mark.nightly
-def test_in_an_evaluation_tokens_tell_what_their_mean_does_not(films_and_run):
-    _, run = films_and_run
+def test_in_an_evaluation_tokens_tell_what_their_mean_does_not_and_are_scored_in_blocks(
+    tmp_path, monkeypatch
+):
+    films = make_films(tmp_path, N_TOKENS)
+    run = evaluate(films.data, ["attentive_tokens"], "hn_s")
     auc = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["pooled"]
     assert auc["attentive_tokens"] >= 0.95
     assert auc["linear"] <= 0.8
 
-
-@pytest.mark.long
-@pytest.mark.nightly
-def test_a_saved_probe_scores_a_store_in_blocks_as_all_at_once(films_and_run, tmp_path, monkeypatch):
-    """Memory holds the tokens of seven clips at a time."""
-    films, run = films_and_run
     (path,) = save_models(run, films.data, ["attentive_tokens"], tmp_path).values()
     model = load_model(path)
     scores = model.estimator.decision_function(films.store["toy"].tokens())
     bytes_of_number = 2  # float16
-    monkeypatch.setattr(reading, "BYTES_OF_TOKENS", 7 * N_TOKENS * TOKEN_WIDTH * bytes_of_number)
+    tokens_of_seven_clips = 7 * N_TOKENS * TOKEN_WIDTH
+    monkeypatch.setattr(reading, "BYTES_OF_TOKENS", tokens_of_seven_clips * bytes_of_number)
     predicted = predict(model, films.store).table.set_index("clip_id")["logit"]
     np.testing.assert_array_equal(predicted.loc[list(films.store["toy"].clip_ids)], scores)
 
@@ -277,13 +268,6 @@ def test_the_penalty_and_the_number_of_epochs_have_the_lowest_loss_on_held_out_m
     assert log_loss(y, model.held_out_.scores) == pytest.approx(chosen.inner_loss, rel=1e-12)
 
 
-def test_a_probe_fitted_again_has_the_same_bytes():
-    X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20, n_features=8)
-    first = AttentiveProbe(max_epochs=3).fit(X, y, groups=movies)
-    again = AttentiveProbe(max_epochs=3).fit(X, y, groups=movies)
-    assert again.parameters_.tobytes() == first.parameters_.tobytes()
-
-
 def test_without_movies_all_epochs_are_run_with_the_given_penalty():
     X, y, _, _ = planted_frames(n_movies=2, n_per_movie=30, n_features=8)
     model = AttentiveProbe(max_epochs=3, penalty=0.5).fit(X, y)
@@ -292,11 +276,11 @@ def test_without_movies_all_epochs_are_run_with_the_given_penalty():
     assert np.isnan(model.curve_.validation_loss).all()
 
 
-def test_a_token_that_is_infinite_is_refused(films):
-    tokens = films.data.read("tokens")
-    tokens[5, 700, 3] = np.inf
+def test_a_token_that_is_infinite_is_refused(clips):
+    X, y, _ = clips
+    X[5, 0, 3] = np.inf
     with pytest.raises(ValueError, match="infin"):
-        AttentiveProbe().fit(tokens, films.y)
+        AttentiveProbe().fit(X, y)
 
 
 def test_the_estimated_hours_of_a_probe_on_tokens_are_near_the_measured_ones():

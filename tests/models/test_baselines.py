@@ -15,17 +15,16 @@ SHARE_OF_POSITIVES = 0.23
 Y = (RNG.random(N) < SHARE_OF_POSITIVES).astype(np.int64)
 
 
-def test_always_positive_has_f1_pos_2p_over_1_plus_p():
-    """Its precision is the share p of positive clips and its recall is 1; F1 is their harmonic mean."""
-    predicted = AlwaysPositive().fit(X, Y).predict(X)
+def test_constant_calls_have_the_f1_of_the_formulas():
+    """Always positive has the share p of positive clips as precision and a recall of 1.
+
+    Always negative has a high weighted F1, which a model of positive clips has to beat.
+    """
     p = Y.mean()
-    assert f1_pos(Y, predicted) == pytest.approx(2 * p / (1 + p))
-
-
-def test_always_negative_has_a_high_weighted_f1_but_an_f1_of_positives_of_0():
-    predicted = AlwaysNegative().fit(X, Y).predict(X)
-    assert f1_pos(Y, predicted) == 0
-    assert f1_weighted(Y, predicted) > 0.6
+    assert f1_pos(Y, AlwaysPositive().fit(X, Y).predict(X)) == pytest.approx(2 * p / (1 + p))
+    always_negative = AlwaysNegative().fit(X, Y).predict(X)
+    assert f1_pos(Y, always_negative) == 0
+    assert f1_weighted(Y, always_negative) > 0.6
 
 
 @pytest.mark.parametrize(("probability", "share"), [(None, SHARE_OF_POSITIVES), (0.5, 0.5), (0, 0), (1, 1)])
@@ -35,51 +34,37 @@ def test_a_random_guess_calls_its_probability_of_clips_positive_or_the_share_of_
     assert auc(Y, model.decision_function(X)) == pytest.approx(0.5, abs=0.02)
 
 
-def test_movie_prior_scores_a_seen_movie_by_its_own_share():
+def test_movie_prior_scores_a_seen_movie_by_its_own_share_and_an_unseen_one_by_that_of_all():
     movies = np.array(["a", "a", "a", "a", "b", "b", "b", "b"])
-    y = np.array([1, 1, 1, 0, 0, 0, 0, 1])
+    y = np.array([1, 1, 1, 0, 0, 0, 0, 0])
     model = MoviePrior().fit(np.zeros((8, 1)), y, groups=movies)
-    assert model.decision_function(np.zeros((2, 1)), groups=["a", "b"]).tolist() == [0.75, 0.25]
-    assert model.predict(np.zeros((2, 1)), groups=["a", "b"]).tolist() == [1, 0]
+    new_clips = np.zeros((3, 1))
+    assert model.decision_function(new_clips, groups=["a", "b", "new"]).tolist() == [3 / 4, 0, 3 / 8]
+    assert model.decision_function(new_clips).tolist() == [3 / 8, 3 / 8, 3 / 8]
+    # A movie is called positive if its share reaches that of all training clips.
+    assert model.predict(new_clips, groups=["a", "b", "new"]).tolist() == [1, 0, 1]
 
 
-def test_movie_prior_scores_an_unseen_movie_by_the_training_prevalence():
-    model = MoviePrior().fit(X, Y, groups=MOVIES)
-    assert model.decision_function(X[:3], groups=[99, 98, 97]).tolist() == [Y.mean()] * 3
-    assert model.decision_function(X[:3]).tolist() == [Y.mean()] * 3
-
-
-@pytest.fixture(scope="module")
-def labels_of_unlike_movies():
-    """Labels whose share of positives rises from movie to movie."""
-    shares = np.linspace(0.05, 0.6, 10)
-    return (np.random.default_rng(1).random(N) < shares[MOVIES]).astype(np.int64)
-
-
-def test_movie_prior_is_at_chance_within_and_below_chance_across_movies(
-    labels_of_unlike_movies,
-):
-    y = labels_of_unlike_movies
-    scores = np.empty(N)
-    for movie in range(10):
-        held_out = movie == MOVIES
-        model = MoviePrior().fit(X[~held_out], y[~held_out], groups=MOVIES[~held_out])
-        scores[held_out] = model.decision_function(X[held_out], groups=MOVIES[held_out])
-
-    assert within_movie_auc(y, scores, MOVIES) == 0.5
-    # A movie rich in positives leaves fewer to train on: pooling turns that into an AUC below one half.
-    assert auc(y, scores) < 0.4
-
-
-def test_movie_prior_is_worth_a_lot_where_movies_are_seen(labels_of_unlike_movies):
-    """Films differ in their share of positive clips.
+def test_movie_prior_is_below_chance_in_unseen_movies_and_worth_a_lot_in_seen_ones():
+    """The share of positives rises from movie to movie.
 
     A model that was trained on other clips of the same film profits from knowing the film alone.
     """
-    y = labels_of_unlike_movies
-    scores = MoviePrior().fit(X, y, groups=MOVIES).decision_function(X, groups=MOVIES)
-    assert auc(y, scores) > 0.7
-    assert average_precision(y, scores) > y.mean() + 0.1
+    shares = np.linspace(0.05, 0.6, 10)
+    y = (np.random.default_rng(1).random(N) < shares[MOVIES]).astype(np.int64)
+
+    scores_unseen = np.empty(N)
+    for movie in range(10):
+        held_out = movie == MOVIES
+        model = MoviePrior().fit(X[~held_out], y[~held_out], groups=MOVIES[~held_out])
+        scores_unseen[held_out] = model.decision_function(X[held_out], groups=MOVIES[held_out])
+    assert within_movie_auc(y, scores_unseen, MOVIES) == 0.5
+    # A movie rich in positives leaves fewer to train on: pooling turns that into an AUC below one half.
+    assert auc(y, scores_unseen) < 0.4
+
+    scores_seen = MoviePrior().fit(X, y, groups=MOVIES).decision_function(X, groups=MOVIES)
+    assert auc(y, scores_seen) > 0.7
+    assert average_precision(y, scores_seen) > y.mean() + 0.1
 
 
 @pytest.mark.parametrize(("name", "expected"), [("EN_S", 0.76), ("HN_S", 0.68), ("ENHN_S", 0.71)])

@@ -84,10 +84,15 @@ def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluat
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
-def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
-    aucs = auc_by_model(evaluated(how, "seen", "noise"))
+def test_noise_beside_a_signal_gains_nothing_and_loses_little(corpus, evaluated, how):
+    _, stores = corpus
+    run = evaluated(how, "seen", "noise")
+    aucs = auc_by_model(run)
     assert abs(aucs["linear"] - aucs["linear:seen"]) < 0.03
     assert 0.35 < aucs["linear:noise"] < 0.65
+    seen, noise = run.record["modalities"]
+    assert (seen["name"], seen["store"], seen["missing"]) == ("seen", stores["seen"].fingerprint, 0)
+    assert (noise["name"], noise["store"]) == ("noise", stores["noise"].fingerprint)
 
 
 @pytest.mark.nightly
@@ -174,36 +179,17 @@ def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evalua
     assert candidates(run_of_changed, "f1") != candidates(run, "f1")
 
 
-@pytest.mark.long
-def test_the_run_names_its_modalities_and_their_stores(corpus, evaluated):
-    _, stores = corpus
-    record = evaluated("mean", "seen", "heard").record
-    seen, heard = record["modalities"]
-    assert (seen["name"], seen["store"], seen["missing"]) == ("seen", stores["seen"].fingerprint, 0)
-    assert (heard["name"], heard["store"]) == ("heard", stores["heard"].fingerprint)
-    assert heard["missing"] == N_UNHEARD
-
-
-def test_a_store_is_not_fused_with_itself(corpus):
+def test_fusing_takes_models_of_vectors_and_two_different_stores(corpus):
     manifest, stores = corpus
-    with pytest.raises(DatasetError):
-        om.load_dataset([stores["seen"], stores["seen"]], manifest)
-
-
-def test_reading_frames_of_several_stores_is_refused(corpus):
     data = load(corpus, "seen", "heard")
     with pytest.raises(DatasetError):
         data.read("frames")
-
-
-@pytest.mark.parametrize(
-    ("model", "names"),
-    [("attention", ["seen", "heard"]), ("linear", ["seen"])],
-    ids=["a model of frames", "features of one store"],
-)
-def test_fusing_takes_models_of_vectors_and_at_least_two_stores(corpus, model, names):
     with pytest.raises(ModelError):
-        om.fused([model], load(corpus, *names), "late")
+        om.fused(["attention"], data, "late")
+    with pytest.raises(ModelError):
+        om.fused(["linear"], load(corpus, "seen"), "late")
+    with pytest.raises(DatasetError):
+        om.load_dataset([stores["seen"], stores["seen"]], manifest)
 
 
 def test_a_modality_that_no_clip_has_is_refused():

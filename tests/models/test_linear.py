@@ -85,24 +85,18 @@ def test_features_in_single_precision_give_the_scores_of_double_precision(clips)
     np.testing.assert_allclose(scores, scikit_learn_scores(X, y, 10.0, X), atol=1e-3)
 
 
-def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
+def test_a_feature_that_does_not_or_hardly_vary_in_training_does_not_decide(clips):
     """A quarter of the demo's descriptors hardly vary: without a limit, other clips would score 1e6."""
     X, y, _ = clips
     nearly_constant = 1 + 1e-6 * np.random.default_rng(0).normal(size=len(X))
     with_feature = np.column_stack([X, nearly_constant])
     probe = linear_probe(1.0).fit(with_feature, y)
-    clips_as_trained = with_feature[:5]
-    clips_of_another_value = clips_as_trained.copy()
+    clips_of_another_value = with_feature[:5].copy()
     clips_of_another_value[:, -1] = 2.0  # a million standard deviations away
-    change = probe.decision_function(clips_of_another_value) - probe.decision_function(clips_as_trained)
-
+    change = probe.decision_function(clips_of_another_value) - probe.decision_function(with_feature[:5])
     assert np.abs(change).max() < 5
 
-
-def test_a_constant_feature_changes_nothing(clips):
-    X, y, _ = clips
     with_constant = np.column_stack([X, np.full(len(X), 0.1, np.float32)])
     assert mean_and_scale(with_constant).scale[-1] == 1  # not the 0 by which nothing can be divided
-    expected = linear_probe(1.0).fit(X, y).decision_function(X)
     scores = linear_probe(1.0).fit(with_constant, y).decision_function(with_constant)
-    np.testing.assert_allclose(scores, expected, atol=1e-3)
+    np.testing.assert_allclose(scores, linear_probe(1.0).fit(X, y).decision_function(X), atol=1e-3)

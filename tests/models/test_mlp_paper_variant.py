@@ -11,36 +11,22 @@ from obygaze_models.models import MLPProbe, fit_many
 from tests.models.test_mlp_probe import y_of
 
 
-@pytest.fixture(scope="module")
-def learnable(make_planted):
-    """Clips of films, whose level moves them along one direction."""
-    return make_planted(direction=3.0)
-
-
-@pytest.fixture(scope="module")
-def paper_probe(learnable):
-    """The paper's variant, trained on all films but the last one, which stops it."""
-    held_out = learnable.movies == learnable.movies[-1]
-    X, y = learnable.X, y_of(learnable)
+def test_the_papers_variant_keeps_the_last_epoch_which_is_five_past_the_best(make_planted):
+    """It does not standardise features, and calls the more probable class."""
+    data = make_planted(direction=3.0)
+    X, y = data.X, y_of(data)
+    held_out = data.movies == data.movies[-1]
     probe = MLPProbe(variant="paper", learning_rate=0.01)
-    return probe.fit(X[~held_out], y[~held_out], X_val=X[held_out], y_val=y[held_out])
 
+    probe.fit(X[~held_out], y[~held_out], X_val=X[held_out], y_val=y[held_out])
 
-def test_the_papers_variant_keeps_the_last_epoch_which_is_five_past_the_best(paper_probe):
-    losses = paper_probe.curve_.validation_loss
+    losses = probe.curve_.validation_loss
     best_epoch = np.argmin(losses) + 1
-    assert len(losses) == best_epoch + 5
-    assert paper_probe.n_epochs_ == len(losses)
-
-
-def test_the_papers_variant_does_not_standardise_features(paper_probe):
-    assert (paper_probe.mean_ == 0).all()
-    assert (paper_probe.scale_ == 1).all()
-
-
-def test_the_papers_variant_calls_the_more_probable_class(paper_probe, learnable):
-    probabilities = paper_probe.predict_proba(learnable.X)
-    assert np.array_equal(paper_probe.predict(learnable.X), (probabilities[:, 1] >= 0.5).astype(int))
+    assert probe.n_epochs_ == len(losses) == best_epoch + 5
+    assert (probe.mean_ == 0).all()
+    assert (probe.scale_ == 1).all()
+    p_positive = probe.predict_proba(X)[:, 1]
+    assert np.array_equal(probe.predict(X), (p_positive >= 0.5).astype(int))
 
 
 TEST_SETS = ("02_EN_S", "02_ENHN_S")

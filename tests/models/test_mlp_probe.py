@@ -45,11 +45,6 @@ def learnable(make_planted):
     return make_planted(direction=3.0, film=1.0)
 
 
-@pytest.fixture(scope="module")
-def probe_of_ten_epochs(learnable):
-    return MLPProbe(max_epochs=10).fit(learnable.X, y_of(learnable))
-
-
 def test_a_planted_direction_is_learnt_and_holds_in_a_movie_not_seen(learnable):
     X, y = learnable.X, y_of(learnable)
     is_new = learnable.movies == learnable.movies[-1]
@@ -66,50 +61,34 @@ def test_constant_and_huge_features_do_no_harm(learnable):
     assert auc(y_of(learnable), probe.decision_function(X)) > 0.9
 
 
-@pytest.fixture(scope="module")
-def far_clip(learnable):
-    """A clip [1, D] whose feature 3 is far from that of any training clip."""
-    clip = learnable.X[:1].copy()
-    clip[0, 3] = 1e9
-    return clip
-
-
-def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(probe_of_ten_epochs, far_clip):
+def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(learnable):
     """Standardised features are clipped at CLIP deviations. One strange value can't decide a score."""
-    probe = probe_of_ten_epochs
-    at_limit = far_clip.copy()
+    X, y = learnable.X, y_of(learnable)
+    probe = MLPProbe(max_epochs=10).fit(X, y)
+    unlimited = MLPProbe(max_epochs=10, clip=None).fit(X, y)
+    far_clip = X[:1].copy()
+    far_clip[0, 3] = 1e9
+    at_limit = X[:1].copy()
     at_limit[0, 3] = probe.mean_[3] + CLIP * probe.scale_[3]
+
     scores = probe.decision_function(far_clip)
     np.testing.assert_allclose(scores, probe.decision_function(at_limit), rtol=1e-4)
-
-
-def test_without_clipping_a_far_clip_has_a_huge_score(learnable, far_clip):
-    unlimited = MLPProbe(max_epochs=10, clip=None).fit(learnable.X, y_of(learnable))
     assert abs(unlimited.decision_function(far_clip)[0]) > 1e6
+    assert probe.threshold_ == 0.0  # without out-of-fold scores
 
 
-def test_features_are_standardised_by_the_training_clips_alone(learnable):
-    X, y = learnable.X, y_of(learnable)
-    train = learnable.movies != learnable.movies[0]
-    probe = MLPProbe(max_epochs=1).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
-    mean, scale = mean_and_scale(X[train])
-    assert np.array_equal(probe.mean_, mean)
-    assert np.array_equal(probe.scale_, scale)
-
-
-def test_given_validation_clips_the_parameters_of_their_best_epoch_are_kept(learnable):
+def test_validation_clips_choose_the_epoch_and_do_not_standardise_features(learnable):
     X, y = learnable.X, y_of(learnable)
     train = learnable.movies != learnable.movies[-1]
     probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
     best_epoch = probe.n_epochs_
     assert best_epoch < len(probe.curve_.validation_loss)
     stopped_there = MLPProbe(learning_rate=0.02, max_epochs=best_epoch).fit(X[train], y[train])
-
     assert stopped_there.parameters_.tobytes() == probe.parameters_.tobytes()
 
-
-def test_without_out_of_fold_scores_the_threshold_is_0(probe_of_ten_epochs):
-    assert probe_of_ten_epochs.threshold_ == 0.0
+    mean, scale = mean_and_scale(X[train])
+    assert np.array_equal(probe.mean_, mean)
+    assert np.array_equal(probe.scale_, scale)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -124,17 +103,11 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable,
     assert first.parameters_.tobytes() != other.parameters_.tobytes()
 
 
-def test_validation_clips_without_labels_are_refused(learnable):
-    with pytest.raises(ValueError, match="X_val and y_val"):
-        MLPProbe().fit(learnable.X, y_of(learnable), X_val=learnable.X)
-
-
-def test_a_label_that_is_in_validation_clips_alone_is_refused(learnable):
+def test_clips_without_two_classes_or_labels_are_refused(learnable):
     X, y = learnable.X, y_of(learnable)
+    with pytest.raises(ValueError, match="two classes"):
+        MLPProbe().fit(X, np.zeros_like(y))
+    with pytest.raises(ValueError, match="X_val and y_val"):
+        MLPProbe().fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="label 2"):
         MLPProbe().fit(X, y, X_val=X, y_val=y + 1)
-
-
-def test_clips_of_one_class_are_refused(learnable):
-    with pytest.raises(ValueError, match="two classes"):
-        MLPProbe().fit(learnable.X, np.zeros_like(y_of(learnable)))

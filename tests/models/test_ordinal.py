@@ -74,12 +74,10 @@ def test_baselines_of_levels_look_at_no_feature(clips):
         np.testing.assert_array_equal(scores, scores_of_other_X)
 
 
-def test_the_median_level_is_the_lower_of_two():
-    """Of the levels 0, 1, 2 and 3 the middle two are 1 and 2."""
+def test_baselines_of_levels_give_the_median_or_draw_at_the_shares_of_training_clips():
+    """Of the levels 0, 1, 2 and 3 the middle two are 1 and 2: the lower one is taken."""
     assert MedianLevel().fit(np.zeros((4, 1)), [0, 1, 2, 3]).level_ == 1
 
-
-def test_random_levels_are_drawn_at_the_shares_of_training_clips():
     levels = np.repeat([0, 1, 2, 3], [40, 30, 20, 10])
     model = RandomLevel(random_state=3).fit(np.zeros((100, 6)), levels)
     drawn = model.decision_function(np.zeros((20_000, 6))).astype(int)

@@ -6,7 +6,6 @@ import json
 import re
 
 import pandas as pd
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -58,36 +57,24 @@ REPORT_WITH_SPECIAL_CHARACTERS = Report(
 )
 
 
-@pytest.fixture(scope="module")
-def latex_text():
-    return latex(REPORT_WITH_SPECIAL_CHARACTERS)
+def test_latex_has_title_and_notes_as_comments_and_a_table_with_caption_for_each_block():
+    text = latex(REPORT_WITH_SPECIAL_CHARACTERS)
+    assert text.startswith("% Scores of A & B\n% a note of it all: 5 % of_x\n")
+    assert text.count("a note of it all") == 1
+    assert text.count(r"\begin{table}") == 2
+    assert r"\begin{tabular}{lr}" in text
+    assert r"\label{tab:hard-2}" in text
+    assert r"\caption{Scores of A \& B: first\_one.}" in text
+    assert r"\par\smallskip{\footnotesize 50 \%.}" in text
+    assert r"\small" not in text.replace(r"\smallskip", "")  # letters have the size that the paper has
 
 
-def test_latex_begins_with_title_and_notes_as_comments_and_has_a_table_for_each_block(latex_text):
-    assert latex_text.startswith("% Scores of A & B\n% a note of it all: 5 % of_x\n")
-    assert latex_text.count("a note of it all") == 1
-    assert latex_text.count(r"\begin{table}") == 2
-    assert r"\begin{tabular}{lr}" in latex_text
-    assert r"\label{tab:hard-2}" in latex_text
-
-
-def test_latex_puts_title_and_block_into_the_caption_and_notes_of_the_block_below(latex_text):
-    assert r"\caption{Scores of A \& B: first\_one.}" in latex_text
-    assert r"\par\smallskip{\footnotesize 50 \%.}" in latex_text
-
-
-def test_latex_keeps_the_size_of_letters_that_the_paper_has(latex_text):
-    assert r"\small" not in latex_text.replace(r"\smallskip", "")
-
-
-def test_latex_protects_asterisks_and_brackets(latex_text):
-    """At the beginning of a row or after a line end, LaTeX reads them as options."""
-    assert r"{*}mlp & 0.5 {[}0.4, 0.6] \\" in latex_text
-    assert r"{[}x] y & 1,000 \\" in latex_text
-
-
-def test_latex_escapes_special_characters_and_balances_braces_in_each_line(latex_text):
-    for line in latex_text.splitlines():
+def test_latex_escapes_special_characters_and_balances_braces_in_each_line():
+    """At the beginning of a row or after a line end, LaTeX reads asterisks and brackets as options."""
+    text = latex(REPORT_WITH_SPECIAL_CHARACTERS)
+    assert r"{*}mlp & 0.5 {[}0.4, 0.6] \\" in text
+    assert r"{[}x] y & 1,000 \\" in text
+    for line in text.splitlines():
         if not line.startswith("%"):
             assert not re.search(r"(?<!\\)[%_#$]", line), line
             unescaped = line.replace(r"\{", "").replace(r"\}", "")

@@ -141,23 +141,19 @@ def test_the_minimum_is_the_same_where_clips_fill_two_blocks_and_a_part_of_a_thi
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-5)
 
 
-def selection_of(values):
-    """Choose a penalty of these values for 120 clips of six movies, always the same clips."""
+def test_the_chosen_penalty_gives_the_same_bytes_again_and_beside_another_candidate():
     X, y = draw_clips(120, 20)
-    return GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=np.repeat(np.arange(6), 20))
+    movies = np.repeat(np.arange(6), 20)
 
+    def selection_of(*values):
+        return GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=movies)
 
-def test_choosing_a_penalty_twice_gives_the_same_weights_and_held_out_scores():
-    first = selection_of((0.1, 1.0))
-    again = selection_of((0.1, 1.0))
+    first = selection_of(0.1, 1.0)
+    again = selection_of(0.1, 1.0)
     np.testing.assert_array_equal(again.estimator_.coef_, first.estimator_.coef_)
     np.testing.assert_array_equal(again.held_out_.scores, first.held_out_.scores)
-
-
-def test_a_candidate_that_is_not_chosen_changes_nothing_in_the_chosen_model():
-    of_two = selection_of((0.1, 1.0))
-    of_three = selection_of((1e-9, 0.1, 1.0))
-    np.testing.assert_array_equal(of_three.estimator_.coef_, of_two.estimator_.coef_)
+    with_one_more = selection_of(1e-9, 0.1, 1.0)
+    np.testing.assert_array_equal(with_one_more.estimator_.coef_, first.estimator_.coef_)
 
 
 def test_too_few_iterations_give_a_warning():

@@ -107,17 +107,14 @@ def within_movie_aucs(run):
 )
 @pytest.mark.usefixtures("_lab_package")
 def test_a_model_of_an_installed_package_is_found_by_its_name(data, text, name):
-    """It may be named by module and attribute, or by the entry point that the package offers."""
+    """It may be named by module and attribute, or by the entry point that the package offers.
+
+    The two values of the grid of `lab_grid` are recorded for each of the four films left out.
+    """
     run = evaluate(data, [text], "enhn_s")
     assert within_movie_aucs(run)[name] > 0.8
     assert next(iter(run.record["models"])) == name
-
-
-@pytest.mark.usefixtures("_lab_package")
-def test_the_values_of_a_labs_grid_are_recorded_for_each_film_left_out(data):
-    run = evaluate(data, ["thelab_models:SPEC"], "enhn_s")
-    n_values, n_films = 2, 4
-    assert (run.selection["model"] == "lab_grid").sum() == n_values * n_films
+    assert (run.selection["model"] == name).sum() == (2 * 4 if name == "lab_grid" else 0)
 
 
 def test_a_pipeline_of_scikit_learn_keeps_its_own_scores(data):
@@ -191,15 +188,10 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
         assert spec.make(seed).get_params()["mlpclassifier__random_state"] == seed
     assert network.random_state is None
 
-
-def test_a_spec_tells_whether_its_estimator_draws():
+    of_factory = as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
+    assert of_factory.make(5).random_state == 5
     assert as_spec("net", MLPClassifier()).draws()
     assert not as_spec("plain", StandardScaler()).draws()
-
-
-def test_a_factory_gets_the_seed_by_its_keyword():
-    spec = as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
-    assert spec.make(5).random_state == 5
 
 
 @pytest.mark.nightly
@@ -240,20 +232,13 @@ def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypa
     assert type(spec.make(0)).__name__ == "LinearSVC"
 
 
-def test_a_model_of_a_module_may_be_given_a_name():
+def test_a_model_of_a_module_may_be_given_a_name_that_is_free():
     spec, *_ = models_for("levels", ["forest=sklearn.ensemble:HistGradientBoostingClassifier"])
     assert (spec.name, spec.title) == ("forest", "forest")
     assert type(spec.make(0)).__name__ == "HistGradientBoostingClassifier"
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["linear", "", "a b", "a=b"],
-    ids=["of a built-in model", "empty", "with a space", "with an equals sign"],
-)
-def test_a_taken_or_impossible_name_of_a_model_is_refused(name):
-    with pytest.raises(ModelError):
-        models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
+    for name in ("linear", "", "a b", "a=b"):  # `linear` is a built-in model
+        with pytest.raises(ModelError):
+            models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
 
 
 @pytest.mark.parametrize(
@@ -318,64 +303,43 @@ def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, estimato
         evaluate(data, {"mine": estimator}, "enhn_s")
 
 
-@pytest.mark.parametrize(
-    "nameless", [LogisticRegression(), [LogisticRegression()], RandomForestClassifier()], ids=str
-)
-def test_an_estimator_without_a_name_is_refused(data, nameless):
-    with pytest.raises(ArgumentError, match="NAME: VALUE"):
-        evaluate(data, nameless, task="hn_s")
-    with pytest.raises(ModelError, match="my_model"):
-        models_for("levels", nameless)
+def test_an_estimator_without_a_name_is_refused(data):
+    for nameless in (LogisticRegression(), [LogisticRegression()], RandomForestClassifier()):
+        with pytest.raises(ArgumentError, match="NAME: VALUE"):
+            evaluate(data, nameless, task="hn_s")
+        with pytest.raises(ModelError, match="my_model"):
+            models_for("levels", nameless)
 
 
-def test_two_models_of_one_name_are_refused(data):
+def test_two_models_of_one_name_are_refused_and_a_name_given_twice_counts_once(data):
     other = ModelSpec("linear", "Another", lambda _: LogisticRegression())
     with pytest.raises(ModelError, match="'linear'"):
         evaluate(data, [BUILTIN_MODELS["linear"], other], "enhn_s")
+    first, second, *_ = models_for("levels", ["linear", "linear"])
+    assert (first.name, second.name) == ("linear", "always_positive")
 
 
-def test_a_model_that_is_named_twice_is_evaluated_once():
-    names = [spec.name for spec in models_for("levels", ["linear", "linear"])]
-    assert names[:2] == ["linear", "always_positive"]
-
-
-@pytest.fixture
-def load_clips(make_store, tmp_path):
-    """Return a function that loads 48 clips with or without their two frames, in which S clips are moved."""
+@pytest.mark.usefixtures("_lab_package")
+def test_a_labs_model_of_frames_needs_a_store_of_frames(make_store, tmp_path):
+    """S clips are moved in both of their frames. A model of frames is refused before any is trained."""
     is_s = np.arange(48) % 2 == 1
     clips = []
     for row in range(48):
         movie = f"m{row // 12}"
         clips.append(Clip(f"{movie}-{row:02}", movie, level="S" if is_s[row] else "EN"))
+    manifest = Manifest(tuple(clips), tmp_path)
     movie_of = {clip.clip_id: clip.movie for clip in clips}
     frames = np.random.default_rng(0).normal(size=(48, 2, 5)).astype(np.float32)
     frames[is_s, :, 0] += 3
+    pooled = {"pooled": frames.mean(axis=1)}
+    with_frames = open_store(make_store(tmp_path / "with", movie_of, {"one": pooled | {"frames": frames}}))
+    without_frames = open_store(make_store(tmp_path / "without", movie_of, {"one": pooled}))
 
-    def load(*, with_frames):
-        arrays = {"pooled": frames.mean(axis=1)}
-        if with_frames:
-            arrays["frames"] = frames
-        store = open_store(make_store(tmp_path / "store", movie_of, {"one": arrays}))
-        return load_dataset(store, Manifest(tuple(clips), tmp_path))
-
-    return load
-
-
-@pytest.mark.usefixtures("_lab_package")
-def test_a_labs_model_of_frames_is_given_the_frames_of_a_store(load_clips):
-    run = evaluate(load_clips(with_frames=True), ["thelab_models:FRAMES"], "en_s")
+    run = evaluate(load_dataset(with_frames, manifest), ["thelab_models:FRAMES"], "en_s")
     assert within_movie_aucs(run)["frame_mean"] > 0.9
 
-
-@pytest.mark.usefixtures("_lab_package")
-def test_a_model_of_frames_needs_a_store_of_frames(load_clips):
-    """The error comes before any training, which could take hours."""
-    trained = []
+    data = load_dataset(without_frames, manifest)
+    steps_of_training = []
     with pytest.raises(DatasetError, match="one has no frames"):
-        evaluate(
-            load_clips(with_frames=False),
-            ["linear", "frames_of_lab"],
-            "en_s",
-            progress=lambda *step: trained.append(step),
-        )
-    assert trained == []
+        evaluate(data, ["linear", "frames_of_lab"], "en_s", progress=lambda *s: steps_of_training.append(s))
+    assert steps_of_training == []

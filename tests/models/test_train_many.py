@@ -127,22 +127,13 @@ def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(fi
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 
-def test_probes_that_differ_in_more_than_their_seeds_are_refused(films):
-    rows = np.arange(len(films.X))
-    with pytest.raises(ValueError, match="random_state"):
-        fit_many([MLPProbe(4), MLPProbe(5)], films.X, y_of(films), [rows, rows])
-
-
-def test_training_rows_of_one_class_are_refused(films):
-    y = y_of(films)
+def test_probes_that_cannot_be_trained_together_are_refused(films):
+    X, y = films.X, y_of(films)
     rows = np.arange(len(y))
     negatives = np.flatnonzero(y == 0)
+    with pytest.raises(ValueError, match="random_state"):
+        fit_many([MLPProbe(4), MLPProbe(5)], X, y, [rows, rows])
     with pytest.raises(ValueError, match="two classes"):
-        fit_many([MLPProbe(4), MLPProbe(4)], films.X, y, [rows, negatives])
-
-
-def test_validation_rows_that_are_trained_on_are_refused(films):
-    rows = np.arange(len(films.X))
-    trained_on = np.array([3])
+        fit_many([MLPProbe(4), MLPProbe(4)], X, y, [rows, negatives])
     with pytest.raises(ValueError, match="trained on"):
-        fit_many([MLPProbe(4)], films.X, y_of(films), [rows], validation=[trained_on])
+        fit_many([MLPProbe(4)], X, y, [rows], validation=[np.array([3])])

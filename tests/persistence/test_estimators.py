@@ -88,20 +88,18 @@ def data_and_run(tmp_path_factory):
     return data, evaluate(data, MODELS, "calm_violent")
 
 
-def test_every_kind_of_the_zoo_has_a_frozen_file():
-    kinds = {read_model(path).card.kind for path in FROZEN_FILES.glob("protocol_4_*.model")}
+def test_frozen_models_of_every_kind_have_the_same_arrays_after_they_were_constructed():
+    kinds = set()
+    for path in sorted(FROZEN_FILES.glob("protocol_4_*.model")):
+        file = read_model(path)
+        state = to_state(construct(file))
+        assert state.kind == file.card.kind
+        assert file.card.parameters.items() <= state.parameters.items()  # which has newer ones besides
+        assert state.arrays.keys() == file.arrays.keys()
+        for name, array in state.arrays.items():
+            np.testing.assert_array_equal(array, file.arrays[name])
+        kinds.add(file.card.kind)
     assert kinds == {*CONVERSIONS}
-
-
-@pytest.mark.parametrize("path", sorted(FROZEN_FILES.glob("protocol_4_*.model")), ids=lambda path: path.stem)
-def test_a_frozen_model_has_the_same_arrays_after_it_was_constructed(path):
-    file = read_model(path)
-    state = to_state(construct(file))
-    assert state.kind == file.card.kind
-    assert file.card.parameters.items() <= state.parameters.items()  # which has newer ones besides
-    assert state.arrays.keys() == file.arrays.keys()
-    for name, array in state.arrays.items():
-        np.testing.assert_array_equal(array, file.arrays[name])
 
 
 @pytest.mark.parametrize(
@@ -161,18 +159,23 @@ def test_a_labs_own_estimator_is_saved_by_its_arrays_and_scores_the_same_when_lo
     assert saved_path.name == "lab_with_arrays.model"
 
 
-def test_no_module_is_imported_because_a_model_file_names_it(saved_path):
-    with pytest.raises(ModelError, match="'lab:with_arrays', which no installed package offers"):
-        load_model(saved_path)
+@pytest.mark.parametrize(
+    ("offered", "message"),
+    [
+        ({}, "'lab:with_arrays', which no installed package offers"),
+        ({"lab:with_arrays": Nearest()}, "'lab:with_arrays'"),
+        ({"lab:with_arrays": OtherWithArrays()}, "'lab:with_arrays'"),
+    ],
+    ids=["none", "one without arrays", "another class"],
+)
+def test_no_module_is_imported_because_a_model_file_names_it(saved_path, offered, message):
+    """The estimator has to be offered under the name in the file, by a package or by the caller."""
+    with pytest.raises(ModelError, match=message):
+        load_model(saved_path, offered=offered)
 
 
-@pytest.mark.parametrize("estimator", [Nearest(), OtherWithArrays()], ids=["no arrays", "another class"])
-def test_another_estimator_offered_under_the_name_in_a_file_is_refused(saved_path, estimator):
-    with pytest.raises(ModelError, match="'lab:with_arrays'"):
-        load_model(saved_path, offered={"lab:with_arrays": estimator})
-
-
-def test_a_run_saves_the_models_that_it_was_given_without_being_given_them_again(
+@pytest.mark.long
+def test_a_run_saves_the_models_that_it_was_given_and_pickled_those_that_can_be_pickled(
     data_and_run, saved_path, tmp_path
 ):
     data, run = data_and_run
@@ -180,10 +183,6 @@ def test_a_run_saves_the_models_that_it_was_given_without_being_given_them_again
     by_method = run.save(data, ["lab:with_arrays"], tmp_path / "b")["lab:with_arrays"]
     assert saved_path.read_bytes() == by_function.read_bytes() == by_method.read_bytes()
 
-
-@pytest.mark.long
-def test_a_pickled_run_saves_the_models_that_can_be_pickled(data_and_run, tmp_path):
-    data, _ = data_and_run
     not_picklable = ModelSpec("lambda", "lambda", lambda _seed: linear_probe())
     run = evaluate(data, {"linear": linear_probe(), "lambda": not_picklable})
     unpickled = pickle.loads(pickle.dumps(run))  # noqa: S301 - made here
@@ -197,23 +196,16 @@ def test_a_pickled_run_saves_the_models_that_can_be_pickled(data_and_run, tmp_pa
 
 @pytest.mark.long
 def test_an_estimator_of_scikit_learn_is_saved_by_skops_and_scores_the_same_when_loaded(
-    data_and_run, tmp_path
+    data_and_run, svm_path, tmp_path
 ):
-    pytest.importorskip("skops")
     data, run = data_and_run
-    model = load_model(save_models(run, data, ["svm"], tmp_path, models=MODELS)["svm"])
+    again = save_models(run, data, ["svm"], tmp_path, models=MODELS)["svm"]
+    assert again.read_bytes() == svm_path.read_bytes()
+    model = load_model(again)
     assert model.card.kind == "skops"
     is_judged = data.levels != "unsure"
     expected = clone(MODELS["svm"]).fit(data.X[is_judged], data.levels[is_judged] == "violent")
     np.testing.assert_allclose(model.logits(data.X), expected.decision_function(data.X), rtol=1e-5)
-
-
-@pytest.mark.long
-def test_a_model_that_is_saved_twice_by_skops_has_the_same_bytes(data_and_run, tmp_path):
-    pytest.importorskip("skops")
-    data, run = data_and_run
-    first, second = (save_models(run, data, ["svm"], tmp_path / name, models=MODELS)["svm"] for name in "ab")
-    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -236,39 +228,27 @@ def svm_path(data_and_run, tmp_path_factory):
     return save_models(run, data, ["svm"], tmp_path_factory.mktemp("svm"), models=MODELS)["svm"]
 
 
-def archive_with_untrusted_class(_archive):
+def test_a_skops_archive_that_was_tampered_with_is_refused(svm_path, tmp_path):
     from skops import io
 
-    X, is_positive = np.array([[0.0], [1.0]]), np.array([0, 1])
-    return np.frombuffer(io.dumps(Nearest().fit(X, is_positive)), dtype=np.uint8)
-
-
-def as_compressed(archive):
-    return np.frombuffer(zip_archive_of(members_of(archive), zipfile.ZIP_DEFLATED), dtype=np.uint8)
-
-
-def as_integers(archive):
-    return np.frombuffer(archive.tobytes() + bytes(-len(archive) % 8), dtype="<i8")
-
-
-@pytest.mark.parametrize(
-    ("arrays_of", "message"),
-    [
-        (lambda archive: {"skops": archive_with_untrusted_class(archive)}, "is not trusted in a file"),
-        (lambda archive: {"skops": archive[: len(archive) // 2]}, "its skops archive is damaged"),
-        (lambda archive: {"skops": as_compressed(archive)}, "compressed"),
-        (lambda archive: {"skops": as_integers(archive)}, "the array skops, of bytes"),
-        (lambda archive: {"skops": archive, "more": archive[:1]}, "the array skops, of bytes"),
-        (lambda archive: {"more": archive}, "the array skops, of bytes"),
-    ],
-    ids=["an untrusted class", "cut in half", "compressed", "integers", "an array too many", "another name"],
-)
-def test_a_skops_archive_that_was_tampered_with_is_refused(svm_path, tmp_path, arrays_of, message):
     file = read_model(svm_path)
-    tampered = tmp_path / "tampered.model"
-    tampered.write_bytes(pack(file.card, arrays_of(file.arrays["skops"]), file.other_arrays))
-    with pytest.raises(ModelError, match=message):
-        load_model(tampered)
+    archive = file.arrays["skops"]
+    untrusted = io.dumps(Nearest().fit(np.array([[0.0], [1.0]]), np.array([0, 1])))
+    compressed = zip_archive_of(members_of(archive), zipfile.ZIP_DEFLATED)
+    padded_to_integers = archive.tobytes() + bytes(-len(archive) % 8)
+    wanted = "the array skops, of bytes"
+    for arrays, message in (
+        ({"skops": np.frombuffer(untrusted, np.uint8)}, "is not trusted in a file"),
+        ({"skops": archive[: len(archive) // 2]}, "its skops archive is damaged"),
+        ({"skops": np.frombuffer(compressed, np.uint8)}, "compressed"),
+        ({"skops": np.frombuffer(padded_to_integers, "<i8")}, wanted),
+        ({"skops": archive, "more": archive[:1]}, wanted),
+        ({"more": archive}, wanted),
+    ):
+        tampered = tmp_path / "tampered.model"
+        tampered.write_bytes(pack(file.card, arrays, file.other_arrays))
+        with pytest.raises(ModelError, match=message):
+            load_model(tampered)
 
 
 # Trees are walked only after their nodes were checked.
@@ -284,8 +264,7 @@ def leaf(n_negative=3, n_positive=4):
     return node(-1, 0, -1, -1, n_negative, n_positive)
 
 
-def test_a_step_and_two_leaves_are_a_tree():
-    _check_nodes_table(np.array([node(), leaf(), leaf()], dtype=float), n_values=3)
+A_STEP_AND_TWO_LEAVES = [node(), leaf(), leaf()]
 
 
 @pytest.mark.parametrize(
@@ -310,6 +289,7 @@ def test_a_step_and_two_leaves_are_a_tree():
     ],
 )
 def test_a_table_of_nodes_that_is_no_tree_is_refused(nodes):
+    _check_nodes_table(np.array(A_STEP_AND_TWO_LEAVES, dtype=float), n_values=3)
     with pytest.raises(ModelError):
         _check_nodes_table(np.array(nodes, dtype=float), n_values=3)
 
@@ -389,7 +369,7 @@ def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tm
 # On servers.
 
 
-def test_a_model_is_read_from_a_server_as_from_a_folder():
+def test_a_model_is_read_from_a_server_as_from_a_folder(tmp_path):
     pytest.importorskip("obstore")
     with serving(FROZEN_FILES) as site:
         remote = read_model(f"{site.url}/{FROZEN_PCBM_DT.name}")
@@ -398,8 +378,5 @@ def test_a_model_is_read_from_a_server_as_from_a_folder():
         assert construct(remote).concepts_ == ("Gun", "Dim light")
         with pytest.raises(FileNotFoundError):
             read_model(f"{site.url}/nothing.model")
-
-
-def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(ModelError):
         read_model(tmp_path)

@@ -47,17 +47,7 @@ def corpus(folder, name, films, n_clips, shift, seed=0):
 
 
 class SavedBottleneck(NamedTuple):
-    """A saved bottleneck, its run, and a store of two films that it was not trained on.
-
-    Attributes
-    ----------
-    model
-        The model as it was read from its file.
-    new_films
-        The store of the films new1 and new2.
-    run
-        The evaluation with the model.
-    """
+    """A saved bottleneck, its run, and the store of two films, new1 and new2, that it was not trained on."""
 
     model: Model
     new_films: Store
@@ -88,29 +78,18 @@ def skilled(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_probabilities_of_a_model_of_noise_are_near_the_share_of_positives(noise):
-    p = predict(noise.model, [noise.new_films]).table["p"].dropna()
+def test_a_model_of_noise_gives_the_share_of_positives_and_every_clip_is_flagged(noise):
+    predicted = predict(noise.model, [noise.new_films])
+    p = predicted.table["p"].dropna()
     assert len(p) > 30
     assert p.between(0.3, 0.7).all()  # half of the training clips are S
-
-
-def test_every_clip_predicted_by_a_model_of_noise_is_flagged(noise):
-    predicted = predict(noise.model, [noise.new_films])
     assert predicted.has(NO_SKILL).all()
     assert document(predicted, noise.model, [noise.new_films])["model"]["no_skill"] is True
-
-
-def test_predictions_state_the_evidence_of_their_model(noise):
-    predicted = predict(noise.model, [noise.new_films])
     card = noise.model.card
     assert predicted.evidence == evidence_line(card.evidence, card.levels_left_out)
 
 
 @pytest.mark.long
-def test_clips_predicted_by_a_skilled_model_are_not_flagged(skilled):
-    assert not predict(skilled.model, [skilled.new_films]).has(NO_SKILL).any()
-
-
 def test_the_evidence_of_a_card_is_the_auc_and_the_numbers_of_clips_and_films_of_the_evaluation(skilled):
     metrics = skilled.run.metrics.set_index(["model", "metric"])
     evidence = skilled.model.card.evidence
@@ -118,6 +97,7 @@ def test_the_evidence_of_a_card_is_the_auc_and_the_numbers_of_clips_and_films_of
     assert evidence["n_clips"] == 5 * 20
     assert evidence["n_movies"] == 5
     assert evidence["p_skilled"] > 0.99
+    assert not predict(skilled.model, [skilled.new_films]).has(NO_SKILL).any()
 
 
 @pytest.mark.parametrize("name", ["noise", "skilled"])
@@ -130,17 +110,14 @@ def test_an_explanation_begins_with_the_evidence(request, name):
     assert explanation.no_skill == card.no_skill
 
 
-def test_where_the_auc_of_all_six_films_is_1_the_lower_bound_makes_this_2_5_percent_probable():
+def test_where_the_auc_of_all_films_is_1_or_0_the_other_bound_makes_this_2_5_percent_probable():
     """With an AUC of A, a pair of clips of each of six films is in the right order with probability A**6."""
-    interval = auc_interval([1.0] * 6)
-    assert interval.low**6 == pytest.approx(0.025)
-    assert interval.high == 1
-
-
-def test_where_the_auc_of_both_films_is_0_the_upper_bound_makes_this_2_5_percent_probable():
-    interval = auc_interval([0.0, 0.0])
-    assert interval.low == 0
-    assert (1 - interval.high) ** 2 == pytest.approx(0.025)
+    always_right = auc_interval([1.0] * 6)
+    assert always_right.low**6 == pytest.approx(0.025)
+    assert always_right.high == 1
+    always_wrong = auc_interval([0.0, 0.0])
+    assert always_wrong.low == 0
+    assert (1 - always_wrong.high) ** 2 == pytest.approx(0.025)
 
 
 def test_films_of_one_class_leave_the_auc_undefined_and_are_counted_as_tested():

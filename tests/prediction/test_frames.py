@@ -34,27 +34,14 @@ N_FEATURES = 12
 
 @dataclass(frozen=True)
 class SavedModels:
-    """Models that learnt of the films 0, 1 and 2, and the film 3 that they have not seen.
+    """Models that learnt of the films 0, 1 and 2, and the film 3 that they have not seen."""
 
-    Attributes
-    ----------
-    paths
-        Name of a model -> its file: attention, pcbm_lr, pcbm_time, linear, mean_frames and max_frames.
-    data
-        The films that they learnt of.
-    film
-        Store of the unseen film.
-    is_positive
-        Labels of its clips, [clips].
-    is_event
-        The frames with the planted event, [clips, frames].
-    """
-
+    # name of a model -> its file: attention, pcbm_lr, pcbm_time, linear, mean_frames and max_frames
     paths: dict[str, Path]
-    data: Dataset
-    film: Store
-    is_positive: np.ndarray
-    is_event: np.ndarray
+    data: Dataset  # the films that they learnt of
+    film: Store  # store of the unseen film
+    is_positive: np.ndarray  # labels of its clips, [clips]
+    is_event: np.ndarray  # the frames with the planted event, [clips, frames]
 
 
 def pooled_and_frames(X):
@@ -114,11 +101,6 @@ def test_in_an_unseen_film_the_frame_of_the_largest_weight_is_one_with_the_event
     assert is_event[np.arange(len(largest)), largest].mean() >= 0.9
 
 
-def test_a_table_of_frames_begins_with_the_columns_of_the_specification(saved):
-    frames = predict_frames(load_model(saved.paths["attention"]), [saved.film])
-    assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
-
-
 def bias_of(model):
     """Return the bias of the logit of an attention model, its last parameter."""
     return model.estimator.parameters_[-1]
@@ -128,28 +110,23 @@ def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(saved):
     model = load_model(saved.paths["attention"])
     logits = predict(model, [saved.film]).table.set_index("clip_id")["logit"]
     frames = predict_frames(model, [saved.film])
+    assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
     # A clip unlike any trained on has no contributions; that is the case for few.
     contributions = frames.dropna(subset="contribution").groupby("clip_id")["contribution"].sum()
     assert len(contributions) > 0.9 * 30
     np.testing.assert_allclose(contributions + bias_of(model), logits.loc[contributions.index], atol=1e-5)
 
 
-def test_concepts_in_time_have_a_value_in_every_frame(saved):
-    frames = predict_frames(load_model(saved.paths["pcbm_time"]), [saved.film])
+def test_concepts_in_time_have_a_value_in_every_frame_and_contributions_to_the_logit(saved):
+    model = load_model(saved.paths["pcbm_time"])
+    frames = predict_frames(model, [saved.film])
     assert len(frames) == 30 * N_FRAMES
     assert frames["Body_value"].notna().all()
     assert frames["weight"].isna().all()
 
-
-def test_contributions_of_concepts_in_time_and_the_base_are_the_logit(saved):
-    table = predict(load_model(saved.paths["pcbm_time"]), [saved.film]).table
-    table = table.dropna(subset="Body_p")  # without clips unlike any trained on
+    table = predict(model, [saved.film]).table.dropna(subset="Body_p")  # without clips unlike any trained on
     total = table["Body_contribution"] + table["base_contribution"]
     np.testing.assert_allclose(total, table["logit"], atol=1e-9)
-
-
-def test_the_concept_values_of_a_clip_of_one_frame_are_those_of_the_frame(saved):
-    model = load_model(saved.paths["pcbm_time"])
     one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
     np.testing.assert_allclose(model.estimator.frame_values(one_frame)[:, 0], model.concept_values(one_frame))
 
@@ -162,31 +139,21 @@ def test_an_explanation_has_the_concepts_of_each_frame(saved):
     assert describe(explanation, model)
 
 
-@pytest.fixture(scope="module")
-def film_of_concepts_in_time(saved):
-    """The unseen film, scored by the model of concepts in time."""
-    return score_film(saved.film, [saved.paths["pcbm_time"]], movie="film3")
+def test_a_film_has_concepts_in_time_and_says_whether_its_score_rises_where_one_is_absent(saved):
+    film = score_film(saved.film, [saved.paths["pcbm_time"]], movie="film3")
+    assert film.frames["Body_p"].notna().any()
+    assert film.rows()["Body_contribution"].notna().any()
 
-
-def test_a_film_has_concepts_in_time(film_of_concepts_in_time):
-    assert film_of_concepts_in_time.frames["Body_p"].notna().any()
-    assert film_of_concepts_in_time.rows()["Body_contribution"].notna().any()
-
-
-def test_a_films_record_says_whether_a_score_rises_or_falls_where_a_concept_is_absent(
-    saved, film_of_concepts_in_time
-):
     model = load_model(saved.paths["pcbm_time"])
     one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
     (score_without_body,) = model.intervene(one_frame, {"Body": 0.05})
     (score_with_usual_body,) = model.intervene(one_frame, {"Body": 0.5})
-    (concept,) = film_of_concepts_in_time.record.models[0].concepts
+    (concept,) = film.record.models[0].concepts
     change = score_without_body - score_with_usual_body
     assert concept.absent == 0 or np.sign(concept.absent) == np.sign(change)
 
-
-def test_a_film_has_no_frames_of_a_model_of_whole_clips(saved):
-    assert score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3").frames.empty
+    by_model_of_whole_clips = score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3")
+    assert by_model_of_whole_clips.frames.empty
 
 
 @pytest.mark.parametrize(
@@ -211,49 +178,39 @@ def test_a_clip_whose_last_frames_are_absent_is_scored_as_its_first_seven_frames
     np.testing.assert_allclose(
         model.out_of_distribution_share(rest_absent), model.out_of_distribution_share(seven_frames)
     )
+    if name == "attention":
+        assert (model.estimator.weights(rest_absent)[:, 7:] == 0).all()
 
 
-def test_absent_frames_have_no_weight(saved):
-    clip = frames_of_unseen_film(saved)[:1].copy()
-    clip[:, 7:] = np.nan
-    assert (load_model(saved.paths["attention"]).estimator.weights(clip)[:, 7:] == 0).all()
-
-
-@pytest.fixture
-def clips_of_one_frame(tmp_path):
-    """A store of six clips of one frame each, of which one is partial."""
+def test_clips_of_one_frame_are_predicted_and_those_read_in_part_flagged(saved, tmp_path):
+    """A store of six clips of one frame each, of which c1 of film 0 is partial."""
     X, _, movies, _ = planted_frames(2, 3, 1, N_FEATURES, n_event=0, seed=5)
-    movie_of = {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)}
     path = seal_arrays(
         tmp_path / "clips_of_one_frame",
-        movie_of,
+        {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)},
         {"toy": {"pooled": X[:, 0], "frames": X}},
         n_frames=1,
         partial={"film0-c1": "the file was cut off"},
         sampling={"policy": "uniform", "n": N_FRAMES},
     )
-    return open_store(path)
-
-
-def test_clips_of_one_frame_are_predicted(saved, clips_of_one_frame):
+    store = open_store(path)
     model = load_model(saved.paths["attention"])
-    assert predict(model, [clips_of_one_frame]).table["logit"].notna().all()
-    assert (predict_frames(model, [clips_of_one_frame])["weight"].dropna() == 1).all()
 
+    predictions = predict(model, [store])
 
-def test_the_explanation_of_a_partial_clip_says_what_could_not_be_read(saved, clips_of_one_frame):
-    model = load_model(saved.paths["attention"])
-    assert "read in part: the file was cut off." in describe(
-        explain(model, [clips_of_one_frame], "film0-c1", {}), model
-    )
-    assert "read in part" not in describe(explain(model, [clips_of_one_frame], "film0-c0", {}), model)
+    assert predictions.table["logit"].notna().all()
+    assert (predict_frames(model, [store])["weight"].dropna() == 1).all()
+    assert predictions.has("partial").sum() == 1
+    of_partial = describe(explain(model, [store], "film0-c1", {}), model)
+    assert "read in part: the file was cut off." in of_partial
+    of_whole = describe(explain(model, [store], "film0-c0", {}), model)
+    assert "read in part" not in of_whole
 
 
 COUNTS_NOWHERE = "such a window counts nowhere in a scored film"
 
 
-@pytest.fixture
-def store_of_cut_film(tmp_path):
+def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path):
     """Three clips of 8 s: whole; without pictures in its last second; without them in its last 4.04 s."""
     X, _, _, _ = planted_frames(1, 3, 1, N_FEATURES, n_event=0, seed=5)
     path = seal_arrays(
@@ -266,52 +223,36 @@ def store_of_cut_film(tmp_path):
         spans={"whole": (0.0, 8.0), "mostly_read": (8.0, 16.0), "hardly_read": (16.0, 24.0)},
         sampling={"policy": "uniform", "n": N_FRAMES},
     )
-    return open_store(path)
-
-
-def test_the_explanation_of_a_clip_read_by_less_than_half_says_first_that_it_counts_nowhere(
-    saved, store_of_cut_film
-):
+    store = open_store(path)
     model = load_model(saved.paths["attention"])
-    text = describe(explain(model, [store_of_cut_film], "hardly_read", {}), model)
-    assert f"4.04 of its 8 s have no pictures: less than half was read, and {COUNTS_NOWHERE}." in text
-    assert text.index(COUNTS_NOWHERE) < text.index("logit")
 
+    of_hardly_read = describe(explain(model, [store], "hardly_read", {}), model)
+    of_mostly_read = describe(explain(model, [store], "mostly_read", {}), model)
+    lines = remarks(predict(model, [store]), model, [store])
 
-def test_the_explanation_of_a_clip_read_by_more_than_half_says_how_much_has_no_pictures(
-    saved, store_of_cut_film
-):
-    model = load_model(saved.paths["attention"])
-    text = describe(explain(model, [store_of_cut_film], "mostly_read", {}), model)
-    assert "1 of its 8 s have no pictures." in text
-    assert COUNTS_NOWHERE not in text
-
-
-def test_a_remark_counts_the_clips_read_by_less_than_half(saved, store_of_cut_film):
-    model = load_model(saved.paths["attention"])
-    lines = remarks(predict(model, [store_of_cut_film]), model, [store_of_cut_film])
+    assert (
+        f"4.04 of its 8 s have no pictures: less than half was read, and {COUNTS_NOWHERE}." in of_hardly_read
+    )
+    assert of_hardly_read.index(COUNTS_NOWHERE) < of_hardly_read.index("logit")
+    assert "1 of its 8 s have no pictures." in of_mostly_read
+    assert COUNTS_NOWHERE not in of_mostly_read
     (on_partial_clips,) = [line for line in lines if "partial" in line]
     assert on_partial_clips.endswith(f"; less than half of 1 clip was read: {COUNTS_NOWHERE}")
 
 
-def test_a_partial_clip_is_flagged(saved, clips_of_one_frame):
-    assert predict(load_model(saved.paths["attention"]), [clips_of_one_frame]).has("partial").sum() == 1
-
-
 def test_an_explanation_has_the_contribution_of_each_frame(saved):
+    """Attention has no concepts to set."""
     model = load_model(saved.paths["attention"])
     first_positive = int(np.flatnonzero(saved.is_positive)[0])
-    explanation = explain(model, [saved.film], saved.film["toy"].clip_ids[first_positive], {})
+    clip_id = saved.film["toy"].clip_ids[first_positive]
+    explanation = explain(model, [saved.film], clip_id, {})
     assert len(explanation.frames) == N_FRAMES
     assert list(explanation.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
     total = sum(frame["contribution"] for frame in explanation.frames) + bias_of(model)
     assert total == pytest.approx(explanation.decision.logit, abs=1e-5)
     assert "contribution" in describe(explanation, model)
-
-
-def test_attention_has_no_concepts_to_set(saved):
     with pytest.raises(ConceptError):
-        explain(load_model(saved.paths["attention"]), [saved.film], "film3-c000", {"Body": 0.5})
+        explain(model, [saved.film], clip_id, {"Body": 0.5})
 
 
 @pytest.mark.parametrize("name", ["linear", "pcbm_lr"])
@@ -320,25 +261,15 @@ def test_predicting_frames_by_a_model_of_whole_clips_is_refused(saved, name):
         predict_frames(load_model(saved.paths[name]), [saved.film])
 
 
-@pytest.fixture
-def store_without_frames(tmp_path):
-    """Two pooled clips of film 9."""
+def test_a_store_without_frames_is_refused(saved, tmp_path):
     pooled = {"toy": {"pooled": np.zeros((2, N_FEATURES), np.float32)}}
     movie_of = {"film9-c000": "film9", "film9-c001": "film9"}
-    return open_store(seal_arrays(tmp_path / "bare", movie_of, pooled, n_frames=N_FRAMES))
+    store = open_store(seal_arrays(tmp_path / "bare", movie_of, pooled, n_frames=N_FRAMES))
+    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in movie_of)
 
-
-def test_a_store_without_frames_is_refused(saved, store_without_frames):
     with pytest.raises(ModelError, match=r"storage\.frames"):
-        predict_frames(load_model(saved.paths["pcbm_time"]), [store_without_frames])
-
-
-def test_a_dataset_without_frames_cannot_read_them(saved, store_without_frames, tmp_path):
-    clips = (
-        Clip("film9-c000", "film9", "film9.mp4", 0.0, 4.0, "S"),
-        Clip("film9-c001", "film9", "film9.mp4", 0.0, 4.0, "S"),
-    )
-    data = load_dataset(store_without_frames, Manifest(clips, tmp_path, saved.data.codebook))
+        predict_frames(load_model(saved.paths["pcbm_time"]), [store])
+    data = load_dataset(store, Manifest(clips, tmp_path, saved.data.codebook))
     with pytest.raises(DatasetError, match="frames"):
         data.read("frames")
 
@@ -359,38 +290,22 @@ def small_units(seed):
 MODEL_OF_UNITS = replace(BUILTIN_MODELS["units"], compared_with=(), make=small_units)
 
 
-@pytest.fixture(scope="module")
-def units_file(saved, tmp_path_factory):
-    """The file of a model of units."""
+def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, tmp_path):
+    """A film scored by a model of units has neither frames nor concepts."""
     run = evaluate(saved.data, [MODEL_OF_UNITS], "hn_s")
-    return save_models(run, saved.data, ["units"], tmp_path_factory.mktemp("units"), models=[MODEL_OF_UNITS])[
-        "units"
-    ]
+    (path,) = save_models(run, saved.data, ["units"], tmp_path, models=[MODEL_OF_UNITS]).values()
+    model = load_checking_round_trip(path, tmp_path)
 
-
-def test_a_model_of_units_that_was_loaded_is_saved_again_as_the_same_bytes(units_file, tmp_path):
-    load_checking_round_trip(units_file, tmp_path)
-
-
-def test_contributions_of_units_and_the_base_are_the_logit(saved, units_file):
-    table = predict(load_model(units_file), [saved.film]).table.dropna(subset="p")
-    contributions = [name for name in table if name.endswith("_contribution")]
-    np.testing.assert_allclose(table[contributions].sum(axis=1), table["logit"], atol=1e-9)
-
-
-def test_units_have_no_probabilities(saved, units_file):
-    model = load_model(units_file)
     table = predict(model, [saved.film]).table
     frames = predict_frames(model, [saved.film])
+    with_p = table.dropna(subset="p")
+    contributions = [name for name in table if name.endswith("_contribution")]
+    np.testing.assert_allclose(with_p[contributions].sum(axis=1), with_p["logit"], atol=1e-9)
     assert not [name for name in (*table, *frames) if name.endswith("_p")]
-    clip_id = table.loc[table["p"].notna(), "clip_id"].iloc[0]
-    explanation = explain(model, [saved.film], clip_id, {"unit2": 0.95})
+    explanation = explain(model, [saved.film], with_p["clip_id"].iloc[0], {"unit2": 0.95})
     assert set(explanation.concept_p) == {None}
     assert describe(explanation, model)
-
-
-def test_a_film_scored_by_a_model_of_units_has_neither_frames_nor_concepts(saved, units_file):
-    film = score_film(saved.film, [units_file], movie="film3")
+    film = score_film(saved.film, [path], movie="film3")
     assert film.frames.empty
     assert not film.record.models[0].concepts
 

@@ -94,60 +94,41 @@ def test_the_contribution_of_a_modality_is_proportional_to_the_score_of_its_own_
     assert (contribution * scores >= -1e-6).all()  # and has its sign
 
 
-def test_stores_are_taken_in_any_order(corpus, model_files):
-    model = om.load_model(model_files["late"])
-    seen, heard = corpus.stores["seen"], corpus.stores["heard"]
-    seen_first = om.predict(model, [seen, heard], corpus.manifest)
-    heard_first = om.predict(model, [heard, seen], corpus.manifest)
-    assert seen_first.to_csv() == heard_first.to_csv()
-
-
 def test_clips_without_sound_are_predicted_and_flagged(corpus, model_files):
     model = om.load_model(model_files["late"])
-    predictions = om.predict(model, [corpus.stores["seen"], corpus.stores["heard"]], corpus.manifest)
+    seen, heard = corpus.stores["seen"], corpus.stores["heard"]
+    predictions = om.predict(model, [seen, heard], corpus.manifest)
+
     assert len(predictions.table) == len(corpus.manifest) == 160
     assert not predictions.excluded
     assert predictions.has("without_heard").sum() == N_UNHEARD
     assert predictions.has("unlike").mean() < 0.02
     assert predictions.table["p"].notna().mean() > 0.98
+    heard_first = om.predict(model, [heard, seen], corpus.manifest)
+    assert heard_first.to_csv() == predictions.to_csv()
 
 
-@pytest.fixture(scope="module")
-def heard_clips(corpus):
-    """Film by clip, and the arrays of both modalities, of the 128 clips that have sound."""
-    heard = corpus.stores["heard"]
-    movie_of = {clip.clip_id: clip.movie for clip in heard.clips}
-    row_of = {clip.clip_id: row for row, clip in enumerate(corpus.stores["seen"].clips)}
-    rows = [row_of[clip_id] for clip_id in movie_of]
-    arrays = {"seen": corpus.stores["seen"]["seen"].pooled()[rows], "heard": heard["heard"].pooled()}
-    return movie_of, arrays
+def test_stores_of_both_modalities_give_the_same_as_a_store_of_each(corpus, model_files, tmp_path):
+    """128 clips have sound. A corpus may also lie in several stores of both modalities."""
+    seen, heard = corpus.stores["seen"], corpus.stores["heard"]
+    row_of = {clip.clip_id: row for row, clip in enumerate(seen.clips)}
+    rows = [row_of[clip.clip_id] for clip in heard.clips]
+    arrays = {"seen": seen["seen"].pooled()[rows], "heard": heard["heard"].pooled()}
 
+    def seal_films(name, movies):
+        is_in = np.array([clip.movie in movies for clip in heard.clips])
+        movie_of = {clip.clip_id: clip.movie for clip in heard.clips if clip.movie in movies}
+        groups = {modality: {"pooled": X[is_in]} for modality, X in arrays.items()}
+        return of.open_store(seal_arrays(tmp_path / name, movie_of, groups))
 
-def seal_films_of(path, movie_of, arrays, movies):
-    """Seal one store with the arrays of both modalities, of the clips of these films."""
-    is_in = np.isin(list(movie_of.values()), movies)
-    films = {clip_id: movie for clip_id, movie in movie_of.items() if movie in movies}
-    return of.open_store(seal_arrays(path, films, {name: {"pooled": X[is_in]} for name, X in arrays.items()}))
-
-
-def test_one_store_of_both_modalities_gives_the_same_as_two(corpus, model_files, heard_clips, tmp_path):
-    movie_of, arrays = heard_clips
     model = om.load_model(model_files["concat"])
-    together = om.predict(
-        model, seal_films_of(tmp_path / "all", movie_of, arrays, ["f0", "f1", "f2", "f3"])
-    ).table
-    apart = om.predict(model, [corpus.stores["seen"], corpus.stores["heard"]]).table
-    apart = apart[apart["clip_id"].isin(movie_of)].reset_index(drop=True)
-    assert apart["logit"].equals(together["logit"])
+    of_both = om.predict(model, seal_films("all", ["f0", "f1", "f2", "f3"])).table
+    in_parts = om.predict(model, [seal_films("f0", ["f0"]), seal_films("rest", ["f1", "f2", "f3"])]).table
+    of_each = om.predict(model, [seen, heard]).table
+    of_each = of_each[of_each["clip_id"].isin(of_both["clip_id"])].reset_index(drop=True)
 
-
-def test_a_corpus_may_lie_in_several_stores_of_both_modalities(model_files, heard_clips, tmp_path):
-    movie_of, arrays = heard_clips
-    model = om.load_model(model_files["concat"])
-    whole = seal_films_of(tmp_path / "all", movie_of, arrays, ["f0", "f1", "f2", "f3"])
-    first = seal_films_of(tmp_path / "first", movie_of, arrays, ["f0"])
-    others = seal_films_of(tmp_path / "others", movie_of, arrays, ["f1", "f2", "f3"])
-    assert om.predict(model, [first, others]).table.equals(om.predict(model, whole).table)
+    assert of_each["logit"].equals(of_both["logit"])
+    assert in_parts.equals(of_both)
 
 
 @pytest.mark.parametrize(
@@ -164,36 +145,27 @@ def test_stores_that_do_not_fit_the_model_are_refused(corpus, model_files, names
         om.predict(om.load_model(model_files["late"]), [corpus.stores[name] for name in names])
 
 
-def test_a_decision_is_the_sum_of_its_modalities(corpus, model_files):
+def test_a_decision_is_the_sum_of_its_modalities_or_that_of_the_largest(corpus, model_files):
     stores = [corpus.stores["seen"], corpus.stores["heard"]]
-    explanation = explain(om.load_model(model_files["late"]), stores, "f0-01", {})
-    assert {*explanation.modalities} == {"seen", "heard", "base"}
-    assert sum(explanation.modalities.values()) == pytest.approx(explanation.decision.logit)
+    summed = explain(om.load_model(model_files["late"]), stores, "f0-01", {})
+    assert {*summed.modalities} == {"seen", "heard", "base"}
+    assert sum(summed.modalities.values()) == pytest.approx(summed.decision.logit)
+
+    by_maximum = explain(om.load_model(model_files["max"]), stores, "f0-01", {})
+    largest = max(by_maximum.modalities["seen"], by_maximum.modalities["heard"])
+    assert by_maximum.modalities["base"] + largest == pytest.approx(by_maximum.decision.logit)
 
 
-def test_a_decision_fused_by_the_maximum_is_that_of_the_modality_with_the_larger_contribution(
-    corpus, model_files
-):
-    stores = [corpus.stores["seen"], corpus.stores["heard"]]
-    explanation = explain(om.load_model(model_files["max"]), stores, "f0-01", {})
-    largest = max(explanation.modalities["seen"], explanation.modalities["heard"])
-    assert explanation.modalities["base"] + largest == pytest.approx(explanation.decision.logit)
-
-
-def test_an_explanation_says_which_modality_is_absent(corpus, model_files):
+def test_an_explanation_says_which_modality_is_absent_and_has_no_concepts_to_set(corpus, model_files):
     stores = [corpus.stores["seen"], corpus.stores["heard"]]
     model = om.load_model(model_files["late"])
     predictions = om.predict(model, stores)
-    unheard_clips = predictions.table.loc[predictions.has("without_heard"), "clip_id"]
-    explanation = explain(model, stores, unheard_clips.iloc[0], {})
+    unheard_clip = predictions.table.loc[predictions.has("without_heard"), "clip_id"].iloc[0]
+    explanation = explain(model, stores, unheard_clip, {})
     assert explanation.modalities["heard"] is None
     assert "absent" in describe(explanation, model)
-
-
-def test_a_model_of_modalities_has_no_concepts_to_set(corpus, model_files):
-    stores = [corpus.stores["seen"], corpus.stores["heard"]]
     with pytest.raises(ConceptError):
-        explain(om.load_model(model_files["late"]), stores, "f0-01", {"Body": 0.5})
+        explain(model, stores, unheard_clip, {"Body": 0.5})
 
 
 @pytest.mark.parametrize(

@@ -103,20 +103,11 @@ def test_most_clips_of_unseen_films_are_called_as_planted_with_calibrated_probab
     assert calibration_error(y, unseen["p"], n_bins=4) < 0.15
 
 
-def test_a_probability_is_inside_its_band(shelf, new_films):
-    table = predict(load_model(shelf.paths["linear"]), [new_films.store]).table.dropna(subset="p")
-    assert (table["p_low"] <= table["p"]).all()
-    assert (table["p"] <= table["p_high"]).all()
-
-
 def test_a_table_has_the_columns_of_the_specification(shelf, new_films):
-    table = predict(load_model(shelf.paths["linear"]), [new_films.store]).table
-    assert tuple(table.columns) == COLUMNS
-
-
-def test_a_bottlenecks_table_has_three_columns_for_each_concept(shelf, new_films):
-    table = predict(load_model(shelf.paths["pcbm_lr"]), [new_films.store]).table
-    assert tuple(table.columns) == (
+    of_linear = predict(load_model(shelf.paths["linear"]), [new_films.store]).table
+    of_bottleneck = predict(load_model(shelf.paths["pcbm_lr"]), [new_films.store]).table
+    assert tuple(of_linear.columns) == COLUMNS
+    assert tuple(of_bottleneck.columns) == (
         *COLUMNS,
         *("Gun_value", "Gun_p", "Gun_contribution"),
         *("Dim light_value", "Dim light_p", "Dim light_contribution"),
@@ -124,25 +115,21 @@ def test_a_bottlenecks_table_has_three_columns_for_each_concept(shelf, new_films
     )
 
 
-def test_rows_are_in_the_order_of_movies_and_times(shelf, new_films):
-    table = predict(load_model(shelf.paths["linear"]), [new_films.store], new_films.manifest).table
+def test_a_table_has_clips_in_the_order_of_movies_and_times_with_bands_flags_and_videos(shelf, new_films):
+    """f0 is a film that the model was trained on. Videos are those of the manifest."""
+    model = load_model(shelf.paths["linear"])
+    table = predict(model, [new_films.store], new_films.manifest).table
+
     assert table["movie"].tolist() == ["f0"] * 60 + ["g0"] * 60 + ["g1"] * 59
     for _, film in table.groupby("movie"):
         assert film["start_s"].is_monotonic_increasing
-
-
-def test_videos_are_those_of_the_manifest(shelf, new_films):
-    model = load_model(shelf.paths["linear"])
-    with_manifest = predict(model, [new_films.store], new_films.manifest).table
-    assert set(with_manifest["video"]) == {"f0.mp4", "g0.mp4", "g1.mp4"}
-    assert set(predict(model, [new_films.store]).table["video"]) == {""}
-
-
-def test_clips_of_a_training_film_are_flagged(shelf, new_films):
-    table = predict(load_model(shelf.paths["linear"]), [new_films.store]).table
+    with_p = table.dropna(subset="p")
+    assert (with_p["p_low"] <= with_p["p"]).all()
+    assert (with_p["p"] <= with_p["p_high"]).all()
     is_flagged = table["flags"].str.contains("trained_on")
-    assert set(table.loc[is_flagged, "movie"]) == {"f0"}
-    assert is_flagged.sum() == 60
+    assert is_flagged.tolist() == (table["movie"] == "f0").tolist()
+    assert set(table["video"]) == {"f0.mp4", "g0.mp4", "g1.mp4"}
+    assert set(predict(model, [new_films.store]).table["video"]) == {""}
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
@@ -155,55 +142,41 @@ def test_the_contributions_in_a_csv_add_up_to_the_logit(shelf, new_films, name):
         assert sum(contributions) == pytest.approx(float(row["logit"]), abs=1e-9)
 
 
-@pytest.mark.parametrize("concept", ["Gun", "Dim light"])
-def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts(shelf, new_films, concept):
+def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts_and_no_calls(shelf, new_films):
     table = predict(load_model(shelf.paths["bank"]), [new_films.store]).table.set_index("clip_id")
     concepts_of = {clip.clip_id: clip.concepts for clip in new_films.manifest.clips}
-    p = table[f"{concept}_p"].dropna()
-    is_there = np.array([concept in concepts_of[clip_id] for clip_id in p.index])
-    assert ((p > 0.5) == is_there).mean() > 0.85
-    assert calibration_error(is_there, p, n_bins=4) < 0.15
-
-
-def test_a_bank_of_concepts_gives_no_logit_probability_or_call(shelf, new_films):
-    table = predict(load_model(shelf.paths["bank"]), [new_films.store]).table
+    for concept in ("Gun", "Dim light"):
+        p = table[f"{concept}_p"].dropna()
+        is_there = np.array([concept in concepts_of[clip_id] for clip_id in p.index])
+        assert ((p > 0.5) == is_there).mean() > 0.85
+        assert calibration_error(is_there, p, n_bins=4) < 0.15
     assert table[["logit", "p", "called"]].isna().all().all()
     assert not [column for column in table.columns if column.endswith("contribution")]
 
 
 @pytest.mark.parametrize("name", MODELS_THAT_DECIDE)
 def test_a_film_unlike_the_training_films_gets_no_probabilities(shelf, store_of_alien_film, name):
-    table = predict(load_model(shelf.paths[name]), [store_of_alien_film]).table
+    """In JSON they are null. The film is hundreds of deviations away in feature 7, which did not vary."""
+    model = load_model(shelf.paths[name])
+    predictions = predict(model, [store_of_alien_film])
+
+    table = predictions.table
     assert (table["flags"] == "unlike").all()
     assert table["unlike"].min() > 0.99
     empty_columns = [column for column in table.columns if column.endswith(("_p", "_contribution"))]
     empty_columns += ["called", "p", "p_low", "p_high"]
     assert table[empty_columns].isna().all().all()
-
-
-@pytest.mark.parametrize("name", ["linear", "mlp"])
-def test_a_feature_that_did_not_vary_in_training_does_not_make_logits_huge(shelf, store_of_alien_film, name):
-    """The film is hundreds of training deviations away in feature 7."""
-    table = predict(load_model(shelf.paths[name]), [store_of_alien_film]).table
     assert table["logit"].abs().max() < 100
-
-
-def test_no_probability_is_null_in_json(shelf, store_of_alien_film):
-    model = load_model(shelf.paths["linear"])
-    clips = document(predict(model, [store_of_alien_film]), model, [store_of_alien_film])["clips"]
+    clips = document(predictions, model, [store_of_alien_film])["clips"]
     assert {clip["p"] for clip in clips} == {None}
     json.dumps(clips, allow_nan=False)
 
 
 def test_several_stores_are_one_table(shelf, new_films, store_of_alien_film):
-    table = predict(load_model(shelf.paths["linear"]), [store_of_alien_film, new_films.store]).table
-    n_clips_of_alien, n_clips_of_new_films = 30 - 1, 3 * 60 - 1  # of each store, one clip failed
-    assert len(table) == n_clips_of_alien + n_clips_of_new_films
-    assert table["movie"].is_monotonic_increasing
-
-
-def test_clips_without_features_are_counted_by_reason(shelf, new_films, store_of_alien_film):
     predictions = predict(load_model(shelf.paths["linear"]), [store_of_alien_film, new_films.store])
+    n_clips_of_alien, n_clips_of_new_films = 30 - 1, 3 * 60 - 1  # of each store, one clip failed
+    assert len(predictions.table) == n_clips_of_alien + n_clips_of_new_films
+    assert predictions.table["movie"].is_monotonic_increasing
     assert predictions.excluded == {"failed: the file is empty (0 bytes)": ["g8-00", "g1-00"]}
 
 
@@ -212,58 +185,46 @@ def test_two_stores_with_the_same_clips_are_refused(shelf, store_of_alien_film):
         predict(load_model(shelf.paths["linear"]), [store_of_alien_film, store_of_alien_film])
 
 
-@pytest.fixture
-def predictions_and_remarks(shelf, new_films, store_of_alien_film):
-    """Predictions of the linear model for the alien film and the new films, and the remarks on them."""
+def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
+    shelf, new_films, store_of_alien_film
+):
     model = load_model(shelf.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
-    return predictions, remarks(predictions, model)
+    lines = remarks(predictions, model)
 
-
-def test_remarks_begin_with_evidence_clips_not_judged_and_clips_of_training_films(predictions_and_remarks):
-    predictions, lines = predictions_and_remarks
-    evidence, on_calls, on_training_films, *_others = lines
+    evidence, on_calls, on_training_films, *_others, on_excluded = lines
     assert evidence == predictions.evidence
     assert f"{predictions.has('unlike').sum()} not judged" in on_calls
     assert on_training_films.startswith(f"{predictions.has('trained_on').sum()} clips")
-
-
-def test_a_remark_counts_the_clips_of_a_film_that_are_unlike_the_training_clips(predictions_and_remarks):
-    predictions, lines = predictions_and_remarks
-    n_unlike = (predictions.has("unlike") & (predictions.table["movie"] == "g8")).sum()
+    assert on_excluded == "excluded 2: failed: the file is empty (0 bytes) (g8-00, ...)"
     (on_alien_film,) = [line for line in lines if line.startswith("g8: ")]
+    n_unlike = (predictions.has("unlike") & (predictions.table["movie"] == "g8")).sum()
     assert f"{n_unlike} of 29" in on_alien_film
-
-
-def test_the_last_remark_counts_excluded_clips_by_reason_and_names_the_first(predictions_and_remarks):
-    _, lines = predictions_and_remarks
-    assert lines[-1] == "excluded 2: failed: the file is empty (0 bytes) (g8-00, ...)"
+    assert re.search(FAR_FROM_OTHER_FILMS, on_alien_film)
 
 
 @pytest.mark.parametrize(
-    ("rows", "expected"),
+    ("n_with_p", "n_without_p", "expected"),
     [
-        (["p", "p", None], "3 clips in p.csv, 2 with a probability"),
-        (["p", "p"], "2 clips in p.csv, each with a probability"),
-        ([None], "1 clip in p.csv, none with a probability"),
+        (2, 1, "3 clips in p.csv, 2 with a probability"),
+        (2, 0, "2 clips in p.csv, each with a probability"),
+        (0, 1, "1 clip in p.csv, none with a probability"),
     ],
-    ids=["some", "all", "none"],
 )
 def test_a_remark_on_a_written_file_counts_clips_and_those_with_a_probability(
-    shelf, new_films, store_of_alien_film, rows, expected
+    shelf, new_films, store_of_alien_film, n_with_p, n_without_p, expected
 ):
+    """A bank of concepts has no probabilities."""
     model = load_model(shelf.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
     with_p = predictions.table[predictions.table["p"].notna()]
     without_p = predictions.table[predictions.table["p"].isna()]
-    table = pd.concat([with_p.head(rows.count("p")), without_p.head(rows.count(None))])
+    table = pd.concat([with_p.head(n_with_p), without_p.head(n_without_p)])
     assert written_remark(replace(predictions, table=table), model, "p.csv") == expected
 
-
-def test_a_remark_on_a_written_file_of_a_bank_of_concepts_counts_clips_alone(shelf, new_films):
     bank = load_model(shelf.paths["bank"])
-    predictions = predict(bank, [new_films.store])
-    assert written_remark(predictions, bank, "p.csv") == f"{len(predictions.table)} clips in p.csv"
+    of_bank = predict(bank, [new_films.store])
+    assert written_remark(of_bank, bank, "p.csv") == f"{len(of_bank.table)} clips in p.csv"
 
 
 def test_a_line_break_in_a_reason_begins_no_remark(shelf, store_of_alien_film):
@@ -319,81 +280,28 @@ def test_features_of_another_kind_are_refused(shelf, tmp_path, backbone, width, 
 # Why, and what if.
 
 
-@pytest.mark.parametrize("quantile", [0.0, 0.05, 0.5, 0.95, 1.0])
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shelf, new_films, name, quantile):
+def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shelf, new_films, name):
     model = load_model(shelf.paths[name])
+    trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run)
     gun = model.concepts.index("Gun")
     X = new_films.store["descriptors"].pooled()[3:9]
-    values = model.concept_values(X)
-    values[:, gun] = np.quantile(model.estimator.train_values_[:, gun], quantile)
-    expected = head_scores(model.estimator.head_, values)
-    np.testing.assert_allclose(model.intervene(X, {"Gun": quantile}), expected, atol=1e-12)
+    for quantile in (0.0, 0.05, 0.5, 0.95, 1.0):
+        values = model.concept_values(X)
+        values[:, gun] = np.quantile(model.estimator.train_values_[:, gun], quantile)
+        expected = head_scores(model.estimator.head_, values)
+        np.testing.assert_allclose(model.intervene(X, {"Gun": quantile}), expected, atol=1e-12)
+        np.testing.assert_allclose(trained.intervene(X, {"Gun": quantile}), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_a_loaded_model_intervenes_as_the_trained_one(shelf, new_films, name):
-    X = new_films.store["descriptors"].pooled()[3:9]
-    trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run).intervene(X, {"Gun": 0.9})
-    kept = load_model(shelf.paths[name]).intervene(X, {"Gun": 0.9})
-    np.testing.assert_allclose(trained, kept, atol=1e-9)
-
-
-def test_an_explanation_names_the_levels_of_its_decision(shelf, new_films):
+def test_an_explanation_names_its_task_its_levels_and_the_concepts_near_chance(shelf, new_films):
+    """A concept is near chance if its evaluation does not show it to be better."""
     model = load_model(shelf.paths["pcbm_lr"])
     explanation = explain(model, [new_films.store], "g0-00", {})
-    levels = "(violent)" if explanation.decision.called else "(calm)"
-    assert levels in describe(explanation, model)
 
-
-def test_an_explanation_begins_its_decision_with_the_task(shelf, new_films):
-    model = load_model(shelf.paths["pcbm_lr"])
-    text = describe(explain(model, [new_films.store], "g0-00", {}), model)
-    (decision,) = [line for line in text.splitlines() if ": called " in line]
+    (decision,) = [line for line in describe(explanation, model).splitlines() if ": called " in line]
     assert decision.startswith(f"{model.card.target['name']}: called ")
-
-
-def model_labelled_by(shelf, *annotators):
-    """Load the bottleneck, and let its card name those who labelled its training clips."""
-    model = load_model(shelf.paths["pcbm_lr"])
-    return replace(model, card=changed_card(model.card, labelled_by=annotators))
-
-
-ON_PLANTED_LABELS = pytest.mark.parametrize(
-    ("annotators", "sentence"),
-    [((PLANTED,), "nobody judged them"), (("AB", PLANTED), "nobody judged those")],
-    ids=["all labels planted", "some labels planted"],
-)
-
-
-@ON_PLANTED_LABELS
-def test_an_explanation_says_that_nobody_judged_planted_labels(shelf, new_films, annotators, sentence):
-    model = model_labelled_by(shelf, *annotators)
-    assert sentence in describe(explain(model, [new_films.store], "g0-00", {}), model)
-
-
-@ON_PLANTED_LABELS
-def test_remarks_and_json_say_that_nobody_judged_planted_labels(shelf, new_films, annotators, sentence):
-    model = model_labelled_by(shelf, *annotators)
-    predictions = predict(model, [new_films.store])
-    line_in_json = document(predictions, model, [new_films.store])["model"]["labels_line"]
-    assert sentence in line_in_json
-    assert line_in_json in remarks(predictions, model)
-
-
-def test_labels_of_people_get_no_remark(shelf, new_films):
-    model = model_labelled_by(shelf, "AB")
-    predictions = predict(model, [new_films.store])
-    assert document(predictions, model, [new_films.store])["model"]["labels_line"] == ""
-    assert not [line for line in remarks(predictions, model) if "nobody judged" in line]
-    assert "nobody judged" not in describe(explain(model, [new_films.store], "g0-00", {}), model)
-
-
-def test_an_explanation_lists_the_concepts_whose_evaluation_is_not_shown_to_be_better_than_chance(
-    shelf, new_films
-):
-    model = load_model(shelf.paths["pcbm_lr"])
-    explanation = explain(model, [new_films.store], "g0-00", {})
+    assert ("(violent)" if explanation.decision.called else "(calm)") in decision
     metrics_of = {row["task"]: row for row in model.card.metrics if "movie_chance" in row}
     near_chance = []
     for concept in model.concepts:
@@ -403,26 +311,44 @@ def test_an_explanation_lists_the_concepts_whose_evaluation_is_not_shown_to_be_b
     assert list(explanation.near_chance) == near_chance
 
 
-@pytest.fixture(scope="module", params=["pcbm_lr", "pcbm_dt"])
-def gun_added(request, shelf, new_films):
-    """A clip that is called negative and in which no gun is seen, explained as if there were one.
+@pytest.mark.parametrize(
+    ("annotators", "sentence"),
+    [((PLANTED,), "nobody judged them"), (("AB", PLANTED), "nobody judged those"), (("AB",), "")],
+    ids=["all labels planted", "some labels planted", "labels of people"],
+)
+def test_explanations_remarks_and_json_say_that_nobody_judged_planted_labels(
+    shelf, new_films, annotators, sentence
+):
+    model = load_model(shelf.paths["pcbm_lr"])
+    model = replace(model, card=changed_card(model.card, labelled_by=annotators))
+    predictions = predict(model, [new_films.store])
 
-    Returns the clip's row of predictions and the explanation, with its gun set to the .95 quantile.
+    line_in_json = document(predictions, model, [new_films.store])["model"]["labels_line"]
+    text = describe(explain(model, [new_films.store], "g0-00", {}), model)
+    if sentence:
+        assert sentence in line_in_json
+        assert line_in_json in remarks(predictions, model)
+        assert sentence in text
+    else:
+        assert line_in_json == ""
+        assert not [line for line in remarks(predictions, model) if "nobody judged" in line]
+        assert "nobody judged" not in text
+
+
+@pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
+def test_a_gun_would_make_the_clip_violent(shelf, new_films, name):
+    """A clip that is called calm and in which no gun is seen is explained as if there were one.
+
+    Its gun is set to the .95 quantile. `ends` are the decisions with little and with much of each concept.
     """
-    model = load_model(shelf.paths[request.param])
+    model = load_model(shelf.paths[name])
     table = predict(model, [new_films.store]).table
     row = table[(table["called"] == 0) & (table["Gun_value"] < 0)].iloc[0]
-    return row, explain(model, [new_films.store], row["clip_id"], {"Gun": 0.95})
 
+    explanation = explain(model, [new_films.store], row["clip_id"], {"Gun": 0.95})
 
-def test_an_explanation_has_the_decision_of_the_prediction(gun_added):
-    row, explanation = gun_added
     assert explanation.decision.logit == pytest.approx(row["logit"], abs=1e-12)
     assert explanation.decision.p == pytest.approx(row["p"])
-
-
-def test_a_gun_would_make_the_clip_violent(gun_added):
-    _, explanation = gun_added
     assert explanation.changed.p > explanation.decision.p
     assert explanation.changed.called
     (_with_little_gun, with_much_gun), _with_little_and_much_dim_light = explanation.ends
@@ -445,58 +371,28 @@ def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_i
     assert 0 < is_seen.mean() < 1
 
 
-def test_a_model_without_concepts_has_no_thresholds_of_them(shelf):
-    assert load_model(shelf.paths["linear"]).concept_thresholds.size == 0
+def test_concepts_explain_what_they_change_and_are_reasons_from_a_hundredth_on(shelf, new_films):
+    """What a concept changes is the probability less the one without its contribution.
 
-
-@pytest.fixture(scope="module")
-def twenty_explanations(shelf, new_films):
-    """Rows of predictions of twenty clips by `pcbm_lr`, with their explanations."""
+    A concept that reaches its threshold is seen.
+    """
     model = load_model(shelf.paths["pcbm_lr"])
     table = predict(model, [new_films.store]).table
-    rows = table[table["p"].notna()].head(20).to_dict(orient="records")
-    return [(row, explain(model, [new_films.store], row["clip_id"], {})) for row in rows]
-
-
-def test_concepts_that_reach_their_threshold_are_seen(shelf, twenty_explanations):
-    model = load_model(shelf.paths["pcbm_lr"])
-    for row, explanation in twenty_explanations:
-        for concept, threshold in zip(model.concepts, model.concept_thresholds, strict=True):
-            assert (concept in explanation.seen) == (row[f"{concept}_p"] >= threshold)
-
-
-def test_what_a_concept_changes_is_the_probability_less_the_one_without_its_contribution(
-    shelf, twenty_explanations
-):
-    calibration = load_model(shelf.paths["pcbm_lr"]).calibration
-    for _, explanation in twenty_explanations:
-        for part, change in zip(explanation.parts.contributions, explanation.changes, strict=True):
-            logit_without = np.array([explanation.decision.logit - part.contribution])
-            p_without = calibration.probability(logit_without)[0]
-            assert change == pytest.approx(explanation.decision.p - p_without)
-
-
-def test_concepts_that_change_the_probability_by_a_hundredth_or_more_are_reasons_for_or_against(
-    shelf, twenty_explanations
-):
-    model = load_model(shelf.paths["pcbm_lr"])
-    for _, explanation in twenty_explanations:
+    for row in table[table["p"].notna()].head(20).to_dict(orient="records"):
+        explanation = explain(model, [new_films.store], row["clip_id"], {})
         lines = describe(explanation, model).splitlines()
         reasons_for = "".join(line for line in lines if line.startswith("for it: "))
         reasons_against = "".join(line for line in lines if line.startswith("against it: "))
+        for concept, threshold in zip(model.concepts, model.concept_thresholds, strict=True):
+            assert (concept in explanation.seen) == (row[f"{concept}_p"] >= threshold)
         for part, change in zip(explanation.parts.contributions, explanation.changes, strict=True):
+            logit_without = np.array([explanation.decision.logit - part.contribution])
+            p_without = model.calibration.probability(logit_without)[0]
+            assert change == pytest.approx(explanation.decision.p - p_without)
             amount = "more" if part.value > part.usual else "less"
             reason = f"{amount} {part.concept} than usual"
             assert (reason in reasons_for) == (change >= 0.01)
             assert (reason in reasons_against) == (change <= -0.01)
-
-
-def test_a_clip_unlike_any_is_not_explained(shelf, store_of_alien_film):
-    explanation = explain(load_model(shelf.paths["pcbm_lr"]), [store_of_alien_film], "g8-07", {"Gun": 0.5})
-    assert explanation.parts is None
-    assert explanation.decision.p is None
-    assert explanation.decision.called is None
-    assert explanation.changed is None
 
 
 FAR_FROM_OTHER_FILMS = (
@@ -505,27 +401,21 @@ FAR_FROM_OTHER_FILMS = (
 """It does not say that the clip is new: a clip that the model was trained on may be as far."""
 
 
-def test_remarks_say_that_a_clip_is_far_from_those_of_other_films(shelf, store_of_alien_film):
+def test_a_clip_unlike_any_is_not_explained(shelf, store_of_alien_film):
     model = load_model(shelf.paths["pcbm_lr"])
-    (line,) = [line for line in remarks(predict(model, [store_of_alien_film]), model) if "farther" in line]
-    assert re.search(FAR_FROM_OTHER_FILMS, line)
-
-
-def test_an_explanation_says_that_a_clip_is_far_from_those_of_other_films(shelf, store_of_alien_film):
-    model = load_model(shelf.paths["pcbm_lr"])
-    assert re.search(
-        FAR_FROM_OTHER_FILMS, describe(explain(model, [store_of_alien_film], "g8-07", {}), model)
-    )
+    explanation = explain(model, [store_of_alien_film], "g8-07", {"Gun": 0.5})
+    assert explanation.parts is None
+    assert explanation.decision.p is None
+    assert explanation.decision.called is None
+    assert explanation.changed is None
+    assert re.search(FAR_FROM_OTHER_FILMS, describe(explanation, model))
 
 
 @pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=high", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])
-def test_a_setting_that_is_not_a_concept_and_a_quantile_is_refused(text):
+def test_a_setting_is_a_concept_and_a_quantile(text):
+    assert parse_settings(["a=b=0.5", "Gun=1"]) == {"a=b": 0.5, "Gun": 1.0}
     with pytest.raises(ConceptError):
         parse_settings([text])
-
-
-def test_a_concept_may_have_equals_signs_in_its_name():
-    assert parse_settings(["a=b=0.5", "Gun=1"]) == {"a=b": 0.5, "Gun": 1.0}
 
 
 def test_a_concept_is_set_once():
@@ -536,7 +426,7 @@ def test_a_concept_is_set_once():
 # What is kept.
 
 
-def test_a_card_says_what_the_model_is(shelf):
+def test_a_card_says_what_the_model_is_and_no_path_of_the_machine(shelf):
     card = read_model(shelf.paths["pcbm_lr"]).card
     assert card.codebook == shelf.run.record["codebook"]
     assert card.concepts == ("Gun", "Dim light")
@@ -544,30 +434,25 @@ def test_a_card_says_what_the_model_is(shelf):
     assert card.licence == "CC-BY-4.0"
     assert card.citation == "us"
     assert card.calibration["error"] < 0.1
-
-
-def test_a_model_without_a_licence_has_no_assertion_of_one(shelf):
-    assert read_model(shelf.paths["cav"]).card.licence == "NOASSERTION"
-
-
-def test_a_model_file_holds_no_path_of_the_machine(shelf):
     assert str(shelf.folder).encode() not in shelf.paths["pcbm_lr"].read_bytes()
+    without_licence = read_model(shelf.paths["cav"]).card
+    assert without_licence.licence == "NOASSERTION"
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [("movie_prior", "movie_prior"), ("liner", "'liner' .*'linear'")],
-    ids=["a baseline", "a misspelt model"],
+    ("name", "licence", "error", "message"),
+    [
+        ("movie_prior", "MIT", ModelError, "movie_prior"),
+        ("liner", "MIT", ModelError, "'liner' .*'linear'"),
+        ("mlp", "free for all", StoreError, "licence"),
+    ],
+    ids=["a baseline", "a misspelt model", "an unknown licence"],
 )
-def test_a_model_that_cannot_be_kept_is_refused_and_nothing_is_written(shelf, tmp_path, name, message):
-    with pytest.raises(ModelError, match=message):
-        save_models(shelf.run, shelf.data, ["linear", name], tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_an_unknown_licence_is_refused_and_nothing_is_written(shelf, tmp_path):
-    with pytest.raises(StoreError, match="licence"):
-        save_models(shelf.run, shelf.data, ["linear"], tmp_path / "new", licence="free for all")
+def test_a_model_that_cannot_be_kept_is_refused_and_nothing_is_written(
+    shelf, tmp_path, name, licence, error, message
+):
+    with pytest.raises(error, match=message):
+        save_models(shelf.run, shelf.data, ["linear", name], tmp_path / "new", licence=licence)
     assert not (tmp_path / "new").exists()
 
 

@@ -40,12 +40,6 @@ def without_pictures(films, folder_of_models):
     return trained(folder_of_models / "features", films, with_pictures=False)
 
 
-def new_film(seed):
-    """Draw pictures and features of six clips of another film."""
-    rng = np.random.default_rng(seed)
-    return drawn_film(rng, look(rng))
-
-
 def with_other_features(drawn):
     """Return a film of the same pictures and of features as another extraction would give them."""
     features = np.random.default_rng(1).normal(size=drawn.features.shape)
@@ -65,7 +59,9 @@ def test_a_film_under_another_name_is_known_by_its_features(films, without_pictu
 
 
 def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pictures, tmp_path):
-    new = new_film(seed=5)
+    """Three clips of a film that is not known otherwise are those of film b."""
+    rng = np.random.default_rng(5)
+    new = drawn_film(rng, look(rng))
     mixed = np.concatenate([films["b"].features[:3], new.features[3:]])
     store = sealed(tmp_path, "asked", {"mixed": Drawn(new.pictures, mixed)}, with_pictures=False)
     result = om.predict(without_pictures, store)
@@ -91,33 +87,21 @@ def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change)
     assert result.recognition.why_no_pictures == ""
 
 
-@pytest.fixture
-def plan_film_run(tmp_path, monkeypatch, capsys):
-    """Return a function that prints what `obygaze film run` would do for a model, without doing it."""
+@pytest.mark.usefixtures("with_pictures", "without_pictures")
+@pytest.mark.parametrize(("folder", "has_signatures"), [("pictures", True), ("features", False)])
+def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
+    folder_of_models, tmp_path, monkeypatch, capsys, folder, has_signatures
+):
     # The planted models' backbone, "net", is none of ours.
     monkeypatch.setattr("obygaze.film_run._feature_options", lambda *_: ["--backbone", "net"])
     (tmp_path / "film.mkv").write_bytes(b"")
+    model_file = folder_of_models / folder / "kept" / "linear.model"
+    options = ["--model", model_file, "--out", tmp_path / "out", "--dry-run"]
 
-    def plan(model_file):
-        options = ["--model", model_file, "--out", tmp_path / "out", "--dry-run"]
-        assert obygaze("film", "run", tmp_path / "film.mkv", *options) == 0
-        return capsys.readouterr().out
+    assert obygaze("film", "run", tmp_path / "film.mkv", *options) == 0
 
-    return plan
-
-
-@pytest.mark.usefixtures("with_pictures")
-def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
-    folder_of_models, plan_film_run
-):
-    plan = plan_film_run(folder_of_models / "pictures" / "kept" / "linear.model")
-    assert "--backbone signature" in plan
-
-
-@pytest.mark.usefixtures("without_pictures")
-def test_film_run_extracts_no_signatures_for_a_model_of_features_alone(folder_of_models, plan_film_run):
-    plan = plan_film_run(folder_of_models / "features" / "kept" / "linear.model")
-    assert "--backbone signature" not in plan
+    plan = capsys.readouterr().out
+    assert ("--backbone signature" in plan) == has_signatures
 
 
 @pytest.mark.parametrize(
@@ -133,12 +117,6 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
     result = om.predict(request.getfixturevalue(model), store)
     assert not result.has("trained_on").any()
     assert result.recognition.why_no_pictures
-
-
-@pytest.mark.long
-def test_a_new_film_is_not_known(with_pictures, tmp_path):
-    store = sealed(tmp_path, "asked", {"new": new_film(seed=7)}, with_pictures=True)
-    assert not om.predict(with_pictures, store).has("trained_on").any()
 
 
 @pytest.mark.parametrize("name", ["B", "ｂ", "\u212c"], ids=["capital", "full-width letter", "script letter"])
@@ -194,44 +172,29 @@ def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_fi
     assert "another name is b" in output.err
 
 
-@pytest.fixture
-def joint_of_two_labs(films, tmp_path):
-    """Films of two labs, joined from files of sums."""
-    films_of_lab = {"one": ("c", "a"), "two": ("d", "b")}
+@pytest.mark.long
+def test_a_joint_model_knows_the_films_of_all_labs_but_none_that_was_left_out(films, tmp_path):
+    """Films of two labs are joined from files of sums, and asked for under other names."""
     sums = []
-    for lab, movies in films_of_lab.items():
+    for lab, movies in (("one", ("c", "a")), ("two", ("d", "b"))):
         store = sealed(tmp_path, lab, {movie: films[movie] for movie in movies}, with_pictures=True)
         data = om.load_dataset(store, of.Manifest(labelled_clips(movies), tmp_path), backbone="net")
         om.write_sums(om.gram(data, "hn_s", least=2), tmp_path / f"{lab}.sums")
         sums.append(om.read_sums(tmp_path / f"{lab}.sums"))
-    return om.join(sums)
-
-
-@pytest.fixture
-def store_under_other_names(films, tmp_path):
-    """The films of both labs as another store names them."""
+    joint = om.join(sums)
     renamed = {f"other {movie}": films[movie] for movie in FILMS}
-    return sealed(tmp_path, "asked", renamed, with_pictures=False)
+    asked = sealed(tmp_path, "asked", renamed, with_pictures=False)
 
+    def names_by_which_films_are_known(joint, name):
+        om.save_joint(joint, joint.linear(), tmp_path / name)
+        model = om.load_model(tmp_path / name)
+        known = recognise(model.card, model.training, [asked]).films
+        return {film.movie: film.trained_as for film in known.values()}
 
-@pytest.mark.long
-def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, store_under_other_names, tmp_path):
-    om.save_joint(joint_of_two_labs, joint_of_two_labs.linear(), tmp_path / "joint.model")
-    model = om.load_model(tmp_path / "joint.model")
-    known = recognise(model.card, model.training, [store_under_other_names]).films
-    trained_as = {film.movie: film.trained_as for film in known.values()}
-    assert trained_as == {f"other {movie}": movie for movie in FILMS}
-
-
-@pytest.mark.long
-def test_a_joint_model_does_not_know_a_film_that_was_left_out(
-    joint_of_two_labs, store_under_other_names, tmp_path
-):
-    without_b = joint_of_two_labs.without(["b"])
-    om.save_joint(without_b, without_b.linear(), tmp_path / "without.model")
-    model = om.load_model(tmp_path / "without.model")
-    known = recognise(model.card, model.training, [store_under_other_names]).films
-    assert set(known) == {"other a", "other c", "other d"}
+    of_all = {"other a": "a", "other b": "b", "other c": "c", "other d": "d"}
+    assert names_by_which_films_are_known(joint, "joint.model") == of_all
+    without_b = {"other a": "a", "other c": "c", "other d": "d"}
+    assert names_by_which_films_are_known(joint.without(["b"]), "without.model") == without_b
 
 
 @pytest.mark.long
@@ -241,6 +204,13 @@ def test_the_same_training_gives_the_same_file(films, folder_of_models, tmp_path
     second_file = tmp_path / "kept" / "linear.model"
     assert second_file.read_bytes() == first_file.read_bytes()
     assert np.array_equal(again.training.pictures, with_pictures.training.pictures)
+
+
+@pytest.mark.long
+def test_a_new_film_is_not_known(with_pictures, tmp_path):
+    rng = np.random.default_rng(7)
+    store = sealed(tmp_path, "asked", {"new": drawn_film(rng, look(rng))}, with_pictures=True)
+    assert not om.predict(with_pictures, store).has("trained_on").any()
 
 
 def labelled_clips(movies):

@@ -19,30 +19,22 @@ def test_each_movie_is_tested_once_in_sorted_order():
     assert table.folds.tolist() == [2, 0, 1, 0]
 
 
-def test_fewer_than_three_movies_are_refused():
+def test_fewer_than_three_movies_or_folds_are_refused():
     with pytest.raises(ProtocolError, match=r"3 movies.*\(a, b\)"):
         leave_one_movie_out(["1", "2"], ["a", "b"])
-
-
-def clips_of_movies(n_movies):
-    """Name two clips of each movie; return the names of clips and their movies."""
-    movies = [f"m{n:03d}" for n in range(n_movies)] * 2
-    return [str(n) for n in range(len(movies))], movies
-
-
-def test_each_of_up_to_five_hundred_movies_is_a_fold_of_its_own():
-    ids, movies = clips_of_movies(MOST_SINGLE_MOVIE_FOLDS)
-    assert leave_movies_out(ids, movies).folds.tolist() == leave_one_movie_out(ids, movies).folds.tolist()
-
-
-def test_more_than_five_hundred_movies_are_grouped_into_twenty_folds():
-    ids, movies = clips_of_movies(MOST_SINGLE_MOVIE_FOLDS + 1)
-    assert set(leave_movies_out(ids, movies).folds) == set(range(N_GROUPED_FOLDS))
-
-
-def test_fewer_than_three_folds_are_refused():
     with pytest.raises(ProtocolError):
         leave_movies_out(list("abcd"), list("abcd"), 2)
+
+
+@pytest.mark.parametrize(
+    ("n_movies", "n_folds"),
+    [(MOST_SINGLE_MOVIE_FOLDS, MOST_SINGLE_MOVIE_FOLDS), (MOST_SINGLE_MOVIE_FOLDS + 1, N_GROUPED_FOLDS)],
+    ids=["five hundred", "more"],
+)
+def test_up_to_five_hundred_movies_are_a_fold_each_and_more_are_grouped_into_twenty(n_movies, n_folds):
+    movies = [f"m{n:03d}" for n in range(n_movies)] * 2
+    folds = leave_movies_out([str(n) for n in range(len(movies))], movies).folds
+    assert set(folds) == set(range(n_folds))
 
 
 SIZES_OF_MANY_MOVIES = st.lists(
@@ -57,8 +49,11 @@ def clips_of_sizes(sizes):
 
 
 @settings(deadline=None, max_examples=20)
-@given(SIZES_OF_MANY_MOVIES)
-def test_folds_of_several_movies_hold_whole_movies_and_differ_by_no_more_clips_than_a_movie_has(sizes):
+@given(SIZES_OF_MANY_MOVIES, st.randoms())
+def test_folds_of_several_movies_hold_whole_movies_and_differ_by_no_more_clips_than_a_movie_has(
+    sizes, random
+):
+    """They do not depend on the order of clips."""
     ids, movies = clips_of_sizes(sizes)
     folds = leave_movies_out(ids, movies, N_GROUPED_FOLDS).folds
     n_clips_of_fold = np.bincount(folds)
@@ -67,15 +62,9 @@ def test_folds_of_several_movies_hold_whole_movies_and_differ_by_no_more_clips_t
     for movie in set(movies):
         assert len(set(folds[np.array(movies) == movie])) == 1
 
-
-@settings(deadline=None, max_examples=20)
-@given(SIZES_OF_MANY_MOVIES, st.randoms())
-def test_folds_of_several_movies_do_not_depend_on_the_order_of_clips(sizes, random):
-    ids, movies = clips_of_sizes(sizes)
-    table = leave_movies_out(ids, movies, N_GROUPED_FOLDS)
     order = random.sample(range(len(movies)), len(movies))
     reordered = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED_FOLDS)
-    assert reordered.folds.tolist() == table.folds[order].tolist()
+    assert reordered.folds.tolist() == folds[order].tolist()
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), min_size=3, max_size=40))
@@ -102,14 +91,11 @@ def test_a_clip_in_two_folds_is_refused():
         FoldTable(("c1", "c2", "c1"), ("a", "b", "c"), np.array([0, 0, 1]))
 
 
-def test_a_movie_in_two_folds_is_refused_where_folds_are_of_whole_movies():
+def test_a_movie_in_two_folds_is_refused_only_where_folds_are_of_whole_movies():
     with pytest.raises(ProtocolError, match=r"movie a .*0 and 1"):
         FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]))
-
-
-def test_a_movie_may_be_in_two_folds_where_folds_are_not_of_whole_movies():
-    table = FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False)
-    assert not table.by_movie
+    assert not FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False).by_movie
+    check_split(Split(0, rows(0), rows(1)), ["c1", "c2"], ["a", "a"], by_movie=False)
 
 
 def test_a_clip_without_a_fold_is_never_tested():
@@ -134,7 +120,3 @@ def test_what_is_in_training_and_in_test_is_refused_by_name(train, test, leak):
     movies = ["a", "b", "c", "a", "e"]
     with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
         check_split(Split(4, train, test), clip_ids, movies)
-
-
-def test_a_protocol_with_seen_movies_checks_clips_only():
-    check_split(Split(0, rows(0), rows(1)), ["c0", "c1"], ["a", "a"], by_movie=False)

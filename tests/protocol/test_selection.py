@@ -38,16 +38,10 @@ def test_inner_folds_do_not_depend_on_the_order_of_clips():
     assert inner_folds(y[order], movies[order]).tolist() == inner_folds(y, movies)[order].tolist()
 
 
-def test_two_movies_make_two_folds():
+def test_two_movies_make_two_folds_and_positives_in_one_movie_alone_are_refused():
     assert set(inner_folds([0, 1, 0, 1], ["a", "a", "b", "b"]).tolist()) == {0, 1}
-
-
-def test_clips_of_one_movie_are_refused():
     with pytest.raises(ProtocolError, match="2 training movies"):
         inner_folds([0, 1], ["a", "a"])
-
-
-def test_positives_in_one_movie_alone_are_refused_by_name():
     with pytest.raises(ProtocolError, match="b, c"):
         inner_folds([0, 1, 0, 0], ["a", "a", "b", "c"])
 
@@ -69,18 +63,13 @@ def test_no_score_taken_as_threshold_has_a_higher_f1_than_the_best_threshold(lab
 
 def test_the_threshold_lies_midway_between_the_scores_that_it_parts():
     assert best_threshold([1, 0, 0], [3.0, 1.0, 0.0]) == 2.0
-
-
-def test_a_threshold_may_call_all_clips_positive():
-    assert best_threshold([1, 0, 1], [3.0, 2.0, 2.0]) == 2.0
+    calls_all_clips_positive = 2.0
+    assert best_threshold([1, 0, 1], [3.0, 2.0, 2.0]) == calls_all_clips_positive
+    with pytest.raises(ProtocolError):
+        best_threshold([0, 0], [0.1, 0.2])  # without a positive clip
 
 
 def test_two_scores_without_a_number_between_them_are_parted():
     low = 1.0
     high = float(np.nextafter(low, 2))
     assert low < best_threshold([1, 0], [high, low]) <= high
-
-
-def test_a_threshold_needs_a_positive_clip():
-    with pytest.raises(ProtocolError):
-        best_threshold([0, 0], [0.1, 0.2])

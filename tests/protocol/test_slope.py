@@ -65,17 +65,16 @@ def test_planted_slopes_are_found(slope):
     assert middle == pytest.approx(slope, rel=0.25)
 
 
-def test_films_whose_clips_are_all_of_one_label_leave_the_prior_probability_of_skill_as_it_is():
+def test_films_of_one_label_leave_the_prior_probability_of_skill_and_equal_scores_have_no_slope():
     movies = np.repeat(np.arange(4), 10)
     label_of_movie = (movies % 2).astype(int)
-    held_out = HeldOut(np.random.default_rng(0).normal(size=40), label_of_movie, movies)
+    of_one_label = HeldOut(np.random.default_rng(0).normal(size=40), label_of_movie, movies)
     prior = 1 - P_UNSKILLED
-    assert SlopeLikelihood.of_scores(held_out).posterior().p_skilled == pytest.approx(prior, abs=0.001)
+    assert SlopeLikelihood.of_scores(of_one_label).posterior().p_skilled == pytest.approx(prior, abs=0.001)
 
-
-def test_equal_scores_have_no_slope():
-    held_out = HeldOut(np.ones(40), np.tile([0, 1], 20), np.repeat(np.arange(4), 10))
-    assert SlopeLikelihood.of_scores(held_out).posterior().quantiles([0.1, 0.9]).tolist() == [0.0, 0.0]
+    of_equal_scores = HeldOut(np.ones(40), np.tile([0, 1], 20), movies)
+    posterior = SlopeLikelihood.of_scores(of_equal_scores).posterior()
+    assert posterior.quantiles([0.1, 0.9]).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.long  # simulates
@@ -116,17 +115,19 @@ def test_quantiles_have_a_point_mass_at_0_and_the_quantiles_of_positive_slopes_b
     assert greatest == pytest.approx(GRID[-1] / 2.0)
 
 
-def test_the_likelihood_of_films_is_raised_to_the_power_of_curvature_by_variance():
-    """The derivatives 3, -3, 3, -3 have a sum with the variance 4 / 3 * 36; the curvature is 12."""
-    power = _likelihood_power(np.array([3.0, -3.0, 3.0, -3.0]), np.full(4, -3.0))
-    assert power == pytest.approx(12 / 48)
-
-
-@pytest.mark.parametrize("first_derivatives", [[3.0], [0.1, -0.1]], ids=["one film", "films alike"])
-def test_the_likelihood_is_not_raised_where_films_do_not_show_that_clips_depend(first_derivatives):
-    second_derivatives = np.full(len(first_derivatives), -3.0)
-    assert _likelihood_power(np.array(first_derivatives), second_derivatives) == 1.0
-
-
-def test_the_likelihood_is_not_raised_where_it_has_no_maximum():
-    assert _likelihood_power(np.array([3.0, -3.0]), np.array([1.0, 1.0])) == 1.0
+@pytest.mark.parametrize(
+    ("first_derivatives", "second_derivatives", "power"),
+    [
+        # The sum of 3, -3, 3, -3 has the variance 4 / 3 * 36, and the curvature is 12.
+        ([3.0, -3.0, 3.0, -3.0], [-3.0] * 4, 12 / 48),
+        ([3.0], [-3.0], 1.0),
+        ([0.1, -0.1], [-3.0, -3.0], 1.0),
+        ([3.0, -3.0], [1.0, 1.0], 1.0),
+    ],
+    ids=["four films", "one film", "films alike", "no maximum"],
+)
+def test_the_likelihood_is_raised_to_curvature_by_variance_where_films_show_that_clips_depend(
+    first_derivatives, second_derivatives, power
+):
+    result = _likelihood_power(np.array(first_derivatives), np.array(second_derivatives))
+    assert result == pytest.approx(power)

@@ -72,32 +72,27 @@ MOODS = Codebook(
 )
 
 
-@pytest.fixture
-def labels_of_moods(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "kind", "n_classes", "expected"),
+    [
+        ("scale:valence", "ordinal", 3, [2, NOT_ASKED, 0]),
+        ("scale:loud", "levels", 2, [0, 1, NOT_ASKED]),
+        ("levels", "levels", 2, [1, 0, NOT_ASKED]),
+    ],
+    ids=["a scale of three levels", "a scale of two levels", "the two levels of the codebook"],
+)
+def test_two_levels_are_a_task_of_two_classes_and_three_an_ordinal_one(
+    tmp_path, name, kind, n_classes, expected
+):
     clips = (
         Clip("c0", "m", level="yes", extras={"valence": "high", "loud": "quiet"}),
         Clip("c1", "m", level="no", extras={"valence": "", "loud": "noisy"}),
         Clip("c2", "m", level=None, extras={"valence": "low", "loud": ""}),
     )
-    return labels_of(Manifest(clips, tmp_path, codebook=MOODS))
-
-
-def test_a_scale_of_three_levels_is_an_ordinal_task(labels_of_moods):
-    valence = find_target("scale:valence", MOODS)
-    assert (valence.kind, valence.n_classes, valence.title) == ("ordinal", 3, "low < middle < high")
-    assert valence.of(labels_of_moods).tolist() == [2, NOT_ASKED, 0]
-
-
-def test_a_scale_of_two_levels_is_a_task_of_two_classes(labels_of_moods):
-    loud = find_target("scale:loud", MOODS)
-    assert loud.kind == "levels"
-    assert loud.of(labels_of_moods).tolist() == [0, 1, NOT_ASKED]
-
-
-def test_the_two_levels_of_a_codebook_are_a_task_of_two_classes(labels_of_moods):
-    levels = find_target("levels", MOODS)
-    assert levels.kind == "levels"
-    assert levels.of(labels_of_moods).tolist() == [1, 0, NOT_ASKED]
+    target = find_target(name, MOODS)
+    assert (target.kind, target.n_classes) == (kind, n_classes)
+    assert target.of(labels_of(Manifest(clips, tmp_path, codebook=MOODS))).tolist() == expected
+    assert find_target("scale:valence", MOODS).title == "low < middle < high"
 
 
 def test_a_scale_of_which_a_manifest_has_no_column_is_refused(tmp_path):
@@ -151,14 +146,8 @@ def test_levels_that_make_no_task_are_refused(negative, positive, error, message
 def test_a_model_may_be_trained_on_chosen_levels_and_tested_on_a_named_task():
     train, test = choose_targets(CODEBOOK, None, "hn_s", sides=(("EN", "HN"), ("S",)))
     assert (train.name, test.name) == ("EN+HN-vs-S", "hn_s")
-
-
-def test_a_named_task_and_chosen_levels_for_the_same_training_are_refused():
     with pytest.raises(ProtocolError, match=r"--task .*--negative and --positive"):
         choose_targets(CODEBOOK, "hn_s", None, sides=(("EN",), ("S",)))
-
-
-def test_without_a_task_a_codebook_of_several_tasks_is_refused_with_their_names():
     with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):
         choose_targets(CODEBOOK, None, None)
 

@@ -31,24 +31,14 @@ def report_with_markup(title="A title", name="made"):
     return Report(name, title, (f"notes {MARKUP}",), (block,), pd.DataFrame(), {"made": MARKUP}, pictures)
 
 
-def test_every_text_of_a_page_is_escaped():
+def test_every_text_of_a_page_is_escaped_and_pictures_are_embedded_without_scripts():
     page = to_html(report_with_markup(MARKUP))
     assert "<script" not in page
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
-
-
-def test_a_picture_is_embedded_as_the_data_of_an_image_in_which_no_script_runs():
-    page = to_html(report_with_markup())
     assert page.count('<img src="data:image/svg+xml;base64,') == 1
-
-
-def test_a_page_requests_nothing():
-    assert re.findall(r"https?://", to_html(report_with_markup(MARKUP))) == []
-
-
-def test_the_same_report_gives_the_same_page():
-    assert to_html(report_with_markup(MARKUP)) == to_html(report_with_markup(MARKUP))
+    assert re.findall(r"https?://", page) == []  # a page requests nothing
+    assert to_html(report_with_markup(MARKUP)) == page
 
 
 def test_numbers_stand_right_and_names_left():
@@ -77,33 +67,18 @@ def block_with_chart():
     return block("by movie", columns, rows, reference=0.5)
 
 
-@pytest.fixture
-def chart():
-    """The chart of the block, as markup."""
+def test_a_chart_draws_values_intervals_and_chance_where_its_axis_has_them():
+    """It has a row for each model whose value is defined. Places are in percent of its width."""
     page = to_html(replace(report_with_markup(), blocks=(block_with_chart(),)))
-    (markup,) = re.findall(r'<div class="run-dots".*?</div>\n</div>', page, re.DOTALL)
-    return markup
-
-
-@pytest.fixture
-def value_at(chart):
-    """Return the function from a place on the chart's axis, in percent of its width, to the value there."""
+    (chart,) = re.findall(r'<div class="run-dots".*?</div>\n</div>', page, re.DOTALL)
     tick_and_value = re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart)
     places, values = np.array(tick_and_value, float).T
-    return np.polynomial.Polynomial.fit(places, values, 1)
+    value_at = np.polynomial.Polynomial.fit(places, values, 1)
 
-
-def test_a_chart_has_a_row_for_each_model_whose_value_is_defined(chart):
     assert re.findall(r"<div><span>(.*?)</span>", chart) == ["a", "b"]
-
-
-def test_a_chart_draws_values_and_intervals_where_its_axis_has_them(chart, value_at):
     low_high_and_value = re.findall(r'<line x1="([\d.]+)%" x2="([\d.]+)%".*?<circle cx="([\d.]+)%"', chart)
     expected = [[0.6, 0.8, 0.7], [0.25, 0.75, 0.5]]
     np.testing.assert_allclose(value_at(np.array(low_high_and_value, float)), expected, atol=0.001)
-
-
-def test_a_chart_draws_chance_where_its_axis_has_it_and_names_it(chart, value_at):
     (place_of_chance,) = set(re.findall(r'class="run-reference" x1="([\d.]+)%"', chart))
     assert value_at(float(place_of_chance)) == pytest.approx(0.5, abs=0.001)
     assert ">chance 0.50</text>" in chart
@@ -116,22 +91,16 @@ def test_a_baseline_is_drawn_and_printed_in_a_lighter_style():
     assert re.findall(r'<tr class=run-beside><th scope="row">(.*?)</th>', page) == ["b"]
 
 
-@pytest.fixture
-def report_with_answer():
+def test_a_page_has_answer_table_and_notes_and_a_link_in_place_of_a_table_that_comes_again():
     blocks = (block_with_chart(), block_with_chart())
-    return replace(report_with_markup(), answers=("A is better",), blocks=blocks)
+    report = replace(report_with_markup(), answers=("A is better",), blocks=blocks)
 
+    page = to_html([report, report])
 
-def test_a_page_has_answer_table_and_notes_in_this_order(report_with_answer):
-    page = to_html(report_with_answer)
     parts = ["A is better", "<table>", html.escape("notes </script>")]
     places = [page.index(part) for part in parts]
     assert places == sorted(places)
-
-
-def test_a_table_that_comes_again_is_replaced_by_a_link_to_the_first(report_with_answer):
     n_tables = 4  # two equal blocks in each of two equal reports
-    page = to_html([report_with_answer, report_with_answer])
     assert page.count("<table>") == 1
     assert page.count('href="#report-1-1"') == n_tables - 1
 

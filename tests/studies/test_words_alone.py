@@ -52,38 +52,24 @@ def windows():
     return expert_windows(segments, text_of, MARKS, seconds=10)
 
 
-def test_each_expert_has_windows_in_the_order_of_the_film(windows):
+def test_each_expert_has_windows_with_the_words_that_the_other_cut_and_the_shares_of_marks(windows):
+    """Of the windows from 0 to 10 s and from 10 to 20 s, a marked 4 s and 10 s S, with Body.
+
+    Words are taken from the segments that the other expert cut: the cuts of an expert would tell the labels
+    that this expert gave.
+    """
     assert windows["expert"].tolist() == ["a", "a", "b", "b"]
     assert windows["place"].tolist() == [0, 0.5, 0, 0.5]
-
-
-def test_a_window_has_the_words_of_the_other_experts_segments(windows):
-    """Words are taken from the segments that the other expert cut.
-
-    The cuts of an expert would tell that expert's labels.
-    """
     assert windows["words"].tolist() == ["three four", "five six", "one two", ""]
-
-
-def test_a_window_has_the_share_of_its_time_that_its_expert_marked(windows):
-    """Of the windows from 0 to 10 s and from 10 to 20 s, a marked 4 s and 10 s S, with Body."""
-    of_a_then_of_b = windows["expert"].tolist()
-    assert of_a_then_of_b == ["a", "a", "b", "b"]
     assert windows["S"].tolist() == [0.4, 1, 0, 0]
     assert windows["EN"].tolist() == [0.6, 0, 1, 1]
     assert windows["Body"].tolist() == [0.4, 1, 0, 0]
-
-
-def test_a_window_has_the_share_of_its_time_that_the_other_expert_marked_s(windows):
     assert windows["other S"].tolist() == [0, 0, 0.4, 1]
 
 
 def test_a_window_is_positive_if_any_of_it_is_and_negative_if_all_of_it_is_easy(windows):
     """The first two windows have some S, the last two are EN from end to end."""
     assert window_rows(windows, "S")["y"].tolist() == [1, 1, 0, 0]
-
-
-def test_a_window_that_is_not_all_easy_is_not_negative(windows):
     assert window_rows(windows.assign(EN=0.9), "S")["y"].tolist() == [1, 1]
 
 
@@ -124,62 +110,30 @@ def says_kiss(texts):
     return np.array([["kiss" in text, 1] for text in texts], float)
 
 
-@pytest.fixture(scope="module")
-def words_of_five_films():
-    """Learn words that are said in five films, since six are planted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("examples.mobygaze_words.LEAST_FILMS", 5)
-        yield
-
-
-@pytest.fixture(scope="module")
-def table(planted, words_of_five_films):  # noqa: ARG001
-    """The study of the planted windows."""
-    return study_windows(planted, "S", says_kiss)
-
-
-def mean_auc(table):
-    """Return the mean of both tests of a model that learnt of expert 1, by model."""
-    return table[table["trained"] == "1"].groupby("model")["value"].mean()
-
-
 @pytest.mark.long
-def test_sentences_tell_what_a_planted_word_tells(table):
-    """Three of four positive windows are told apart, the rest by chance."""
-    assert mean_auc(table)["sentences"] == pytest.approx(0.875, abs=0.05)
+def test_a_planted_word_is_found_by_sentences_and_words_and_by_nothing_else(planted, monkeypatch):
+    """Three of four positive windows are told apart by the word, the rest by chance.
 
+    Words are learnt that are said in five films, since six are planted.
+    """
+    monkeypatch.setattr("examples.mobygaze_words.LEAST_FILMS", 5)
 
-@pytest.mark.usefixtures("words_of_five_films")
-def test_a_planted_word_is_the_strongest(planted):
+    table = study_windows(planted, "S", says_kiss)
+
+    auc = table[table["trained"] == "1"].groupby("model")["value"].mean()  # of both tests
+    assert auc["sentences"] == pytest.approx(0.875, abs=0.05)
+    assert auc["words"] > auc["words, shuffled within films"] + 0.1
+    assert auc["place in the film"] == pytest.approx(0.5, abs=0.1)
+    assert table.loc[table["model"] == "the other expert's call", "value"].tolist() == [1, 1]
+    gain = table.query(f"model == 'sentences and {MANY} less {MANY}' and trained == '1'")
+    assert (gain["low"] > 0).all()
     assert strongest_words(planted, "S", n=1)["for"] == ["kiss"]
 
 
-def test_a_planted_word_is_worth_more_than_the_number_of_words(table):
-    gain = table.query(f"model == 'sentences and {MANY} less {MANY}' and trained == '1'")
-    assert (gain["low"] > 0).all()
-
-
-def test_words_are_worth_more_than_words_that_are_shuffled(table):
-    auc = mean_auc(table)
-    assert auc["words"] > auc["words, shuffled within films"] + 0.1
-
-
-def test_the_place_in_the_film_tells_nothing(table):
-    assert mean_auc(table)["place in the film"] == pytest.approx(0.5, abs=0.1)
-
-
-def test_experts_who_agree_tell_each_others_calls(table):
-    assert table.loc[table["model"] == "the other expert's call", "value"].tolist() == [1, 1]
-
-
-def test_shuffled_windows_keep_their_number_of_words(planted):
+def test_shuffled_windows_keep_their_number_of_words_which_stay_in_their_film(planted):
     words = shuffled(planted)
     assert (words.str.split().str.len() == planted["words"].str.split().str.len()).all()
     assert (words != planted["words"]).mean() > 0.9
-
-
-def test_shuffled_words_stay_in_their_film(planted):
-    words = shuffled(planted)
     for _, film in planted.groupby(["movie", "expert"]):
         before = sorted(" ".join(film["words"]).split())
         assert sorted(" ".join(words[film.index]).split()) == before
@@ -195,9 +149,11 @@ def test_the_labels_of_a_film_do_not_change_its_own_scores(planted):
     assert auc_with_reversed_labels == pytest.approx(1 - auc)
 
 
-@pytest.fixture(scope="module")
-def segments_with_long_s():
-    """Segments of four films by two experts, EN and S by turns; S are 8/3 times as long on average."""
+def test_the_length_of_segments_tells_s_where_experts_cut_longer_ones():
+    """Segments of four films by two experts are EN and S by turns; S are 8/3 times as long on average.
+
+    All segments have the same words, so words tell nothing.
+    """
     rng = np.random.default_rng(0)
     segments = []
     for movie, annotator in product("klmn", "ab"):
@@ -207,32 +163,16 @@ def segments_with_long_s():
             end = start + rng.gamma(4) * unit_s
             segments.append(segment(number, start, end, level, annotator=annotator, movie=movie))
             start = end
-    return segments
+    text_of = {clip.clip_id: "some words that say nothing" for clip in segments}
 
+    auc = study_segments(manifest(*segments), text_of).groupby("model")["value"].mean()
 
-def test_the_length_of_segments_tells_s_where_experts_cut_longer_ones(
-    segments_with_long_s,
-):
-    """All segments have the same words, so words tell nothing.
-
-    S segments are longer, as experts cut them so.
-    """
-    text_of = {clip.clip_id: "some words that say nothing" for clip in segments_with_long_s}
-    auc = study_segments(manifest(*segments_with_long_s), text_of).groupby("model")["value"].mean()
     assert auc["words"] == pytest.approx(0.5, abs=0.01)
     assert auc["number of words and seconds"] > 0.8
 
 
 ROOT = Path(__file__).parents[2]
 FIGURE = r"[+-]?\d\.\d{3}"
-
-
-@pytest.fixture(scope="module")
-def printed_by_script(shared_data):
-    """The lines that examples/words_of_mobygaze.py prints of the real data, without an encoder."""
-    script = ROOT / "examples" / "words_of_mobygaze.py"
-    output = execute(sys.executable, "-W", "error", str(script), str(shared_data / "mobygaze")).stdout
-    return "\n".join(line for line in output.splitlines() if line)
 
 
 def results_on_page():
@@ -246,13 +186,13 @@ def results_on_page():
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_docs_mobygaze_words_md_has_the_tables_that_the_script_prints(printed_by_script):
-    assert re.sub(FIGURE, "", printed_by_script) == re.sub(FIGURE, "", results_on_page())
+def test_docs_mobygaze_words_md_has_the_tables_that_the_script_prints(shared_data):
+    """The script runs on the real data, without an encoder."""
+    script = ROOT / "examples" / "words_of_mobygaze.py"
+    output = execute(sys.executable, "-W", "error", str(script), str(shared_data / "mobygaze")).stdout
+    printed = "\n".join(line for line in output.splitlines() if line)
 
-
-@pytest.mark.long
-@pytest.mark.nightly
-def test_figures_of_docs_mobygaze_words_md_are_those_that_the_script_prints(printed_by_script):
-    of_script = [float(figure) for figure in re.findall(FIGURE, printed_by_script)]
-    of_page = [float(figure) for figure in re.findall(FIGURE, results_on_page())]
-    assert of_script == pytest.approx(of_page, abs=0.005)  # processors differ by .002
+    assert re.sub(FIGURE, "", printed) == re.sub(FIGURE, "", results_on_page())
+    figures = [float(figure) for figure in re.findall(FIGURE, printed)]
+    figures_on_page = [float(figure) for figure in re.findall(FIGURE, results_on_page())]
+    assert figures == pytest.approx(figures_on_page, abs=0.005)  # processors differ by .002

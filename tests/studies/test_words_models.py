@@ -53,27 +53,21 @@ def figures_in_docs(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_of_a_model_begins_with_a_warning(name):
+def test_the_page_of_a_model_begins_with_a_warning_and_the_figures_of_list_and_docs(name):
     """The number of words may tell as much as the model, so a reader must see it first."""
     warning, *_ = first_section_of_page(name).split("\n\n")
     assert "may do as well" in warning
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_page_of_a_model_has_the_figures_of_its_entry_in_the_list(name):
+    figures = figures_on_page(name)
     (entry,) = (each for each in read_zoo(default_zoo()) if each.name == name)
     (score,) = (each for each in entry.scores if each.metric == "within_movie_auc")
-    printed = [float(figure) for figure in figures_on_page(name)["what is said (this model)"]]
+    printed = [float(figure) for figure in figures["what is said (this model)"]]
     assert [score.value, score.low, score.high] == pytest.approx(printed, abs=6e-4)  # printed to .001
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_docs_have_the_figures_of_the_page_of_a_model(name):
-    of_page = {
-        ROWS_OF_PAGES_AND_DOCS[what]: f"{value} [{low}, {high}]"
-        for what, (value, low, high) in figures_on_page(name).items()
-    }
-    assert figures_in_docs(name) == of_page
+    of_docs = figures_in_docs(name)
+    assert of_docs.keys() == {ROWS_OF_PAGES_AND_DOCS[what] for what in figures}
+    for what, (value, low, high) in figures.items():
+        assert of_docs[ROWS_OF_PAGES_AND_DOCS[what]] == f"{value} [{low}, {high}]"
 
 
 FILMS = ["tt0375679", "tt1632708", "tt0822832"]

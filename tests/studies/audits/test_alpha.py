@@ -14,32 +14,25 @@ def test_cronbachs_alpha_of_the_oracles_tables_of_ratings_is_the_oracles(oracle)
         assert (result["reason"], result["n_incomplete"]) == ("", 0)
 
 
-@pytest.fixture
-def alphas_of_example(oracle):
-    """Cronbach's alpha of each set of raters, for 200 ratings of two persons and a model.
+def test_alphas_of_the_papers_ratings_are_those_it_prints(oracle):
+    """It prints how often two persons and a model gave which of 200 ratings, but not which came together.
 
-    The paper prints how often each rater gave which rating, but not which ratings came together: the example
-    is a table of the latter that has the printed totals.
+    The example is a table of the latter that has the printed totals.
     """
-    n_by_ratings = oracle["cronbach"]["consistent_contingency_example"]["counts_r1_r2_model"]
+    example = oracle["cronbach"]["consistent_contingency_example"]
     ratings = []
-    for of_r1_r2_and_model, n in n_by_ratings.items():  # such as "101": 12
+    for of_r1_r2_and_model, n in example["counts_r1_r2_model"].items():  # such as "101": 12
         r1, r2, model = map(float, of_r1_r2_and_model)
         ratings += [{"r1": r1, "r2": r2, "model": model}] * n
     assert len(ratings) == 200
-    return {row["raters"]: row["alpha"] for row in records(audit_alpha(ratings, pairs=True).data)}
 
+    alpha_of = {row["raters"]: row["alpha"] for row in records(audit_alpha(ratings, pairs=True).data)}
 
-def test_alphas_of_the_papers_ratings_are_those_it_prints(oracle, alphas_of_example):
-    alphas = [alphas_of_example[raters] for raters in ("r1+r2+model", "r1+model", "r2+model")]
-    exact = oracle["cronbach"]["consistent_contingency_example"]["alphas"]
-    assert alphas == pytest.approx(exact, rel=1e-9)
+    assert set(alpha_of) == {"r1+r2+model", "r1+r2", "r1+model", "r2+model"}
+    alphas = [alpha_of[raters] for raters in ("r1+r2+model", "r1+model", "r2+model")]
+    assert alphas == pytest.approx(example["alphas"], rel=1e-9)
     printed = oracle["cronbach"]["paper_alphas"].values()
     assert [round(alpha, 2) for alpha in alphas] == list(printed)
-
-
-def test_the_pairs_of_three_raters_have_an_alpha_beside_that_of_all_three(alphas_of_example):
-    assert set(alphas_of_example) == {"r1+r2+model", "r1+r2", "r1+model", "r2+model"}
 
 
 def test_the_unit_of_ratings_changes_no_alpha():

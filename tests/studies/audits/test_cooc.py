@@ -24,56 +24,35 @@ def cut_to_two_decimals(part, other):
     return 100 * part // (part + other) / 100
 
 
-@pytest.fixture(scope="module")
-def row_of_object():
-    """The row of the audit of `TEXTS` for all captions, for the motor scooter, and for a cat."""
-    return {row["object"]: row for row in records(audit_cooc(CAPTIONS, ["motor scooter", "cat"]).data)}
-
-
-def test_captions_are_counted_that_name_a_man_or_a_woman(row_of_object):
+def test_captions_are_counted_that_name_a_man_or_a_woman_and_the_words_of_an_object_in_a_row():
     """Two of the five captions name a man, two a woman; the caption of both counts for each."""
+    rows = records(audit_cooc(CAPTIONS, ["motor scooter", "cat"]).data)
+    row_of_object = {row["object"]: row for row in rows}
+
     of_all = row_of_object[ALL_CAPTIONS]
     assert of_all["n_captions"] == len(TEXTS)
     assert (of_all["man"], of_all["woman"]) == (2, 2)
-
-
-def test_captions_of_an_object_are_those_with_the_words_of_its_name_in_a_row(row_of_object):
     of_scooter = row_of_object["motor scooter"]
     assert of_scooter["n_captions"] == 3  # not the one of a "scooter motor"
     assert (of_scooter["man"], of_scooter["woman"], of_scooter["both"]) == (2, 1, 1)
     assert of_scooter["plural_only"] == 1  # the one of two men
     assert of_scooter["to_man"] == pytest.approx(2 / (2 + 1))
+    of_cat = row_of_object["cat"]
+    assert (of_cat["n_captions"], of_cat["to_man"]) == (0, None)
 
 
-def test_an_object_that_no_caption_names_has_no_ratio(row_of_object):
-    assert row_of_object["cat"]["n_captions"] == 0
-    assert row_of_object["cat"]["to_man"] is None
+def test_of_800_captions_112_name_a_man_54_a_woman_and_nine_both(shared_data):
+    """Beside them is the published ratio of a captioner, which is computed from its published counts."""
+    captions = read_rows(shared_data / "audits/captions/karpathy_first800.csv", ["row", "caption"])
+    rows = records(audit_cooc(captions, ["skateboard"], model="Vilbert").data)
 
-
-@pytest.fixture(scope="module")
-def karpathy_captions(shared_data):
-    return read_rows(shared_data / "audits/captions/karpathy_first800.csv", ["row", "caption"])
-
-
-@pytest.fixture(scope="module")
-def row_of_karpathy_captions(karpathy_captions):
-    """The row of the audit for all of 800 captions, with the published ratio of the captioner Vilbert."""
-    rows = records(audit_cooc(karpathy_captions, ["skateboard"], model="Vilbert").data)
     (of_all,) = [row for row in rows if row["object"] == ALL_CAPTIONS]
-    return of_all
-
-
-def test_of_800_captions_112_name_a_man_54_a_woman_and_nine_both(karpathy_captions, row_of_karpathy_captions):
-    captions = [f" {row['caption']} " for row in karpathy_captions]  # these have words and spaces alone
-    assert row_of_karpathy_captions["man"] == sum(" man " in text for text in captions)
-    assert row_of_karpathy_captions["woman"] == sum(" woman " in text for text in captions)
-    counts = [row_of_karpathy_captions[name] for name in ("man", "woman", "both")]
-    assert counts == [112, 54, 9]
-
-
-def test_the_published_ratio_of_a_captioner_is_computed_from_its_published_counts(row_of_karpathy_captions):
+    texts = [f" {row['caption']} " for row in captions]  # these have words and spaces alone
+    assert of_all["man"] == sum(" man " in text for text in texts) == 112
+    assert of_all["woman"] == sum(" woman " in text for text in texts) == 54
+    assert of_all["both"] == 9
     n_man, n_woman = TOTALS["Vilbert"]["cooc"]["man"], TOTALS["Vilbert"]["cooc"]["woman"]
-    assert row_of_karpathy_captions["published_to_man"] == share(n_man, n_woman)
+    assert of_all["published_to_man"] == share(n_man, n_woman)
 
 
 def test_the_ratios_that_the_poster_prints_are_those_of_its_counts_cut_to_two_decimals(shared_data):

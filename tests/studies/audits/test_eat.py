@@ -27,78 +27,50 @@ def draw_associations(seed, n, m):
     return rng.normal(size=n), rng.normal(size=m)
 
 
-@pytest.fixture(params=["small_5v5", "paper_shape_20v20_30_30"])
-def expected(request, oracle):
-    """What the oracle computed of four sets of vectors: targets X and Y, attributes A and B."""
-    return oracle["eat"]["fixtures"][request.param]
+@pytest.mark.parametrize("name", ["small_5v5", "paper_shape_20v20_30_30"])
+def test_associations_effect_sizes_and_p_are_the_oracles(oracle, name):
+    """The oracle has four sets of vectors: targets X and Y, attributes A and B.
 
-
-@pytest.fixture
-def associations_of_targets(expected):
-    """The association of each target of X, and of each of Y, with A rather than B."""
-    return associations(*(np.array(expected[side]) for side in "XYAB"))
-
-
-def test_the_association_of_each_target_with_the_attributes_is_the_oracles(expected, associations_of_targets):
-    of_x, of_y = associations_of_targets
+    The targets X and Y are divided anew in every possible way: the exact p is the share of partitions whose
+    statistic reaches the observed one.
+    """
+    expected = oracle["eat"]["fixtures"][name]
+    of_x, of_y = associations(*(np.array(expected[side]) for side in "XYAB"))
     np.testing.assert_allclose(of_x, expected["s_X"], rtol=1e-9)
     np.testing.assert_allclose(of_y, expected["s_Y"], rtol=1e-9)
 
-
-def test_the_statistic_and_the_effect_size_are_the_oracles(expected, associations_of_targets):
-    measured = effect(*associations_of_targets)
+    measured = effect(of_x, of_y)
     assert measured["statistic"] == pytest.approx(expected["stat_sum"], rel=1e-9)
     assert measured["mean_difference"] == pytest.approx(expected["stat_meandiff"], rel=1e-9)
     assert measured["d"] == pytest.approx(expected["effect_size_d_ddof1"], rel=1e-9)
-
-
-def test_the_effect_size_of_wefe_differs_from_ours_only_by_n_in_place_of_n_minus_1(
-    expected, associations_of_targets
-):
-    """WEFE divides by the standard deviation over n targets, we do over n - 1."""
-    of_x, of_y = associations_of_targets
     n = len(of_x) + len(of_y)
-    wefe = effect(of_x, of_y)["d"] * math.sqrt(n / (n - 1))
+    wefe = measured["d"] * math.sqrt(n / (n - 1))  # which divides by the deviation over n, not over n - 1
     assert wefe == pytest.approx(expected["effect_size_ddof0_wefe"], rel=1e-9)
-
-
-def test_the_normal_approximation_is_the_oracles(expected, associations_of_targets):
-    measured = effect(*associations_of_targets)
     assert measured["z"] == pytest.approx(expected["z_closed_form"], rel=1e-9)
     assert measured["p_normal"] == pytest.approx(expected["p_normal_closed_form_one_sided"], rel=1e-9)
 
+    counted = exact(of_x, of_y)
+    assert counted["n_partitions"] == expected["exact_partitions"]["total"]
+    assert counted["n_ge"] == expected["exact_partitions"]["n_ge"]
+    assert counted["p_exact"] == expected["exact_partitions"]["p_ge"]
 
-def test_the_exact_p_is_the_share_of_partitions_as_extreme(expected, associations_of_targets):
-    """The targets X and Y are divided anew in every possible way.
 
-    The exact p is the share of partitions whose statistic reaches the observed one.
+def test_the_p_of_drawn_partitions_is_the_exact_one_within_its_noise(oracle):
+    """The observed partition is one of those that p counts: p is a whole number of 1 + n_perm partitions.
+
+    It does not depend on the order of targets.
     """
-    counted = exact(*associations_of_targets)
-    partitions = expected["exact_partitions"]
-    assert counted["n_partitions"] == partitions["total"]
-    assert counted["n_ge"] == partitions["n_ge"]  # whose statistic is greater than the observed one, or equal
-    assert counted["p_exact"] == partitions["p_ge"]
-
-
-def test_the_p_of_drawn_partitions_is_the_exact_one_within_its_noise(associations_of_targets):
+    sets = oracle["eat"]["fixtures"]["small_5v5"]
+    of_x, of_y = associations(*(np.array(sets[side]) for side in "XYAB"))
     n_perm = 20_000
-    p = exact(*associations_of_targets)["p_exact"]
-    four_standard_errors = 4 * math.sqrt(p * (1 - p) / n_perm)
-    drawn = sampled(*associations_of_targets, n_perm=n_perm, seed=0)["p_sampled"]
-    assert drawn == pytest.approx(p, abs=four_standard_errors + 1 / n_perm)
 
+    p = sampled(of_x, of_y, n_perm=n_perm, seed=0)["p_sampled"]
 
-def test_the_p_of_drawn_partitions_does_not_depend_on_the_order_of_targets(associations_of_targets):
-    of_x, of_y = associations_of_targets
-    drawn = sampled(of_x, of_y, n_perm=20_000, seed=0)
-    assert sampled(of_x[::-1], of_y[::-1], n_perm=20_000, seed=0)["p_sampled"] == drawn["p_sampled"]
-
-
-def test_the_observed_partition_is_one_of_those_that_p_counts(associations_of_targets):
-    """Then p is a whole number of 1 + n_perm partitions."""
-    n_perm = 20_000
-    n_ge = sampled(*associations_of_targets, n_perm=n_perm, seed=0)["p_sampled"] * (1 + n_perm)
-    assert n_ge == pytest.approx(round(n_ge), abs=1e-6)
+    p_exact = exact(of_x, of_y)["p_exact"]
+    four_standard_errors = 4 * math.sqrt(p_exact * (1 - p_exact) / n_perm)
+    assert p == pytest.approx(p_exact, abs=four_standard_errors + 1 / n_perm)
+    assert p * (1 + n_perm) == pytest.approx(round(p * (1 + n_perm)), abs=1e-6)
+    assert sampled(of_x[::-1], of_y[::-1], n_perm=n_perm, seed=0)["p_sampled"] == p
 
 
 def test_the_printed_critical_d(oracle):
@@ -120,13 +92,9 @@ def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n, m):
     assert counted["n_ge"] == sum(total >= tenths_of_x.sum() for total in sums_of_x)
 
 
-def test_partitions_of_44_targets_are_counted():
+def test_partitions_of_44_targets_are_counted_and_of_more_refused():
     assert MOST_EXACT == 44
-    largest = draw_associations(0, 20, 24)
-    assert exact(*largest)["n_partitions"] == math.comb(44, 20)
-
-
-def test_more_than_44_targets_are_refused():
+    assert exact(*draw_associations(0, 20, 24))["n_partitions"] == math.comb(44, 20)
     with pytest.raises(ValueError, match="45 targets"):
         exact(*draw_associations(0, 20, 25))
 

@@ -58,23 +58,14 @@ def n_directions_lost(X):
     return (np.linalg.eigvalsh(np.cov(X.T)) < 1e-9).sum()
 
 
-def test_after_leace_the_means_of_both_classes_are_equal():
+def test_after_leace_the_means_of_classes_are_equal_and_one_direction_is_lost():
+    """A linear model is then no better than a constant. A second time LEACE changes nothing."""
     X, attribute, _, _ = planted_items()
     after = erased(X, attribute)
     assert after[attribute].mean(axis=0) == pytest.approx(after[~attribute].mean(axis=0), abs=1e-9)
-
-
-def test_after_leace_a_linear_model_is_no_better_than_a_constant():
-    X, attribute, _, _ = planted_items()
-    after = erased(X, attribute)
     nearly_unpenalised = LogisticRegression(C=1e6).fit(after, attribute)
     share_of_larger_class = max(attribute.mean(), 1 - attribute.mean())
     assert nearly_unpenalised.score(after, attribute) == pytest.approx(share_of_larger_class, abs=0.01)
-
-
-def test_leace_takes_one_direction_from_features_and_a_second_time_none():
-    X, attribute, _, _ = planted_items()
-    after = erased(X, attribute)
     assert n_directions_lost(after) == 1
     assert erased(after, attribute) == pytest.approx(after, abs=1e-9)
 
@@ -101,69 +92,37 @@ def test_leace_of_three_values_makes_their_means_equal_and_takes_two_directions(
     X[values == "b", 3] += 2
     after = leace(X, values.tolist())(X)
     means = np.array([after[values == value].mean(axis=0) for value in "abc"])
-
     assert np.ptp(means, axis=0) == pytest.approx(np.zeros(6), abs=1e-9)
     assert n_directions_lost(after) == 2
-
-
-def test_leace_of_one_value_changes_nothing():
-    X = np.random.default_rng(0).normal(size=(500, 6))
-    assert leace(X, ["a"] * 500)(X) == pytest.approx(X)
+    assert leace(X, ["a"] * 500)(X) == pytest.approx(X)  # of one value it changes nothing
 
 
 GENDER_TEST = EatTest("gender", {"gender": "w"}, {"gender": "m"}, ("a",), ("b",))
 
 
-@pytest.fixture(scope="module")
-def erasure(tmp_path_factory):
-    """An audit of erasing the gender: its rows, and the table of erased features.
+def test_erasing_a_gender_hides_it_from_probes_and_leaves_most_of_a_task_that_goes_with_it(tmp_path):
+    """The eraser is fitted on some films. A row has a measure before and after, on these and on the others.
 
-    Each row has a measure before and after, on the films that the eraser was fitted on and on the others. The
-    first is the balanced accuracy of a probe of the gender that is trained on the fitted films, the second
-    that of probes that are trained on the other films. The next two rows are those of the task, and the last
-    one is the effect size of the association test.
+    The first two rows are balanced accuracies of probes of the gender, trained on the fitted films and on the
+    others. The next two are those of probes of the task, and the last one is the effect size of the
+    association test with texts.
     """
     _, _, items, images = planted_items()
-    path = tmp_path_factory.mktemp("erased") / "erased.csv"
+    options = {"attribute": "gender", "films": "film", "task": "task"}
+
     report = audit_erase(
-        images,
-        items,
-        attribute="gender",
-        films="film",
-        task="task",
-        texts=planted_texts(),
-        tests=[GENDER_TEST],
-        erased=path,
+        images, items, **options, texts=planted_texts(), tests=[GENDER_TEST], erased=tmp_path / "erased.csv"
     )
-    return records(report.data), path
 
-
-def test_a_probe_of_the_fitted_films_is_at_chance_on_others(erasure):
-    (probe, *_), _ = erasure
+    probe, probe_by_other_films, task, *_, effect = records(report.data)
     assert probe["before_others"] > 0.75
     assert probe["after_others"] == pytest.approx(0.5, abs=0.05)
-
-
-def test_probes_that_are_trained_on_other_films_still_tell_something_of_the_erased_attribute(erasure):
-    (_, probe_by_other_films, *_), _ = erasure
     assert probe_by_other_films["before_others"] > 0.7
     assert 0.5 < probe_by_other_films["after_others"] < probe_by_other_films["before_others"] - 0.1
-
-
-def test_erasing_an_attribute_leaves_most_of_a_task_that_goes_with_it(erasure):
-    (_, _, task, *_), _ = erasure
     assert 0.6 < task["after_others"] <= task["before_others"] + 0.02
-
-
-def test_erasing_an_attribute_makes_its_association_with_texts_smaller(erasure):
-    (*_, effect), _ = erasure
     assert effect["after_fitted"] == pytest.approx(0, abs=0.01)
     assert abs(effect["after_others"]) < effect["before_others"]
-
-
-def test_the_table_of_erased_features_has_a_row_for_each_item(erasure):
-    _, path = erasure
-    with path.open(encoding="utf-8") as stream:
+    with (tmp_path / "erased.csv").open(encoding="utf-8") as stream:
         header, *rows = list(csv.reader(stream))
     assert header[:2] == ["clip_id", "f0"]  # the first feature
     assert len(rows) == 600

@@ -155,15 +155,11 @@ def test_the_map_of_a_clip_is_that_of_transformers_and_autograd_on_its_last_bloc
 
 
 def test_the_embedding_of_a_text_is_that_of_transformers(clip_folder, clip_and_text):
-    _, text = clip_and_text
+    network, text = clip_and_text
     with quiet():
         model = CLIPModel.from_pretrained(clip_folder).eval()
     ids = AutoTokenizer.from_pretrained(clip_folder)("a cat", return_tensors="pt")["input_ids"]
     assert_close(text, model.get_text_features(ids).pooler_output[0].detach(), ROUNDING)
-
-
-def test_a_map_says_from_which_layer_and_in_which_space_it_is(clip_and_text):
-    network, _ = clip_and_text
     assert network.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"
     assert network.about["space"].startswith("clip sha256:")
 
@@ -186,19 +182,13 @@ def test_no_hook_of_a_map_stays_on_the_network(number):
     assert not network[0]._forward_hooks
 
 
-def test_a_text_of_more_tokens_than_clip_takes_is_refused(clip_folder):
+def test_texts_and_networks_that_cannot_be_mapped_are_refused(clip_folder, tmp_path):
     _, embed = activation.clip_to_map(str(clip_folder), cpu())
     sixteen_letters = "cat " * 5 + "s"  # each is a token, with a first and a last one besides
     with pytest.raises(BackboneError, match="18 tokens"):
         embed(sixteen_letters)
-
-
-def test_a_clip_without_a_tokenizer_is_refused(tmp_path):
     with pytest.raises(BackboneError, match="tokenizer"):
         activation.clip_to_map(str(tiny_checkpoint("clip", tmp_path / "bare")), cpu())
-
-
-def test_another_network_than_clip_is_refused(tmp_path):
     with pytest.raises(BackboneError, match="siglip"):
         activation.clip_to_map(str(tiny_checkpoint("siglip", tmp_path / "siglip")), cpu())
 
@@ -220,37 +210,24 @@ def lab(tmp_path, monkeypatch, obygaze):
     return tmp_path
 
 
-@pytest.fixture
-def maps_of_detectors(lab):
-    """Maps of a network whose outputs 0 and 1 detect red and blue.
-
-    Of the image with a red disc it is output 0, of the one with a blue disc output 1, which are in the group
-    "own"; and of the one with a red disc output 1, in the group "other".
-    """
+def test_the_map_of_a_detector_of_a_colour_is_light_where_this_colour_is_and_empty_elsewhere(lab):
+    """Outputs 0 and 1 of the network detect red and blue, and `warm` shows a red disc, `cold` a blue one."""
     (lab / "pairs.csv").write_text("image_id,text,group\nwarm,0,own\ncold,1,own\nwarm,1,other\n", "utf-8")
     images = read_manifest(lab / "stills.csv")
     network = small.Detectors()
     targets = {"0": output_number(0), "1": output_number(1)}
     pairs = read_pairs(lab / "pairs.csv", images)
-    return activation.map_pairs(images, pairs, mapped_network(network, network.last), targets, {})
 
+    maps = activation.map_pairs(images, pairs, mapped_network(network, network.last), targets, {})
 
-def test_the_map_of_a_detector_of_a_colour_is_light_where_this_colour_is(maps_of_detectors):
-    red_in_red, blue_in_blue, _ = maps_of_detectors.raw
+    red_in_red, blue_in_blue, blue_in_red = maps.raw
     top_left = red_in_red[:80, :80]  # around the red disc, of 224 x 224 pixels
     bottom_right = blue_in_blue[144:, 144:]  # around the blue disc
     assert top_left.sum() > 0.95 * red_in_red.sum()
     assert bottom_right.sum() > 0.95 * blue_in_blue.sum()
-
-
-def test_the_map_of_a_detector_of_a_colour_is_empty_where_this_colour_is_not(maps_of_detectors):
-    _, _, blue_in_red = maps_of_detectors.raw
     assert not blue_in_red.any()
-    assert [pair["peak"] > 0 for pair in maps_of_detectors.pairs] == [True, True, False]
-
-
-def test_maps_are_grouped_as_the_table_of_pairs_says(maps_of_detectors):
-    assert list(maps_of_detectors.by_group()) == ["own", "other"]
+    assert [pair["peak"] > 0 for pair in maps.pairs] == [True, True, False]
+    assert list(maps.by_group()) == ["own", "other"]
 
 
 @pytest.mark.parametrize(
@@ -290,17 +267,16 @@ def test_the_command_keeps_the_maps_that_it_shows(lab, map_images):
     assert maps.about["score"] == "cosine"
 
 
-def test_a_manifest_of_films_is_refused(lab, map_images):
+def test_a_film_or_a_damaged_image_is_named_and_the_maps_that_are_there_are_kept(lab, map_images):
+    map_images("stills.csv")
+    maps = read_maps(lab / "m.zarr")
+
     stills = (lab / "stills.csv").read_text(encoding="utf-8")
     (lab / "films.csv").write_text(stills.replace(".png", ".mp4"), encoding="utf-8")
-    code, _, err = map_images("films.csv")
+    code, _, err = map_images("films.csv", "--force")
     assert code == 1
     assert "cold" in err
 
-
-def test_a_damaged_image_is_named_and_the_maps_that_are_there_are_kept(lab, map_images):
-    map_images("stills.csv")
-    maps = read_maps(lab / "m.zarr")
     image = lab / "stills" / "warm.png"
     data = image.read_bytes()
     image.write_bytes(data[: len(data) // 2])

@@ -11,24 +11,16 @@ from obygaze_studies.errors import AuditError
 from obygaze_studies.groups import audit_groups, estimate_cells, shrunken
 
 
-@pytest.fixture
-def two_effects():
-    """Means of eight cells that are sums of an intercept and two effects, and the design of these, [8, 3]."""
+def test_shrinking_changes_neither_sums_of_effects_nor_means_that_are_far_from_any():
+    """The means of eight cells are sums of an intercept and two effects, and then depart from them by 100."""
     cells = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], float)
     design = np.vstack([cells, cells])
-    return design @ [1.0, 2.0, -1.0], design
-
-
-def test_means_of_cells_that_are_sums_of_effects_are_not_changed_by_shrinking(two_effects):
-    means, design = two_effects
+    means = design @ [1.0, 2.0, -1.0]
     estimate, low, high = shrunken(means, np.full(8, 0.01), design)
     assert estimate == pytest.approx(means, abs=1e-6)
     assert (low < means).all()
     assert (means < high).all()
 
-
-def test_means_of_cells_that_are_far_from_any_sum_of_effects_are_hardly_changed_by_shrinking(two_effects):
-    means, design = two_effects
     departures = 100 * np.array([1, -1, 1, -1, -1, 1, 1, -1])
     estimate, _, _ = shrunken(means + departures, np.full(8, 0.01), design)
     assert estimate == pytest.approx(means + departures, abs=0.05)
@@ -36,21 +28,11 @@ def test_means_of_cells_that_are_far_from_any_sum_of_effects_are_hardly_changed_
 
 @dataclass(frozen=True)
 class Items:
-    """Items in the cells of three attributes.
+    """Items in the cells of three attributes."""
 
-    Attributes
-    ----------
-    y
-        The outcome of each item.
-    attributes
-        The three attributes' values, of each item.
-    truth
-        The planted mean of each cell.
-    """
-
-    y: np.ndarray
-    attributes: list[list[str]]
-    truth: dict[tuple[str, ...], float]
+    y: np.ndarray  # the outcome of each item
+    attributes: list[list[str]]  # the three attributes' values, of each item
+    truth: dict[tuple[str, ...], float]  # the planted mean of each cell
 
 
 def plant_items(seed, *, spread, is_share):
@@ -153,26 +135,24 @@ def items():
     return {f"i{number}": {"y": str(number % 2), "by": "ab"[number // 4]} for number in range(8)}
 
 
+@pytest.mark.parametrize(
+    ("outcome", "by", "message"),
+    [
+        ("z", ["by"], "no column z"),
+        ("y", ["by", "by"], "two columns"),
+        ("y", ["mean"], "two columns"),
+        ("by", ["y"], "by of i0"),
+    ],
+    ids=["a column that is not there", "a column twice", "a column of the report", "an outcome of words"],
+)
+def test_columns_that_make_no_cells_are_refused(items, outcome, by, message):
+    with pytest.raises(AuditError, match=message):
+        audit_groups(items, outcome=outcome, by=by)
+
+
 def test_an_item_with_an_empty_cell_is_left_out_and_counted(items):
     items["i0"]["y"] = ""
     report = audit_groups(items, outcome="y", by=["by"])
     n_items = {row["by"]: row["n"] for row in records(report.data)}
     assert n_items == {"a": 3, "b": 4}
     assert report.record["left_out"] == 1
-
-
-def test_a_column_that_is_not_there_is_refused(items):
-    with pytest.raises(AuditError, match="no column z"):
-        audit_groups(items, outcome="z", by=["by"])
-
-
-@pytest.mark.parametrize("by", [["by", "by"], ["mean"]], ids=["twice", "a column of the report"])
-def test_two_columns_of_one_name_are_refused(items, by):
-    with pytest.raises(AuditError, match="two columns"):
-        audit_groups(items, outcome="y", by=by)
-
-
-def test_an_outcome_that_is_a_word_is_refused(items):
-    items["i1"]["y"] = "much"
-    with pytest.raises(AuditError, match="y of i1"):
-        audit_groups(items, outcome="y", by=["by"])

@@ -126,33 +126,24 @@ def test_stored_maps_have_the_same_bytes_and_give_the_same_audit(planted, tmp_pa
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
-def test_maps_that_are_not_there_are_refused(tmp_path):
+def test_maps_that_are_not_there_are_neither_read_nor_replaced(tmp_path):
     with pytest.raises(StoreError, match=r"m\.zarr"):
         read_maps(tmp_path / "m.zarr")
-
-
-def test_a_folder_that_holds_no_maps_is_not_replaced(tmp_path):
     with pytest.raises(StoreError):
         check_maps_free(tmp_path, force=True)
 
 
-def test_a_map_whose_chunk_is_lost_is_named(planted, tmp_path):
-    write_maps(planted, tmp_path / "m.zarr")
-    (tmp_path / "m.zarr" / "raw" / "c" / "1" / "0" / "0").unlink()
+def test_maps_that_were_damaged_are_refused_by_their_image(planted, tmp_path):
+    write_maps(planted, tmp_path / "lost.zarr")
+    (tmp_path / "lost.zarr" / "raw" / "c" / "1" / "0" / "0").unlink()
     with pytest.raises(StoreError, match="map 1, of low"):
-        read_maps(tmp_path / "m.zarr")
-
-
-def test_a_map_of_negative_values_is_named(planted, tmp_path):
-    write_maps(replace(planted, raw=-planted.raw), tmp_path / "m.zarr")
+        read_maps(tmp_path / "lost.zarr")
+    write_maps(replace(planted, raw=-planted.raw), tmp_path / "negative.zarr")
     with pytest.raises(StoreError, match="map 0, of top"):
-        read_maps(tmp_path / "m.zarr")
-
-
-def test_fewer_maps_than_pairs_are_refused(planted, tmp_path):
-    write_maps(replace(planted, raw=planted.raw[:2]), tmp_path / "m.zarr")
+        read_maps(tmp_path / "negative.zarr")
+    write_maps(replace(planted, raw=planted.raw[:2]), tmp_path / "fewer.zarr")
     with pytest.raises(StoreError, match="array 'raw'"):
-        read_maps(tmp_path / "m.zarr")
+        read_maps(tmp_path / "fewer.zarr")
 
 
 def test_an_image_without_regions_is_named(planted):

@@ -69,21 +69,17 @@ def audit_of_published(published_counts_and_items):
     return audit_words(*published_counts_and_items, ratio=("Objectified", "Nonobjectified"))
 
 
-@pytest.fixture(scope="module")
-def row_of_group(audit_of_published):
-    """The row of the audit of each emotion, level and condition."""
-    rows = records(audit_of_published.data)
-    return {(row["emotion"], row["level"], row["condition"]): row for row in rows}
+def rows_by_group(report):
+    """Return the row of each emotion, level and condition."""
+    return {(row["emotion"], row["level"], row["condition"]): row for row in records(report.data)}
 
 
-def test_all_words_in_the_published_captions_are_counted(audit_of_published, oracle):
+def test_counts_and_rates_of_each_emotion_level_and_condition_are_the_oracles(audit_of_published, oracle):
     summary = audit_of_published.record["summary"]
     assert summary["word_totals"] == oracle["captions"]["word_totals"]
     assert summary["left_out_words"] == []
     assert summary["n_captions"] == 280_000
-
-
-def test_counts_and_rates_of_each_emotion_level_and_condition_are_the_oracles(row_of_group, oracle):
+    row_of_group = rows_by_group(audit_of_published)
     all_expected = oracle["captions"]["expected_full"].values()
     assert len(row_of_group) == len(all_expected)
     for expected in all_expected:
@@ -91,23 +87,22 @@ def test_counts_and_rates_of_each_emotion_level_and_condition_are_the_oracles(ro
         assert {name: row[name] for name in expected} == expected
 
 
-def test_words_of_emotion_are_less_than_half_as_frequent_where_persons_are_objectified(row_of_group, oracle):
+def test_words_of_emotion_are_less_than_half_as_frequent_where_persons_are_objectified(
+    audit_of_published, oracle
+):
+    """Those of anger are in less than one of 1000 captions; of others, words of happiness are the rarest."""
+    row_of_group = rows_by_group(audit_of_published)
     for name, ratio in oracle["captions"]["ratio_objectified_over_non"].items():
         emotion, level = EMOTIONS[name[:2]], LEVELS[name[2]]  # of a name such as AN1
         row = row_of_group[emotion, level, "Objectified"]
         assert row["ratio"] == pytest.approx(ratio, rel=1e-12)
         assert row["ratio"] < 0.5
-
-
-@pytest.mark.parametrize("level", ["low", "high"])
-def test_words_of_anger_are_in_less_than_one_of_1000_captions_of_objectified_persons(row_of_group, level):
-    assert row_of_group["anger", level, "Objectified"]["per_1000"] < 1
-
-
-@pytest.mark.parametrize("level", ["low", "high"])
-def test_of_persons_who_are_not_objectified_words_of_happiness_are_the_rarest(row_of_group, level):
-    rates = {emotion: row_of_group[emotion, level, "Nonobjectified"]["per_1000"] for emotion in EMOTION_WORDS}
-    assert min(rates, key=rates.get) == "happiness"
+    for level in ("low", "high"):
+        assert row_of_group["anger", level, "Objectified"]["per_1000"] < 1
+        rate_of = {
+            emotion: row_of_group[emotion, level, "Nonobjectified"]["per_1000"] for emotion in EMOTION_WORDS
+        }
+        assert min(rate_of, key=rate_of.get) == "happiness"
 
 
 def test_a_word_that_is_too_rare_is_left_out_and_named(published_counts_and_items, audit_of_published):

@@ -26,16 +26,11 @@ def write_training_file(tmp_path):
     return lambda data: written(tmp_path / FILES["training"], data)
 
 
-def test_the_clip_and_the_sentence_of_a_line_are_read(write_training_file):
+@pytest.mark.parametrize("ending", ["\n", "\r\n", ""], ids=["LF", "CR LF", "none"])
+def test_the_clip_and_the_sentence_of_a_line_are_read(write_training_file, ending):
     """A line has six fields: the clip, four times and the sentence."""
-    (caption,) = read_captions(write_training_file(GOOD_LINE))
+    (caption,) = read_captions(write_training_file(GOOD_LINE.rstrip() + ending))
     assert caption == Caption("1004_Juno_00.00.01.000-00.00.02.000", "SOMEONE smiles.", 1)
-
-
-@pytest.mark.parametrize("text", [GOOD_LINE.replace("\n", "\r\n"), GOOD_LINE.rstrip()], ids=["CR LF", "none"])
-def test_a_sentence_is_read_whatever_ends_its_line(write_training_file, text):
-    (caption,) = read_captions(write_training_file(text))
-    assert caption.sentence == "SOMEONE smiles."
 
 
 @pytest.mark.parametrize(
@@ -62,34 +57,25 @@ def test_missing_and_empty_files_are_named(tmp_path, write_training_file):
         read_annotations(tmp_path)
     with pytest.raises(TrainError, match=r"LSMDC16_annos_training\.csv"):
         read_captions(write_training_file(""))
+    (tmp_path / "none.txt").write_text("# no title\n")
+    with pytest.raises(TrainError, match=r"none\.txt"):
+        read_titles(tmp_path / "none.txt")
 
 
-@pytest.fixture
-def folder_of_videos(tmp_path):
-    """Videos of the clips a.b and c in two folders, beside other files."""
+def test_videos_are_found_in_any_folder_below_by_the_name_of_their_clip(tmp_path):
     for name in ("x/a.b.avi", "y/c.mp4", "y/a.b.srt", "y/other.avi"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    return tmp_path
-
-
-def test_videos_are_found_in_any_folder_below_by_the_name_of_their_clip(folder_of_videos):
-    assert find_videos(folder_of_videos, ["a.b", "c", "missing"]) == {
-        "a.b": folder_of_videos / "x" / "a.b.avi",
-        "c": folder_of_videos / "y" / "c.mp4",
-    }
-
-
-def test_two_videos_of_one_clip_are_refused_with_both_names(folder_of_videos):
-    (folder_of_videos / "y" / "a.b.mkv").touch()
-    with pytest.raises(TrainError, match=r"a\.b\.avi and .*a\.b\.mkv"):
-        find_videos(folder_of_videos, ["a.b"])
-
-
-@pytest.mark.parametrize("name", [".", "nowhere"], ids=["a folder without them", "no folder"])
-def test_a_folder_with_no_video_of_any_clip_is_refused(folder_of_videos, name):
+    found = find_videos(tmp_path, ["a.b", "c", "missing"])
+    assert found == {"a.b": tmp_path / "x" / "a.b.avi", "c": tmp_path / "y" / "c.mp4"}
     with pytest.raises(TrainError, match="--videos"):
-        find_videos(folder_of_videos / name, ["d", "e"])
+        find_videos(tmp_path, ["d", "e"])
+    with pytest.raises(TrainError, match="--videos"):
+        find_videos(tmp_path / "nowhere", ["a.b"])
+
+    (tmp_path / "y" / "a.b.mkv").touch()
+    with pytest.raises(TrainError, match=r"a\.b\.avi and .*a\.b\.mkv"):
+        find_videos(tmp_path, ["a.b"])
 
 
 def captions(*clip_ids):
@@ -106,11 +92,9 @@ CAPTIONS_OF_SPLITS = {
 }
 
 
-def test_the_film_of_a_clip_stands_between_its_number_and_its_times():
-    assert movie_of("1040_The_Ugly_Truth_00.01.02.003-00.01.04.005") == "The_Ugly_Truth"
-
-
 def test_clips_are_counted_for_titles_in_other_letters_or_with_an_ampersand():
+    """The film of a clip stands between its number and its times."""
+    assert movie_of("1040_The_Ugly_Truth_00.01.02.003-00.01.04.005") == "The_Ugly_Truth"
     titles = ("As Good as It Gets", "Marley & Me", "Juno")
     assert count_movies(CAPTIONS_OF_SPLITS["training"], titles) == {"As Good as It Gets": 1, "Marley & Me": 1}
 
@@ -122,9 +106,3 @@ def test_excluded_films_are_left_out_of_training_and_validation_alone(tmp_path):
     n_captions = {split: len(captions_of_split) for split, captions_of_split in captions.items()}
     assert n_captions == {"training": 1, "validation": 0, "test": 1}
     assert excluded == {"training": {"Marley and Me": 1}, "validation": {"Juno": 1}}
-
-
-def test_a_file_without_a_title_is_refused(tmp_path):
-    (tmp_path / "none.txt").write_text("# nothing\n")
-    with pytest.raises(TrainError, match=r"none\.txt"):
-        read_titles(tmp_path / "none.txt")

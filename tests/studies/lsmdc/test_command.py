@@ -69,15 +69,20 @@ def test_a_training_stopped_by_a_signal_exits_with_the_signals_code(library, cap
     assert "step 6 of 10" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("share", ["1/0", "a quarter"])
-def test_a_gather_share_that_is_no_number_is_a_usage_error(capsys, share):
-    assert run("--gather-share", share) == 2
-    assert "--gather-share" in capsys.readouterr().err
-
-
-def test_a_gather_share_above_1_is_refused(capsys):
-    assert run("--gather-share", "4") == 1
-    assert "--gather-share 4" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--gather-share", "1/0"], 2, "--gather-share"),
+        (["--gather-share", "a quarter"], 2, "--gather-share"),
+        (["--gather-share", "4"], 1, "--gather-share 4"),
+        ([], 1, "a/LSMDC16_annos_training.csv"),
+    ],
+    ids=["a division by zero", "words", "above 1", "missing inputs"],
+)
+def test_a_share_or_inputs_that_cannot_be_are_refused(tmp_path, monkeypatch, capsys, options, code, message):
+    monkeypatch.chdir(tmp_path)
+    assert run(*options) == code
+    assert message in capsys.readouterr().err
 
 
 TIME_LIMIT_SIGNAL = signal.SIGUSR1
@@ -108,9 +113,3 @@ def test_the_slurm_script_starts_a_training_on_four_gpus_that_resumes(tmp_path):
     FakeSlurm(tmp_path, "exit 0", name="torchrun").run("train.sbatch", "--out", "my run")
     arguments = (tmp_path / "arguments").read_text()
     assert arguments == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
-
-
-def test_missing_inputs_are_one_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert run() == 1
-    assert "a/LSMDC16_annos_training.csv" in capsys.readouterr().err

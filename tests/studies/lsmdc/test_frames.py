@@ -114,22 +114,14 @@ def copy_of_cache(filled_once, tmp_path):
 
 
 @pytest.mark.long
-def test_a_cache_has_one_frame_a_second_of_each_clip(filled_once, videos):
-    """Of 4 and 7 frames, two a second, it has 2 and 4."""
+def test_a_cache_has_one_frame_a_second_of_each_clip_or_says_why_not(filled_once, copy_of_cache, videos):
+    """Of 4 and 7 frames, two a second, it has 2 and 4. A cache that is filled decodes no clip again."""
     assert filled_once.n_decoded == 3
     n_frames = {name: entry.frames for name, entry in filled_once.entries.items()}
     assert n_frames == {"a": 2, "b": 4, "broken": 0}
     expected = sample_frames(videos["b"], PRESET.geometry, 12).images
     assert np.array_equal(filled_once.cache.read("b"), expected)
-
-
-@pytest.mark.long
-def test_a_cache_says_why_it_has_no_frames_of_a_clip(filled_once):
     assert filled_once.entries["broken"].note
-
-
-@pytest.mark.long
-def test_a_cache_that_is_filled_decodes_no_clip_again(copy_of_cache, videos):
     assert fill(copy_of_cache, videos).n_decoded == 0
 
 
@@ -157,34 +149,19 @@ def test_a_damaged_file_of_frames_is_named_and_is_made_anew_when_it_is_deleted(c
     assert fill(copy_of_cache, videos).n_decoded == 1
 
 
-@pytest.fixture
-def begun_cache(videos, tmp_path):
-    """The folder of a cache whose filling was stopped at once; it has a recipe and no frames."""
+def test_a_cache_of_another_size_or_with_a_damaged_recipe_is_refused(videos, tmp_path):
+    """A folder with what a killed process left of its first write becomes a cache."""
     folder = tmp_path / "cache"
-    fill(folder, videos, stopped=lambda: True)
-    return folder
+    folder.mkdir()
+    (folder / f".{RECIPE}.0123456789ab.partial").touch()
+    assert not fill(folder, videos, stopped=lambda: True).entries  # it is stopped at once
+    assert (folder / RECIPE).is_file()
 
-
-def test_a_cache_that_is_stopped_at_once_has_no_entries(videos, tmp_path):
-    assert not fill(tmp_path / "cache", videos, stopped=lambda: True).entries
-
-
-def test_a_folder_with_what_a_killed_process_left_of_its_first_write_becomes_a_cache(videos, tmp_path):
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / f".{RECIPE}.0123456789ab.partial").touch()
-    fill(tmp_path / "cache", videos, stopped=lambda: True)
-    assert (tmp_path / "cache" / RECIPE).is_file()
-
-
-def test_a_cache_of_frames_of_another_size_is_refused(begun_cache, videos):
     with pytest.raises(TrainError, match="cache"):
-        fill(begun_cache, videos, preset=choose_preset("clip", ("clip",), size=64))
-
-
-def test_a_cache_with_a_damaged_recipe_is_refused(begun_cache, videos):
-    (begun_cache / RECIPE).write_text("{")
+        fill(folder, videos, preset=choose_preset("clip", ("clip",), size=64))
+    (folder / RECIPE).write_text("{")
     with pytest.raises(TrainError, match="cache"):
-        fill(begun_cache, videos)
+        fill(folder, videos)
 
 
 def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, tmp_path):

@@ -49,26 +49,19 @@ def test_groups_frozen_tensors_and_data_types_are_the_originals(oracle):
         assert is_half(name) == (facts["dtype_original"] == "float16"), name
 
 
-def test_a_clip_in_the_hubs_format_is_loaded_under_the_names_of_openai(clip):
+def test_a_clip_in_the_hubs_format_is_loaded_under_the_names_of_openai(clip, tmp_path):
+    """Queries, keys and values become one tensor, in this order. OpenAI's format is loaded as it is."""
     loaded = plan.load_clip(find_weights(clip))
     in_hubs_format = load_file(clip / "model.safetensors")
     assert torch.equal(loaded["visual.proj"], in_hubs_format["visual_projection.weight"].T)
-
-
-def test_queries_keys_and_values_of_the_hubs_format_become_one_tensor_in_this_order(clip):
-    loaded = plan.load_clip(find_weights(clip))
-    in_hubs_format = load_file(clip / "model.safetensors")
     layer = "vision_model.encoder.layers.1.self_attn"
     parts = [in_hubs_format[f"{layer}.{part}_proj.weight"] for part in "qkv"]
     assert torch.equal(loaded["visual.transformer.resblocks.1.attn.in_proj_weight"], torch.cat(parts))
 
-
-def test_a_clip_in_openais_format_is_loaded_as_it_is(clip, tmp_path):
-    from_hubs_format = plan.load_clip(find_weights(clip))
-    path = write_in_openai_format(from_hubs_format, tmp_path / "clip.safetensors")
+    path = write_in_openai_format(loaded, tmp_path / "clip.safetensors")
     from_openais_format = plan.load_clip(find_weights(path))
-    assert from_openais_format.keys() == from_hubs_format.keys()
-    assert all(torch.equal(from_openais_format[name], from_hubs_format[name]) for name in from_hubs_format)
+    assert from_openais_format.keys() == loaded.keys()
+    assert all(torch.equal(from_openais_format[name], loaded[name]) for name in loaded)
 
 
 def clip_with_vision_config(clip, folder, **vision):
@@ -81,23 +74,14 @@ def clip_with_vision_config(clip, folder, **vision):
     return find_weights(folder)
 
 
-def test_a_clip_of_another_activation_than_openais_is_refused(clip, tmp_path):
+def test_weights_that_are_no_clip_of_openais_are_refused(clip, tmp_path):
     with pytest.raises(TrainError, match="hidden_act"):
         plan.load_clip(clip_with_vision_config(clip, tmp_path, hidden_act="gelu"))
-
-
-def test_a_clip_that_lacks_tensors_of_a_layer_is_refused(clip, tmp_path):
     with pytest.raises(BackboneError, match=r"tensors missing: vision.*layers\.2"):
         plan.load_clip(clip_with_vision_config(clip, tmp_path, num_hidden_layers=3))
-
-
-def test_an_untrained_network_in_place_of_clip_is_refused():
     with pytest.raises(TrainError, match="CLIP"):
         plan.load_clip(find_weights("random:0"))
-
-
-def test_a_file_of_weights_that_could_run_code_is_refused(tmp_path):
-    (tmp_path / "ViT-B-32.pt").write_bytes(b"PK")
+    (tmp_path / "ViT-B-32.pt").write_bytes(b"PK")  # a pickle could run code
     with pytest.raises(TrainError, match=r"\.pt"):
         plan.load_clip(find_weights(tmp_path / "ViT-B-32.pt"))
 
@@ -108,23 +92,15 @@ def tensors_of_clip(oracle):
     return plan.load_clip(find_weights(oracle.folder / "clip.safetensors"))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [({"max_frames": 8, "max_words": 12}, "3 blocks"), ({}, "20 positions")],
-    ids=["fewer blocks than the usual 4 temporal layers", "fewer positions than the usual 32 words"],
-)
-def test_a_text_network_too_small_for_the_temporal_transformer_is_refused(tensors_of_clip, sizes, message):
-    with pytest.raises(TrainError, match=message):
-        plan.initial_tensors("clip", tensors_of_clip, **sizes)
-
-
-def test_a_clip_without_a_projection_of_images_is_refused(tensors_of_clip):
-    del tensors_of_clip["visual.proj"]
+def test_a_clip_that_does_not_fit_the_temporal_transformer_is_refused(tensors_of_clip):
+    """Usually it has 4 temporal layers and 32 words. Texts are projected to a width of 64."""
+    with pytest.raises(TrainError, match="3 blocks"):
+        plan.initial_tensors("clip", tensors_of_clip, max_frames=8, max_words=12)
+    with pytest.raises(TrainError, match="20 positions"):
+        plan.initial_tensors("clip", tensors_of_clip)
+    of_another_width = tensors_of_clip | {"visual.proj": torch.zeros(128, 32)}
+    with pytest.raises(TrainError, match="64"):
+        plan.initial_tensors("clip", of_another_width, **TINY)
+    without_projection = {name: value for name, value in tensors_of_clip.items() if name != "visual.proj"}
     with pytest.raises(BackboneError, match=r"missing: clip\.visual\.proj"):
-        plan.initial_tensors("clip", tensors_of_clip, **TINY)
-
-
-def test_a_clip_that_projects_images_to_another_width_than_texts_is_refused(tensors_of_clip):
-    tensors_of_clip["visual.proj"] = torch.zeros(128, 32)
-    with pytest.raises(TrainError, match="64"):  # the width of texts
-        plan.initial_tensors("clip", tensors_of_clip, **TINY)
+        plan.initial_tensors("clip", without_projection, **TINY)

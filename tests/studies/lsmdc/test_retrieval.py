@@ -40,17 +40,14 @@ def test_a_score_that_is_not_a_number_is_refused(scores):
         retrieval.measures(scores["nan_row"], np.arange(23))
 
 
-def test_the_original_counts_31_ranks_of_23_sentences(scores):
-    """Clips with several sentences are several equal columns.
-
-    The original counts a rank for each tie of a clip with itself.
-    """
-    assert len(scores["repeated_clips"]) == 23
-    assert len(retrieval.published_ranks(scores["repeated_clips"])) == 31
-
-
 def test_where_a_repeated_clip_is_one_column_each_sentence_has_one_rank_without_ties(scores):
+    """Clips with several sentences are several equal columns in the original.
+
+    It counts a rank for each tie of a clip with itself: 31 ranks of 23 sentences.
+    """
     matrix = scores["repeated_clips"]
+    assert len(matrix) == 23
+    assert len(retrieval.published_ranks(matrix)) == 31
     # Equal columns are of one clip.
     _, first_columns, clip_of_sentence = np.unique(matrix[0], return_index=True, return_inverse=True)
     ranks = retrieval.text_to_video(matrix[:, first_columns], clip_of_sentence)

@@ -72,14 +72,16 @@ def test_a_run_writes_settings_log_measures_tokenizer_weights_state_and_a_card(w
     names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
     assert files_of(whole.out).keys() == names
 
-
-def test_the_log_has_a_row_for_each_step_starting_at_rate_0(whole):
     rows = rows_of(whole.out / "log.csv")
     assert [int(row["step"]) for row in rows] == list(range(N_EPOCHS * STEPS_OF_EPOCH))
     assert tuple(rows[0]) == state.LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
+    card = (whole.out / "README.md").read_text()
+    assert "validation, epoch 1 (4 sentences, 4 clips)" in card
+    assert "Juno (3)" in card  # a film shared with ObyGaze12
 
 
+@pytest.mark.long
 def test_the_model_is_that_of_the_epoch_with_the_best_validation_recall(whole):
     epochs = json.loads((whole.out / "epochs.json").read_text())
     recalls = [measures["published"]["text_to_video"]["R@1"] for measures in epochs]
@@ -87,16 +89,11 @@ def test_the_model_is_that_of_the_epoch_with_the_best_validation_recall(whole):
     model = (whole.out / "model.safetensors").read_bytes()
     assert model == (whole.out / f"epoch-{best}.safetensors").read_bytes()
 
-
-def test_the_model_of_a_run_is_in_float32(whole):
-    tensors = load_file(whole.out / "model.safetensors").values()
-    assert {value.dtype for value in tensors} == {torch.float32}
-
-
-def test_the_card_states_validation_and_films_shared_with_obygaze12(whole):
-    card = (whole.out / "README.md").read_text()
-    assert "validation, epoch 1 (4 sentences, 4 clips)" in card
-    assert "Juno (3)" in card
+    network, size = load(find_weights(whole.out))
+    written = load_file(whole.out / "model.safetensors")
+    loaded = size.from_port(network.state_dict())
+    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(loaded, torch.float32)
+    assert all(torch.equal(written[name], value) for name, value in loaded.items())
 
 
 class Killed(BaseException):
@@ -185,9 +182,13 @@ def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_by
 
 
 @pytest.mark.long
-def test_resuming_a_complete_run_changes_no_file(whole, settings):
+def test_a_complete_run_is_resumed_without_a_change_and_not_overwritten_or_resumed_otherwise(whole, settings):
     before = files_of(whole.out)
     assert train(settings(out=whole.out, resume=True)).complete
+    with pytest.raises(TrainError, match="--resume"):
+        train(settings(out=whole.out))
+    with pytest.raises(TrainError, match="lr"):
+        train(settings(out=whole.out, lr=1e-4, resume=True))
     assert files_of(whole.out) == before
 
 
@@ -198,19 +199,14 @@ def test_a_training_that_is_stopped_while_videos_are_decoded_makes_no_folder(set
     assert not of_a_run.out.exists()
 
 
-def test_a_run_is_not_overwritten(whole, settings):
-    with pytest.raises(TrainError, match="--resume"):
-        train(settings(out=whole.out))
-
-
-def test_a_run_is_not_resumed_with_other_settings(whole, settings):
-    with pytest.raises(TrainError, match="lr"):
-        train(settings(out=whole.out, lr=1e-4, resume=True))
-
-
+@pytest.mark.long
 def test_a_run_that_another_process_trains_is_not_resumed(whole, settings):
+    """What a killed training left half written is removed first."""
+    half_written = whole.out / ".tmpOrMfiG"
+    half_written.touch()
     with RunFolder(whole.out).locked_for_training(), pytest.raises(StoreError, match="whole"):
         train(settings(out=whole.out, resume=True))
+    assert not half_written.exists()
 
 
 @pytest.mark.long
@@ -234,12 +230,6 @@ def test_a_full_disk_is_an_error_in_words(tmp_path, monkeypatch):
     with pytest.raises(TrainError, match=r"epoch-0\.safetensors.*No space left"):
         RunFolder(tmp_path).write_model("epoch-0.safetensors", {}, {})
     assert not any(tmp_path.iterdir())
-
-
-def test_weights_that_a_killed_training_was_writing_are_removed(tmp_path):
-    (tmp_path / ".tmpOrMfiG").touch()
-    with RunFolder(tmp_path).locked_for_training():
-        assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.long
@@ -291,19 +281,14 @@ def corpus_to_spoil(corpus, tmp_path):
     return folder
 
 
-@pytest.fixture
-def settings_of_spoilt_corpus(settings, corpus_to_spoil, tmp_path):
-    """The settings of a training of one epoch on that copy, with an empty cache."""
-    return settings(
-        annotations=corpus_to_spoil / "annotations",
-        videos=corpus_to_spoil / "videos",
-        cache=tmp_path / "cache",
-        epochs=1,
-    )
+def folders_of(corpus):
+    """Return settings of one epoch on a corpus, with an empty cache."""
+    folders = {"annotations": corpus / "annotations", "videos": corpus / "videos", "cache": corpus / "cache"}
+    return folders | {"epochs": 1}
 
 
 @pytest.mark.long
-def test_clips_without_a_readable_video_are_left_out_and_listed(settings_of_spoilt_corpus, corpus_to_spoil):
+def test_clips_without_a_readable_video_are_left_out_and_listed(settings, corpus_to_spoil):
     """Of 12 training clips, the video of number 3 is missing and that of number 5 is damaged.
 
     Their captions are on lines 4 and 6.
@@ -314,21 +299,23 @@ def test_clips_without_a_readable_video_are_left_out_and_listed(settings_of_spoi
     link.unlink()  # so that writing does not change the corpus
     link.write_bytes(b"RIFF and nothing else")
     listener = Listener()
-    outcome = train(settings_of_spoilt_corpus, watch=listener)
-    assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
-    rows = rows_of(settings_of_spoilt_corpus.out / "left_out.csv")
+    of_a_run = settings(**folders_of(corpus_to_spoil))
 
+    outcome = train(of_a_run, watch=listener)
+
+    assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
+    rows = rows_of(of_a_run.out / "left_out.csv")
     assert [(row["line"], row["clip_id"]) for row in rows] == [("4", missing), ("6", unreadable)]
     assert all(row["reason"] for row in rows)
     assert any(text.startswith("training: 2 of 12") and "line 4" in text for text in listener.said)
 
 
 @pytest.mark.long
-def test_a_corpus_without_a_readable_validation_clip_is_refused(settings_of_spoilt_corpus, corpus_to_spoil):
+def test_a_corpus_without_a_readable_validation_clip_is_refused(settings, corpus_to_spoil):
     for video_of_validation_clip in (corpus_to_spoil / "videos").glob("*_00.01.*"):
         video_of_validation_clip.unlink()
     with pytest.raises(TrainError, match="validation"):
-        train(settings_of_spoilt_corpus)
+        train(settings(**folders_of(corpus_to_spoil)))
 
 
 @pytest.mark.parametrize(
@@ -346,40 +333,26 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_decoded(settings
         make_plan(settings(**setting))
 
 
-@pytest.fixture
-def group_of_run(whole, corpus, module_tmp):
-    """The features of one film, extracted by two commands with the weights of a run; extracted once."""
-    folder = module_tmp / "extracted"
-    store = folder / "store"
-    if not folder.exists():
-        (folder / "films").mkdir(parents=True)
-        (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
-        os.link(video, folder / "films" / "film.avi")
-        manifest = folder / "films.csv"
-        assert obygaze("manifest", "import", "folder", folder / "films", "--out", manifest) == 0
-        options = ["--backbone", "xclip-lsmdc", "--weights", whole.out, "--workers", 1, "--device", "cpu"]
-        assert obygaze("extract", manifest, store, *options) == 0
-    return open_store(store)["xclip-lsmdc"]
+@pytest.mark.long
+def test_a_store_says_how_the_run_that_extracted_it_was_trained(whole, corpus, tmp_path):
+    """Two commands extract the features of one film with the weights of a run."""
+    (tmp_path / "films").mkdir()
+    (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
+    os.link(video, tmp_path / "films" / "film.avi")
+    manifest, store = tmp_path / "films.csv", tmp_path / "store"
+    options = ["--backbone", "xclip-lsmdc", "--weights", whole.out, "--workers", 1, "--device", "cpu"]
 
+    assert obygaze("manifest", "import", "folder", tmp_path / "films", "--out", manifest) == 0
+    assert obygaze("extract", manifest, store, *options) == 0
 
-def test_a_store_says_how_the_run_that_extracted_it_was_trained(group_of_run, whole):
-    training = group_of_run.provenance["training"]
-    assert group_of_run.provenance["weights_sha256"] == find_weights(whole.out).sha256
+    provenance = open_store(store)["xclip-lsmdc"].provenance
+    training = provenance["training"]
+    assert provenance["weights_sha256"] == find_weights(whole.out).sha256
     assert training["clip"]["weights_sha256"] == find_weights(whole.clip).sha256
     assert (training["arithmetic"], training["gather_share"]) == ("float32", 0.25)
     assert len(training["data"]["training"]["frames_sha256"]) == 64  # hexadecimal digits
     assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
-
-
-def test_the_network_that_is_loaded_from_a_run_has_the_tensors_that_the_run_wrote(whole):
-    network, size = load(find_weights(whole.out))
-    written = load_file(whole.out / "model.safetensors")
-    loaded = size.from_port(network.state_dict())
-    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(loaded, torch.float32)
-    assert all(torch.equal(written[name], value) for name, value in loaded.items())
-
-
-def test_texts_that_a_run_embeds_are_in_the_space_of_its_clips(group_of_run, whole):
+    # Texts that the run embeds are in the space of its clips.
     texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
-    assert texts.provenance["training"] == group_of_run.provenance["training"]
-    assert texts.provenance["space"] == embedding_space(group_of_run.provenance)
+    assert texts.provenance["training"] == training
+    assert texts.provenance["space"] == embedding_space(provenance)

@@ -74,34 +74,21 @@ def test_captions_are_mended_before_they_are_cut_into_tokens():
     assert tokenizers.clean_caption("cafÃ© “quoted”") == 'café "quoted"'
 
 
-@pytest.fixture
-def tokenizer_of_six(clip):
-    """A tokenizer of six tokens a caption, the first and last of its words included."""
-    return tokenizers.CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
-
-
 NUMBER_OF = {word: number for number, word in enumerate(VOCABULARY)}
 START, END = len(VOCABULARY) - 2, len(VOCABULARY) - 1
 
 
-def test_a_short_caption_is_followed_by_zeros(tokenizer_of_six):
-    (ids,) = tokenizer_of_six.ids(["The red disc"])
-    assert ids.tolist() == [START, NUMBER_OF["the"], NUMBER_OF["red"], NUMBER_OF["disc"], END, 0]
-
-
-def test_a_long_caption_is_cut_before_the_end_token(tokenizer_of_six):
-    (ids,) = tokenizer_of_six.ids(["SOMEONE shows the red disc ."])
+def test_a_short_caption_is_followed_by_zeros_and_a_long_one_cut_before_the_end_token(clip):
+    """A tokenizer of six tokens a caption, the first and last of its words included."""
+    weights = find_weights(clip)
+    tokenizer = tokenizers.CaptionTokenizer(weights, vocabulary=len(VOCABULARY), max_words=6)
+    short, long = tokenizer.ids(["The red disc", "SOMEONE shows the red disc ."]).tolist()
+    assert short == [START, NUMBER_OF["the"], NUMBER_OF["red"], NUMBER_OF["disc"], END, 0]
     first_four = [NUMBER_OF[word] for word in ("someone", "shows", "the", "red")]
-    assert ids.tolist() == [START, *first_four, END]
-
-
-def test_no_captions_have_no_tokens(tokenizer_of_six):
-    assert tokenizer_of_six.ids([]).shape == (0, 6)
-
-
-def test_a_tokenizer_of_another_network_is_refused(clip):
-    with pytest.raises(BackboneError, match="49408"):
-        tokenizers.CaptionTokenizer(find_weights(clip), vocabulary=49408, max_words=32)
+    assert long == [START, *first_four, END]
+    assert tokenizer.ids([]).shape == (0, 6)
+    with pytest.raises(BackboneError, match="49408"):  # the vocabulary of another network
+        tokenizers.CaptionTokenizer(weights, vocabulary=49408, max_words=32)
 
 
 def characters_of_bytes():

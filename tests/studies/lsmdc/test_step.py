@@ -25,12 +25,6 @@ def first(oracle):
     return network, loss, embeddings, scores
 
 
-@pytest.fixture(scope="module")
-def in_bfloat16(oracle):
-    """Parameters, losses, norms and optimiser of three steps in bfloat16."""
-    return three_steps(oracle, arithmetic="bfloat16")
-
-
 def largest_difference_of_losses(oracle, dtype):
     """Compute how far apart the losses of two correct steps may be whose values are kept in `dtype`.
 
@@ -71,64 +65,43 @@ def test_the_hundred_gradients_and_their_norm_are_the_originals(oracle, first):
     assert norm == pytest.approx(float(oracle.similarities["norm.0"]), rel=5e-5)
 
 
-@pytest.fixture(scope="module")
-def in_float64(oracle):
-    """Parameters, losses, norms and optimiser of three steps in which every cast is to float64."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.Tensor, "float", torch.Tensor.double)
-        return three_steps(oracle)
-
-
 def largest_relative_difference(values, expected):
     return np.abs(np.divide(values, expected) - 1).max()
 
 
-def test_in_float64_losses_and_norms_of_gradients_are_those_of_the_original_in_float64(oracle, in_float64):
-    _, losses, norms, _ = in_float64
+def test_three_steps_in_float64_are_those_of_the_original_in_float64(oracle, monkeypatch):
+    """Every cast is to float64.
+
+    The original's run in float32 differs from its own in float64 by rounding. Ours in float64 must differ
+    from it by as much.
+    """
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
+    parameters, losses, norms, _ = three_steps(oracle)
+
     original = oracle.run["float64"]
     assert np.abs(np.subtract(losses, original["loss"])).max() <= 1e-6
     assert largest_relative_difference(norms, original["grad_norm_before_clip"]) <= 1e-6
-
-
-def test_the_tolerance_in_float64_is_stricter_than_what_rounding_to_float32_changes(oracle):
     norms_in_float32 = oracle.run["one process"]["grad_norm_before_clip"]
-    norms_in_float64 = oracle.run["float64"]["grad_norm_before_clip"]
-    assert largest_relative_difference(norms_in_float32, norms_in_float64) > 1e-6
-
-
-def test_parameters_in_float64_differ_from_float32_as_the_originals_do(oracle, in_float64):
-    """The original's run in float32 differs from its own run in float64 by rounding.
-
-    Ours in float64 must differ from it by as much.
-    """
-    parameters, *_ = in_float64
+    assert largest_relative_difference(norms_in_float32, original["grad_norm_before_clip"]) > 1e-6
     assert {value.dtype for value in parameters.values()} == {torch.float64}
     difference_of_original, _ = oracle.run["float32 against float64"]["params_after_3"]
     difference = furthest(parameters, oracle.load("after_3_steps"))
     assert difference == pytest.approx(difference_of_original, rel=1e-4)
 
 
-@pytest.fixture(scope="module")
-def in_float32(oracle):
-    """Parameters, losses, norms and optimiser of three steps."""
-    return three_steps(oracle)
+def test_losses_norms_parameters_and_moments_of_three_steps_are_the_originals(oracle):
+    parameters, losses, norms, optimiser = three_steps(oracle)
 
-
-def test_losses_norms_of_gradients_and_parameters_of_three_steps_are_the_originals(oracle, in_float32):
-    parameters, losses, norms, _ = in_float32
     original = oracle.run["one process"]
     assert np.abs(np.subtract(losses, original["loss"])).max() <= 5e-5
     assert norms == pytest.approx(original["grad_norm_before_clip"], rel=5e-5)
     assert furthest(parameters, oracle.load("after_3_steps")) <= 2e-6
-
-
-@pytest.mark.parametrize(("moment", "key"), [("m", "m_after_3"), ("v", "v_after_3")], ids=["first", "second"])
-def test_the_norm_of_each_tensors_moment_after_three_steps_is_the_originals(oracle, in_float32, moment, key):
-    *_, optimiser = in_float32
-    moment_of_tensor = oracle.size.from_port(getattr(optimiser, moment))
-    original = dict(np.load(oracle.folder / "norms.npz"))
-    for name, norm in zip(original["names"], original[key], strict=True):
-        assert float(moment_of_tensor[name].norm()) == pytest.approx(float(norm), rel=1e-4, abs=1e-9), name
+    norms_of_moments = dict(np.load(oracle.folder / "norms.npz"))
+    for moment, key in ((optimiser.m, "m_after_3"), (optimiser.v, "v_after_3")):
+        moment_of_tensor = oracle.size.from_port(moment)
+        for name, norm in zip(norms_of_moments["names"], norms_of_moments[key], strict=True):
+            expected = pytest.approx(float(norm), rel=1e-4, abs=1e-9)
+            assert float(moment_of_tensor[name].norm()) == expected, name
 
 
 def test_the_rates_of_the_four_groups_are_the_originals(oracle):
@@ -157,53 +130,38 @@ def test_computing_a_batch_in_chunks_gives_the_same_parameters(oracle, chunk):
     assert furthest(parameters, oracle.load("after_3_steps")) <= 2e-6
 
 
-@pytest.fixture(scope="module")
-def in_published_arithmetic(oracle):
-    """Parameters, losses, norms and optimiser of three steps partly in float16, at the published rates."""
-    return three_steps(oracle, arithmetic="published", lr=1e-4, scale=1e-3)
-
-
 @pytest.mark.long  # simulates
-def test_losses_in_published_arithmetic_are_the_originals_within_the_rounding_of_float16(
-    oracle, in_published_arithmetic
-):
-    _, losses, _, _ = in_published_arithmetic
+def test_three_steps_in_published_arithmetic_are_the_originals_within_the_rounding_of_float16(oracle):
+    """They are partly in float16, at the published rates.
+
+    Squares of small gradients are too small for it, so that second moments are 0, and many steps are smaller
+    than the last digit of a parameter, in the original and here.
+    """
+    parameters, losses, _, optimiser = three_steps(oracle, arithmetic="published", lr=1e-4, scale=1e-3)
+
     expected = oracle.run["original dtypes at the published rates"]["loss"]
     assert np.abs(np.subtract(losses, expected)).max() <= largest_difference_of_losses(oracle, "float16")
 
-
-@pytest.mark.long  # simulates
-def test_published_arithmetic_rounds_as_many_moments_to_0(oracle, in_published_arithmetic):
-    """Squares of small gradients are too small for float16, in the original and here."""
-    *_, optimiser = in_published_arithmetic
+    original = oracle.run["original dtypes"]
     second_moments = [value for value in optimiser.v.values() if value.dtype == torch.float16]
     second_moments = torch.cat([value.flatten() for value in second_moments])
-    assert len(second_moments) == oracle.run["original dtypes"]["elements_float16"]
+    assert len(second_moments) == original["elements_float16"]
     share_zero = (second_moments == 0).double().mean().item()
-    assert share_zero == pytest.approx(oracle.run["original dtypes"]["second_moment_zero_after_3"], abs=0.01)
+    assert share_zero == pytest.approx(original["second_moment_zero_after_3"], abs=0.01)
 
-
-@pytest.mark.long  # simulates
-def test_published_arithmetic_leaves_as_many_parameters_unchanged(oracle, in_published_arithmetic):
-    """Many steps are smaller than the last digit of a float16, in the original and here."""
-    parameters, *_ = in_published_arithmetic
     initial = oracle.load("initial")
     is_unchanged = []
     for name, facts in oracle.tensors.items():
         if facts["dtype_original"] == "float16" and name in parameters:
             is_unchanged.append((parameters[name] == initial[name].half()).flatten())
     share_unchanged = torch.cat(is_unchanged).double().mean().item()
+    assert share_unchanged == pytest.approx(original["unchanged_after_3"], abs=0.02)
 
-    assert share_unchanged == pytest.approx(oracle.run["original dtypes"]["unchanged_after_3"], abs=0.02)
 
-
-def test_losses_in_bfloat16_are_near_those_in_float32(oracle, in_bfloat16):
-    _, losses, _, _ = in_bfloat16
+def test_losses_in_bfloat16_are_near_those_in_float32(oracle):
+    """Parameters and moments are kept in float32."""
+    parameters, losses, _, optimiser = three_steps(oracle, arithmetic="bfloat16")
     differences = np.abs(np.subtract(losses, oracle.run["one process"]["loss"]))
     assert differences.max() <= largest_difference_of_losses(oracle, "bfloat16")
-
-
-def test_bfloat16_keeps_parameters_and_moments_in_float32(in_bfloat16):
-    parameters, _, _, optimiser = in_bfloat16
     assert {value.dtype for value in parameters.values()} == {torch.float32}
     assert {value.dtype for value in optimiser.m.values()} == {torch.float32}

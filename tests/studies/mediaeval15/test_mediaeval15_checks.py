@@ -99,50 +99,34 @@ WITHOUT_THE_FIRST_CLIP = dict(list(SCORES_OF_TEST_CLIPS.items())[1:])
 OF_EQUAL_SCORES = dict.fromkeys(SCORES_OF_TEST_CLIPS, 1.0)
 
 
-def coverage_and_ties(folder, name):
-    """Return the share of test clips that the run scores, and the share of them whose scores are tied."""
-    _valid_run, run = check_runs(folder, TRUTH).document["runs"]
-    assert run["name"] == name
-    return run["coverage"], run["ties"]
-
-
-def test_a_run_that_scores_a_clip_outside_the_test_set_is_a_problem(folder_and_add):
-    """Clip c0 is a dev clip."""
-    folder, add = folder_and_add
-    add("b", trec_lines(WITH_A_DEV_CLIP, "b"))
-    assert findings_of(folder) == [("problem", "violence-b.trec")]
-    assert coverage_and_ties(folder, "b") == (1.0, 0.0)
-
-
-def test_a_run_that_lacks_a_test_clip_gets_a_warning_and_the_share_that_it_covers(folder_and_add):
-    """15 of 16 test clips are scored."""
-    folder, add = folder_and_add
-    add("b", trec_lines(WITHOUT_THE_FIRST_CLIP, "b"))
-    assert findings_of(folder) == [("warning", "violence-b.trec")]
-    assert coverage_and_ties(folder, "b") == (15 / 16, 0.0)
-
-
-def test_a_run_of_equal_scores_gets_a_warning_and_the_share_of_ties(folder_and_add):
-    folder, add = folder_and_add
-    add("b", trec_lines(OF_EQUAL_SCORES, "b"))
-    assert findings_of(folder) == [("warning", "violence-b.trec")]
-    assert coverage_and_ties(folder, "b") == (1.0, 1.0)
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("text", "severity", "coverage", "ties"),
     [
-        "violence Q0 c4 1 0.5 b\nviolence Q0 c4 2 0.4 b\n",
-        "violence Q0 c4 1 nan b\n",
-        "other Q0 c4 1 0.5 b\n",
+        (trec_lines(WITH_A_DEV_CLIP, "b"), "problem", 1.0, 0.0),
+        (trec_lines(WITHOUT_THE_FIRST_CLIP, "b"), "warning", 15 / 16, 0.0),
+        (trec_lines(OF_EQUAL_SCORES, "b"), "warning", 1.0, 1.0),
+        ("violence Q0 c4 1 0.5 b\nviolence Q0 c4 2 0.4 b\n", "problem", None, None),
+        ("violence Q0 c4 1 nan b\n", "problem", None, None),
+        ("other Q0 c4 1 0.5 b\n", "problem", None, None),
     ],
-    ids=["a clip twice", "a score that is not finite", "another topic"],
+    ids=[
+        "a clip outside the test set",
+        "one of 16 test clips is missing",
+        "equal scores",
+        "a clip twice",
+        "a score that is not finite",
+        "another topic",
+    ],
 )
-def test_a_run_that_cannot_be_read_is_a_problem_and_has_neither_coverage_nor_ties(folder_and_add, text):
+def test_a_run_has_the_share_of_test_clips_that_it_scores_and_that_of_ties(
+    folder_and_add, text, severity, coverage, ties
+):
     folder, add = folder_and_add
     add("b", text)
-    assert findings_of(folder) == [("problem", "violence-b.trec")]
-    assert coverage_and_ties(folder, "b") == (None, None)
+    assert findings_of(folder) == [(severity, "violence-b.trec")]
+    _valid_run, run = check_runs(folder, TRUTH).document["runs"]
+    assert run["name"] == "b"
+    assert (run["coverage"], run["ties"]) == (coverage, ties)
 
 
 def test_a_movie_in_dev_and_test_is_a_problem(folder_and_add):
@@ -151,16 +135,13 @@ def test_a_movie_in_dev_and_test_is_a_problem(folder_and_add):
     assert findings_of(folder, leak) == [("problem", "split")]
 
 
-def test_a_folder_that_is_not_there_or_has_no_runs_is_refused(tmp_path):
+def test_a_folder_without_runs_and_a_truth_without_test_clips_are_refused(tmp_path, folder_and_add):
+    folder, _ = folder_and_add
     with pytest.raises(TaskError, match="nowhere"):
         check_runs(tmp_path / "nowhere", TRUTH)
     (tmp_path / "empty").mkdir()
     with pytest.raises(TaskError, match="empty"):
         check_runs(tmp_path / "empty", TRUTH)
-
-
-def test_a_truth_without_test_clips_is_refused(folder_and_add):
-    folder, _ = folder_and_add
     dev_clips = TRUTH[:4]
     with pytest.raises(TaskError, match="split"):
         check_runs(folder, dev_clips)

@@ -29,12 +29,8 @@ def write_judgements(folder, *votes, more=""):
     return written(folder / "pivots.csv", "\n".join(["clip,axis,pivot,above", *rows, ""]) + more)
 
 
-@pytest.fixture
-def labels_and_rejected(tmp_path):
-    """The labels of clips a to d by their name, and the clips that are left out.
-
-    Clip a has scores; b and c have judgements, of which those of c's valence are contradictory; d has none.
-    """
+def test_a_clip_has_the_classes_of_its_scores_or_of_its_judgements(tmp_path):
+    """Clip a has scores; b and c have judgements, of which those of c's valence are contradictory."""
     pivots = write_judgements(
         tmp_path,
         ("b", "valence", "111", "101"),
@@ -43,28 +39,9 @@ def labels_and_rejected(tmp_path):
         ("c", "arousal", "000", "000"),
     )
     rows, rejected = make_labels(written(tmp_path / "scores.csv", SCORES_CSV), pivots)
-    return {row["clip"]: (row["valence"], row["arousal"]) for row in rows}, rejected
-
-
-def test_a_clip_with_scores_has_the_classes_of_its_scores(labels_and_rejected):
-    labels, _ = labels_and_rejected
-    assert labels["a"] == ("negative", "neutral")
-
-
-def test_a_clip_without_scores_has_the_classes_of_its_judgements(labels_and_rejected):
-    labels, _ = labels_and_rejected
-    assert labels["b"] == ("positive", "neutral")
-
-
-def test_a_clip_whose_judgements_contradict_each_other_is_left_out_with_the_axis(labels_and_rejected):
-    labels, rejected = labels_and_rejected
-    assert "c" not in labels
+    classes_of = {row["clip"]: (row["valence"], row["arousal"]) for row in rows}
+    assert classes_of == {"a": ("negative", "neutral"), "b": ("positive", "neutral"), "d": ("", "")}
     assert rejected == {"c": "valence"}
-
-
-def test_a_clip_without_scores_and_judgements_has_no_classes(labels_and_rejected):
-    labels, _ = labels_and_rejected
-    assert labels["d"] == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -18,27 +18,19 @@ def folder_of(folder, *rows, header=HEADER, **lists):
     return folder
 
 
-@pytest.fixture
-def imported(tmp_path):
-    """The import of `ROWS`, whose videos should be in a folder that is not there."""
-    return import_mediaeval15(folder_of(tmp_path, *ROWS), tmp_path, tmp_path / "videos")
+def test_clips_become_a_manifest_and_notices_say_what_differs_from_the_published_corpus(tmp_path):
+    """Violence is the level, too. The videos should be in a folder that is not there.
 
+    The published corpus has 6,144 dev and 4,756 test clips, named ACCEDE00000.mp4 and so on.
+    """
+    imported = import_mediaeval15(folder_of(tmp_path, *ROWS), tmp_path, tmp_path / "videos")
 
-def test_clips_keep_the_names_films_and_videos_of_the_table(imported):
-    first, *_ = imported.manifest
-    assert (first.clip_id, first.movie, first.video) == ("ACCEDE00001.mp4", "one", "videos/ACCEDE00001.mp4")
-
-
-def test_the_split_and_labels_are_extra_columns_and_violence_is_the_level_too(imported):
     first, _, last = imported.manifest
+    assert (first.clip_id, first.movie, first.video) == ("ACCEDE00001.mp4", "one", "videos/ACCEDE00001.mp4")
     assert first.extras == {"split": "dev", "valence": "-0.4", "arousal": "calm", "violence": "1"}
     assert last.extras == {"split": "test", "valence": "", "arousal": "", "violence": ""}
     assert (first.level, last.level) == ("violent", None)
     assert imported.manifest.codebook.name == "mediaeval15"
-
-
-def test_notices_report_counts_and_what_differs_from_the_published_corpus(imported, tmp_path):
-    """The published corpus has 6,144 dev and 4,756 test clips, named ACCEDE00000.mp4 and so on."""
     assert imported.notices == (
         "dev: 2 clips of 1 movie; the published corpus has 6,144 of 100",
         "test: 1 clip of 1 movie; the published corpus has 4,756 of 99",
@@ -46,9 +38,6 @@ def test_notices_report_counts_and_what_differs_from_the_published_corpus(import
         f"0 of 3 named videos are in {tmp_path / 'videos'}: there is no such folder",
         "left out 1 column: note",
     )
-
-
-def test_an_imported_manifest_is_read_as_it_was_written(imported, tmp_path):
     write_manifest(imported.manifest, tmp_path / "m.csv")
     assert read_manifest(tmp_path / "m.csv") == imported.manifest
 

@@ -97,109 +97,65 @@ def test_every_measure_of_the_synthetic_run_is_as_trec_eval_printed_it(oracle, s
     assert result["map"] != pytest.approx(oracle["synthetic"]["sklearn_ap"], abs=5e-3)
 
 
-@pytest.fixture(scope="module")
-def measures_of_test_files(shared_data):
-    """The measures of the run that comes with trec_eval as its test: by topic, and "all" for their means."""
+def test_measures_of_trec_evals_test_files_are_those_that_it_prints(oracle, shared_data):
+    """The run comes with trec_eval as its test.
+
+    Version 9 rounds the number of relevant clips up for the precision at a recall; the printed file is of
+    version 10, which does otherwise.
+    """
     folder = shared_data / "audits" / "trec_eval"
     run = read_trec(folder / "results.test")
     qrels = read_qrels(folder / "qrels.test")
     by_topic = {topic: measures(run[topic], qrels[topic]) for topic in run}
-    return by_topic | {"all": mean_measures(list(by_topic.values()))}
+    by_topic["all"] = mean_measures(list(by_topic.values()))
 
-
-def test_average_precision_on_trec_evals_test_files_is_the_oracles(oracle, measures_of_test_files):
+    n_compared = 0
+    lines = (folder / "out.test.aq").read_text("utf-8").splitlines()  # of measure, topic and value
+    for name, topic, printed in map(str.split, lines):
+        if name in by_topic[topic] and "iprec" not in name:
+            assert f"{by_topic[topic][name]:.4f}" == f"{float(printed):.4f}", (name, topic)
+            n_compared += 1
+    assert n_compared == 100
+    assert f"{by_topic['all']['iprec_at_recall_0.10']:.4f}" == "0.3884"  # as version 9 prints
+    assert f"{by_topic['all']['iprec_at_recall_0.60']:.4f}" == "0.0822"
     expected = oracle["trec_eval_test"]
     for topic, value in (expected["ap_full_precision"] | {"all": expected["map"]}).items():
-        assert measures_of_test_files[topic]["map"] == pytest.approx(value, rel=1e-12)
+        assert by_topic[topic]["map"] == pytest.approx(value, rel=1e-12)
 
 
-def test_measures_of_trec_evals_test_files_are_those_that_it_prints(shared_data, measures_of_test_files):
-    path = shared_data / "audits" / "trec_eval" / "out.test.aq"  # lines of measure, topic and value
-    n_compared = 0
-    for name, topic, printed in map(str.split, path.read_text("utf-8").splitlines()):
-        # The file is of version 10, which rounds recalls in another way than ours, version 9.
-        if name in measures_of_test_files[topic] and "iprec" not in name:
-            ours = measures_of_test_files[topic][name]
-            assert f"{ours:.4f}" == f"{float(printed):.4f}", (name, topic)
-            n_compared += 1
-
-    assert n_compared == 100
+def test_measures_are_1_where_the_only_relevant_clip_is_ranked_first_and_bpref_counts_those_above():
+    perfect = measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})
+    for measure in ("map", "Rprec", "bpref", "recip_rank", "recall_5"):
+        assert perfect[measure] == 1.0
+    # One of two relevant clips has no irrelevant clip above it (1), the other has the only one (0).
+    assert measures({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 1})["bpref"] == (1 + 0) / 2
 
 
-def test_the_precision_at_a_recall_is_that_of_trec_eval_9(
-    measures_of_test_files,
-):
-    """Version 9 rounds the number of relevant clips up, version 10 does otherwise.
-
-    The numbers are what version 9 prints.
-    """
-    of_all_topics = measures_of_test_files["all"]
-    assert f"{of_all_topics['iprec_at_recall_0.10']:.4f}" == "0.3884"
-    assert f"{of_all_topics['iprec_at_recall_0.60']:.4f}" == "0.0822"
-
-
-@pytest.mark.parametrize("measure", ["map", "Rprec", "bpref", "recip_rank", "recall_5"])
-def test_a_measure_is_1_where_the_only_relevant_clip_is_ranked_first(measure):
-    assert measures({"a": 2.0, "b": 1.0}, {"a": 1, "b": 0})[measure] == 1.0
-
-
-def test_bpref_counts_irrelevant_clips_above_relevant_ones():
-    """One of two relevant clips has no irrelevant clip above it (1), the other has the only one (0).
-
-    The mean is 1/2.
-    """
-    assert measures({"a": 3.0, "b": 2.0, "c": 1.0}, {"a": 1, "b": 0, "c": 1})["bpref"] == 0.5
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf])
-def test_scores_that_are_not_finite_are_refused(score):
-    with pytest.raises(TaskError, match="clip 'b'"):
+@pytest.mark.parametrize("score", [math.nan, math.inf, 1e300])
+def test_scores_that_are_not_finite_in_single_precision_are_refused(score):
+    with pytest.raises(TaskError, match="'b'"):
         measures({"a": 1.0, "b": score}, {"a": 1})
+    with pytest.raises(TaskError, match="'b'"):
+        ranked({"a": 1.0, "b": score})
 
 
-def test_a_score_too_large_for_float32_is_refused():
-    with pytest.raises(TaskError, match="'a'"):
-        ranked({"a": 1e300})
-
-
-@pytest.fixture(params=CLASSES)
-def axis(request):
-    """Valence or arousal."""
-    return request.param
-
-
-@pytest.fixture
-def classes_and_calls(synthetic, axis):
-    """The true class of each of the 600 clips of the synthetic run, and the one that is called."""
+@pytest.mark.parametrize("axis", CLASSES)
+def test_accuracy_and_confusion_of_the_synthetic_run_are_the_oracles(oracle, synthetic, axis):
+    """Of 600 clips. Calling always the most frequent class has its share as accuracy."""
     _, truth, run = synthetic
     true = {row["clip"]: row[f"{axis}_class"] for row in truth}
     called = {row["clip"]: row[f"{axis}_pred"] for row in run}
-    return true, called
 
+    values, majority, _ = accuracy(called, true)
+    matrix = confusion(called, true, CLASSES[axis])
 
-def test_the_accuracy_of_the_synthetic_run_is_the_oracles(oracle, axis, classes_and_calls):
-    true, called = classes_and_calls
-    values, _, _ = accuracy(called, true)
     expected = oracle["synthetic"][f"{axis}_accuracy"]
     assert values["accuracy_all"] == pytest.approx(expected, rel=1e-12)
     assert values["accuracy_returned"] == values["accuracy_all"]  # no clip is missing
-
-
-def test_the_accuracy_of_calling_always_the_most_frequent_class_is_its_share(oracle, axis, classes_and_calls):
-    true, called = classes_and_calls
-    _, majority, _ = accuracy(called, true)
-    assert majority == max(oracle["synthetic"][f"{axis}_counts"].values()) / len(true)
-
-
-def test_a_confusion_matrix_has_true_classes_as_rows_and_correct_calls_on_its_diagonal(
-    oracle, axis, classes_and_calls
-):
-    true, called = classes_and_calls
-    values, _, _ = accuracy(called, true)
-    matrix = confusion(called, true, CLASSES[axis])
-    assert np.trace(matrix) == values["num_correct"]
     counts = oracle["synthetic"][f"{axis}_counts"]
-    assert matrix.sum(axis=1).tolist() == [counts[name] for name in CLASSES[axis]]
+    assert majority == max(counts.values()) / len(true)
+    assert np.trace(matrix) == values["num_correct"]
+    assert matrix.sum(axis=1).tolist() == [counts[name] for name in CLASSES[axis]]  # rows are true classes
 
 
 def test_published_numbers_are_those_of_the_abstracts(oracle):
@@ -224,28 +180,21 @@ def test_a_clip_without_a_call_is_wrong_among_all_and_left_out_among_returned():
     true = {"right": "calm", "wrong": "active", "not called": "calm"}
     called = {"right": "calm", "wrong": "calm", "not in the truth": "calm"}
     values, majority, n_unknown = accuracy(called, true)
-
     assert values["accuracy_all"] == 1 / 3
     assert values["accuracy_returned"] == 1 / 2
     assert values["coverage"] == 2 / 3
     assert n_unknown == 1
     assert majority == 2 / 3
+    of_no_call, *_ = accuracy({}, true)
+    assert math.isnan(of_no_call["accuracy_returned"])
 
 
-def test_without_a_called_clip_the_accuracy_among_returned_clips_is_undefined():
-    values, _, _ = accuracy({}, {"a": "calm"})
-    assert math.isnan(values["accuracy_returned"])
-
-
-def test_the_expected_average_precision_is_the_oracles(oracle):
-    expected = oracle["expected_random_ap"]["N50_R5"]
-    assert expected_average_precision(50, 5) == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_expected_average_precision_is_the_mean_of_40000_drawn_orders(oracle):
-    simulated = oracle["expected_random_ap"]["simulated_40000"]
+def test_the_expected_average_precision_is_the_oracles_and_the_mean_of_40000_drawn_orders(oracle):
+    expected = oracle["expected_random_ap"]
     standard_error = 0.09 / math.sqrt(40_000)  # the precision of one order has a deviation of about .09
-    assert expected_average_precision(50, 5) == pytest.approx(simulated, abs=4 * standard_error)
+    result = expected_average_precision(50, 5)
+    assert result == pytest.approx(expected["N50_R5"], rel=1e-12)
+    assert result == pytest.approx(expected["simulated_40000"], abs=4 * standard_error)
 
 
 @pytest.mark.parametrize(("n", "n_relevant"), [(1, 1), (5, 1), (5, 2), (6, 6), (4, 0)])

@@ -71,34 +71,26 @@ def sides(task):
     return load_sides(*task)
 
 
-def test_separable_clips_have_an_average_precision_of_1(task, sides):
+def test_violence_that_is_separable_has_an_average_precision_of_1_and_its_penalty_is_recorded(task, sides):
     _, manifest = task
-    run, _ = train_violence(sides, LINEAR)
+    run, selection = train_violence(sides, LINEAR)
     assert average_precision(run, violence_qrels(annotations_of_test_clips(manifest))) == 1.0
 
-
-@pytest.mark.parametrize("axis", ["valence", "arousal"])
-def test_separable_clips_have_an_accuracy_of_1(task, sides, axis):
-    _, manifest = task
-    calls, _ = train_affect(sides, LINEAR)
-    truth = true_classes(annotations_of_test_clips(manifest), axis)
-    assert accuracy(calls[axis], truth)[0]["accuracy_all"] == 1.0
-
-
-def test_the_choice_of_a_penalty_is_recorded(sides):
-    _, selection = train_violence(sides, LINEAR)
     record = selection["violence"]
-
     assert record["dev_clips"] == 120
     assert record["dev_movies"] == 6
-    assert [candidate["name"] for candidate in record["candidates"]] == [
-        f"C={C:g}" for C in LINEAR.choose.values
-    ]
+    names = [candidate["name"] for candidate in record["candidates"]]
+    assert names == [f"C={C:g}" for C in LINEAR.choose.values]
     assert [candidate["chosen"] for candidate in record["candidates"]].count(True) == 1
 
 
-def test_a_penalty_is_chosen_for_each_step_of_an_axis(sides):
-    _, selection = train_affect(sides, LINEAR)
+def test_affect_that_is_separable_has_an_accuracy_of_1_and_a_penalty_for_each_step(task, sides):
+    _, manifest = task
+    calls, selection = train_affect(sides, LINEAR)
+    for axis in ("valence", "arousal"):
+        truth = true_classes(annotations_of_test_clips(manifest), axis)
+        values, *_ = accuracy(calls[axis], truth)
+        assert values["accuracy_all"] == 1.0
     assert {candidate["step"] for candidate in selection["valence"]["candidates"]} == {1, 2}
 
 
@@ -129,12 +121,9 @@ def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean(p_abo
     assert called_ranks(model, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist() == [called]
 
 
-def test_a_baseline_scores_all_clips_alike(sides):
+def test_baselines_score_or_call_all_clips_alike(sides):
     run, _ = train_violence(sides, BUILTIN_MODELS["always_positive"])
     assert len(set(run.values())) == 1
-
-
-def test_a_baseline_of_ordered_classes_calls_all_clips_alike(sides):
     calls, _ = train_affect(sides, BUILTIN_MODELS["median_level"])
     assert len(set(calls["arousal"].values())) == 1
 
@@ -145,22 +134,18 @@ def test_a_model_that_cannot_tell_violence_is_refused(sides, name):
         train_violence(sides, BUILTIN_MODELS[name])
 
 
-def with_shuffled_violence(manifest, rng):
-    """Exchange at random which clips are violent."""
-    shuffled = rng.permutation([clip.level == "violent" for clip in manifest])
-    is_violent = {clip.clip_id: bool(label) for clip, label in zip(manifest, shuffled, strict=True)}
-    return with_violence(manifest, lambda clip: is_violent[clip.clip_id])
-
-
 @pytest.mark.long
 def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_scores(task):
+    """Precisions are taken less the expected one of a random order."""
     store, manifest = task
     rng = np.random.default_rng(0)
     n_shuffles, n_random_runs = 3, 100
-    of_models = []  # average precision, less the expected one of a random order
+    of_models = []
     of_random_scores = []
     for _ in range(n_shuffles):
-        shuffled = with_shuffled_violence(manifest, rng)
+        labels = rng.permutation([clip.level == "violent" for clip in manifest])
+        label_of = {clip.clip_id: bool(label) for clip, label in zip(manifest, labels, strict=True)}
+        shuffled = with_violence(manifest, lambda clip, label_of=label_of: label_of[clip.clip_id])
         run, _ = train_violence(load_sides(store, shuffled), FAST)
         truth = violence_qrels(annotations_of_test_clips(shuffled))
         expected = expected_average_precision(len(truth), sum(truth.values()))
@@ -168,45 +153,29 @@ def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_
         for _ in range(n_random_runs):
             random_run = dict(zip(run, rng.random(len(run)).tolist(), strict=True))
             of_random_scores.append(average_precision(random_run, truth) - expected)
+
     deviation = np.std(of_random_scores)
-    standard_error_of_models = deviation / np.sqrt(n_shuffles)
-    standard_error_of_random_scores = deviation / np.sqrt(n_shuffles * n_random_runs)
-
-    assert abs(np.mean(of_models)) < 4 * standard_error_of_models
-    assert abs(np.mean(of_random_scores)) < 4 * standard_error_of_random_scores
+    assert abs(np.mean(of_models)) < 4 * deviation / np.sqrt(n_shuffles)
+    assert abs(np.mean(of_random_scores)) < 4 * deviation / np.sqrt(n_shuffles * n_random_runs)
 
 
-def test_a_split_with_a_movie_on_both_sides_is_refused(make_task):
-    with pytest.raises(TaskError, match="'film00'"):
-        load_sides(*make_task(leak=True))
-
-
-@pytest.fixture
-def movies_of_fits(sides):
-    """The films of the clips of each fit of a model, in order: of the inner folds, and of all dev clips."""
+def test_no_test_clip_is_trained_on_and_each_movie_is_held_out_of_one_inner_fold(sides):
     X = sides.data.X
     movie_of = {row.tobytes(): movie for row, movie in zip(X, sides.data.movies.tolist(), strict=True)}
-    movies = []
+    movies_of_fits = []  # of the inner folds, and of all dev clips
 
     class Watched(ClippedScaler):
         def fit(self, X, y=None):
-            movies.append({movie_of[row.tobytes()] for row in X})
+            movies_of_fits.append({movie_of[row.tobytes()] for row in X})
             return super().fit(X, y)
 
     train_violence(sides, spec(lambda _: make_pipeline(Watched(), LogisticRegression())))
-    return movies
 
-
-def test_no_test_clip_is_trained_on(sides, movies_of_fits):
+    *movies_of_inner_folds, movies_of_last_fit = movies_of_fits
     dev_movies = set(sides.data.movies[sides.dev].tolist())
-    assert movies_of_fits[-1] == dev_movies
-    assert set.union(*movies_of_fits) == dev_movies
-
-
-def test_each_movie_is_held_out_of_one_inner_fold(movies_of_fits):
-    *inner_folds, dev_movies = movies_of_fits
-    held_out = [dev_movies - movies for movies in inner_folds]
+    assert movies_of_last_fit == dev_movies
     # The scaler is fitted once in each fold: penalties, which only the last step has, share it.
+    held_out = [dev_movies - movies for movies in movies_of_inner_folds]
     assert len(held_out) == 4
     assert all(held_out)
     assert sorted(movie for movies in held_out for movie in movies) == sorted(dev_movies)
@@ -221,22 +190,17 @@ def test_a_clip_without_features_is_missing_from_the_run(make_task):
     assert excluded == {"clip_id": "ACCEDE00239.mp4", "reason": "failed: the file is empty (0 bytes)"}
 
 
-@pytest.fixture
-def sides_without_test_labels(task):
-    """The sides of the task, in which no test clip has a label."""
+@pytest.mark.parametrize("train", [train_violence, train_affect])
+def test_labels_of_test_clips_change_nothing(task, sides, train):
     store, manifest = task
     clips = []
     for clip in manifest:
         if clip.extras["split"] == "test":
-            extras = clip.extras | {"violence": "", "valence": "", "arousal": ""}
-            clips.append(replace(clip, level=None, extras=extras))
+            without_labels = clip.extras | {"violence": "", "valence": "", "arousal": ""}
+            clips.append(replace(clip, level=None, extras=without_labels))
         else:
             clips.append(clip)
-    return load_sides(store, manifest.with_clips(clips))
-
-
-@pytest.mark.parametrize("train", [train_violence, train_affect])
-def test_labels_of_test_clips_change_nothing(sides, sides_without_test_labels, train):
+    sides_without_test_labels = load_sides(store, manifest.with_clips(clips))
     assert train(sides_without_test_labels, FAST) == train(sides, FAST)
 
 
@@ -272,25 +236,16 @@ def test_dev_labels_that_teach_nothing_are_refused(task, is_violent, message):
         train_violence(sides, FAST)
 
 
-def test_a_manifest_without_clips_is_refused(task):
-    store, manifest = task
-    with pytest.raises(TaskError, match="split"):
-        load_sides(store, manifest.with_clips([]))
-
-
-def test_a_manifest_without_test_clips_is_refused(task):
+def test_manifests_and_stores_that_are_not_of_the_task_are_refused(task, make_task):
     store, manifest = task
     dev_clips = [clip for clip in manifest if clip.extras["split"] == "dev"]
+    with pytest.raises(TaskError, match="split"):
+        load_sides(store, manifest.with_clips([]))
     with pytest.raises(TaskError, match="films"):
         load_sides(store, manifest.with_clips(dev_clips))
-
-
-def test_a_store_without_the_backbone_is_refused(task):
-    with pytest.raises(DatasetError, match="xclip"):
-        load_sides(*task, backbone="xclip")
-
-
-def test_a_manifest_of_another_codebook_is_refused(task):
-    store, manifest = task
     with pytest.raises(TaskError, match="obygaze12"):
-        load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))
+        load_sides(store, type(manifest)(manifest.clips[:0], manifest.root))  # of another codebook
+    with pytest.raises(DatasetError, match="xclip"):
+        load_sides(store, manifest, backbone="xclip")
+    with pytest.raises(TaskError, match="'film00'"):
+        load_sides(*make_task(leak=True))  # a film on both sides

@@ -19,19 +19,16 @@ def rows_of(report, key):
     return report.data.set_index(key).to_dict(orient="index")
 
 
-def test_films_and_clips_of_obygaze12_by_genre_are_those_of_table_3(obygaze12):
+def test_films_and_clips_of_obygaze12_by_genre_and_year_are_those_of_table_3(obygaze12):
     by_genre = group_report(obygaze12, "genres", PAPER)
     genres = rows_of(by_genre, "genres")
     assert any("in several groups" in note for note in by_genre.notes)
     films = {name: row["movies"] for name, row in genres.items()}
-
     assert films == {
         "all": 12, "comedy": 8, "drama": 10, "family": 1, "mystery": 2, "romantic": 7, "thriller": 1,
     }  # fmt: skip
     assert genres["all"]["clips"] == len(obygaze12)
 
-
-def test_films_and_clips_of_obygaze12_by_year_are_those_of_table_3(obygaze12):
     years = rows_of(group_report(obygaze12, "year", PAPER), "year")
     assert sum(row["clips"] for year, row in years.items() if year != "all") == len(obygaze12)
     assert (years["2009"]["movies"], years["2000"]["S"]) == (2, 0)
@@ -43,12 +40,6 @@ def sweep_onto_windows(segments, thresholds):
     return sweep_report(projected, "windows of 46 s", RAW)
 
 
-@pytest.fixture(scope="module")
-def report_on_sweep(segments):
-    """The report on four thresholds."""
-    return sweep_onto_windows(segments, (0.1, 0.2, 0.3, 0.4))
-
-
 def last_row(report):
     """Return the cells of the printed row of changes from the first to the last threshold, by heading."""
     (block, *_) = report.blocks
@@ -56,26 +47,23 @@ def last_row(report):
 
 
 @pytest.mark.long
-def test_higher_thresholds_give_more_en_and_less_of_other_levels(
-    report_on_sweep,
-):
-    """The paper (App. 7.2) prints changes of ObyGaze12's clips: EN +76, HN +68, NS -42, S -103."""
-    n_clips = report_on_sweep.data.pivot_table(index="threshold", columns="level", values="clips")
-    change = {level: f"{n_clips[level].iloc[-1] - n_clips[level].iloc[0]:+.0f}" for level in n_clips}
-    assert change == {"EN": "+491", "HN": "-60", "NS": "-25", "S": "-406"}
-    assert change.items() <= last_row(report_on_sweep).items()
-    assert any("[+76, +68, -42, -103]" in note for note in report_on_sweep.notes)
+def test_higher_thresholds_give_more_en_and_less_of_other_levels(segments):
+    """The paper (App. 7.2) prints changes of ObyGaze12's clips: EN +76, HN +68, NS -42, S -103.
 
-
-@pytest.mark.long
-def test_the_number_of_windows_at_each_threshold_is_as_counted(
-    report_on_sweep,
-):
-    n_clips = report_on_sweep.data.pivot_table(index="threshold", columns="level", values="clips")
+    A sweep of one threshold changes nothing.
+    """
+    report = sweep_onto_windows(segments, (0.1, 0.2, 0.3, 0.4))
+    n_clips = report.data.pivot_table(index="threshold", columns="level", values="clips")
     assert n_clips["EN"].tolist() == [1061, 1204, 1374, 1552]
     assert n_clips["HN"].tolist() == [852, 850, 838, 792]
     assert n_clips["NS"].tolist() == [207, 204, 187, 182]
     assert n_clips["S"].tolist() == [1225, 1087, 946, 819]
+    change = {"EN": "+491", "HN": "-60", "NS": "-25", "S": "-406"}  # from .1 to .4
+    assert change.items() <= last_row(report).items()
+    assert any("[+76, +68, -42, -103]" in note for note in report.notes)
+
+    change_of_one = {"EN": "+0", "HN": "+0", "NS": "+0", "S": "+0"}
+    assert change_of_one.items() <= last_row(sweep_onto_windows(segments, [0.2])).items()
 
 
 def test_reports_on_another_corpus_than_the_papers_have_no_printed_numbers():
@@ -99,10 +87,3 @@ def test_an_annotator_called_all_has_a_row_of_their_own(segments):
     assert of_all_segments["clips"] == len(segments)
     assert of_annotator_all["clips"] == of_first["clips"]
     assert of_annotator_all["p_holm"] == of_first["p_holm"]
-
-
-def test_a_sweep_of_one_threshold_changes_nothing(segments):
-    changes = last_row(sweep_onto_windows(segments, [0.2]))
-    assert {level: changes[level] for level in ("EN", "HN", "NS", "S")} == dict.fromkeys(
-        ("EN", "HN", "NS", "S"), "+0"
-    )

@@ -27,39 +27,24 @@ def test_each_annotator_has_segments_and_a_projection_and_there_is_one_merge(rep
     assert set(rows.loc[rows["timeline"] == "Merged", "annotator"]) == {""}
 
 
-@pytest.fixture(scope="module")
-def windows_of_film(report):
-    """Each window of the film as its two projections and their merge."""
-    by_start = {
-        name: {row["start_s"]: row for row in part.to_dict("records")}
-        for name, part in report.data.groupby("timeline")
-    }
-    return [
-        (by_start["Projection 1"][start], by_start["Projection 2"][start], merged)
-        for start, merged in by_start["Merged"].items()
-    ]
-
-
 def concepts_in(row):
     return set(filter(None, row["concepts"].split(";")))
 
 
-def test_the_merge_has_the_highest_level_of_the_projections(windows_of_film):
-    """Example of the paper: where projections are EN and HN, the merge is HN."""
+def test_the_merge_has_the_highest_level_of_the_projections_and_the_concepts_given_at_it(report):
+    """Example of the paper: where projections are EN and HN, the merge is HN.
+
+    The 20 windows are 2 of EN, 7 of HN, 7 of NS and 4 of S.
+    """
     rank = {"EN": 0, "HN": 1, "NS": 2, "S": 3}
-    for first, second, merged in windows_of_film:
-        assert merged["level"] == max(first["level"], second["level"], key=rank.__getitem__)
-
-
-def test_the_merge_unites_the_concepts_that_are_given_at_its_level(windows_of_film):
-    for first, second, merged in windows_of_film:
-        at_its_level = [row for row in (first, second) if row["level"] == merged["level"]]
-        assert concepts_in(merged) == set().union(*map(concepts_in, at_its_level))
-
-
-def test_the_merge_is_counted_by_level(report):
-    """20 windows: 2 of EN, 7 of HN, 7 of NS, 4 of S."""
-    assert report.blocks[0].rows[-1] == ("Merged", "20", "2", "7", "7", "4")
+    timelines = {name: part.set_index("start_s") for name, part in report.data.groupby("timeline")}
+    for start, merged in timelines["Merged"].iterrows():
+        projections = [timelines["Projection 1"].loc[start], timelines["Projection 2"].loc[start]]
+        assert merged["level"] == max((row["level"] for row in projections), key=rank.__getitem__)
+        concepts = [concepts_in(row) for row in projections if row["level"] == merged["level"]]
+        assert concepts_in(merged) == set().union(*concepts)
+    *_, of_merge = report.blocks[0].rows
+    assert of_merge == ("Merged", "20", "2", "7", "7", "4")
 
 
 def test_a_film_that_is_not_there_and_an_empty_span_are_named(two_films):

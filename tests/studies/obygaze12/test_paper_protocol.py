@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -114,79 +113,49 @@ def test_the_elected_cavs_and_their_f1_are_the_originals(results, original):
         assert result["f1_pos"].tolist() == pytest.approx(sides["test"], abs=1e-12)
 
 
-class PrintedTable(NamedTuple):
-    """What the paper's Table 2 prints of a cell, which is a pair of training and test task."""
-
-    cell: tuple[str, str]
-    notes: tuple[str, ...]
-    rows: dict[tuple[str, str, str], dict[str, str]]
-    """Model, features and metric -> the texts of this row by their heading."""
+MLP_OF_OURS = ("MLP", "xclip", "F1 (weighted)")
 
 
 @pytest.fixture(scope="module")
 def report_on_table_2(results):
+    """It has a compact table, one for each of `CELLS`, and one of trivial models."""
     return table2.paper_report([results])
 
 
-@pytest.fixture(scope="module")
-def tables_of_cells(report_on_table_2):
-    """The four tables of cells, which stand between the compact table and the table of trivial models."""
-    _compact, *blocks, _trivial = report_on_table_2.blocks
-    tables = []
-    for cell, block in zip(CELLS, blocks, strict=True):
-        rows = {row[:3]: dict(zip(block.headers, row, strict=True)) for row in block.rows}
-        tables.append(PrintedTable(cell, block.notes, rows))
-    return tables
+def rows_of_cell(block):
+    """Return the texts of a cell's table by their heading, by model, features and metric of the row."""
+    return {row[:3]: dict(zip(block.headers, row, strict=True)) for row in block.rows}
 
 
-MLP_OF_OURS = ("MLP", "xclip", "F1 (weighted)")
-
-
-def test_table_2_says_of_every_cell_whether_its_folds_leak(report_on_table_2, tables_of_cells):
+def test_table_2_says_of_every_cell_whether_its_folds_leak(report_on_table_2):
     """It stands in the first note of the cell's table, and among the notes on leaks of the report."""
     notes_by_title = dict(leak_notes(report_on_table_2)[::2])  # two notes of each table; the first says it
-    for table in tables_of_cells:
-        assert LEAKS[table.cell] in table.notes[0]
-        assert LEAKS[table.cell] in notes_by_title[table2.cell_title(table.cell)]
-
-
-def test_the_data_of_table_2_have_the_largest_leak_of_a_fold(report_on_table_2):
-    """It is 51 test clips, as the note says too: `en_s` tested on `enhn_s`."""
+    _compact, *blocks, _trivial = report_on_table_2.blocks
+    for cell, block in zip(CELLS, blocks, strict=True):
+        assert LEAKS[cell] in block.notes[0]
+        assert LEAKS[cell] in notes_by_title[table2.cell_title(cell)]
     data = report_on_table_2.data
     tested_on_all = data[(data["model"] == "mlp") & (data["test"] == "enhn_s")]
     assert tested_on_all["test_in_training_max"].max() == 51
 
 
-def test_table_2_has_the_published_figure_beside_ours(tables_of_cells):
-    for table in tables_of_cells:
-        assert table.rows[MLP_OF_OURS]["printed"] != "-"
+def test_table_2_has_the_published_figures_beside_ours(report_on_table_2):
+    """It begins with a short table, without standard deviations: of "0.61 (0.05)" and "0.70", "0.61 (0.70)".
 
-
-def test_table_2_has_published_figures_of_features_that_we_have_not(tables_of_cells):
-    for table in tables_of_cells:
-        assert table.rows["MLP", "ViViT-B/16 (printed only)", "F1 (weighted)"]["ours"] == "-"
-
-
-def test_table_2_begins_with_a_short_table_of_ours_with_the_published_in_brackets(
-    report_on_table_2, tables_of_cells
-):
-    """Ours has no standard deviation there: of "0.61 (0.05)" and a published "0.70", "0.61 (0.70)"."""
-    compact = report_on_table_2.blocks[0]
+    Features that we have not stand there as printed; chance and each kind of concept directions have rows.
+    """
+    compact, *blocks, _trivial = report_on_table_2.blocks
     (row,) = [row for row in compact.rows if row[:3] == MLP_OF_OURS]
     shown = dict(zip(compact.headers, row, strict=True))
-    for table in tables_of_cells:
-        texts = table.rows[MLP_OF_OURS]
+    for cell, block in zip(CELLS, blocks, strict=True):
+        rows = rows_of_cell(block)
+        texts = rows[MLP_OF_OURS]
+        assert texts["printed"] != "-"
         mean, _, _standard_deviation = texts["ours"].partition(" ")
-        assert shown[">".join(table.cell)] == f"{mean} ({texts['printed']})"
-
-
-def test_table_2_has_rows_of_chance_and_of_each_kind_of_concept_directions(tables_of_cells):
-    for table in tables_of_cells:
-        models = {model for model, _features, _metric in table.rows}
+        assert shown[">".join(cell)] == f"{mean} ({texts['printed']})"
+        assert rows["MLP", "ViViT-B/16 (printed only)", "F1 (weighted)"]["ours"] == "-"
+        models = {model for model, _features, _metric in rows}
         assert {"Random", "All positive", "PCBM-DT, CAVs vs EN"} <= models
-
-
-def test_table_2_measures_f1_alone(report_on_table_2):
     measured = report_on_table_2.data.dropna(subset=["ours"])
     assert set(measured["metric"]) == {"f1_weighted", "f1_pos"}
 
@@ -203,60 +172,50 @@ def test_all_positive_at_the_released_prevalence_is_not_the_printed_row(report_o
     assert (side["ours"] > side["printed"] + 0.1).all()
 
 
-@pytest.fixture(scope="module")
-def measured_rows(report_on_table_2):
-    """The rows of Table 2 that we measured, by training task, test task and model."""
+def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results, report_on_table_2):
+    """The bottlenecks' folds are of another file than the perceptron's, and have 71 and 100 test clips.
+
+    No bottleneck is tested on a clip that it was trained on. Answers have the F1 of calling all positive:
+    where a share p of clips is positive, it has precision p and recall 1, so F1 2p / (1 + p).
+    """
     data = report_on_table_2.data
-    return data[data["n_folds"] > 0].set_index(["train", "test", "model"]).sort_index()
-
-
-def test_every_row_of_table_2_counts_the_clips_that_it_is_of(results, measured_rows):
-    """The bottlenecks' folds are of another file than the perceptron's, and have 71 and 100 test clips."""
+    measured = data[data["n_folds"] > 0].set_index(["train", "test", "model"]).sort_index()
     for predictions in (results.classifiers, results.heads.predictions):
         for (task, model), of_row in predictions.table.groupby(["task", "model"]):
             train, test = task.split(">")
             labels_of_clips = of_row.drop_duplicates("clip_id")["label"]
-            row = measured_rows.loc[[(train, test, model)]].iloc[0]
+            row = measured.loc[[(train, test, model)]].iloc[0]
             assert row["n_test"] == len(labels_of_clips)
             assert row["prevalence"] == labels_of_clips.mean()
-
-
-def test_no_bottleneck_is_tested_on_a_clip_that_it_was_trained_on(measured_rows):
-    models = measured_rows.index.get_level_values("model")
-    assert not measured_rows.loc[models.str.startswith("pcbm"), "test_in_training_max"].any()
-
-
-def test_answers_of_table_2_have_the_f1_of_calling_all_positive(report_on_table_2, measured_rows):
-    """Where a share p of clips is positive, it has precision p and recall 1, so F1 2p / (1 + p)."""
+    models = measured.index.get_level_values("model")
+    assert not measured.loc[models.str.startswith("pcbm"), "test_in_training_max"].any()
     for cell, answer in zip(CELLS, report_on_table_2.answers, strict=True):
-        share = float(measured_rows.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
+        share = float(measured.loc[[(*cell, "pcbm_dt|en")], "prevalence"].iloc[0])
         assert f"{2 * share / (1 + share):.3f}" in answer
 
 
-@pytest.fixture(scope="module")
-def results_of_fewer_clips(obygaze12, shared_data, tmp_path_factory):
-    """Results on a store that lacks three of every ten clips; with 16 columns, for speed."""
+def test_clips_without_features_are_in_no_count_of_leaks(obygaze12, shared_data, tmp_path):
+    """The published folds name clips without features, too: they are neither tested nor trained on.
+
+    A store lacks three of every ten clips; it has 16 columns, for speed.
+    """
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
         is_kept = np.arange(len(file["ids"])) % 10 < 7
         movie_of = dict(zip(file["ids"][is_kept].tolist(), file["movie"][is_kept].tolist(), strict=True))
         arrays = {"xclip": {"pooled": file["features"][is_kept, :16]}}
-    path = seal_arrays(tmp_path_factory.mktemp("fewer") / "fewer", movie_of, arrays)
+    path = seal_arrays(tmp_path / "fewer", movie_of, arrays)
     corpus = load_corpus([open_store(path)], obygaze12, LabelPolicy.RAW)
-    return PaperResults(corpus, corpus.first_source)
+    results = PaperResults(corpus, corpus.first_source)
 
-
-def test_clips_without_features_are_in_no_count_of_leaks(results_of_fewer_clips):
-    """The published folds name clips without features, too: they are neither tested nor trained on."""
-    results = results_of_fewer_clips
     report = table2.paper_report([results])
+
     is_of_mlp = (report.data["model"] == "mlp") & (report.data["n_folds"] > 0)
     rows = report.data[is_of_mlp].drop_duplicates(["train", "test"]).set_index(["train", "test"])
     _compact, *blocks, _trivial = report.blocks
     predictions = results.classifiers.table
-    for (cell, folds), block in zip(cell_folds(results.corpus.manifest).items(), blocks, strict=True):
+    for (cell, folds), block in zip(cell_folds(corpus.manifest).items(), blocks, strict=True):
         tested = set(predictions.loc[predictions["task"] == ">".join(cell), "clip_id"])
         n_leaked = [len(tested & set(fold.train)) for fold in folds]
-
         assert rows.loc[cell, "n_test"] == len(tested)
         assert rows.loc[cell, "test_in_training_min"] == min(n_leaked)
         assert rows.loc[cell, "test_in_training_max"] == max(n_leaked)
@@ -323,51 +282,51 @@ def test_figure_5_is_the_published_heads_tree_down_to_four_levels(results):
         assert children["n_train"].sum() == nodes.set_index("number").loc[parent, "n_train"]
 
 
-def results_said_of(results, *, clips=None, **of_source):
-    """The same predictions, said of a source that is described otherwise, or of some clips alone."""
+def results_described_as(results, *, clips=None, **of_source):
+    """Return the same predictions of a source that is described otherwise, or of some clips alone."""
     source = dataclasses.replace(results.source, **of_source)
     manifest = results.corpus.manifest if clips is None else results.corpus.manifest.with_clips(clips)
     corpus = dataclasses.replace(results.corpus, manifest=manifest, sources=(source,))
-    said = PaperResults(corpus, source)
+    described = PaperResults(corpus, source)
     for name in ("classifiers", "concepts", "heads"):
-        said.__dict__[name] = getattr(results, name)
-    return said
+        described.__dict__[name] = getattr(results, name)
+    return described
 
 
 def test_features_of_the_trained_lsmdc_x_clip_make_table_5s_row(results):
-    said = results_said_of(results, backbone="xclip-lsmdc")
+    of_lsmdc = results_described_as(results, backbone="xclip-lsmdc")
     printed = ("0.70 (0.08)", "0.70 (0.10)", "0.66 (0.06)", "0.78 (0.11)")
-    for block, shown in zip(table2.paper_report([said]).blocks[1:], printed, strict=False):
+    _compact, *blocks, _trivial = table2.paper_report([of_lsmdc]).blocks
+    for block, shown in zip(blocks, printed, strict=True):
         rows = {row[:3]: row for row in block.rows}
-        assert rows["MLP", said.source.title, "F1 (weighted)"][4:6] == (shown, "arXiv, Table 5")
+        assert rows["MLP", of_lsmdc.source.title, "F1 (weighted)"][4:6] == (shown, "arXiv, Table 5")
         assert {row[0] for row in block.rows if row[1] == "X-CLIP (printed only)"} > {"MLP"}
         assert not any(row[0].startswith("Pcbm") for row in block.rows)
 
 
 def test_random_weights_are_called_untrained_in_every_table(results):
-    said = results_said_of(results, untrained=True)
+    untrained = results_described_as(results, untrained=True)
     for module in (table2, figure3, figure5):
-        text = markdown(module.paper_report([said]))
+        text = markdown(module.paper_report([untrained]))
         assert "UNTRAINED" in text
         assert "xclip (untrained)" in text
-    block = table2.paper_report([said]).blocks[1]
-
-    assert [row[4] for row in block.rows if row[1] == "xclip (untrained)"] == ["-"] * 6
+    _compact, first_cell, *_ = table2.paper_report([untrained]).blocks
+    assert [row[4] for row in first_cell.rows if row[1] == "xclip (untrained)"] == ["-"] * 6
 
 
 def test_columns_of_printed_numbers_that_there_are_none_of_are_left_out_with_one_note(results):
-    of_lab = results_said_of(results, backbone="lab", label="lab")
-    for said, there in ((of_lab, False), (results, True)):
-        report = figure3.paper_report([said])
+    of_lab = results_described_as(results, backbone="lab", label="lab")
+    for described, has_printed in ((of_lab, False), (results, True)):
+        report = figure3.paper_report([described])
         headings = [heading for block in report.blocks for heading in block.headers]
-        assert any(heading.startswith("printed") for heading in headings) == there
-        assert sum("none of lab" in note for note in report.notes) == (not there)
+        assert any(heading.startswith("printed") for heading in headings) == has_printed
+        assert sum("none of lab" in note for note in report.notes) == (not has_printed)
 
 
 def test_without_one_of_the_films_no_printed_numbers_are_shown(results):
     """The papers' numbers are of twelve films, and can't be compared with those of eleven."""
     kept = [clip for clip in results.corpus.manifest if clip.movie != "tt1142988"]
-    fewer = results_said_of(results, clips=kept)
+    fewer = results_described_as(results, clips=kept)
     for module in (table2, figure3, figure5):
         report = module.paper_report([fewer])
         assert "printed" not in markdown(report)

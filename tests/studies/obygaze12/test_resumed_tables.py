@@ -41,47 +41,29 @@ def kill(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.fixture(scope="module")
-def whole(inputs, tmp_path_factory):
-    """The files of an undisturbed run."""
-    return run(inputs, tmp_path_factory.mktemp("whole") / "out")
-
-
-@pytest.fixture
-def killed_run(inputs, tmp_path, monkeypatch, capsys):
-    """A run into `tmp_path / "cut"` that was killed before figure 5; gives what it wrote to the terminal."""
+@pytest.mark.long
+@pytest.mark.nightly
+def test_a_killed_run_keeps_its_tables_and_gives_the_same_files_without_training_again(
+    inputs, tmp_path, monkeypatch, capsys
+):
+    """It is killed before figure 5. The folder has its final name only when all is there."""
+    whole = run(inputs, tmp_path / "whole")
+    capsys.readouterr()
     with monkeypatch.context() as patch:
         patch.setattr(figure5, "strict_report", kill)
         patch.setattr(screen, "QUIET_S", 0)  # print progress from the start
         with pytest.raises(Abort):
             run(inputs, tmp_path / "cut")
-    return capsys.readouterr().err
 
-
-@pytest.mark.long
-@pytest.mark.nightly
-def test_progress_names_the_table_for_which_models_are_trained(killed_run):
-    lines = [line for line in killed_run.splitlines() if line.startswith("training")]
-    assert any("table2, strict protocol" in line for line in lines)
-    assert any("figure3, strict protocol" in line for line in lines)
-
-
-@pytest.mark.long
-@pytest.mark.nightly
-@pytest.mark.usefixtures("killed_run")
-def test_a_killed_run_leaves_its_tables_in_a_partial_folder(whole, tmp_path):
-    """The run was killed before figure 5. The folder has its final name only when all is there."""
+    progress = [line for line in capsys.readouterr().err.splitlines() if line.startswith("training")]
+    assert any("table2, strict protocol" in line for line in progress)
+    assert any("figure3, strict protocol" in line for line in progress)
     kept = files(tmp_path / "cut.partial")
     made = {name for name in whole if name.startswith(("figure2", "table2", "table4", "figure3"))}
     assert {name: kept[name] for name in made} == {name: whole[name] for name in made}
     assert not (tmp_path / "cut").exists()
 
-
-@pytest.mark.long
-@pytest.mark.nightly
-@pytest.mark.usefixtures("killed_run")
-def test_a_restarted_run_gives_the_same_files_without_training(whole, inputs, tmp_path, monkeypatch):
-    """All models were trained before the kill, so training again would be an error here."""
+    # All models were trained before the kill, so training again would be an error here.
     monkeypatch.setattr(protocol_results, "evaluate", kill)
     assert run(inputs, tmp_path / "cut") == whole
     assert not (tmp_path / "cut.partial").exists()
