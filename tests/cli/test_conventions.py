@@ -287,6 +287,14 @@ def test_every_range_of_an_option_has_a_bound():
                 assert has_bound, (path, option.opts)
 
 
+def test_no_help_shows_the_name_of_a_function_as_a_value():
+    """Click shows the name of the function that parses an option's value, unless a word is given for it."""
+    for path, command, _ in all_commands():
+        for option in command.params:
+            is_parsed_by_function = isinstance(option.type, click.types.FuncParamType)
+            assert option.metavar or not is_parsed_by_function, (path, option.opts)
+
+
 @pytest.mark.parametrize("command", ["--help", "codebook show obygaze12", "manifest inspect no.csv"])
 def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command):
     """Output is often copied into reports and compared, where colour codes would be noise."""
