@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -18,6 +19,7 @@ from tests.cli.walk import all_commands
 from tests.command import obygaze
 from tests.terminal import in_terminal
 
+PAGE = Path(__file__).parents[2] / "docs/command-line.md"
 HEADER_OF_MANIFEST = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 CODE_OF_BROKEN_PIPE = 141
 """128 and the number of SIGPIPE, 13, as shells say it."""
@@ -230,6 +232,15 @@ def test_the_environments_workers_are_ignored_for_texts(options_in_environment, 
     err = capfd.readouterr().err
     assert "--workers" not in err
     assert "nowhere" in err
+
+
+def test_the_page_on_the_command_line_names_each_command_that_reads_a_variable():
+    rows = re.findall(r"^\| `(OBYGAZE_\w+)` \| .*? \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    commands_of_page = {variable: set(re.findall("`(.*?)`", cell)) for variable, cell in rows}
+    for path, command, _ in all_commands():
+        for option in command.params:
+            if option.envvar:
+                assert path.removeprefix("obygaze ") in commands_of_page[option.envvar], (path, option.envvar)
 
 
 def types_of(option):
