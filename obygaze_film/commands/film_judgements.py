@@ -345,8 +345,8 @@ def compare(
     by: Annotated[
         str | None,
         option(
-            "Column of the groups; `decade` is made of `year`; a variable of staging (film run --variables) "
-            "parts films at its median.  [default: one group]"
+            "Column of --films that groups the films; or decade, which is made of year; or a variable of "
+            "'film run --variables', at whose median the films are divided.  [default: one group]"
         ),
     ] = None,
     trend: Annotated[str | None, option("Column of numbers, such as year.", metavar="COLUMN")] = None,
@@ -370,13 +370,18 @@ def compare(
 ) -> Answer:
     """Estimate mean rates of groups of films, their differences and a trend.
 
-    Blind judgements of windows of some films (judgements.csv in their folders, or --judged) correct the model
-    in all films. Draw the films to judge at random. The 95 % intervals cover the uncertainty of both draws,
-    of films and of windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and
-    the films to judge next are drawn and named. Have the same people judge films of all groups: a difference
-    accounts for who judged (column annotator), and is refused if each of them judged one group alone. Films
-    that the model was trained on are left out. With --labels an annotator's labels, such as a machine's,
-    stand in the model's place. --html also shows each film's timeline, by year.
+    The rate of a film is the share of its time that a judge would mark. People judge windows of some films
+    blindly (judgements.csv in the films' folders, or --judged); these judgements correct the model's rates of
+    all films. The 95 % intervals allow for both draws, of films and of windows.
+
+    \b
+    What you need
+    - films to judge that were drawn at random: 5 in each group, 10 for a trend.
+      If there are fewer, the command draws and names the films to judge next
+    - the same judges in all groups (column annotator). A difference is refused
+      if each judge judged one group alone
+
+    Films that the model was trained on are left out. --html also shows each film's timeline, by year.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group, a difference
