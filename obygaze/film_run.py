@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import click
 
 from obygaze.pipeline import format_command, remove, run_command
+from obygaze_features.commands.manifest_film import Hop
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.signatures import argument, command, option
 from obygaze_features.text import counted
@@ -172,14 +173,7 @@ def run(
             metavar="train|SECONDS",
         ),
     ] = "train",
-    hop: Annotated[
-        str,
-        option(
-            "Seconds between the starts of two windows. auto: a quarter of the window, at least 5 s, and no "
-            "longer than the window.",
-            metavar="auto|SECONDS",
-        ),
-    ] = "auto",
+    hop: Hop = "auto",
     shots: Annotated[
         str,
         option(

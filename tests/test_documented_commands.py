@@ -117,6 +117,25 @@ def test_the_examples_of_every_help_are_real():
     assert n_examples > 60
 
 
+OPTIONS_OF_OTHERS = {
+    "--help",
+    "--no-deps",  # pip
+    *("--cpus-per-task", "--requeue", "--time"),  # Slurm
+    "--id-column",  # examples/mteb_bridge
+}
+"""Options that pages name without their program, and that are none of our commands' parameters."""
+
+PAGES_ON_COMMANDS = [page for page in PAGES if page.parent.name != "benchmarks"]
+"""Scripts of benchmarks/ have options of their own."""
+
+
+@pytest.mark.parametrize("page", PAGES_ON_COMMANDS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_an_option_that_prose_names_is_one_of_a_command(page):
+    known = {option for _, command, _ in all_commands() for param in command.params for option in param.opts}
+    named = set(re.findall(r"`(--[a-z0-9][a-z0-9-]*)", page.read_text(encoding="utf-8")))
+    assert named <= known | OPTIONS_OF_OTHERS
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features import Clip, Manifest, extract, search, search_like, write_manifest
+from obygaze_features import Clip, Manifest, extract, read_manifest, search, search_like, write_manifest
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ObygazeError, SearchError
@@ -334,6 +334,21 @@ def extracted(shared_data, tmp_path_factory):
 def test_a_video_is_extracted_as_the_store_was(extracted, shared_data, capsys):
     video = shared_data / "videos" / "flipping_a_pancake.mkv"
     assert obygaze("search", extracted / "films-1.0.0", "--like", video, "--json") == 0
+    first = json.loads(capsys.readouterr().out)["hits"][0]
+    assert first["clip_id"] == "flip\u00e9"
+    assert first["score"] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.long
+def test_a_video_is_compared_with_features_of_kept_frames(extracted, shared_data, tmp_path, capsys):
+    """Features of a JPEG are not those of the exact frame: the file's frames are kept for the search too."""
+    clips = read_manifest(extracted / "films.csv")
+    kept = tmp_path / "frames"
+    extract(
+        clips, tmp_path / "films", ["descriptors"], n_frames=4, keep_frames=kept, workers=1, licence="CC0-1.0"
+    )
+    video = shared_data / "videos" / "flipping_a_pancake.mkv"
+    assert obygaze("search", tmp_path / "films-1.0.0", "--like", video, "--json") == 0
     first = json.loads(capsys.readouterr().out)["hits"][0]
     assert first["clip_id"] == "flip\u00e9"
     assert first["score"] == pytest.approx(1.0, abs=1e-6)

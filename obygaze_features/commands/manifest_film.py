@@ -22,6 +22,15 @@ from obygaze_features.text import counted
 
 DETECTORS = ("own", "transnet", "scenedetect")
 
+Hop = Annotated[
+    str,
+    option(
+        "Seconds from the start of a window to the start of the next. auto: a quarter of the window, but not "
+        "less than 5 s (in windows shorter than 5 s: their length).",
+        metavar="auto|SECONDS",
+    ),
+]
+
 
 @command()
 def film(
@@ -35,14 +44,7 @@ def film(
             metavar="train|SECONDS",
         ),
     ] = None,
-    hop: Annotated[
-        str,
-        option(
-            "Seconds between the starts of two windows. auto: a quarter of the window, at least 5 s, and no "
-            "longer than the window.",
-            metavar="auto|SECONDS",
-        ),
-    ] = "auto",
+    hop: Hop = "auto",
     frames: Annotated[
         int | None,
         option("Length of a window in frames, in place of --window.", type=click.IntRange(1)),
@@ -50,7 +52,7 @@ def film(
     stride: Annotated[
         int | None,
         option(
-            "With --frames: frames between the starts of two windows.  [default: --frames]",
+            "With --frames: frames from the start of a window to the start of the next.  [default: --frames]",
             type=click.IntRange(1),
         ),
     ] = None,

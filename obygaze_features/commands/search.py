@@ -175,10 +175,18 @@ def _search_like_file(
     if call.weights:
         options |= {"weights": call.weights, "compute": backbones.Compute(device)}
     loaded = of.load_backbone(call.name, group.n_frames or None, **options)
+    is_of_kept_frames = "kept_frames" in (group.provenance.get("decoder") or {})
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         extracted = of.extract(
-            clips, Path(folder, "file"), [loaded], workers=1, licence="CC0-1.0", progress=False, note=note
+            clips,
+            Path(folder, "file"),
+            [loaded],
+            keep_frames=Path(folder, "frames") if is_of_kept_frames else None,
+            workers=1,
+            licence="CC0-1.0",
+            progress=False,
+            note=note,
         )
         (clip,) = extracted.clips
         if clip.status == "failed":

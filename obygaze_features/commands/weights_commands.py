@@ -105,7 +105,7 @@ def check(
 
     \b
     - The network gives the same values in a second run, alone and in a batch
-      (also one that is filled up).
+      (also a batch padded with copies).
     - All values are finite, and there is a row for each frame.
     - The values change if a frame changes.
     - Its processor does no more than resize, crop and scale.

@@ -140,23 +140,26 @@ def rate(
 ) -> Answer:
     """Estimate a film's rate from blind judgements: the share of its time that a judge would mark.
 
-    To mark a window is to give it a level or a concept that the film's model was trained to find, such as
-    level S. JUDGEMENTS is the table of windows that `film next --blind` drew at random, filled in. A
-    spreadsheet may have saved it (commas, semicolons or tabs; levels in upper or lower case).
+    A judge marks a window by giving it a level or a concept that the film's model was trained to find, such
+    as level S. JUDGEMENTS is the table that `film next --blind` wrote, filled in; a spreadsheet may have
+    saved it. FOLDER holds the scored film, or several.
 
-    Judgements made in sight of the model's score are left out. The windows of a judge count in the order of
-    the draw, up to the first one that the judge left out; later ones of this judge do not count.
+    The model's probabilities help the estimate: the better they are, the narrower its 95 % confidence
+    interval. If they are wrong, the interval is still valid.
 
-    Each rate has a 95 % confidence interval (difference estimator with finite-population correction). It
-    holds even if the model's probabilities are wrong; they only make it narrower.
+    Only blind judgements count, not those made in sight of the model's score. The windows of a judge count
+    in the order of the draw, up to the first one that this judge left out.
 
-    A judge who was sure of 10 windows or more gets an estimate. All judges together get one, of their mean
-    answers, if there are 10 windows that all of them judged and were sure of; their agreement is printed
-    with it. If no window is left to judge, fewer are enough. Judgements under different definitions of the
-    codebook get an estimate for each definition.
+    \b
+    A rate is given
+    - for each judge who was sure of 10 windows or more
+    - for all judges together, with their agreement, if there are 10 windows
+      that all of them judged and were sure of
+    - of fewer windows, if no window is left to judge
+    - for each definition, if the codebook's definitions changed meanwhile
 
-    The result is printed and written to rate.json in the film's folder, for `film report`. With --labels it
-    is only printed. Films of FOLDER that have no rate yet are listed.
+    The result is printed, and written to rate.json in the film's folder, for `film report`. With --labels it
+    is only printed. Films without a rate are listed.
 
     \b
     Exit codes: 0 done, 1 error or no film has a rate, 2 usage,
@@ -342,8 +345,8 @@ def compare(
     by: Annotated[
         str | None,
         option(
-            "Column of the groups; `decade` is made of `year`; a variable of staging (film run --variables) "
-            "parts films at its median.  [default: one group]"
+            "Column of --films that groups the films; or decade, which is made of year; or a variable of "
+            "'film run --variables', at whose median the films are divided.  [default: one group]"
         ),
     ] = None,
     trend: Annotated[str | None, option("Column of numbers, such as year.", metavar="COLUMN")] = None,
@@ -367,13 +370,18 @@ def compare(
 ) -> Answer:
     """Estimate mean rates of groups of films, their differences and a trend.
 
-    Blind judgements of windows of some films (judgements.csv in their folders, or --judged) correct the model
-    in all films. Draw the films to judge at random. The 95 % intervals cover the uncertainty of both draws,
-    of films and of windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and
-    the films to judge next are drawn and named. Have the same people judge films of all groups: a difference
-    accounts for who judged (column annotator), and is refused if each of them judged one group alone. Films
-    that the model was trained on are left out. With --labels an annotator's labels, such as a machine's,
-    stand in the model's place. --html also shows each film's timeline, by year.
+    The rate of a film is the share of its time that a judge would mark. People judge windows of some films
+    blindly (judgements.csv in the films' folders, or --judged); these judgements correct the model's rates of
+    all films. The 95 % intervals allow for both draws, of films and of windows.
+
+    \b
+    What you need
+    - films to judge that were drawn at random: 5 in each group, 10 for a trend.
+      If there are fewer, the command draws and names the films to judge next
+    - the same judges in all groups (column annotator). A difference is refused
+      if each judge judged one group alone
+
+    Films that the model was trained on are left out. --html also shows each film's timeline, by year.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group, a difference

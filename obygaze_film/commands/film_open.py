@@ -65,8 +65,8 @@ def open_(
     there is one film and one file, it may have any name.
 
     What you decide is written into the FOLDERs at once: into ledger/, and from there into judgements.csv,
-    passages.csv and notes.csv. Several people may work on a film, also on machines whose folders are
-    synchronised.
+    passages.csv, notes.csv and agreed.csv. Several people may work on a film, also on machines whose folders
+    are synchronised.
 
     Decisions made under other definitions of the codebook are kept, but do not count with today's unless you
     give --same-meaning.

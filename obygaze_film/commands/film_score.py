@@ -210,12 +210,12 @@ def evaluate(
 ) -> Answer:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
-    Each annotator of the manifest is the truth once, against which the others are measured as the model is;
-    only their segments are taken as they were marked. Trivial timelines (every second, none, the other films'
-    share) are measured too, and so is the model's own timeline moved in time (circular shifts, which keep its
-    autocorrelation). All of these are measured on the seconds that the model can judge; the report says how
-    many of a film's they are. Films that the model was trained on are left out. Metrics are by film, with
-    95 % intervals over films.
+    Each annotator of the manifest serves once as the truth, against which the model and the other annotators
+    are measured. Beside them stand timelines that know nothing of the film: every second marked, no second,
+    the other films' share, and the model's own timeline moved in time (circular shifts).
+
+    Only the seconds that the model can judge are measured; the report says how many of each film. Films that
+    the model was trained on are left out. Metrics are means over films, with 95 % intervals.
 
     \b
     Examples:

@@ -81,8 +81,8 @@ def evaluate(
     models: Annotated[
         tuple[str, ...],
         option(
-            "Model of the zoo, of an installed package or of a module; repeatable. Baselines are always "
-            "added.  [default: the whole zoo]",
+            "Built-in model (docs/models.md), or one of an installed package or of a module; repeatable. "
+            "Baselines are always added.  [default: the built-in models that the task suits]",
             name="model",
             metavar="NAME|[NAME=]MODULE:FACTORY",
             shell_complete=complete_model,

@@ -401,10 +401,11 @@ def _write_ranked(
     """
     columns = list(next(iter(cells_of_clip.values())))
     # The extras of a clip are its cells in columns that are not those of every manifest.
-    n_replaced = sum(any(clip.extras.get(column) for column in columns) for clip in clips)
+    filled = [column for column in columns if any(clip.extras.get(column) for clip in clips)]
+    n_replaced = sum(any(clip.extras.get(column) for column in filled) for clip in clips)
     if n_replaced:
         rows = manifests.counted(n_replaced, "row")
-        click.echo(f"{rows} had cells in {', '.join(columns)}, which are replaced or emptied", err=True)
+        click.echo(f"{rows} had cells in {', '.join(filled)}, which are replaced or emptied", err=True)
     empty_cells = dict.fromkeys(columns, "")
     ranked = []
     for clip in clips:

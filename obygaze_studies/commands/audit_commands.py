@@ -481,23 +481,25 @@ def gender_score(
     objects: Annotated[
         tuple[Path, ...],
         option(
-            "CSV of the objects that a classifier or detector found, with the columns image_id, "
-            "object (or label, class) and p_c, its confidence (or score, confidence); repeatable.",
+            "CSV of the objects that a classifier or detector found in the images, with the columns "
+            "image_id, object and p_c (its confidence, 0 to 1), or usual headings such as image, label and "
+            "score; repeatable.",
             type=EXISTING,
         ),
     ],
     lm: Annotated[
         Path | None,
         option(
-            "CSV of priors that `obygaze lm` wrote: columns text and lm_mean. Needed unless --list-texts.",
+            "CSV of the captions' priors, as `obygaze lm` writes it, with the columns text and lm_mean. "
+            "Needed unless --list-texts.",
             type=EXISTING,
         ),
     ] = None,
     texts: Annotated[
         Path | None,
         option(
-            "Store of the sentence embeddings of captions and objects, made with 'extract "
-            "--backbone sentence'."
+            "Store of the embeddings of captions and names of objects, made with 'extract --backbone "
+            "sentence'. Give this or --sims."
         ),
     ] = None,
     text_items: Annotated[
@@ -510,28 +512,30 @@ def gender_score(
     sims: Annotated[
         Path | None,
         option(
-            "CSV of similarities with the columns text, object and sim, instead of --texts.", type=EXISTING
+            "CSV of similarities of captions and names of objects, with the columns text, object and sim, "
+            "instead of --texts.",
+            type=EXISTING,
         ),
     ] = None,
     mode: Annotated[
         Literal["gs", "ge"],
         option(
-            "gs: score captions as they are. ge (gender estimation): replace [MASK], <MASK> or the "
-            "gender that a caption names by man and by woman, and compare the two scores."
+            "gs: score each caption as it is. ge: score each caption twice, with man and with woman in the "
+            "place of [MASK], <MASK> or the gender that it names, and compare the two scores."
         ),
     ] = "gs",
     labels: Annotated[
         Literal["each", "joined"],
         option(
-            "If an image has several objects. each: score each of them and take the mean. joined: "
-            "join their labels to one text and score it."
+            "For an image with several objects. each: score the caption with each of them, and take the "
+            "mean. joined: join their names to one text, and score the caption with it."
         ),
     ] = "each",
     list_texts: Annotated[
         Path | None,
         option(
-            "Write the texts that need embeddings and priors to this CSV (columns text_id and "
-            "text), then stop."
+            "Write the captions and names of objects that need priors and embeddings to this CSV (columns "
+            "text_id and text), then stop."
         ),
     ] = None,
     objects_list: Annotated[
@@ -568,32 +572,31 @@ def gender_score(
 ) -> Answer:
     """Compute Gender Scores: how likely a caption's gender is, given the objects in the image.
 
-    The score starts from the prior, which is the probability of the caption under a language model. It
-    revises the prior by the similarity of the caption to the labels of the image's objects (Sabir and
-    Padró, 2023). There are three steps:
+    A language model says how probable a caption is by itself: this is the caption's prior. The Gender Score
+    is the prior, revised by how similar the caption is to the names of the objects that a classifier found
+    in the image (Sabir and Padró, 2023). Scores of captions with man and with woman are then compared.
+    There are three steps:
 
     \b
-    1. --list-texts texts.csv writes the texts to score.
-    2. `obygaze lm` computes their priors, `obygaze extract --backbone sentence`
-       their embeddings.
+    1. --list-texts texts.csv lists all captions and names of objects.
+    2. `obygaze lm texts.csv` computes their priors, and
+       `obygaze extract texts.csv --backbone sentence` their embeddings.
     3. This command, with --lm and --texts, computes the scores.
 
-    The scores, and the mean similarities (Gender Object Distance), are also reported by object. With --mode
-    ge, example captions are shown: those scored most as man, most as woman, and nearest to equal. Captions
-    without a prior, an object or an embedding are left out, and listed with the reason.
+    Scores are reported for each caption, gender and object. For each object and gender the mean similarity
+    is reported too (Gender Object Distance). With --mode ge, example captions are shown: those scored most
+    as man, most as woman, and nearest to equal. Captions without a prior, an object or an embedding are left
+    out, and listed with the reason.
 
     \b
     Examples:
       obygaze audit gender-score --captions captions.csv --objects objects.csv \\
-            --mode ge \\
-            --list-texts texts.csv
+            --mode ge --list-texts texts.csv
       obygaze audit gender-score --captions captions.csv --objects objects.csv \\
-            --mode ge --lm lm.csv \\
-            --texts stores/texts --out ge.csv --figure ge.png \\
-            --sheet examples.png --pictures val2014.csv
+            --mode ge --lm lm.csv --texts stores/texts --out ge.csv \\
+            --figure ge.png --sheet examples.png --pictures val2014.csv
       obygaze audit gender-score --captions captions.csv --objects objects.csv \\
-            --lm lm.csv --sims sims.csv \\
-            --labels joined --out gs.csv
+            --lm lm.csv --sims sims.csv --labels joined --out gs.csv
     """
     from obygaze_studies.audit_common.inputs import read_names, read_text_ids
     from obygaze_studies.gender_score import belief_revision as beliefs

@@ -56,7 +56,7 @@ def train(
     ],
     run: Annotated[str, option("Name of the run, which becomes a part of the file's name.")],
     model: Annotated[
-        str, option("Model of the zoo, of an installed package, or MODULE:FACTORY, as in `obygaze evaluate`.")
+        str, option("Built-in model, one of an installed package, or MODULE:FACTORY, as for `evaluate`.")
     ] = "linear",
     seed: Annotated[int, option("Seed of the model.", type=click.IntRange(0))] = 0,
     external: Annotated[

@@ -38,13 +38,15 @@ def claims(
     """Test sentences of the papers against released data; print an interval and a verdict for each.
 
     FILES can be a manifest of ObyGaze12, a manifest of MObyGaze's segments, predictions-strict-*.csv of
-    `obygaze paper all`, and the counts of emotion words released with Wolfe et al. The command recognises
-    them by their columns. If the file of a sentence is not given, the sentence is listed with the file that
-    it needs. A few sentences need only the papers' printed tables.
+    `obygaze paper all`, the table of `obygaze film variables` for ObyGaze12's clips, and the counts of
+    emotion words released with Wolfe et al. The command recognises them by their columns. If the file of a
+    sentence is not given, the sentence is listed with the file that it needs. A few sentences need only the
+    papers' printed tables.
 
-    A sentence holds if the 95 % interval of its number lies inside the range that makes it true, and fails
-    if the interval lies outside. Otherwise it is undecided, also if p (Holm over the tests on a file) is
-    .05 or more.
+    A sentence holds if all of its parts do. Each part is a number. A part holds if the number's 95 % interval
+    lies inside the range that makes the part true, and the number outside of what chance gives. It fails if
+    the interval lies outside of the range. Otherwise it is undecided, also if p (Holm over the tests on a
+    file) is .05 or more.
 
     \b
     Examples:

@@ -53,6 +53,7 @@ def xclip_lsmdc(
             "Factor of the gradients of the two encoders: 1/4 as published with 4 GPUs, 1 for the "
             "true gradient.",
             type=parse_factor,
+            metavar="FRACTION",
         ),
     ] = Fraction(1, 4),
     arithmetic: Annotated[

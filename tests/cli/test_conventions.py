@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -18,6 +19,7 @@ from tests.cli.walk import all_commands
 from tests.command import obygaze
 from tests.terminal import in_terminal
 
+PAGE = Path(__file__).parents[2] / "docs/command-line.md"
 HEADER_OF_MANIFEST = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 CODE_OF_BROKEN_PIPE = 141
 """128 and the number of SIGPIPE, 13, as shells say it."""
@@ -232,6 +234,15 @@ def test_the_environments_workers_are_ignored_for_texts(options_in_environment, 
     assert "nowhere" in err
 
 
+def test_the_page_on_the_command_line_names_each_command_that_reads_a_variable():
+    rows = re.findall(r"^\| `(OBYGAZE_\w+)` \| .*? \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    commands_of_page = {variable: set(re.findall("`(.*?)`", cell)) for variable, cell in rows}
+    for path, command, _ in all_commands():
+        for option in command.params:
+            if option.envvar:
+                assert path.removeprefix("obygaze ") in commands_of_page[option.envvar], (path, option.envvar)
+
+
 def types_of(option):
     """List the types of an option's values: one, or those of a tuple's places."""
     if isinstance(option.type, click.Tuple):
@@ -285,6 +296,14 @@ def test_every_range_of_an_option_has_a_bound():
             if isinstance(option.type, click.IntRange | click.FloatRange):
                 has_bound = option.type.min is not None or option.type.max is not None
                 assert has_bound, (path, option.opts)
+
+
+def test_no_help_shows_the_name_of_a_function_as_a_value():
+    """Click shows the name of the function that parses an option's value, unless a word is given for it."""
+    for path, command, _ in all_commands():
+        for option in command.params:
+            is_parsed_by_function = isinstance(option.type, click.types.FuncParamType)
+            assert option.metavar or not is_parsed_by_function, (path, option.opts)
 
 
 @pytest.mark.parametrize("command", ["--help", "codebook show obygaze12", "manifest inspect no.csv"])
