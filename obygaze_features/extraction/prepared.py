@@ -469,7 +469,7 @@ class Extraction:
         )
 
     def _note_kept_licence(self) -> None:
-        """Tell a user who asks for another licence or citation that a sealed store keeps those that it has."""
+        """Tell a user who asks for another licence or citation that a sealed store keeps its own."""
         sealed_attributes = open_store(self.sealed_path).attributes
         is_other_licence = self.licence not in {NO_LICENCE, "", sealed_attributes["licence"]}
         is_other_citation = self.citation not in {"", sealed_attributes["citation"]}
@@ -482,7 +482,7 @@ class Extraction:
         self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
     def _terms(self) -> "_Terms":
-        """Return licence and citation of the store; by default those of the store that is extended, if any."""
+        """Return licence and citation of the store: as set, else those of the store that is extended."""
         licence = self.licence
         citation = self.citation
         if self.append is not None:
