@@ -9,7 +9,7 @@ weights are trained, or that a processor's settings are those of the training.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -350,7 +350,7 @@ def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str,
     """
     second_results = module(clips)
     differences = [_relative_difference(second_results[name], values) for name, values in results.items()]
-    largest = max(differences)
+    largest = _largest(differences)
     if largest == 0:
         return Outcome(True, "the same twice")
     return Outcome(False, f"two runs differ by {largest:.1g} of the largest value")
@@ -408,15 +408,16 @@ def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[st
 
     Of a network that encodes each frame by itself, the same is checked of a frame.
     """
-    largest = 0.0
+    differences = []
     for row in range(len(clips)):
         results_alone = module(clips[row : row + 1])
         for name, values in results.items():
-            largest = max(largest, _relative_difference(results_alone[name][0], values[row]))
+            differences.append(_relative_difference(results_alone[name][0], values[row]))
     has_a_row_per_frame = "frames" in results and results["frames"].shape[1] == clips.shape[1]
     if has_a_row_per_frame and _encodes_frames_alone(module):
         last_frame = module(clips[:1, -1:])
-        largest = max(largest, _relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
+        differences.append(_relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
+    largest = _largest(differences)
     detail = f"alone and in a batch differ by {largest:.1g} of the largest value"
     return Outcome(largest <= SAME_WITHIN, detail)
 
@@ -447,13 +448,13 @@ def _is_padding_invariant(
     for name, values in results.items():
         values_in_larger_batch = results_of_larger_batch[name][: len(clips)]
         differences.append(_relative_difference(values_in_larger_batch, values))
-    largest = max(differences)
     filling = "a batch filled up with copies"
     if isinstance(module, PackedPictures):
         results_with_noise = module(_with_noise_in_unused_rows(clips, module))
         for name, values in results.items():
-            largest = max(largest, _relative_difference(results_with_noise[name], values))
+            differences.append(_relative_difference(results_with_noise[name], values))
         filling += ", and noise in patches that stand for nothing,"
+    largest = _largest(differences)
     return Outcome(largest <= SAME_WITHIN, f"{filling} moves values by {largest:.1g} of the largest value")
 
 
@@ -487,6 +488,14 @@ def _is_changed_by_frames(
             False, f"another picture as frame {' and '.join(frames_without_effect)} changes nothing"
         )
     return Outcome(True, "the first and the last frame")
+
+
+def _largest(differences: Sequence[float]) -> float:
+    """Return the largest of some differences; NaN if any is NaN, so that the network fails the check.
+
+    Python's own `max` may pass over a NaN, as every comparison with it is false.
+    """
+    return float(np.max(differences))
 
 
 def _relative_difference(values: torch.Tensor, reference: torch.Tensor) -> float:
