@@ -71,9 +71,10 @@ def answers_fields(
     of_frames: bool = True,
     meaning: str = "probability of each class",
 ) -> dict[str, Any]:
-    """Return the provenance fields of the group of a store that holds class probabilities (`NAME.answers`).
+    """Return the provenance fields of a group of class probabilities that a classifier gives.
 
-    These fields replace those of the network's own group. All other fields are the same for both groups.
+    They replace the fields of the network's own group of features. All other fields are the same for both
+    groups.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def answers_fields(
     of_frames
         Whether the classifier takes single frames, so that a clip has the mean over its frames.
     meaning
-        What one probability means.
+        What one number means, in words.
     """
     meaning_of_clip = f"{meaning}, mean over the frames" if of_frames else meaning
     fields: dict[str, Any] = {
@@ -135,7 +136,7 @@ class ClassifierBase(nn.Module):
 
     def forward(self, **inputs: Any) -> Any:
         """Run the classifier, keep its logits for `take_logits`, and return the output of its network."""
-        # V-JEPA 2's classifier passes this argument to its network itself, and fails if it gets it too.
+        # V-JEPA 2's classifier passes this argument to its network, and fails if it is called with it.
         inputs.pop("skip_predictor", None)
         self._logits = self.classifier(**inputs).logits
         output = self._output

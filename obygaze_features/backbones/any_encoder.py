@@ -86,7 +86,10 @@ class InspectedType:
     is_vision_half: bool = False
 
     def network(self) -> nn.Module:
-        """Load the network: inside its classifier, or alone and without the parts that read texts."""
+        """Load the network with its weights.
+
+        It is loaded inside its classifier if it has one, else without the parts that read or write texts.
+        """
         # A pooling layer that the class can leave out may be untrained. Its output is not used.
         arguments_without_pooler = pooler_off_arguments(self.cls)
         if self.in_classifier:
@@ -119,8 +122,8 @@ class InspectedType:
         """Return the configuration of the part that sees; the whole one if the network has no other part."""
         return _vision_config(self.config)
 
-    def frames(self, backbone: str, given: int | None) -> int:
-        """Return the number of frames of a clip: the given one, or the network's default.
+    def frames(self, backbone: str, n_frames: int | None) -> int:
+        """Return the number of frames that the network gets of each clip: as the user says, or its default.
 
         The default of networks of pictures is `N_FRAMES`. That of networks of clips is the number in their
         configuration, or `USUAL_CLIP_FRAMES` if the configuration has none.
@@ -129,8 +132,8 @@ class InspectedType:
         ----------
         backbone
             `image` or `video`, the backbone that the user named.
-        given
-            Number of frames that the user gave; None if the user gave none.
+        n_frames
+            Number of frames by the user; None for the network's default.
 
         Raises
         ------
@@ -146,8 +149,8 @@ class InspectedType:
                 f"{self.weights.name}: a network of type {self.model_type!r} sees {inputs}: "
                 f"--backbone {right_backbone}"
             )
-        if given:
-            return given
+        if n_frames:
+            return n_frames
         return self._clip_frames_in_config() if takes_clips else N_FRAMES
 
     def _clip_frames_in_config(self) -> int:
@@ -199,6 +202,7 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
     """
     config = auto_config(weights, model_type)
     type_of_class = model_type
+    # Of a network that joins pictures and sound, only the half for pictures is loaded.
     is_vision_half = model_type in VISION_CONFIGS
     if is_vision_half:
         path_in_config = VISION_CONFIGS[model_type]  # such as `audio_video_config.video_config`
@@ -235,7 +239,7 @@ def _has_number_of_frames(config: Any) -> bool:
 def module_of(
     inspected: InspectedType, processor: OwnProcessor
 ) -> "DensePictures | DenseClips | PackedPictures":
-    """Load the network, and wrap it in a module that takes prepared clips.
+    """Load a transformers network, and wrap it in a torch module that takes prepared clips and gives vectors.
 
     Parameters
     ----------
@@ -296,20 +300,32 @@ def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
     hidden = _hidden_state(output)
     if not torch.is_tensor(hidden):
         return _means_of_list(hidden, n_pictures)
-    if len(hidden) == n_pictures:
+    has_row_per_picture = len(hidden) == n_pictures
+    if has_row_per_picture:
         return _means_over_positions(hidden)
     if hidden.ndim == 2:  # the rows of all pictures, one picture after the other
-        rows_by_picture = torch.split(hidden, _rows_of_pictures(len(hidden), patch_counts))
+        n_rows_of_pictures = _rows_of_pictures(len(hidden), patch_counts)
+        rows_by_picture = torch.split(hidden, n_rows_of_pictures)
         means = [rows.mean(dim=0) for rows in rows_by_picture]
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
     raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
 
 
 def _hidden_state(output: Any) -> Any:
-    """Return the vectors to average: a tensor, or a list with a tensor `[T, D]` for each picture.
+    """Return the vectors in a network's output of which a picture's mean is taken.
 
     They are the output itself if it is a tensor, else its `last_hidden_state`. An output without
     `last_hidden_state` may have several vectors for each picture as `pooler_output`, which are then taken.
+
+    Returns
+    -------
+    torch.Tensor or list
+        A tensor; or a list with a tensor `[T, D]` for each picture.
+
+    Raises
+    ------
+    RowsError
+        The output has none of these.
     """
     if torch.is_tensor(output):
         return output
@@ -323,19 +339,21 @@ def _hidden_state(output: Any) -> Any:
 
 
 def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
-    """Return `pooler_output` as `[N, D]`; None if it has not one vector for each picture.
+    """Return the field `pooler_output` of a network's output as `[N, D]`, one vector for each picture.
 
-    Convolutional networks give it as `[N, D, 1, 1]`, which is one vector too. `[N, T, D]` is T vectors.
+    None if there is no such field, or it has not one vector for each picture: `[N, T, D]` is T vectors, but
+    `[N, D, 1, 1]`, which convolutional networks give, is one.
     """
     pooled = getattr(output, POOLER, None)
     if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
         return None
-    has_one_vector = all(length == 1 for length in pooled.shape[2:])
+    further_lengths = pooled.shape[2:]
+    has_one_vector = all(length == 1 for length in further_lengths)
     return pooled.flatten(1) if has_one_vector else None
 
 
 def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
-    """Average the tokens of each picture, where the network returns a list of `[T, D]`."""
+    """Average the tokens of each picture, from a list with a tensor `[T, D]` for each; return `[N, D]`."""
     if len(hidden) != n_pictures:
         raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
     means = [rows.reshape(-1, rows.shape[-1]).mean(dim=0) for rows in hidden]
@@ -360,9 +378,10 @@ def _means_over_positions(hidden: torch.Tensor) -> Vectors:
 
 
 def _rows_of_pictures(n_rows: int, patch_counts: Sequence[int]) -> list[int]:
-    """Return how many rows of the output belong to each picture.
+    """Return how many rows of a network's output belong to each picture.
 
-    Some networks merge patches: 4 patches to a row, for example. Every row has the same number of patches.
+    Some networks merge patches: 4 patches to a row, for example. Every row has the same number of patches. So
+    pictures of 8 and 12 patches that give 5 rows together have 2 and 3 of them.
 
     Parameters
     ----------
@@ -448,8 +467,9 @@ class DenseClips(nn.Module):
 
 
 def _called(model: nn.Module, call: ClassCall, arguments: Mapping[str, Any]) -> Any:
-    """Return the output of the method by which a network is called."""
-    return getattr(model, call.method)(**arguments)
+    """Call a network by the method that takes pictures alone, such as `forward`; return its output."""
+    method = getattr(model, call.method)
+    return method(**arguments)
 
 
 class PackedPictures(nn.Module):
@@ -555,7 +575,15 @@ class PackedPictures(nn.Module):
         return is_used.reshape(n_clips, n_frames, -1)
 
     def _vectors(self, output: Any, patch_counts: list[int]) -> Vectors:
-        """Return one vector for each picture, as `picture_vectors`; tokens of unused patches are left out."""
+        """Reduce a network's output to one vector for each picture, without tokens of unused patches.
+
+        Parameters
+        ----------
+        output
+            Output of the network for N pictures.
+        patch_counts
+            Number of used patches of each picture.
+        """
         n_pictures = len(patch_counts)
         if _pooler_vectors(output, n_pictures) is not None:
             return picture_vectors(output, patch_counts)
@@ -570,7 +598,7 @@ class PackedPictures(nn.Module):
         return picture_vectors(output, patch_counts)
 
     def _further_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
-        """Return the other required arguments of the network, repeated for each of the pictures."""
+        """Return the network's further required arguments, such as a size, repeated for each picture."""
         arguments: dict[str, Any] = {}
         for name, value in self.further_values.items():
             arguments[name] = torch.from_numpy(value.ravel()).to(device).repeat(n_pictures)
@@ -578,9 +606,10 @@ class PackedPictures(nn.Module):
 
 
 def _packed_rows(prepared: torch.Tensor) -> torch.Tensor:
-    """Convert packed clips `[B, F, 3, P + 1, D / 3]` to rows of D elements, `[B F, P + 1, D]`.
+    """Convert clips of packed patches `[B, F, 3, P + 1, D / 3]` to rows of D elements, `[B F, P + 1, D]`.
 
-    The channels come last again, as `OwnProcessor` stored them.
+    The rows were stored as pictures with three channels, which were then moved to the front. Here the
+    channels come last again.
     """
     channels_first = prepared.flatten(0, 1)  # [N, 3, P + 1, D / 3]
     channels_last = channels_first.permute(0, 2, 3, 1)  # [N, P + 1, D / 3, 3]

@@ -240,9 +240,9 @@ class LoadedNetwork:
 
 
 def fields_without_weights(dtype: str) -> dict[str, Any]:
-    """Return the provenance fields on network and device for features that are computed without weights.
+    """Return the provenance fields on network and device for features that no network computes.
 
-    There is no network, so that most of the fields are None.
+    Most of the fields are None, as there are no weights.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def descriptor(
     hears: Hearing | None = None,
     **other_fields: Any,
 ) -> Backbone:
-    """Make the backbone of classical descriptors, which have no weights and need no device.
+    """Make a backbone of classical descriptors, such as colour histograms, which need no network.
 
     Parameters
     ----------

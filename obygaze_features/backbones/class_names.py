@@ -36,31 +36,34 @@ def imagenet_classes() -> tuple[str, ...] | None:
 
 
 def _names_in(path: Path) -> tuple[str, ...] | None:
-    """Read the list of class names from a Python file without running it; None if it is not complete."""
+    """Read the list of class names from a Python file without running it.
+
+    Returns None if the file does not assign a list of `N_CLASSES` names to `VARIABLE`.
+    """
     for statement in ast.parse(read_text(path)).body:
         if not isinstance(statement, ast.Assign):
             continue
-        targets = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-        if VARIABLE in targets:
-            names = ast.literal_eval(statement.value)
-            if len(names) == N_CLASSES and all(isinstance(name, str) for name in names):
-                return unique_names(names)
-            return None
+        assigned_names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+        if VARIABLE not in assigned_names:
+            continue
+        names = ast.literal_eval(statement.value)
+        is_complete = len(names) == N_CLASSES and all(isinstance(name, str) for name in names)
+        return unique_names(names) if is_complete else None
     return None
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Add a number to every name that occurred before: the second `crane` is called `crane (2)`.
+    """Make names of classes unique: add a number to every name that occurred before.
 
-    If a class is called `crane (2)` already, the second `crane` is called `crane (3)`.
+    The second `crane` is called `crane (2)`; or `crane (3)`, if a class before it has the name `crane (2)`.
     """
-    unique: dict[str, None] = {}  # a set that keeps the order
+    distinct_names: dict[str, None] = {}  # a set that keeps the order
     last_numbers: Counter[str] = Counter()  # name -> number that its last occurrence got
     for name in names:
         last_numbers[name] += 1
-        numbered = name if last_numbers[name] == 1 else f"{name} ({last_numbers[name]})"
-        while numbered in unique:
+        distinct_name = name if last_numbers[name] == 1 else f"{name} ({last_numbers[name]})"
+        while distinct_name in distinct_names:
             last_numbers[name] += 1
-            numbered = f"{name} ({last_numbers[name]})"
-        unique[numbered] = None
-    return tuple(unique)
+            distinct_name = f"{name} ({last_numbers[name]})"
+        distinct_names[distinct_name] = None
+    return tuple(distinct_names)

@@ -52,26 +52,29 @@ def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
 
 
 def _classifier_classes(model_type: str) -> tuple[Any, ...]:
-    """List the transformers classes of picture classifiers, then of video classifiers, for a network type."""
+    """List the transformers classes that classify pictures, then those for videos, with a type of network."""
+    if model_type not in CONFIG_MAPPING:
+        return ()
+    config_class = CONFIG_MAPPING[model_type]
     classes: list[Any] = []
-    if model_type in CONFIG_MAPPING:
-        config_class = CONFIG_MAPPING[model_type]
-        for mapping in (MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING, MODEL_FOR_VIDEO_CLASSIFICATION_MAPPING):
-            if config_class in mapping:
-                entry: Any = mapping[config_class]
-                classes += entry if isinstance(entry, tuple | list) else [entry]
+    for mapping in (MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING, MODEL_FOR_VIDEO_CLASSIFICATION_MAPPING):
+        if config_class in mapping:
+            entry: Any = mapping[config_class]  # a class, or several
+            classes += entry if isinstance(entry, tuple | list) else [entry]
     return tuple(classes)
 
 
 def _architectures(weights: Weights) -> list[str]:
-    """Return the class names under `architectures` in the configuration of weights.
+    """Return the names of the classes with which weights were saved, such as `ViTForImageClassification`.
 
-    None of random weights.
+    They are under `architectures` in the configuration of the weights; random weights have none.
     """
     if weights.seed is not None:
         return []
     architectures = weights.config().get("architectures")
-    return [str(name) for name in architectures] if isinstance(architectures, list) else []
+    if not isinstance(architectures, list):
+        return []
+    return [str(name) for name in architectures]
 
 
 def load_classifier(

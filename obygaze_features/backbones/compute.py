@@ -79,12 +79,12 @@ class Compute:
         BackboneError
             If there is no such device, or it does not support this precision.
         """
-        wanted = self.device
-        if wanted == "auto":
-            wanted = "cpu" if no_cuda() else "cuda"
-        if not re.fullmatch(r"(cpu|cuda)(:\d{1,2})?", wanted, re.ASCII):
-            raise BackboneError(f"device '{wanted}': expected auto, cpu, cuda or cuda:NUMBER")
-        device = torch.device(wanted)
+        name = self.device
+        if name == "auto":
+            name = "cpu" if no_cuda() else "cuda"
+        if not re.fullmatch(r"(cpu|cuda)(:\d{1,2})?", name, re.ASCII):
+            raise BackboneError(f"device '{name}': expected auto, cpu, cuda or cuda:NUMBER")
+        device = torch.device(name)
         if device.type == "cuda":
             self._check_card(device)
         return device
@@ -153,14 +153,14 @@ class Compute:
 
 def no_cuda() -> str | None:
     """Return why no CUDA device can be used; None if there is one."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as torch_warnings:
         warnings.simplefilter("always")
         if torch.cuda.is_available():
             return None
     if torch.version.cuda is None:
         return f"no CUDA device (torch {torch.__version__} was built without CUDA)"
-    if caught:  # such as: the driver is too old
-        return f"no CUDA device ({first_line(caught[0].message)})"
+    if torch_warnings:  # such as: the driver is too old
+        return f"no CUDA device ({first_line(torch_warnings[0].message)})"
     return "no CUDA device is visible to this process (nvidia-smi and CUDA_VISIBLE_DEVICES tell why)"
 
 
@@ -209,21 +209,22 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
     CPUs are set, too: after `torch.set_float32_matmul_precision("medium")`, which a notebook may have called,
     oneDNN would round to bfloat16.
     """
+    full_precision = "ieee"
     cuda_backends = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv, BACKENDS.cudnn.rnn)
     cpu_backends = (BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
     backends = (*cuda_backends, *cpu_backends)
     precisions_before = [backend.fp32_precision for backend in backends]
-    older_before = _older_tf32()
+    was_allowed_in_older = _older_tf32()
     _set_older_tf32(allowed=tf32)
     for backend in cuda_backends:
-        backend.fp32_precision = "tf32" if tf32 else "ieee"
+        backend.fp32_precision = "tf32" if tf32 else full_precision
     for backend in cpu_backends:
-        backend.fp32_precision = "ieee"  # full precision
+        backend.fp32_precision = full_precision
     try:
         yield
     finally:
-        if older_before is not None:
-            _set_older_tf32(allowed=older_before)
+        if was_allowed_in_older is not None:
+            _set_older_tf32(allowed=was_allowed_in_older)
         for backend, precision in zip(backends, precisions_before, strict=True):
             _restore_precision(backend, precision)
 
@@ -240,7 +241,10 @@ def _restore_precision(backend: Any, precision: str) -> None:
 
 
 def _older_tf32() -> bool | None:
-    """Return whether the older interface allows TF32 in cuDNN; None where torch refuses to say."""
+    """Return whether torch's older setting allows TF32 in cuDNN; None if torch refuses to say.
+
+    Torch refuses if its newer setting says something else.
+    """
     try:
         return bool(BACKENDS.cudnn.allow_tf32)
     except RuntimeError:
@@ -248,7 +252,7 @@ def _older_tf32() -> bool | None:
 
 
 def _set_older_tf32(*, allowed: bool) -> None:
-    """Allow or forbid TF32 in cuDNN by the older interface, without torch's warning that it is deprecated."""
+    """Allow or forbid TF32 in cuDNN by torch's older setting, without the warning that it is deprecated."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         BACKENDS.cudnn.allow_tf32 = allowed
@@ -256,10 +260,18 @@ def _set_older_tf32(*, allowed: bool) -> None:
 
 @contextmanager
 def inference(compute: Compute, device: torch.device) -> Iterator[None]:
-    """Run a network without gradients and in the precision of `compute`, within a `with` block."""
-    dtype = AUTOCAST.get(compute.precision)
-    cast = torch.autocast(device.type, dtype, enabled=dtype is not None)  # disabled for other precisions
-    with torch.inference_mode(), matmul_precision(tf32=compute.tf32), cast:
+    """Set torch to run networks without gradients and in a precision, within a `with` block.
+
+    Parameters
+    ----------
+    compute
+        The settings of the network, such as its precision.
+    device
+        The device on which it runs.
+    """
+    autocast_dtype = AUTOCAST.get(compute.precision)  # None for precisions without autocast
+    autocast = torch.autocast(device.type, autocast_dtype, enabled=autocast_dtype is not None)
+    with torch.inference_mode(), matmul_precision(tf32=compute.tf32), autocast:
         yield
 
 

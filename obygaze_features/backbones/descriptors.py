@@ -76,7 +76,10 @@ _TO_XYZ = (_XYZ / _XYZ.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def descriptors(n_frames: int = 32) -> Backbone:
-    """Build the backbone for clips of `n_frames` sampled frames."""
+    """Build the backbone of classical visual descriptors: colour, lightness, edges, texture, motion and cuts.
+
+    It needs no weights. Each of a clip's `n_frames` sampled frames has a vector of 103 numbers.
+    """
     return descriptor(
         "descriptors",
         n_frames,
@@ -108,7 +111,18 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 
 
 def describe_clip(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Compute the descriptors of each RGB frame of a clip, `[F, h, w, 3]`: `[F, len(FEATURES)]`."""
+    """Compute the descriptors of each RGB frame of a clip.
+
+    Parameters
+    ----------
+    clip
+        uint8 `[F, h, w, 3]`.
+
+    Returns
+    -------
+    NDArray
+        float64 `[F, len(FEATURES)]`, with the columns of `FEATURES`.
+    """
     lightness, a, b = to_cielab(clip)
     histogram = hsv_histogram(clip)
     lightness_change = np.abs(np.diff(lightness, axis=0)).mean(axis=(1, 2), dtype=np.float64)  # [F - 1]
@@ -201,7 +215,10 @@ def to_cielab(clip: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _compressed(tristimulus: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute f of CIE 1976 from X, Y or Z relative to white: the cube root, or a line near black."""
+    """Compute the function f of CIELAB (CIE 1976) from X, Y or Z relative to white.
+
+    It is the cube root, or a straight line near black.
+    """
     line = (CIE_KAPPA * tristimulus + 16) / 116
     return np.where(tristimulus > CIE_EPSILON, cube_root(tristimulus), line)
 
@@ -223,39 +240,59 @@ def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _nearer_cube_root(root: NDArray[Any], t: NDArray[np.float32]) -> NDArray[Any]:
-    """Improve estimates of the cube roots of `t` by a step of Halley's iteration, in their own precision."""
+    """Improve estimates of the cube roots of `t` by a step of Halley's iteration.
+
+    It is computed in the data type of the estimates.
+    """
     cube = root * root * root
     return np.asarray(root * ((cube + 2 * t) / (2 * cube + t)))
 
 
 def lightness_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Compute mean, standard deviation and percentiles of L*, `[F, 5]`."""
-    flat = lightness.reshape(len(lightness), -1)
-    percentiles = np.percentile(flat, LIGHTNESS_PERCENTILES, axis=1).T
-    return np.column_stack([_mean(flat), np.sqrt(_variance(flat)), percentiles])
+    """Compute mean, standard deviation and three percentiles of each frame's lightness L*, `[F, 5]`.
+
+    Parameters
+    ----------
+    lightness
+        L* of each pixel, from 0 to 100, `[F, h, w]`.
+    """
+    pixels_of_frames = lightness.reshape(len(lightness), -1)  # [F, h w]
+    percentiles = np.percentile(pixels_of_frames, LIGHTNESS_PERCENTILES, axis=1).T
+    standard_deviation = np.sqrt(_variance(pixels_of_frames))
+    return np.column_stack([_mean(pixels_of_frames), standard_deviation, percentiles])
 
 
 def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Compute mean and spread of the Sobel magnitude, and its shares over 8 orientations, `[F, 10]`."""
+    """Compute mean and spread of each frame's edges, and their shares of 8 orientations, `[F, 10]`.
+
+    The strength of an edge is the magnitude of Sobel's gradient at a pixel; its spread is the standard
+    deviation.
+
+    Parameters
+    ----------
+    lightness
+        L* of each pixel, from 0 to 100, `[F, h, w]`.
+    """
     # Sobel's kernels smooth by weights 1, 2, 1 along one axis, and subtract neighbours along the other one.
     smooth_y = lightness[:, :-2] + 2 * lightness[:, 1:-1] + lightness[:, 2:]
     smooth_x = lightness[:, :, :-2] + 2 * lightness[:, :, 1:-1] + lightness[:, :, 2:]
     # Divided by the sum of the weights, 4, and by the distance of the neighbours, 2: L* per pixel.
     along_x = (smooth_y[:, :, 2:] - smooth_y[:, :, :-2]) / 8
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
-    square = along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2
-    magnitude = np.sqrt(square).astype(np.float32)
+    squared_magnitude = along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2
+    magnitude = np.sqrt(squared_magnitude).astype(np.float32)
     bins = orientation_bins(along_x, along_y)  # type: ignore[arg-type]
     orientations = _histograms(bins, ORIENTATIONS, weights=magnitude)
     return np.column_stack([_mean(magnitude), np.sqrt(_variance(magnitude)), orientations])
 
 
 def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Assign gradients to 8 equal bins of directions from 0 up to, not including, 180 degrees.
+    """Assign gradients, given by their two components, to 8 equal bins of orientations: numbers 0 to 7.
 
-    Axes and diagonals, which are frequent in drawn pictures, lie on the edges of bins. An arc tangent is not
-    used: its last bit depends on the processor, and would decide the bin there. Instead, the bin of a
-    gradient is the number of inner edges at or below its direction.
+    Orientations are from 0 up to, not including, 180 degrees. Axes and diagonals, which are frequent in drawn
+    pictures, lie on the edges of bins. An arc tangent is not used: its last bit depends on the processor, and
+    would decide the bin there. Instead, the bin of a gradient is the number of inner edges at or below its
+    direction.
     """
     # Opposite directions are the same orientation: turn those of the lower half by 180 degrees.
     is_below = (along_y < 0) | ((along_y == 0) & (along_x < 0))
@@ -293,7 +330,10 @@ def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _from_sample_before(differences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Extend F - 1 differences between neighbouring samples to F: the first sample gets the second's."""
+    """Extend F - 1 differences between neighbouring frames to F values: the first frame gets the second's.
+
+    A clip of one frame gets 0.
+    """
     if len(differences) == 0:
         return np.zeros(1)
     return np.concatenate([differences[:1], differences])
@@ -302,7 +342,7 @@ def _from_sample_before(differences: NDArray[np.float64]) -> NDArray[np.float64]
 def _histograms(
     bins: NDArray[Any], n_bins: int, weights: NDArray[np.float32] | None = None
 ) -> NDArray[np.float64]:
-    """Compute the histogram of each frame, `[F, n_bins]`, with sum one; zeros where all weights are zero.
+    """Compute a histogram of each frame's pixels, `[F, n_bins]`, with sum one; zeros if all weights are zero.
 
     Parameters
     ----------

@@ -100,25 +100,43 @@ class DetectorFile:
         return self._persons(output)
 
     def _faces(self, output: "_Output", height_by_width: float) -> Faces:
-        """Convert the output of a face detector to faces, each once, in shares of the picture."""
+        """Convert the output of a face detector to faces, each once, in shares of the picture.
+
+        Parameters
+        ----------
+        output
+            The output for one picture: a row for each box of a face.
+        height_by_width
+            Height of the picture divided by its width.
+
+        Raises
+        ------
+        BackboneError
+            The output is not that of a face detector.
+        """
         if output.rows.shape[1] not in {N_BOX, N_BOX_AND_POINTS}:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
         boxes_in_input = rows[:, :N_BOX]  # left, top, right, bottom, score
         boxes = self._checked_boxes(output.in_picture(boxes_in_input))
-        chosen = without_duplicates(boxes)
-        noses = np.full(len(chosen), np.nan)  # unknown
+        kept_rows = without_duplicates(boxes)
+        noses = np.full(len(kept_rows), np.nan)  # unknown
         has_points = rows.shape[1] == N_BOX_AND_POINTS
         if has_points:
-            points_in_input = rows[chosen, N_BOX:].reshape(-1, N_POINTS, 2)  # across before down
+            points_in_input = rows[kept_rows, N_BOX:].reshape(-1, N_POINTS, 2)  # across before down
             points = points_in_input / output.covered_shares
-            noses = noses_of(boxes[chosen], points, height_by_width)
-        return Faces(boxes[chosen], noses)
+            noses = noses_of(boxes[kept_rows], points, height_by_width)
+        return Faces(boxes[kept_rows], noses)
 
     def _persons(self, output: "_Output") -> Persons:
         """Convert the output of a person detector to persons, in shares of the picture.
 
         A row of the output has down, across and score of each joint, and then the box of the person.
+
+        Raises
+        ------
+        BackboneError
+            The output is not that of a person detector.
         """
         if output.rows.shape[1] != N_PERSON:
             raise self._unexpected(output.rows.shape)
@@ -142,7 +160,7 @@ class DetectorFile:
         return Persons(boxes, joints)
 
     def _output(self, picture: NDArray[np.uint8]) -> "_Output":
-        """Run the network on a picture, which is padded or squashed to its size, as its TOML says."""
+        """Run the network on a picture, uint8 `[h, w, 3]`, padded or squashed to the network's size."""
         description = self.network.description
         if description.fit == "pad":
             larger = self._padded(picture)
@@ -174,10 +192,23 @@ class DetectorFile:
         return rows[~is_below]
 
     def _checked_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return boxes [N, 5]; refuse them if a number is out of range, or a box has no width or height."""
+        """Return boxes as they are, after checking their numbers.
+
+        Parameters
+        ----------
+        boxes
+            Left, top, right, bottom (in shares of the picture) and score of each, [N, 5].
+
+        Raises
+        ------
+        BackboneError
+            A number is out of range or NaN, or a box has no width or height.
+        """
         is_in_range = (boxes >= LEAST_OF_BOX) & (boxes <= MOST_OF_BOX)
-        left_top, right_bottom = boxes[:, :2], boxes[:, 2:4]
-        if not is_in_range.all() or not (left_top < right_bottom).all():
+        left_top = boxes[:, :2]
+        right_bottom = boxes[:, 2:4]
+        has_area = left_top < right_bottom
+        if not is_in_range.all() or not has_area.all():
             raise self._unexpected(boxes.shape)
         return boxes
 

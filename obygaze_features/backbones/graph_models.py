@@ -102,12 +102,26 @@ def read_graph_model(document: Mapping[str, Any], weights: bytes) -> GraphModel:
     except (KeyError, TypeError, ValueError) as error:
         raise BackboneError(f"no graph model of TensorFlow.js: {type(error).__name__}: {error}") from None
     inputs = tuple(node.name for node in nodes if node.operation == "Placeholder")
-    computed = [node for node in nodes if node.operation not in {"Const", "Placeholder"}]
-    return GraphModel(_in_order(computed, {*constants, *inputs}), constants, inputs, outputs)
+    computed_nodes = [node for node in nodes if node.operation not in {"Const", "Placeholder"}]
+    names_before = {*constants, *inputs}  # of values that are there before any node is computed
+    return GraphModel(_in_order(computed_nodes, names_before), constants, inputs, outputs)
 
 
 def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[str, NDArray[Any]]:
-    """Cut the bytes of weights into named arrays, float32 or int64, as the manifest lists them."""
+    """Cut the bytes of a model's weights into arrays, float32 or int64: name -> array.
+
+    Parameters
+    ----------
+    manifest
+        The model's list of arrays, in groups: name, type and shape of each, in the order of the bytes.
+    weights
+        The bytes.
+
+    Raises
+    ------
+    ValueError
+        The list asks for more or fewer bytes.
+    """
     constants = {}
     start = 0
     for group in manifest:
@@ -118,17 +132,27 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
             end = start + n_numbers * stored_type.itemsize
             values = np.frombuffer(weights[start:end], stored_type).reshape(shape)
             start = end
-            type_here = np.float32 if entry["dtype"] == "float32" else np.int64
-            constants[str(entry["name"])] = values.astype(type_here)
+            is_real = entry["dtype"] == "float32"
+            constants[str(entry["name"])] = values.astype(np.float32 if is_real else np.int64)
     if start != len(weights):
         raise ValueError(f"{len(weights):,} bytes of weights, and {start:,} were expected")
     return constants
 
 
 def _stored_type(entry: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the type in which the numbers of a constant are stored; refuse rounding to integers.
+    """Return the type in which the numbers of a model's constant are stored in its file of weights.
 
     An entry with `quantization` is stored in another type than the network computes in, such as float16.
+
+    Parameters
+    ----------
+    entry
+        What the model's list of arrays says of the constant.
+
+    Raises
+    ------
+    ValueError
+        The numbers are rounded to integers.
     """
     stored_as = entry.get("quantization", entry)
     stored_type: np.dtype[Any] = np.dtype(stored_as["dtype"]).newbyteorder("<")
@@ -142,7 +166,10 @@ def _stored_type(entry: Mapping[str, Any]) -> np.dtype[Any]:
 
 
 def _read_node(entry: Mapping[str, Any]) -> Node:
-    """Read a node from its JSON entry; inputs that begin with `^` only order the run, and are left out."""
+    """Read a node of a graph model from its JSON entry.
+
+    Inputs that begin with `^` only say which node runs before this one, and are left out.
+    """
     attributes = {}
     for name, value in (entry.get("attr") or {}).items():
         attributes[name] = _attribute(value)
@@ -174,6 +201,8 @@ def _in_order(nodes: Sequence[Node], known: set[str]) -> list[Node]:
 
     Parameters
     ----------
+    nodes
+        The nodes.
     known
         Names of the model's inputs and constants.
 
@@ -182,24 +211,25 @@ def _in_order(nodes: Sequence[Node], known: set[str]) -> list[Node]:
     BackboneError
         An input of a node does not exist, or nodes depend on each other.
     """
-    ordered: list[Node] = []
-    given = set(known)
-    remaining = list(nodes)
-    while remaining:
-        ready = []
-        waiting = []
-        for node in remaining:
-            has_all_inputs = all(name.split(":")[0] in given for name in node.inputs)
+    sorted_nodes: list[Node] = []
+    names_before = set(known)  # of all values that come before the next node
+    remaining_nodes = list(nodes)
+    while remaining_nodes:
+        ready_nodes = []
+        waiting_nodes = []
+        for node in remaining_nodes:
+            # An input is called NODE, or NODE:1 for the second output of a node.
+            has_all_inputs = all(name.split(":")[0] in names_before for name in node.inputs)
             if has_all_inputs:
-                ready.append(node)
+                ready_nodes.append(node)
             else:
-                waiting.append(node)
-        if not ready:  # an input does not exist, or nodes wait for each other
-            raise BackboneError(f"node {waiting[0].name}: nothing gives one of its inputs")
-        ordered += ready
-        given |= {node.name for node in ready}
-        remaining = waiting
-    return ordered
+                waiting_nodes.append(node)
+        if not ready_nodes:  # an input does not exist, or nodes wait for each other
+            raise BackboneError(f"node {waiting_nodes[0].name}: nothing gives one of its inputs")
+        sorted_nodes += ready_nodes
+        names_before |= {node.name for node in ready_nodes}
+        remaining_nodes = waiting_nodes
+    return sorted_nodes
 
 
 # --- writing
@@ -224,7 +254,7 @@ class Converter:
         self._model = model
 
     def convert(self, node: Node) -> None:
-        """Convert a node and append the result to `nodes`.
+        """Convert a TensorFlow node to one or more ONNX nodes, which are appended to `nodes`.
 
         Raises
         ------
@@ -331,7 +361,10 @@ def to_onnx(model: GraphModel, input_type: str = "UINT8") -> bytes:
 
 
 def _convolution(converter: Converter, node: Node) -> None:
-    """Convert a convolution, with the bias and the activation (ReLU, ReLU6) that are fused with it."""
+    """Convert a TensorFlow convolution to ONNX, with the bias and the activation that are fused with it.
+
+    TensorFlow has the channels of pictures last, ONNX first: the picture is transposed before and after.
+    """
     picture, kernel_name, *bias = node.inputs
     kernel = converter.constant_of(kernel_name)  # [height, width, channels in, channels out]
     group = 1
@@ -360,13 +393,31 @@ def _convolution(converter: Converter, node: Node) -> None:
 
 
 def _activation(converter: Converter, node: Node, name: str, values: str) -> str:
-    """Append an activation that is fused with a node, `Relu` or `Relu6`; return its output's name."""
+    """Append an activation to the ONNX nodes; return the name of its output.
+
+    Parameters
+    ----------
+    converter
+        The nodes so far.
+    node
+        The TensorFlow node with which the activation is fused.
+    name
+        `Relu`, or `Relu6`, which cuts values at 0 and 6.
+    values
+        Name of its input.
+
+    Raises
+    ------
+    BackboneError
+        It is another activation.
+    """
     output = f"{node.name}|{name}"
     if name == "Relu":
         return converter.add("Relu", [values], [output])
     if name == "Relu6":
-        bounds = [converter.constant(f"{node.name}|{bound}", np.float32(bound)) for bound in (0.0, 6.0)]
-        return converter.add("Clip", [values, *bounds], [output])
+        lowest = converter.constant(f"{node.name}|0.0", np.float32(0.0))
+        highest = converter.constant(f"{node.name}|6.0", np.float32(6.0))
+        return converter.add("Clip", [values, lowest, highest], [output])
     raise BackboneError(f"node {node.name}: {name} is not known here")
 
 
@@ -376,10 +427,14 @@ def _padding(node: Node) -> str:
 
 
 def _max_pool(converter: Converter, node: Node) -> None:
-    """Convert a maximum over a window of pixels (MaxPool)."""
+    """Convert a maximum over a window of pixels (MaxPool).
+
+    TensorFlow has the channels of pictures last, ONNX first: the picture is transposed before and after.
+    """
+    picture_first = converter.channels_first(node, node.inputs[0])
     largest = converter.add(
         "MaxPool",
-        [converter.channels_first(node, node.inputs[0])],
+        [picture_first],
         [f"{node.name}|largest"],
         auto_pad=_padding(node),
         kernel_shape=node.attributes["ksize"][1:3],
@@ -440,26 +495,28 @@ def _pack(converter: Converter, node: Node) -> None:
 
 
 def _outputs(node: Node, number: int) -> list[str]:
-    """Name the outputs of a node: `name`, `name:1` and so on."""
-    return [node.name, *(f"{node.name}:{index}" for index in range(1, number))]
+    """Return the names of the outputs of a node, `number` of them: `name`, `name:1` and so on."""
+    further_names = [f"{node.name}:{index}" for index in range(1, number)]
+    return [node.name, *further_names]
 
 
 def _unpack(converter: Converter, node: Node) -> None:
     """Convert Unpack, which takes an array apart along an axis: split it, then squeeze each part."""
-    number, axis = node.attributes["num"], node.attributes["axis"]
-    names = _outputs(node, number)
+    n_parts = node.attributes["num"]
+    axis = node.attributes["axis"]
+    names = _outputs(node, n_parts)
     parts = [f"{name}|part" for name in names]
-    converter.add("Split", node.inputs, parts, axis=axis, num_outputs=number)
+    converter.add("Split", node.inputs, parts, axis=axis, num_outputs=n_parts)
     for part, name in zip(parts, names, strict=True):
         converter.with_axes("Squeeze", part, axis, name)
 
 
 def _split(converter: Converter, node: Node) -> None:
     """Convert Split, which cuts an array into equal parts along a constant axis."""
-    axis, name = node.inputs
-    number = node.attributes["num_split"]
-    outputs = _outputs(node, number)
-    converter.add("Split", [name], outputs, axis=int(converter.constant_of(axis)), num_outputs=number)
+    axis_name, array_name = node.inputs
+    n_parts = node.attributes["num_split"]
+    axis = int(converter.constant_of(axis_name))
+    converter.add("Split", [array_name], _outputs(node, n_parts), axis=axis, num_outputs=n_parts)
 
 
 class _Indexing:
@@ -513,18 +570,25 @@ class _Indexing:
 
 def _strided_slice(converter: Converter, node: Node) -> None:
     """Convert StridedSlice, which is numpy's indexing of an array by ranges, indices and new axes."""
-    name, *ends = node.inputs
-    indexing = _read_indexing(node, *(converter.constant_of(end).tolist() for end in ends))
+    array_name, begins_name, stops_name, steps_name = node.inputs
+    indexing = _read_indexing(
+        node,
+        begins=converter.constant_of(begins_name).tolist(),
+        stops=converter.constant_of(stops_name).tolist(),
+        steps=converter.constant_of(steps_name).tolist(),
+    )
+    # Each step takes the result of the step before.
+    result = array_name
     if indexing.ranges["axes"]:
         constants = []
         for key, values in indexing.ranges.items():
             constants.append(converter.constant(f"{node.name}|{key}", np.array(values, np.int64)))
-        name = converter.add("Slice", [name, *constants], [f"{node.name}|sliced"])
+        result = converter.add("Slice", [result, *constants], [f"{node.name}|sliced"])
     if indexing.removed_axes:
-        name = converter.with_axes("Squeeze", name, indexing.removed_axes, f"{node.name}|taken")
+        result = converter.with_axes("Squeeze", result, indexing.removed_axes, f"{node.name}|taken")
     if indexing.new_axes:
-        name = converter.with_axes("Unsqueeze", name, indexing.new_axes, f"{node.name}|new")
-    converter.add("Identity", [name], [node.name])
+        result = converter.with_axes("Unsqueeze", result, indexing.new_axes, f"{node.name}|new")
+    converter.add("Identity", [result], [node.name])
 
 
 def _read_indexing(
@@ -532,7 +596,8 @@ def _read_indexing(
 ) -> _Indexing:
     """Read the entries of a StridedSlice: what stands between the brackets of numpy's indexing.
 
-    The node has masks as attributes. A mask has a bit for each entry, which means if it is 1:
+    Entry i is the range `begins[i]:stops[i]:steps[i]`, unless a mask among the node's attributes says
+    something else. A mask has a bit for each entry, which means if it is 1:
 
     - in `new_axis_mask`: the entry is a new axis;
     - in `shrink_axis_mask`: the entry is an index;
@@ -577,17 +642,19 @@ def _fill(converter: Converter, node: Node) -> None:
 
 def _largest_k(converter: Converter, node: Node) -> None:
     """Convert TopKV2, which gives the k largest values along the last axis, and their positions."""
-    name, number = node.inputs
-    k = converter.constant(f"{node.name}|k", converter.constant_of(number).reshape(1))
-    converter.add("TopK", [name, k], _outputs(node, 2))
+    array_name, k_name = node.inputs
+    k = converter.constant_of(k_name).reshape(1)  # ONNX wants an array of one number
+    onnx_k_name = converter.constant(f"{node.name}|k", k)
+    converter.add("TopK", [array_name, onnx_k_name], _outputs(node, 2))
 
 
 def _reduce(converter: Converter, node: Node) -> None:
     """Convert Max or Sum over constant axes to ReduceMax or ReduceSum."""
-    name, axes = node.inputs
-    constant = converter.constant(f"{node.name}|axes", converter.constant_of(axes).reshape(-1))
-    keeps = int(node.attributes["keep_dims"])
-    converter.add(f"Reduce{node.operation}", [name, constant], [node.name], keepdims=keeps)
+    array_name, axes_name = node.inputs
+    axes = converter.constant_of(axes_name).reshape(-1)
+    onnx_axes_name = converter.constant(f"{node.name}|axes", axes)
+    keeps_axes = int(node.attributes["keep_dims"])
+    converter.add(f"Reduce{node.operation}", [array_name, onnx_axes_name], [node.name], keepdims=keeps_axes)
 
 
 def _arg_max(converter: Converter, node: Node) -> None:

@@ -41,9 +41,9 @@ class StoredLayer(NamedTuple):
 
 
 def layer_group_fields(layers: Sequence[StoredLayer], *, with_frames: bool) -> dict[str, dict[str, Any]]:
-    """Return the provenance of the side groups of layers: name of a group -> its fields.
+    """Return the provenance fields of the groups in which a network's layers are stored: group -> fields.
 
-    Only the fields that differ from those of the backbone's main group are returned.
+    Only the fields that differ from those of the network's main group are returned.
 
     Parameters
     ----------
@@ -108,7 +108,15 @@ def find_layers(
 
 
 def _final_norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
-    """Return the normalisation after the last block of a stack; None if there is none (some VideoMAEs)."""
+    """Return the normalisation that a network applies after the last of its blocks; None if it has none.
+
+    Parameters
+    ----------
+    model
+        The network.
+    stack
+        Where it has its blocks and this normalisation; some VideoMAEs lack the latter.
+    """
     if not stack.norm:
         return None
     owner_path, _, name = stack.norm.rpartition(".")
@@ -137,7 +145,7 @@ class LayerHooks:
             layer.block.register_forward_hook(self._hook(layer))
 
     def take(self, layer: StoredLayer) -> torch.Tensor:
-        """Return and drop the result of a layer in the last call of the network."""
+        """Return what a layer gave in the last call of the network, and drop it."""
         return self._results.pop(layer.number)
 
     def _hook(self, layer: StoredLayer) -> Any:
@@ -196,7 +204,11 @@ class WithLayers(nn.Module):
         return average_patches(tokens, layer.stack.order, self._n_prefix_tokens, self._n_time_steps)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`, and add each layer's mean over a clip, and over each time step."""
+        """Encode clips `[B, F, 3, h, w]`, and add the mean of each layer over a clip.
+
+        Of layer 8 it is `8/pooled` [B, D]. With `with_frames`, the mean over each of S time steps is added
+        too, `8/frames` [B, S, D].
+        """
         results = dict(self.network(pixels))
         for layer in self._layers:
             averages = self._hooks.take(layer)

@@ -94,7 +94,7 @@ class Layers:
         raise BackboneError(f"layers: expected Layers(...), or text such as 4,8,12; found {layers!r:.40}")
 
     def chosen(self, n_layers: int, where: str) -> tuple[int, ...]:
-        """Return the numbers of these layers in a network with `n_layers` layers.
+        """Return the numbers of the layers to store, of a network with `n_layers` layers.
 
         Parameters
         ----------

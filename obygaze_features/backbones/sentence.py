@@ -87,19 +87,22 @@ class Pooling:
 
 
 def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) -> TextBackbone:
-    """Build a sentence encoder.
+    """Build a backbone that encodes each text, such as a sentence, to one vector.
 
     A text's vector is pooled as the `modules.json` of sentence-transformers says; if the folder has none, it
     is the mean over all tokens, scaled to length 1. Random weights have the default network's sizes.
     """
     source = find_weights(weights)
     config = _config(source)
-    pooling = Pooling(max_tokens=UNTRAINED_TOKENS) if source.seed is not None else read_pooling(source)
-    cls: Any = MODEL_MAPPING[type(config)]
-    has_pooler = "add_pooling_layer" in inspect.signature(cls).parameters
+    is_untrained = source.seed is not None
+    pooling = Pooling(max_tokens=UNTRAINED_TOKENS) if is_untrained else read_pooling(source)
+    model_class: Any = MODEL_MAPPING[type(config)]
+    # Some classes add a layer that pools tokens in another way. It is left out where it can be.
+    has_pooler = "add_pooling_layer" in inspect.signature(model_class).parameters
     settings = {"add_pooling_layer": False} if has_pooler else {}
-    model = load_pretrained(cls, source, config, allow_unexpected=HEADS, **settings)
-    tokenizer = _tokenizer(source, _max_tokens(model, config, pooling), pooling, config.vocab_size)
+    model = load_pretrained(model_class, source, config, allow_unexpected=HEADS, **settings)
+    limit = _max_tokens(model, config, pooling)
+    tokenizer = _tokenizer(source, limit, pooling, config.vocab_size)
     return text_backbone(
         "sentence",
         model,
@@ -119,14 +122,32 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 def _tokenizer(
     weights: Weights, limit: int | None, pooling: Pooling, vocabulary: int
 ) -> Tokenizer | ByteTokenizer:
-    """Return the weights' tokenizer; for random weights, one that makes about as many tokens."""
+    """Load the weights' tokenizer; for random weights, make one that gives about as many tokens.
+
+    Parameters
+    ----------
+    weights
+        The weights.
+    limit
+        Most tokens of a text; None if nothing states it.
+    pooling
+        Says whether texts are lower-cased first.
+    vocabulary
+        Number of tokens that the network knows.
+    """
     if weights.seed is None:
         return Tokenizer(weights, limit, lower=pooling.lower_case)
     return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, bytes_a_token=BYTES_A_TOKEN)
 
 
 def _config(weights: Weights) -> Any:
-    """Read the configuration of the network; raise an error if it is not an encoder of texts."""
+    """Read the configuration of the network.
+
+    Raises
+    ------
+    BackboneError
+        If the network does not encode texts.
+    """
     # Only random weights need a type: others have a configuration. Those that name a type are read like
     # weights without a configuration, which raises an error.
     type_of_random_weights = "" if weights.network else "bert"
@@ -140,7 +161,7 @@ def _config(weights: Weights) -> Any:
 
 
 def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
-    """Return the most tokens of a text: the smaller of the trained limit and the network's positions.
+    """Return how many tokens a text may have: the trained limit, or the network's positions if fewer.
 
     None if neither is stated.
     """
@@ -156,21 +177,21 @@ def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
 
 
 def _pooled(pooling: Pooling, model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Encode tokens [B, L] and pool the last layer to vectors [B, D]; no token is padding."""
-    layer: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()  # [B, L, D]
-    vectors = layer.mean(dim=1) if pooling.mode == "mean" else layer[:, 0]
-    return normalize(vectors, dim=1) if pooling.normalise else vectors
+    """Encode tokens [B, L] of texts of one length, and pool the last layer to vectors [B, D]."""
+    token_vectors: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()  # [B, L, D]
+    text_vectors = token_vectors.mean(dim=1) if pooling.mode == "mean" else token_vectors[:, 0]
+    return normalize(text_vectors, dim=1) if pooling.normalise else text_vectors
 
 
 def read_pooling(weights: Weights) -> Pooling:
     """Read from the files of sentence-transformers how the vectors of tokens are pooled to one vector.
 
-    Without `modules.json` it is the default `Pooling`.
+    Without the file `modules.json` the default `Pooling` is returned.
 
     Raises
     ------
     BackboneError
-        If they use an unsupported feature; the message names it.
+        If the files ask for an unsupported step; the message names it.
     """
     path = file_of(weights, MODULES)
     if path is None:
@@ -215,11 +236,14 @@ class _Module(NamedTuple):
 
 
 def _read_modules(weights: Weights, path: Path) -> list[_Module]:
-    """Read the steps of sentence-transformers from the file `modules.json`."""
+    """Read the steps of sentence-transformers from the file `modules.json`.
+
+    An entry is, for example, `{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}`.
+    """
     modules = []
     try:
         for entry in read_json(path, list):
-            _, _, kind = str(entry["type"]).rpartition(".")
+            _, _, kind = str(entry["type"]).rpartition(".")  # the name of the class
             modules.append(_Module(kind, str(entry["path"])))
     except (TypeError, KeyError):
         raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
@@ -227,7 +251,7 @@ def _read_modules(weights: Weights, path: Path) -> list[_Module]:
 
 
 def _limits(weights: Weights) -> dict[str, Any]:
-    """Read the first file with limits of texts that is not empty; an empty dict if there is none."""
+    """Read the settings of texts, such as `max_seq_length`, from the first file with any; else empty."""
     for name in LIMITS:
         fields = object_beside(weights, name)
         if fields:
@@ -236,7 +260,7 @@ def _limits(weights: Weights) -> dict[str, Any]:
 
 
 def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
-    """Return the maximum number of tokens that the files state; None if they state none."""
+    """Return the maximum number of tokens of a text that the settings state; None if they state none."""
     limit = limits.get("max_seq_length")
     if limit is not None and (type(limit) is not int or limit < 1):
         raise BackboneError(
@@ -246,12 +270,14 @@ def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
 
 
 def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
-    """Read `mean` or `cls` from the configuration of the pooling step.
+    """Read how the vectors of tokens are pooled: `mean`, or `cls`, the vector of the first token.
 
     Parameters
     ----------
+    weights
+        The weights.
     folder
-        Folder of the pooling step, below that of the weights.
+        Folder of the pooling step's configuration, below that of the weights.
 
     Raises
     ------

@@ -75,7 +75,7 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
     points
         [N, 3, 2]: left eye, right eye and nose, across before down, as shares of the picture.
     height_by_width
-        Of the picture.
+        Height of the picture divided by its width.
 
     Returns
     -------
@@ -88,11 +88,12 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
     nose = scaled[:, 2]
     axis = right_eye - left_eye  # [N, 2]
     length = np.hypot(axis[:, 0], axis[:, 1])
-    direction = axis / np.maximum(length, 1e-9)[:, None]
-    middle = (left_eye + right_eye) / 2
-    along = ((nose - middle) * direction).sum(axis=1)  # projection on the axis
+    direction = axis / np.maximum(length, 1e-9)[:, None]  # of length 1, unless both eyes are at one point
+    middle_of_eyes = (left_eye + right_eye) / 2
+    nose_from_middle = ((nose - middle_of_eyes) * direction).sum(axis=1)  # projection on the axis
     face_width = boxes[:, 2] - boxes[:, 0]
-    noses: NDArray[np.float64] = 0.5 + along / np.maximum(length, LEAST_EYE_AXIS * face_width)
+    usable_length = np.maximum(length, LEAST_EYE_AXIS * face_width)
+    noses: NDArray[np.float64] = 0.5 + nose_from_middle / usable_length
     return noses
 
 
@@ -101,17 +102,20 @@ def without_duplicates(boxes: Boxes) -> NDArray[np.intp]:
 
     This is non-maximum suppression with the threshold `MOST_OVERLAP`.
     """
-    order = np.argsort(-boxes[:, 4], kind="stable")
-    chosen: list[int] = []
-    for index in order.tolist():
-        if all(_intersection_over_union(boxes[index], boxes[other]) <= MOST_OVERLAP for other in chosen):
-            chosen.append(index)
-    return np.array(chosen, np.intp)
+    rows_by_score = np.argsort(-boxes[:, 4], kind="stable")
+    kept_rows: list[int] = []
+    for row in rows_by_score.tolist():
+        if all(_intersection_over_union(boxes[row], boxes[kept]) <= MOST_OVERLAP for kept in kept_rows):
+            kept_rows.append(row)
+    return np.array(kept_rows, np.intp)
 
 
 def _intersection_over_union(box: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the area of the intersection of two boxes divided by that of their union."""
-    width = min(box[2], other[2]) - max(box[0], other[0])
+    """Return the area of the intersection of two boxes divided by that of their union, 0 to 1.
+
+    A box begins with its left, top, right and bottom edge.
+    """
+    width = min(box[2], other[2]) - max(box[0], other[0])  # of the intersection
     height = min(box[3], other[3]) - max(box[1], other[1])
     if width <= 0 or height <= 0:
         return 0.0
@@ -165,7 +169,7 @@ def long_side_to(
 def padded(picture: NDArray[np.uint8], step: int) -> Padded:
     """Add black below and on the right of a picture, until its sides are multiples of `step` pixels."""
     height, width = picture.shape[:2]
-    below = -height % step  # rows that are missing to a multiple
-    right = -width % step
-    larger = np.pad(picture, ((0, below), (0, right), (0, 0)))
-    return Padded(larger, height / (height + below), width / (width + right))
+    n_rows_below = -height % step  # rows that are missing to a multiple
+    n_columns_right = -width % step
+    larger = np.pad(picture, ((0, n_rows_below), (0, n_columns_right), (0, 0)))
+    return Padded(larger, height / larger.shape[0], width / larger.shape[1])

@@ -38,7 +38,7 @@ class View(NamedTuple):
     between_borders: bool
 
     def of(self, frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Cut the view out of frames `[F, h, w]`."""
+        """Crop frames `[F, h, w]` to the view."""
         height, width = frames.shape[1:]
         rows = slice(round(self.top * height), round(self.bottom * height))
         columns = slice(round(self.left * width), round(self.right * width))
@@ -67,7 +67,13 @@ FEATURES = (*(f"{view}_{k}" for view in VIEWS for k in range(SIGNS)), "texture")
 
 
 def signature(n_frames: int = 16) -> Backbone:
-    """Build the backbone for clips of `n_frames` sampled frames."""
+    """Build the backbone that describes frames by signs of lightness differences, to recognise copies.
+
+    Parameters
+    ----------
+    n_frames
+        Sampled frames of a clip.
+    """
     return descriptor(
         "signature",
         n_frames,
@@ -84,25 +90,31 @@ def signature(n_frames: int = 16) -> Backbone:
 
 
 def prepare(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Squash a frame `[H, W, 3]` to its lightness `[96, 160, 1]` (Y' of ITU-R BT.601)."""
-    red, green, blue = np.moveaxis(box_resize(frame, HEIGHT, WIDTH).astype(np.int32), 2, 0)
-    lightness: NDArray[np.uint8] = ((299 * red + 587 * green + 114 * blue + 500) // 1000).astype(np.uint8)
+    """Squash a frame, RGB `[H, W, 3]`, to its lightness `[96, 160, 1]` (Y' of ITU-R BT.601)."""
+    small = box_resize(frame, HEIGHT, WIDTH).astype(np.int32)
+    red, green, blue = np.moveaxis(small, 2, 0)
+    thousandths = 299 * red + 587 * green + 114 * blue
+    lightness: NDArray[np.uint8] = ((thousandths + 500) // 1000).astype(np.uint8)  # rounded half up
     return lightness[:, :, None]
 
 
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """Describe a batch of clips, `[B, F, 96, 160, 1]`.
+    """Compute the signatures of the frames of a batch of clips of lightness, `[B, F, 96, 160, 1]`.
 
     Returns
     -------
     dict
         `frames`, float16 `[B, F, 5 * SIGNS + 1]`, as `FEATURES`: the signs of five views, and the texture.
     """
-    return {"frames": np.stack([describe(clip[..., 0]) for clip in batch]).astype(np.float16)}
+    signatures = np.stack([describe(clip[..., 0]) for clip in batch])
+    return {"frames": signatures.astype(np.float16)}
 
 
 def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Compute the signature of each frame of a clip of lightness `[F, H, W]`: `[F, len(FEATURES)]`."""
+    """Compute the signature of each frame of a clip of lightness `[F, H, W]`: `[F, len(FEATURES)]`.
+
+    It is the signs of the differences between neighbouring cells of each view, and the texture.
+    """
     top, bottom = lines_between_borders(clip, line_axis=2)
     left, right = lines_between_borders(clip, line_axis=1)
     picture = clip[:, top:bottom, left:right]
@@ -119,7 +131,8 @@ def _texture(picture: NDArray[np.uint8]) -> NDArray[np.float64]:
 
     A frame of one colour has 0. There are 32 levels, of 8 values of lightness each.
     """
-    levels = picture.reshape(len(picture), -1) // (256 // LEVELS)  # 0 to 31, [F, pixels]
+    pixels = picture.reshape(len(picture), -1)  # [F, pixels]
+    levels = pixels // (256 // LEVELS)  # 0 to 31
     shares_of_commonest = [np.bincount(frame, minlength=LEVELS).max() / frame.size for frame in levels]
     return 1 - np.array(shares_of_commonest)[:, None]
 

@@ -62,10 +62,12 @@ _LINEAR_EXPONENT = 0.4996667741545416
 
 
 def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
-    """Build the backbone for clips of `n_frames` sampled frames.
+    """Build the backbone that measures sound: its spectrum, loudness and voices, without a network.
 
     Parameters
     ----------
+    n_frames
+        Sampled frames of a clip; a row of features is of the sound around each of them.
     track
         Language (`fra`) or number of the sound track; empty is the one that players choose.
     """
@@ -87,8 +89,8 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
 def prepare(parts: NDArray[np.float32]) -> NDArray[np.float32]:
     """Average the measures of each part of a clip over its L steps: `[F, L, D]` to `[F, D]`, as `FEATURES`.
 
-    Steps after a part's end are NaN. Loudness itself cannot be averaged: in `parts`, which `measure` returns,
-    its column holds mean squares. Their mean is converted to LUFS here.
+    Steps after a part's end are NaN. Loudness itself cannot be averaged: in `parts`, whose steps are those of
+    `measure`, its column holds mean squares. Their mean is converted to LUFS here.
     """
     features = np.asarray(np.nanmean(parts, axis=1, dtype=np.float64))
     loudness_column = FEATURES.index("loudness")
@@ -103,47 +105,58 @@ def encode(batch: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
 
 
 def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute the measures of samples `[N]` for every step of 20 ms: `[N // 320, D]`, as `FEATURES`.
+    """Compute the measures of samples `[N]` at 16 kHz for each step of 20 ms: `[N // 320, D]`, as `FEATURES`.
 
     The column of the loudness holds the mean square of the K-weighted samples, which can be averaged over
     steps; `prepare` converts the average to loudness.
     """
-    hop = RATE // STEPS_A_SECOND
+    samples_per_step = RATE // STEPS_A_SECOND
     power = _power_spectra(samples)
     band_power = (_mel_filters() @ power.T).T  # [steps, BANDS]; a sparse matrix has to stand first
-    bands = np.log(band_power + FLOOR)
-    rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0)
+    log_mel = np.log(band_power + FLOOR)
+    changes = np.diff(log_mel, axis=0, prepend=log_mel[:1])  # from the step before
+    rises = np.maximum(changes, 0)
     flux = rises.mean(axis=1)
-    mean_squares = weighted_squares(samples, hop)
+    mean_squares = weighted_squares(samples, samples_per_step)
     harmonic = harmonicity(samples)
     is_audible = _lufs(mean_squares) > SILENT_LUFS
     is_voiced = (harmonic > VOICED) & is_audible
-    columns = [bands, mean_squares, flux, _flatness(power), harmonic, is_voiced]  # in the order of `FEATURES`
+    # In the order of `FEATURES`.
+    columns = [log_mel, mean_squares, flux, _flatness(power), harmonic, is_voiced]
     return np.column_stack(columns).astype(np.float32)
 
 
 def _power_spectra(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the power of each frequency around every step, `[S, WINDOW // 2 + 1]`; a full sine has 1."""
-    spectra = fft.rfft(_windows(samples, WINDOW) * _hann(WINDOW), axis=1)
+    """Return the power of each frequency around every step of 20 ms, `[S, WINDOW // 2 + 1]`.
+
+    It is divided by the power of a sine of full scale.
+    """
+    windows = _windows(samples, WINDOW) * _hann(WINDOW)
+    spectra = fft.rfft(windows, axis=1)
     power_of_full_sine = HANN_MEAN_SQUARE * WINDOW * WINDOW / 2
     return np.asarray(np.square(np.abs(spectra)) / power_of_full_sine, dtype=np.float32)
 
 
 def _flatness(power: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the geometric mean of each power spectrum over its arithmetic mean, within the bands."""
-    in_range = power[:, BINS_OF_BANDS] + FLOOR
-    geometric_mean = np.exp(np.log(in_range).mean(axis=1))
-    flatness: NDArray[np.float32] = geometric_mean / in_range.mean(axis=1)
+    """Return the spectral flatness of power spectra `[S, bins]`, `[S]`: 1 for white noise, near 0 for a tone.
+
+    It is the geometric mean of the power within the bands divided by its arithmetic mean.
+    """
+    power_in_bands = power[:, BINS_OF_BANDS] + FLOOR
+    geometric_mean = np.exp(np.log(power_in_bands).mean(axis=1))
+    flatness: NDArray[np.float32] = geometric_mean / power_in_bands.mean(axis=1)
     return flatness
 
 
 def weighted_squares(samples: NDArray[np.float32], hop: int = RATE // BLOCKS_A_SECOND) -> NDArray[np.float64]:
-    """Return the mean square of samples `[N]` over each `hop` of them: `[N // hop]`.
+    """Return the mean square of samples `[N]` at 16 kHz over each `hop` of them: `[N // hop]`.
 
-    They are K-weighted before: filtered so that frequencies count as they are heard (ITU-R BS.1770-4).
+    The samples are K-weighted first: filtered so that frequencies count as they are heard (ITU-R BS.1770-4).
+    A remainder of fewer than `hop` samples is left out.
     """
     n_hops = len(samples) // hop
-    weighted = signal.sosfilt(k_weighting(RATE), samples[: n_hops * hop].astype(np.float64))
+    whole_hops = samples[: n_hops * hop].astype(np.float64)
+    weighted = signal.sosfilt(k_weighting(RATE), whole_hops)
     return np.asarray(np.square(weighted).reshape(-1, hop).mean(axis=1))
 
 
@@ -155,13 +168,14 @@ def gated_loudness(mean_squares: NDArray[Any]) -> float:
     is `GATE_LUFS`.
     """
     n_in_block = min(4, len(mean_squares))
-    blocks = np.lib.stride_tricks.sliding_window_view(mean_squares, n_in_block).mean(axis=1)
-    audible = blocks[_lufs(blocks) > GATE_LUFS]
-    if not len(audible):
+    values_of_blocks = np.lib.stride_tricks.sliding_window_view(mean_squares, n_in_block)
+    blocks = values_of_blocks.mean(axis=1)
+    audible_blocks = blocks[_lufs(blocks) > GATE_LUFS]
+    if not len(audible_blocks):
         return GATE_LUFS
-    relative_gate = _lufs(audible.mean()) - 10
-    counted = audible[_lufs(audible) > relative_gate]
-    return float(_lufs(counted.mean()))
+    relative_gate = _lufs(audible_blocks.mean()) - 10
+    counted_blocks = audible_blocks[_lufs(audible_blocks) > relative_gate]
+    return float(_lufs(counted_blocks.mean()))
 
 
 def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -185,7 +199,8 @@ def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the autocorrelation along the last axis, by the power spectrum."""
+    """Return the autocorrelation along the last axis, at lags of 0, 1, ... samples, `[..., PITCH_FFT]`."""
+    # The inverse Fourier transform of the power spectrum is the autocorrelation.
     spectra = fft.rfft(values, PITCH_FFT, axis=-1)
     return np.asarray(fft.irfft(np.square(np.abs(spectra)), axis=-1))
 
@@ -240,16 +255,16 @@ def _digital_polynomial(
 
 
 def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """Cut out a window of `size` samples around the middle of every step, `[N // 320, size]`.
+    """Cut a window of `size` samples around the middle of every step of 20 ms, `[N // 320, size]`.
 
     Before and after the samples there is silence.
     """
-    hop = RATE // STEPS_A_SECOND
-    n_steps = len(samples) // hop
-    before = size // 2 - hop // 2  # samples of the first window before the first step
-    padded = np.pad(samples, (before, size))
+    samples_per_step = RATE // STEPS_A_SECOND
+    n_steps = len(samples) // samples_per_step
+    n_before = size // 2 - samples_per_step // 2  # samples of the first window before the first step
+    padded = np.pad(samples, (n_before, size))
     windows_at_samples = np.lib.stride_tricks.sliding_window_view(padded, size)
-    return windows_at_samples[: n_steps * hop : hop]
+    return windows_at_samples[: n_steps * samples_per_step : samples_per_step]
 
 
 def _hann(size: int) -> NDArray[np.float32]:
@@ -259,7 +274,8 @@ def _hann(size: int) -> NDArray[np.float32]:
 
 def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
     """Return the loudness of K-weighted mean squares in LUFS (ITU-R BS.1770-4, equation 2)."""
-    return np.asarray(-0.691 + 10 * np.log10(np.asarray(mean_square, np.float64) + FLOOR))
+    power = np.asarray(mean_square, np.float64) + FLOOR
+    return np.asarray(-0.691 + 10 * np.log10(power))
 
 
 @cache

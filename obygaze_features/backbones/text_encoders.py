@@ -40,7 +40,7 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
 
 
 def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Compute | None) -> TextBackbone:
-    """Build the backbone of a text half; the public functions of this module only pass their options on.
+    """Build the backbone that encodes texts with the text half of a network of images (or videos) and texts.
 
     Parameters
     ----------
@@ -48,8 +48,10 @@ def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Comp
         Name of the backbone.
     specs
         `model_type` -> how to read the text half, for the types that this backbone takes.
-    weights, compute
-        As for the public functions.
+    weights
+        The weights of the network, as for `find_weights`.
+    compute
+        Device and precision.
     """
     source = find_weights(weights)
     half = Half(source, specs, default_type=name.removesuffix("-text"), config_field="text_config")
@@ -73,7 +75,7 @@ def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Comp
 
 
 def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
-    """Load the weights' tokenizer and adapt it to the network; random weights take bytes of texts.
+    """Load the weights' tokenizer, and set it as the network expects; random weights take bytes of texts.
 
     Raises
     ------
@@ -99,17 +101,17 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
 
 
 def _check_padding(half: Half[TextSpec], tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer with another padding token than the network's, which masks only its own."""
-    expected = half.half_config.pad_token_id
-    if tokenizer.pad_id != expected:
+    """Raise an error if the tokenizer pads texts with another token than the network masks."""
+    masked_token = half.half_config.pad_token_id
+    if tokenizer.pad_id != masked_token:
         raise BackboneError(
             f"{half.weights.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
-            f"pad_token_id is {expected}"
+            f"pad_token_id is {masked_token}"
         )
 
 
 def _wants_lower_case(half: Half[TextSpec]) -> bool:
-    """Return whether a SigLIP gets texts in lower case.
+    """Return whether a SigLIP network gets texts in lower case.
 
     The field `do_lower_case` of its tokenizer's configuration decides. Without the field, a SigLIP 2 does: it
     was trained on lower case, and its tokenizer, Gemma's, does not convert texts itself.
@@ -143,7 +145,7 @@ class ByteTokenizer:
         self.padded = padded
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
-        """Turn texts into tokens, cut at the limit."""
+        """Turn texts into tokens, at most `limit` for each text."""
         tokens = []
         for text in texts:
             # Every n-th byte makes a token, so that there are about as many as of a real tokenizer.
@@ -152,15 +154,15 @@ class ByteTokenizer:
         return tokens
 
     def _tokens_of_bytes(self, token_bytes: bytes) -> Tokens:
-        """Make a token of each byte and add the end token, within the limit; pad them if asked."""
-        n_kept = self.limit - 1  # leaves room for the end token
+        """Make a token of each byte and add the end token; cut them at the limit, and pad them if set."""
+        most_bytes = self.limit - 1  # leaves room for the end token
         n_ordinary = self.end - 1  # tokens other than 0, the padding, and the end
-        ids = [1 + byte % n_ordinary for byte in token_bytes[:n_kept]]
+        ids = [1 + byte % n_ordinary for byte in token_bytes[:most_bytes]]
         ids.append(self.end)
-        n_tokens = len(token_bytes) + 1
+        n_uncut = len(token_bytes) + 1
         if self.padded:
             ids += [0] * (self.limit - len(ids))
-        return Tokens(tuple(ids), n_tokens, self.limit)
+        return Tokens(tuple(ids), n_uncut, self.limit)
 
     def record(self) -> dict[str, Any]:
         """Describe the tokenizer for the provenance."""

@@ -48,11 +48,12 @@ class Tokenizer:
     def __init__(
         self, weights: Weights, limit: int | None, *, lower: bool = False, pad: bool = False
     ) -> None:
-        """Load the tokenizer, and take the smaller of its limit and the given one."""
+        """Load the tokenizer, and take the smaller of `limit` and the tokenizer's own limit."""
         self.lower = lower
         self.pad = pad
         self._tokenizer, self.digests = load_tokenizer(weights)
-        limits = [size for size in (limit, self._tokenizer.model_max_length) if size and size < UNLIMITED]
+        possible_limits = (limit, self._tokenizer.model_max_length)
+        limits = [size for size in possible_limits if size and size < UNLIMITED]
         if not limits:
             raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
         self.limit = int(min(limits))
@@ -67,16 +68,16 @@ class Tokenizer:
             raise BackboneError(f"{weights.name}: its tokenizer has no token to fill texts up with")
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
-        """Turn texts into tokens, cut at the limit."""
+        """Turn texts into tokens, at most `limit` for each text."""
         prepared = [text.lower() for text in texts] if self.lower else list(texts)
         if not prepared:
             return []
         padding = "max_length" if self.pad else False
-        all_uncut = self._ids(prepared)
-        all_cut = self._ids(prepared, truncation=True, max_length=self.limit, padding=padding)
+        uncut_ids = self._ids(prepared)
+        cut_ids = self._ids(prepared, truncation=True, max_length=self.limit, padding=padding)
         tokens = []
-        for cut, uncut in zip(all_cut, all_uncut, strict=True):
-            tokens.append(Tokens(tuple(cut), len(uncut), self.limit))
+        for ids, ids_of_whole_text in zip(cut_ids, uncut_ids, strict=True):
+            tokens.append(Tokens(tuple(ids), len(ids_of_whole_text), self.limit))
         return tokens
 
     def sees_case(self) -> bool:
@@ -127,8 +128,8 @@ class CaptionTokenizer(Tokenizer):
         self.limit = max_words  # also if the tokenizer's own limit is lower
         self.files = _files_of(weights, self.digests)
         n_tokens = len(self._tokenizer)
-        (ids,) = self._ids(["a"])
-        end = ids[-1:]  # empty if the tokenizer gives no tokens
+        (ids_of_a_text,) = self._ids(["a"])
+        end = ids_of_a_text[-1:]  # empty if the tokenizer gives no tokens
         # The network takes the vector of a sentence from the token with the largest id. That must be the end
         # token, which is the last of the vocabulary.
         if end != [vocabulary - 1] or n_tokens != vocabulary:
@@ -139,11 +140,12 @@ class CaptionTokenizer(Tokenizer):
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         """Turn captions into tokens, cut and padded to `max_words`."""
-        padded = []
-        for caption in super().__call__([clean_caption(text) for text in texts]):
-            padding = (0,) * (self.limit - len(caption.ids))
-            padded.append(replace(caption, ids=caption.ids + padding))
-        return padded
+        captions = [clean_caption(text) for text in texts]
+        padded_captions = []
+        for tokens in super().__call__(captions):
+            padding = (0,) * (self.limit - len(tokens.ids))
+            padded_captions.append(replace(tokens, ids=tokens.ids + padding))
+        return padded_captions
 
     def ids(self, captions: Sequence[str]) -> NDArray[np.int64]:
         """Return the token ids of captions as an array `[N, max_words]`."""
@@ -156,7 +158,7 @@ class CaptionTokenizer(Tokenizer):
 
 
 def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
-    """Load the tokenizer in the folder of the weights; return it and file name -> SHA-256 of its files.
+    """Load the tokenizer in the folder of the weights; return it, and name -> SHA-256 of each of its files.
 
     Raises
     ------
@@ -175,33 +177,33 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
 
 
 def _files_of(weights: Weights, names: Iterable[str]) -> list[Path]:
-    """Return the paths of the named files that exist in the folder of the weights."""
+    """Return the paths of those files that exist in the folder or repository of the weights."""
     paths = [file_of(weights, name) for name in names]
     return [path for path in paths if path is not None]
 
 
 def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
-    """Refuse a tokenizer whose texts do not end with the token at which the network reads a text.
+    """Raise an error if the tokenizer does not end texts with the token at which the network reads them.
 
     Parameters
     ----------
     weights
-        For messages.
+        The weights, for the message.
     tokenizer
         The tokenizer.
     end
         `eos_token_id` of the network's configuration.
     """
     (tokens,) = tokenizer(["a"])
-    last = tokens.ids[-1] if tokens.ids else None
-    expected: int | None = end
+    last_id = tokens.ids[-1] if tokens.ids else None
+    expected_id: int | None = end
     if end == OLD_END_ID:
         # The configuration is not to be believed: the network takes the highest token of a text for its end.
-        expected = max(tokens.ids, default=None)
-    if last is None or last != expected:
+        expected_id = max(tokens.ids, default=None)
+    if last_id is None or last_id != expected_id:
         raise BackboneError(
-            f"{weights.name}: the network reads a text at its end token {expected}, and the tokenizer ends "
-            f"texts with {'nothing' if last is None else last}"
+            f"{weights.name}: the network reads a text at its end token {expected_id}, "
+            f"and the tokenizer ends texts with {'nothing' if last_id is None else last_id}"
         )
 
 

@@ -86,18 +86,26 @@ class Answerer:
         self.has_half_weights = compute.precision == "bfloat16-weights"
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
-        """Ask all questions about each clip, one clip at a time."""
+        """Return the probability of yes for each question about each clip, `pooled` [B, Q]."""
         dtype = torch.bfloat16 if self.has_half_weights else None
-        self.model.to(device=self.device, dtype=dtype)  # the first call moves it; later ones find it there
-        rows = [self._probabilities(clip) for clip in batch]
-        return {"pooled": np.array(rows, dtype=np.float32)}
+        self.model.to(device=self.device, dtype=dtype)  # does nothing after the first call
+        probabilities = [self._probabilities(clip) for clip in batch]
+        return {"pooled": np.array(probabilities, dtype=np.float32)}
 
     def _probabilities(self, clip: NDArray[np.uint8]) -> list[float]:
         """Return the probability of yes for each question about a clip."""
         return [self._probability_of_yes(clip, question) for question in self.questions.values()]
 
     def _probability_of_yes(self, clip: NDArray[np.uint8], question: str) -> float:
-        """Return the probability that the model answers a question about a clip by "yes" and not by "no"."""
+        """Return the probability that the model answers "yes", of "yes" and "no", to a question about a clip.
+
+        Parameters
+        ----------
+        clip
+            Frames, uint8 `[F, side, side, 3]`.
+        question
+            A yes-or-no question.
+        """
         images = [Image.fromarray(frame) for frame in clip]
         prompt = self.prompt(question, len(images))
         inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
@@ -106,28 +114,31 @@ class Answerer:
         # returns the log-probabilities of each next token. Where yes and no are one token each, nothing is
         # put after the prompt for either, and both share one call.
         results_of_calls: dict[tuple[int, ...], torch.Tensor] = {}  # tokens after the prompt -> result
-        log_probabilities = []
+        log_p_of_answers = []
         for tokens in tokens_of_answers:
             all_but_last = tuple(tokens[:-1])
             if all_but_last not in results_of_calls:
                 results_of_calls[all_but_last] = self._log_probabilities(inputs, all_but_last)
-            of_next_tokens = results_of_calls[all_but_last]  # [tokens, vocabulary]
+            log_p_of_vocabulary = results_of_calls[all_but_last]  # [tokens, vocabulary]
             columns = torch.tensor(tokens)[:, None]  # [tokens, 1]: the token that each row is read at
-            of_answer = of_next_tokens.gather(1, columns)
-            log_probabilities.append(float(of_answer.double().sum()))
-        yes, no = log_probabilities
-        return float(1 / (1 + np.exp(no - yes)))  # exp(yes) / (exp(yes) + exp(no))
+            log_p_of_tokens = log_p_of_vocabulary.gather(1, columns)
+            log_p_of_answers.append(float(log_p_of_tokens.double().sum()))
+        log_p_yes, log_p_no = log_p_of_answers
+        return float(1 / (1 + np.exp(log_p_no - log_p_yes)))  # p_yes / (p_yes + p_no)
 
     def prompt(self, question: str, n_images: int) -> str:
-        """Write the prompt for a question about images, by the chat template of the model if it has one."""
-        if getattr(self.processor, "chat_template", None):
-            content = [{"type": "image"} for _ in range(n_images)]
-            content.append({"type": "text", "text": question})
-            messages = [{"role": "user", "content": content}]
-            prompt: str = self.processor.apply_chat_template(messages, add_generation_prompt=True)
-            return prompt
-        image_token = getattr(self.processor, "image_token", "<image>")
-        return " ".join([image_token] * n_images + [question])
+        """Write the prompt for a question about images, by the chat template of the model if it has one.
+
+        Without a template, a prompt of two images is `<image> <image> Does a man speak?`.
+        """
+        if not getattr(self.processor, "chat_template", None):
+            image_token = getattr(self.processor, "image_token", "<image>")
+            return " ".join([image_token] * n_images + [question])
+        content = [{"type": "image"} for _ in range(n_images)]
+        content.append({"type": "text", "text": question})
+        messages = [{"role": "user", "content": content}]
+        prompt: str = self.processor.apply_chat_template(messages, add_generation_prompt=True)
+        return prompt
 
     def _log_probabilities(self, inputs: Mapping[str, Any], answer_tokens: tuple[int, ...]) -> torch.Tensor:
         """Return the log-probabilities of each next token, `[1 + len(answer_tokens), vocabulary]`.
@@ -205,6 +216,7 @@ def vlm(
         There are no questions, transformers has no such model, or it cannot read the processor.
     """
     compute = compute or Compute()
+    # `asked` goes to the model; `absent` are the questions that pictures cannot answer, with the reasons.
     asked, absent = read_questions(Path(questions))
     source = find_weights(weights)
     config = auto_config(source)

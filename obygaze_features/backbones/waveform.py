@@ -117,11 +117,20 @@ class WaveformSpec(Struct, frozen=True, forbid_unknown_fields=True):
         """Return the length of the longest window that the network takes, in seconds."""
         if not self.longest_field:
             return LONGEST_S
-        return float(getattr(extractor, self.longest_field) / self.longest_per_second)
+        longest = getattr(extractor, self.longest_field)  # in seconds, samples or frames
+        return float(longest / self.longest_per_second)
 
 
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
-    """Return the steps of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding."""
+    """Return the vectors of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding.
+
+    Parameters
+    ----------
+    output
+        The encoder's output for windows that are padded to 30 s.
+    n_samples
+        Samples of a window before it was padded.
+    """
     n_steps = max(n_samples // WHISPER_STEP_SAMPLES, 1)
     return output.last_hidden_state[:, :n_steps]
 
@@ -250,15 +259,12 @@ def waveform(
         loaded = _load_network(source, spec, audio_config)
 
     wanted_layers = Layers.of(layers)
-    contents = _encoder_contents(
-        loaded, spec, audio_config, wanted_layers, f"backbone 'waveform', {source.name}"
-    )
+    network_name = f"backbone 'waveform', {source.name}"
+    contents = _encoder_contents(loaded, spec, audio_config, wanted_layers, network_name)
     compute = compute or Compute()
+    with_layer_frames = wanted_layers is not None and wanted_layers.frames
     outputs = _outputs(
-        contents.columns,
-        n_frames,
-        compute.frames_dtype(),
-        with_layer_frames=wanted_layers is not None and wanted_layers.frames,
+        contents.columns, n_frames, compute.frames_dtype(), with_layer_frames=with_layer_frames
     )
     encoder = WaveformEncoder(
         loaded.called,
@@ -354,7 +360,8 @@ def _encoder_contents(
         The network, for messages.
     """
     is_clap = config.model_type == "clap_audio_model"
-    columns = [GroupColumns("", config.projection_dim if is_clap else config.hidden_size)]
+    width = config.projection_dim if is_clap else config.hidden_size
+    columns = [GroupColumns("", width)]
     stored_layers: list[StoredLayer] = []
     side_group_fields: dict[str, dict[str, Any]] = {}
     if wanted_layers is not None:
@@ -372,7 +379,9 @@ def _encoder_contents(
 def _outputs(
     columns: Sequence[GroupColumns], n_frames: int, dtype: Any, *, with_layer_frames: bool
 ) -> list[BackboneOutput]:
-    """List the arrays of a clip: `pooled` of each group, `frames` of the main one and, if wanted, of layers.
+    """List the arrays that are stored for a clip, with their shapes.
+
+    Each group has `pooled`. The main group has `frames` too, and so have layers if wanted.
 
     Parameters
     ----------
@@ -412,9 +421,10 @@ class LoadedSound(NamedTuple):
 
 
 def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
-    """Load an audio network without a classifier; of a Whisper, the encoder is called."""
-    cls = getattr(transformers, spec.network)
-    network: Any = load_pretrained(cls, source, config, allow_unexpected=spec.unused_tensors)
+    """Load an audio network without a classifier."""
+    network_class = getattr(transformers, spec.network)
+    network: Any = load_pretrained(network_class, source, config, allow_unexpected=spec.unused_tensors)
+    # A Whisper's decoder writes text; its encoder alone hears.
     called = network.encoder if spec.network == WHISPER else network
     return LoadedSound(called, network, ())
 
@@ -432,8 +442,9 @@ def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> Loaded
             f"{source.name}: a network of type {config.model_type!r} has no classifier here: "
             "leave out --answers"
         )
-    cls = getattr(transformers, spec.classifier)
-    classifier: Any = load_pretrained(cls, source, config, allow_unexpected=(*TRAINING, TRAINING_MASK))
+    classifier_class = getattr(transformers, spec.classifier)
+    unused_tensors = (*TRAINING, TRAINING_MASK)
+    classifier: Any = load_pretrained(classifier_class, source, config, allow_unexpected=unused_tensors)
     classes = named_classes(classifier.config, source.name)
     if spec.network == WHISPER:  # its classifier has the encoder itself, and no network around it
         return LoadedSound(ClassifierBase(classifier, classifier.encoder), classifier, classes)
@@ -442,14 +453,14 @@ def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> Loaded
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
-    """Return the provenance fields of the group of class probabilities."""
-    of_what = "each class alone" if _is_multi_label(config) else "each class"
-    meaning = f"probability of {of_what}, mean over the windows by their parts of the clip"
+    """Return the provenance fields of the group that holds the probability of each class."""
+    classes_in_words = "each class alone" if _is_multi_label(config) else "each class"
+    meaning = f"probability of {classes_in_words}, mean over the windows by their parts of the clip"
     return answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)
 
 
 def layer_width(config: Any, number: int) -> int:
-    """Return the length of the vectors of a layer, whose number counts from 1.
+    """Return the length of the vectors of a layer of an audio network; `number` counts from 1.
 
     In a CLAP a layer is a stage; each stage but the last merges patches, which doubles the width.
     """
@@ -461,7 +472,7 @@ def layer_width(config: Any, number: int) -> int:
 
 
 def _is_multi_label(config: Any) -> bool:
-    """Return whether several classes may be heard at once.
+    """Return whether several of a classifier's classes may be right for one sound.
 
     The configuration states it as `problem_type`. Those of ASTs for AudioSet do not; they are told by the
     number of their classes.
@@ -519,9 +530,10 @@ class WaveformEncoder:
         self._hooks = LayerHooks(stored_layers, lambda _layer, tokens: tokens)
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Encode clips, `[F, L]` each, and split their columns by the groups of the store.
+        """Encode the sound of clips, float32 `[F, L]` each, to the arrays of each group of the store.
 
-        Extraction calls this method of every encoder; here the results are ready when it returns.
+        A row is the stretch of sound around one sampled frame, with NaN after its end. Extraction calls this
+        method of every encoder; here the results are ready when it returns.
 
         Raises
         ------
@@ -545,24 +557,26 @@ class WaveformEncoder:
     __call__ = start
 
     def _frames(self, sound: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Encode a clip, and average its steps over the stretch of each frame: `[F, L]` to `[F, D]`.
+        """Encode the sound of a clip, `[F, L]`, to a vector for the stretch around each frame, `[F, D]`.
 
-        A step belongs to the stretch in which its middle lies. A stretch without the middle of any step gets
-        the step nearest to its own middle.
+        It is the mean of the steps whose middles lie in the stretch. A stretch without any gets the step
+        nearest to its own middle.
         """
-        is_sample = np.isfinite(sound)
+        is_sample = np.isfinite(sound)  # rows are filled up with NaN
         steps, step_middles = self.steps(sound[is_sample])
         lengths = is_sample.sum(axis=1)  # samples of each stretch
         ends = np.cumsum(lengths)
-        frames = []
-        for begin, end in zip(ends - lengths, ends, strict=True):
+        begins = ends - lengths
+        vectors = []
+        for begin, end in zip(begins, ends, strict=True):
             is_inside = (step_middles >= begin) & (step_middles < end)
             if is_inside.any():
-                frames.append(steps[is_inside].mean(axis=0))
+                vectors.append(steps[is_inside].mean(axis=0))
             else:
-                nearest = np.abs(step_middles - (begin + end) / 2).argmin()
-                frames.append(steps[nearest])
-        return np.stack(frames)
+                stretch_middle = (begin + end) / 2
+                nearest = np.abs(step_middles - stretch_middle).argmin()
+                vectors.append(steps[nearest])
+        return np.stack(vectors)
 
     def steps(self, samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Encode samples `[N]`: return a vector of each step, `[S, D]`, and the sample in its middle, `[S]`.
@@ -577,15 +591,17 @@ class WaveformEncoder:
         window_size = len(samples) // n_windows
         window_starts = [number * window_size for number in range(n_windows)]
         windows = [samples[start : start + window_size] for start in window_starts]
-        batches = BatchSize("waveform", WINDOWS_AT_ONCE, "window", self.device).map(self._forward, windows)
-        steps = np.concatenate(batches)  # [windows, steps of a window, D]
-        n_steps = steps.shape[1]
-        middles_in_window = (np.arange(n_steps) + 0.5) * (window_size / n_steps)
+        batch_size = BatchSize("waveform", WINDOWS_AT_ONCE, "window", self.device)
+        steps_of_batches = batch_size.map(self._forward, windows)
+        steps = np.concatenate(steps_of_batches)  # [windows, steps of a window, D]
+        n_steps_of_window = steps.shape[1]
+        samples_per_step = window_size / n_steps_of_window
+        middles_in_window = (np.arange(n_steps_of_window) + 0.5) * samples_per_step
         middles = [middles_in_window + start for start in window_starts]
         return np.concatenate(steps), np.concatenate(middles)
 
     def _forward(self, windows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Run the network over windows of one length; return `[B, S, D]`.
+        """Encode windows of samples of one length, `[N]` each, to a vector of each step, `[B, S, D]`.
 
         Raises
         ------
@@ -593,18 +609,19 @@ class WaveformEncoder:
             The network does not take what its extractor prepares.
         """
         extract = partial(self._extractor, sampling_rate=self.rate, return_tensors="np")
-        extracted = [extract(window) for window in windows]
+        inputs_of_windows = [extract(window) for window in windows]
         try:
             self._network = self._network.to(self.device, self._dtype)  # moves it at the first call
             inputs = {}
             # The mask is left out: it is all ones, since windows have one length.
-            for name in extracted[0].keys() - {"attention_mask"}:
-                batch = np.concatenate([features[name] for features in extracted])
+            for name in inputs_of_windows[0].keys() - {"attention_mask"}:
+                batch = np.concatenate([window_inputs[name] for window_inputs in inputs_of_windows])
                 value = torch.from_numpy(batch).to(self.device)
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
             with inference(self.compute, self.device):
-                steps = self._step_columns(inputs, len(windows[0]))
-                return np.asarray(torch.cat(steps, dim=2).float().cpu().numpy())
+                vectors_of_groups = self._step_columns(inputs, len(windows[0]))
+                steps = torch.cat(vectors_of_groups, dim=2)
+                return np.asarray(steps.float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):
                 raise
@@ -614,9 +631,23 @@ class WaveformEncoder:
             ) from error
 
     def _step_columns(self, inputs: Mapping[str, torch.Tensor], n_samples: int) -> list[torch.Tensor]:
-        """Run the network; return the steps `[B, S, D]` of each group, in the order of their columns."""
+        """Run the network over windows; return a vector of each step for each group, `[B, S, D]`.
+
+        Parameters
+        ----------
+        inputs
+            Name -> what the feature extractor prepared from the windows.
+        n_samples
+            Samples of a window.
+
+        Returns
+        -------
+        list of torch.Tensor
+            The network's vectors, then those of each layer, then class probabilities.
+        """
         output: Any = self._network(**inputs)
-        steps = [STEPS[self._spec.output_steps](output, self._config, n_samples)]
+        read_output = STEPS[self._spec.output_steps]
+        steps = [read_output(output, self._config, n_samples)]
         read_layer = STEPS[self._spec.layer_steps or self._spec.output_steps]
         for layer in self._layers:
             # Steps are read from a network's output, whose tokens are `last_hidden_state`. For a layer, an
@@ -631,7 +662,7 @@ class WaveformEncoder:
         return steps
 
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        """Turn logits `[B, Q]` into probabilities, by a sigmoid if several classes may be right."""
+        """Turn logits `[B, Q]` into probabilities: by a sigmoid if several classes may be right."""
         logits = logits.float()
         if _is_multi_label(self._config):
             return logits.sigmoid()
@@ -646,9 +677,9 @@ def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
     BackboneError
         If there is no such file, it is of another extractor, or it does not fit the network.
     """
-    cls = getattr(transformers, spec.extractor)
+    extractor_class = getattr(transformers, spec.extractor)
     if source.seed is not None:
-        return cls()
+        return extractor_class()
     file_name = f"{source.name}/{EXTRACTOR}"
     fields = object_beside(source, EXTRACTOR)  # empty if there is no such file
     configured_type = fields.get("feature_extractor_type", spec.extractor)
@@ -658,7 +689,7 @@ def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
             f"{file_name} {problem}; how samples are prepared stands in that of a {spec.extractor}"
         )
     try:
-        extractor = cls.from_pretrained(str(source.folder), local_files_only=True)
+        extractor = extractor_class.from_pretrained(str(source.folder), local_files_only=True)
         longest_s = spec.longest_s(extractor)
         has_usual_rate = SLOWEST_RATE <= extractor.sampling_rate <= FASTEST_RATE
         has_usual_windows = SHORTEST_WINDOW_S <= longest_s <= LONGEST_WINDOW_S
@@ -674,7 +705,7 @@ def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
 
 
 def _check_equal_fields(extractor: Any, config: Any, equal_fields: Mapping[str, str], file_name: str) -> None:
-    """Refuse an extractor that states another number than the network, such as that of mel bands.
+    """Raise an error if the feature extractor and the network state different numbers, such as of mel bands.
 
     Parameters
     ----------
@@ -686,9 +717,10 @@ def _check_equal_fields(extractor: Any, config: Any, equal_fields: Mapping[str, 
         The extractor's file, for the message.
     """
     for extractor_field, config_field in equal_fields.items():
-        prepared = getattr(extractor, extractor_field)
-        expected = getattr(config, config_field)
-        if prepared != expected:
+        extractor_value = getattr(extractor, extractor_field)
+        network_value = getattr(config, config_field)
+        if extractor_value != network_value:
             raise BackboneError(
-                f"{file_name}: {extractor_field} is {prepared}, and the network's {config_field} {expected}"
+                f"{file_name}: {extractor_field} is {extractor_value}, "
+                f"and the network's {config_field} {network_value}"
             )

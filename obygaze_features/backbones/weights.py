@@ -129,9 +129,17 @@ def read_specs(
 
 
 def renamed(name: str, table: str) -> str:
-    """Translate a tensor's name by replacing the parts that a table of `names` lists."""
-    for part, other in TABLES["names"][table].items():
-        name = name.replace(part, other)
+    """Translate a tensor's name by replacing the texts that a table of `names` lists.
+
+    Parameters
+    ----------
+    name
+        Name of the tensor.
+    table
+        Key of the table under `names` in `networks.toml`: text -> what replaces it.
+    """
+    for text, replacement in TABLES["names"][table].items():
+        name = name.replace(text, replacement)
     return name
 
 
@@ -210,7 +218,7 @@ class Weights:
 
     @property
     def name(self) -> str:
-        """Return the name used in messages."""
+        """Return the name used in messages: `owner/name@revision`, `random:SEED`, or a path."""
         if self.repository:
             return f"{self.repository}@{self.revision}"
         if self.seed is not None and self.network:
@@ -222,12 +230,12 @@ class Weights:
         return str(self.folder or self.files[0])
 
     def config(self, name: str = CONFIG) -> dict[str, Any]:
-        """Read the configuration, a JSON file in the folder of the weights.
+        """Read the network's configuration from the JSON file `name` in the folder of the weights.
 
         Raises
         ------
         BackboneError
-            If there is none, or it is no JSON object.
+            If there is no such file, or it is no JSON object.
         """
         path = None if self.folder is None else _without_mark(self.folder / name)
         if path is None:
@@ -238,21 +246,21 @@ class Weights:
         return read_json(path, dict)
 
     def record(self) -> dict[str, Any]:
-        """Return the source and licence of the weights, for the provenance."""
+        """Return source, digest and licence of the weights as JSON fields, for the provenance."""
         hub = None
         if self.repository:
             hub = {"repository": self.repository, "revision": self.revision}
-        record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
+        fields: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
-            record |= {"untrained": True, "weights": self.name}
-        record["licence"] = licence_of(self)
-        return record
+            fields |= {"untrained": True, "weights": self.name}
+        fields["licence"] = licence_of(self)
+        return fields
 
 
 def licence_of(weights: Weights) -> str:
-    """Read the licence from the model card in the weights' folder, as an SPDX expression.
+    """Read the licence of weights from their model card, as an SPDX expression such as `Apache-2.0`.
 
-    It is ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if no card states one.
+    It is ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if no card states a licence.
     """
     from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
 
@@ -269,15 +277,16 @@ def licence_of(weights: Weights) -> str:
     try:
         return str(canonicalize_license_expression(licence))
     except InvalidLicenseExpression:
-        return f"LicenseRef-{re.sub('[^A-Za-z0-9.-]+', '-', licence.strip())[:100]}"
+        name = re.sub("[^A-Za-z0-9.-]+", "-", licence.strip())  # SPDX allows no other characters
+        return f"LicenseRef-{name[:100]}"
 
 
 @checked
 def space_of(family: str, weights: Weights) -> str:
-    """Name the space that a network maps into, `clip sha256:…`, for the provenance's field `space`.
+    """Name the space of a network's vectors, `clip sha256:…`, for the provenance's field `space`.
 
-    The weights alone decide it: the image and the text half of one file share it, whether the file came from
-    the hub or a folder.
+    Vectors may be compared if their spaces have one name. The weights alone decide it: the image and the text
+    half of a file share it, whether the file came from the hub or a folder.
     """
     source = f"sha256:{weights.sha256}" if weights.seed is None else f"random:{weights.seed}"
     return f"{family} {source}"
@@ -293,12 +302,13 @@ def named_architecture(repository: str | None) -> str | None:
 
 @checked
 def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) -> Weights:
-    """Find weights by `random:SEED[:TYPE]`, a path, or `owner/name[@revision]` on the hub.
+    """Find the files of a network's weights by a path, `owner/name[@revision]` on the hub, or `random:SEED`.
 
     Parameters
     ----------
     source
-        Weights that were found before are returned as they are.
+        A path, a name on the hub, or `random:SEED[:TYPE]` for an untrained network. `Weights` are returned as
+        they are.
     layout
         What the files of a folder or repository are called.
 
@@ -349,12 +359,27 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
             f"and {source} has no {needed_files[-1]}. {how_to_get(repository)}"
         )
     commit = folder.name  # the cache has a folder for each commit
-    paths = _tensor_files(f"{repository}@{commit}", layout, lambda name: _hub_file(repository, name, commit))
+
+    def find(file_name: str) -> Path | None:
+        """Fetch a file of the commit; None if there is no such file."""
+        return _hub_file(repository, file_name, commit)
+
+    paths = _tensor_files(f"{repository}@{commit}", layout, find)
     return Weights(tuple(paths), folder, digest(paths), repository, commit)
 
 
 def _hub_folder(repository: str, names: Sequence[str], revision: str | None) -> Path | None:
-    """Fetch the first of some files that exists; return its folder, which is named after the commit."""
+    """Return the folder of a revision in the hub's cache, which is named after its commit.
+
+    Parameters
+    ----------
+    repository
+        Name of the repository, `owner/name`.
+    names
+        Files of which the first that the repository has is fetched. None is returned if it has none.
+    revision
+        A branch, tag or commit; None for `main`.
+    """
     for name in names:
         path = _hub_file(repository, name, revision)
         if path is not None:
@@ -390,35 +415,38 @@ def how_to_get(name: str) -> str:
 
 
 def _name_to_fetch(name: str) -> str:
-    """Return the argument of `obygaze weights fetch` for weights: the backbone whose default they are.
+    """Return the argument with which `obygaze weights fetch` gets weights.
 
-    For other weights, and for a revision, it is their own name in quotes.
+    It is the name of a backbone that has these weights by default; for other weights, and for a revision, it
+    is their name on the hub in quotes.
     """
-    names = {name}  # by which `HUB` may have these weights
+    names_of_weights = {name}  # by which `HUB` may have these weights
     for model_name, model in OPENCLIP.items():
         if model.repository == name:
-            names.add(model_name)
+            names_of_weights.add(model_name)
     for backbone, default_weights in HUB.items():
-        if default_weights in names:
+        if default_weights in names_of_weights:
             return backbone
     return quote(name)
 
 
 def hub_name(source: object) -> str:
-    """Return weights as a name on the hub, `owner/name[@revision]` or one of `OPENCLIP`; else empty.
+    """Return the name of weights on the hub: `owner/name[@revision]`, or a name in `OPENCLIP`.
+
+    Empty if the weights are a path or random.
 
     Parameters
     ----------
     source
-        As for `find_weights`.
+        The weights, as for `find_weights`.
     """
-    text = str(source)
-    if text in OPENCLIP:
-        return text
-    is_path = Path(text).expanduser().exists() or Path(text).suffix in FILE_SUFFIXES
-    if is_path or text.startswith(("random:", ".", "~")):
+    name = str(source)
+    if name in OPENCLIP:
+        return name
+    is_path = Path(name).expanduser().exists() or Path(name).suffix in FILE_SUFFIXES
+    if is_path or name.startswith(("random:", ".", "~")):
         return ""
-    return text if _REPOSITORY.fullmatch(text) else ""
+    return name if _REPOSITORY.fullmatch(name) else ""
 
 
 def is_cached(name: str) -> bool:
@@ -427,7 +455,7 @@ def is_cached(name: str) -> bool:
 
 
 def cached_tensors(name: str) -> list[Path]:
-    """Return the files with the tensors of a repository, or of a model in `OPENCLIP`, in the hub's cache.
+    """Return the paths of the tensor files of a repository, or of a model in `OPENCLIP`, in the hub's cache.
 
     Empty unless all of them are there: a fetch that was interrupted may leave some.
     """
@@ -437,11 +465,11 @@ def cached_tensors(name: str) -> list[Path]:
         layout = OPEN_CLIP
     repository, _, revision = name.partition("@")
 
-    def find(file: str) -> Path | None:
-        """Return the path of a file in the cache."""
+    def find(file_name: str) -> Path | None:
+        """Return the path of a file in the cache; None if it is not there."""
         from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - obygaze[extract]
 
-        path = try_to_load_from_cache(repository, file, revision=revision or None)
+        path = try_to_load_from_cache(repository, file_name, revision=revision or None)
         return Path(path) if isinstance(path, str) else None
 
     try:
@@ -451,9 +479,9 @@ def cached_tensors(name: str) -> list[Path]:
 
 
 def file_of(weights: Weights, name: str) -> Path | None:
-    """Return the path of another file of a folder or repository, such as a tokenizer's.
+    """Return the path of a file beside the weights, such as a tokenizer's; None if there is no such file.
 
-    None if there is none.
+    The file of a repository is fetched to the hub's cache, unless it is cached.
 
     Raises
     ------
@@ -468,7 +496,13 @@ def file_of(weights: Weights, name: str) -> Path | None:
 
 
 def _without_mark(path: Path | None) -> Path | None:
-    """Return the path if it is a file, else None; refuse a byte order mark, which libraries misread."""
+    """Return the path of a file that does not begin with a byte order mark; None if it is no file.
+
+    Raises
+    ------
+    BackboneError
+        If the file begins with a byte order mark, which libraries misread. A model card may.
+    """
     if path is None or not path.is_file():
         return None
     with open_regular(path) as file:
@@ -481,7 +515,7 @@ def _without_mark(path: Path | None) -> Path | None:
 
 
 def object_beside(weights: Weights, name: str) -> dict[str, Any]:
-    """Read another JSON object of a folder or repository; empty if there is no such file.
+    """Read a JSON file beside the weights, such as a tokenizer's configuration; empty if there is none.
 
     Raises
     ------
@@ -493,12 +527,12 @@ def object_beside(weights: Weights, name: str) -> dict[str, Any]:
 
 
 def read_json(path: Path, kind: type[Json]) -> Json:
-    """Read a JSON file.
+    """Read a JSON file that holds an object (`kind` is `dict`) or an array (`list`).
 
     Raises
     ------
     BackboneError
-        If it is no JSON of this kind (`dict`: an object, `list`: an array).
+        If the file is no JSON, holds something else, or asks for more layers or labels than `MOST_LAYERS`.
     """
     try:
         document = json.loads(read_text(path), object_hook=_refuse_huge_numbers)
@@ -516,7 +550,10 @@ def read_json(path: Path, kind: type[Json]) -> Json:
 
 
 def _refuse_huge_numbers(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON object, unless it asks for so many layers or labels that memory might run out."""
+    """Return a JSON object as it is; raise an error if a field asks for too many layers or labels.
+
+    A network of so many might fill the memory before anything else is checked.
+    """
     for name, value in fields.items():
         if _COUNT_FIELD.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
             raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
@@ -524,7 +561,10 @@ def _refuse_huge_numbers(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def digest(files: Sequence[Path]) -> str:
-    """Compute the SHA-256 of a file; for several files, that of the lines `digest  name`, sorted by name."""
+    """Compute the SHA-256 of a file, or one SHA-256 of several files.
+
+    Several files have that of the lines `digest  name`, sorted by name, as `sha256sum` writes them.
+    """
     digests = {path.name: file_sha256(path) for path in files}
     if len(digests) == 1:
         (only_digest,) = digests.values()
@@ -543,7 +583,7 @@ def _is_compressed(path: Path) -> bool:
 
 
 def _in_folder(folder: Path, layout: Layout) -> Weights:
-    """Find the weights in a folder.
+    """Find the files with the weights in a folder, and compute their digest.
 
     Every file is opened once, to refuse pipes, devices and files that are too large: transformers reads what
     lies beside the weights by its name.
@@ -551,8 +591,8 @@ def _in_folder(folder: Path, layout: Layout) -> Weights:
     path_of_name = {}
     for path in folder.iterdir():
         if path.exists() and not path.is_dir():
-            limit = None if path.suffix in FILE_SUFFIXES else MOST_BYTES
-            open_regular(path, limit).close()
+            most_bytes = None if path.suffix in FILE_SUFFIXES else MOST_BYTES  # tensors may be of any size
+            open_regular(path, most_bytes).close()
         if path.is_file():
             path_of_name[path.name] = path
     paths = _tensor_files(str(folder), layout, path_of_name.get)
@@ -560,7 +600,7 @@ def _in_folder(folder: Path, layout: Layout) -> Weights:
 
 
 def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
-    """Return the file with all tensors, or the files that an index of shards names.
+    """Return the paths of the files with a network's tensors: one file, or the shards that an index names.
 
     Parameters
     ----------
@@ -575,25 +615,29 @@ def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]
         path = find(name)
         if path is not None:
             return [path]
-    indices = [f"{name}.index.json" for name in layout.single]
-    for name in indices:
+    index_names = [f"{name}.index.json" for name in layout.single]
+    for name in index_names:
         index = find(name)
         if index is None:
             continue
         path_of_shard = {shard: find(shard) for shard in _shards(index)}
-        absent = [shard for shard, path in path_of_shard.items() if path is None]
-        if absent:
-            raise BackboneError(f"{index} names {', '.join(absent)}, which the folder does not have")
+        absent_shards = [shard for shard, path in path_of_shard.items() if path is None]
+        if absent_shards:
+            raise BackboneError(f"{index} names {', '.join(absent_shards)}, which the folder does not have")
         return [path for path in path_of_shard.values() if path is not None]
-    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *indices))}")
+    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *index_names))}")
 
 
 def _shards(index: Path) -> tuple[str, ...]:
-    """Return the names of the files that an index of shards names, in order."""
+    """Return the sorted names of the files in which an index says that the tensors are (shards).
+
+    The index is JSON: `{"weight_map": {"encoder.bias": "model-00001-of-00002.safetensors", ...}}`.
+    """
     try:
         names = set(read_json(index, dict)["weight_map"].values())
     except (KeyError, TypeError, AttributeError):
         raise BackboneError(f"{index}: not an index of shards (a JSON object with 'weight_map')") from None
+    # A name with a folder could lead out of the folder of the weights.
     if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
         raise BackboneError(f"{index}: 'weight_map' should name files beside it")
     return tuple(sorted(names))
@@ -628,7 +672,7 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
 
 
 def _no_network() -> str:
-    """Return why the hub's host name cannot be resolved; empty if it can, or need not be.
+    """Return why the host name of the hub cannot be resolved; empty if it can, or need not be resolved.
 
     Without a network, the hub's client would try again and again for some time. Behind a proxy, or with the
     cache alone, this machine need not resolve the name, so that nothing is checked.
@@ -637,10 +681,11 @@ def _no_network() -> str:
 
     if getproxies() or _offline():
         return ""
+    host_name = urlsplit(ENDPOINT).hostname
     try:
-        socket.getaddrinfo(urlsplit(ENDPOINT).hostname, None)
+        socket.getaddrinfo(host_name, None)
     except OSError as error:
-        return f"{urlsplit(ENDPOINT).hostname}: {error.strerror}"
+        return f"{host_name}: {error.strerror}"
     return ""
 
 

@@ -49,19 +49,19 @@ STACK = LayerStack("vision.vision_model.encoder.layers", "vision.vision_model.po
 def load(
     weights: Weights, tensors: Mapping[str, torch.Tensor] | None = None
 ) -> tuple[XClipLsmdc, LsmdcFormat]:
-    """Load the whole network, text half included, from the original's format, or make an untrained one.
+    """Load the LSMDC X-CLIP, both halves, from a checkpoint of its published code, or make it untrained.
 
     Parameters
     ----------
     weights
         The weights.
     tensors
-        The network's tensors in the original's format, in place of those of `weights`.
+        The checkpoint's tensors by name, in place of those of `weights`.
 
     Returns
     -------
     tuple
-        The network, and the format of its original, which has its sizes.
+        The network, and the format of its checkpoint, which states the network's sizes.
 
     Raises
     ------
@@ -85,7 +85,15 @@ def load(
 def xclip_lsmdc_network(
     weights: str | Path | Weights, tensors: Mapping[str, torch.Tensor] | None = None
 ) -> LoadedNetwork:
-    """Load the network itself with its tokenizer; parameters as for `load`."""
+    """Load the LSMDC X-CLIP with its tokenizer and preprocessing, to train it or to score texts by it.
+
+    Parameters
+    ----------
+    weights
+        The weights.
+    tensors
+        The checkpoint's tensors by name, in place of those of `weights`.
+    """
     source = find_weights(weights)
     network, size = load(source, tensors)
     tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
@@ -94,9 +102,9 @@ def xclip_lsmdc_network(
 
 
 def _training_field(weights: Weights) -> dict[str, Any]:
-    """Return the provenance field `training`, from the record that `obygaze train` writes into its files.
+    """Return the provenance field `training`: how `obygaze train` trained these weights.
 
-    It is left out for weights of another origin.
+    `obygaze train` writes the record into its files. Weights of another origin have none: an empty dict.
     """
     if not weights.files or weights.files[0].suffix != ".safetensors":
         return {}
@@ -120,7 +128,7 @@ def xclip_lsmdc(
     layers: Layers | str | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
-    """Build the LSMDC X-CLIP.
+    """Build the backbone of the LSMDC X-CLIP, which encodes clips for retrieval by texts.
 
     Parameters
     ----------
@@ -137,7 +145,7 @@ def xclip_lsmdc(
     source = find_weights(weights)
     network, size = load(source)
     frames = n_frames or size.max_frames
-    if frames != size.max_frames:  # its frames are mixed
+    if frames != size.max_frames:  # the network mixes the frames of a clip
         raise BackboneError(
             f"backbone 'xclip-lsmdc' with these weights takes {size.max_frames} frames a clip, not {frames}"
         )
@@ -195,9 +203,13 @@ class XClipLsmdcTokens(nn.Module):
         `tokens` [B, F, E] are the vectors of single frames (v in the paper), `frames` [B, F, E] those after
         the temporal transformer (u), and `pooled` [B, E] is the vector of the clip.
         """
-        unrelated = self.network.encode_frames(pixels)
-        related = self.network.relate_frames(unrelated)  # all frames of a clip see each other
-        return {"frames": related, "pooled": self.network.video_vector(related), "tokens": unrelated}
+        single_frames = self.network.encode_frames(pixels)
+        related_frames = self.network.relate_frames(single_frames)  # all frames of a clip see each other
+        return {
+            "frames": related_frames,
+            "pooled": self.network.video_vector(related_frames),
+            "tokens": single_frames,
+        }
 
 
 def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBackbone:

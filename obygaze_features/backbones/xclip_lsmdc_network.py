@@ -76,7 +76,7 @@ class LsmdcFormat:
 
     @classmethod
     def of(cls, name: str, tensors: Mapping[str, torch.Tensor]) -> "LsmdcFormat":
-        """Read the sizes from the shapes of a checkpoint's tensors.
+        """Read the sizes of a network from the shapes of the tensors of its checkpoint.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class LsmdcFormat:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return the sizes as plain JSON."""
+        """Return the network's type and sizes as plain JSON, for the provenance."""
         return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
 
     def port(self) -> dict[str, torch.Tensor]:
@@ -150,9 +150,9 @@ class LsmdcFormat:
         }
 
     def to_port(self, name: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Convert the tensors of an original checkpoint to those of the port, in float32.
+        """Convert the tensors of a published checkpoint to those of `XClipLsmdc` (the port), in float32.
 
-        They are renamed, some are transposed, and that of queries, keys and values is split into thirds.
+        Names and some axes change. The tensor of queries, keys and values is split into thirds.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class LsmdcFormat:
         return port
 
     def from_port(self, port: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Convert tensors of the port back to those of the original, in the opposite way; data types stay.
+        """Convert tensors of `XClipLsmdc` (the port) to those of a published checkpoint; data types stay.
 
         Parameters
         ----------
@@ -266,8 +266,9 @@ class XClipLsmdc(nn.Module):
         }
 
     def encode_frames(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Embed each frame of `[B, F, 3, h, w]` on its own: v, `[B, F, E]`, not normalised."""
-        vectors: torch.Tensor = self.vision(pixel_values=pixels.flatten(0, 1)).image_embeds
+        """Encode each frame `[B, F, 3, h, w]` alone: v in the paper, `[B, F, E]`, not normalised."""
+        images = pixels.flatten(0, 1)  # [B F, 3, h, w]
+        vectors: torch.Tensor = self.vision(pixel_values=images).image_embeds
         return vectors.view(*pixels.shape[:2], -1).float()
 
     def relate_frames(self, frames: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
@@ -275,6 +276,8 @@ class XClipLsmdc(nn.Module):
 
         Parameters
         ----------
+        frames
+            Vectors of single frames, v in the paper, `[B, F, E]`.
         mask
             Which rows are frames, bool `[B, F]`: short clips are filled up with others, which no frame
             attends to. None if all are frames.
@@ -292,21 +295,32 @@ class XClipLsmdc(nn.Module):
 
     @staticmethod
     def video_vector(related: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Average the unit vectors of the frames and make the mean a unit vector, `[B, E]`."""
-        unit = normalize(related.float(), dim=-1)
+        """Average the vectors of frames, each of length 1, to a video vector of length 1, `[B, E]`.
+
+        Parameters
+        ----------
+        related
+            Vectors of frames, `[B, F, E]`, as `relate_frames` returns them.
+        mask
+            Which rows are frames, bool `[B, F]`; None if all are.
+        """
+        unit_vectors = normalize(related.float(), dim=-1)
         if mask is None:
-            return normalize(unit.mean(dim=1), dim=-1)
-        weight = mask.float()[..., None]
-        return normalize((unit * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1), dim=-1)
+            return normalize(unit_vectors.mean(dim=1), dim=-1)
+        weight = mask.float()[..., None]  # 1 for a frame, else 0
+        n_frames = weight.sum(dim=1).clamp(min=1)
+        mean = (unit_vectors * weight).sum(dim=1) / n_frames
+        return normalize(mean, dim=-1)
 
     def encode_text(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embed captions, ids `[N, W]` padded with 0: sentences `[N, E]` and words `[N, W, E]`.
+        """Encode captions, token ids `[N, W]` padded with 0: sentences `[N, E]` and words `[N, W, E]`.
 
         They are not normalised. A token attends to all tokens before it, and padding is not masked, as in the
         original.
         """
         hidden = self.text.text_model(input_ids=ids).last_hidden_state
         words: torch.Tensor = self.text.text_projection(hidden)
-        end = ids.argmax(dim=1)  # the end token has the largest id
-        sentences = words[torch.arange(len(ids), device=ids.device), end]
+        end_positions = ids.argmax(dim=1)  # [N]; the end token has the largest id
+        rows = torch.arange(len(ids), device=ids.device)
+        sentences = words[rows, end_positions]
         return sentences, words

@@ -43,14 +43,15 @@ MACHINE_FIELDS = ("device", "clips_at_once")
 
 
 def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
-    """Return recipes that build the same networks on the CPU, for a check before jobs are queued.
+    """Return recipes (arguments to build backbones) that build the same networks on the CPU.
 
-    The machine where jobs are submitted often has no GPU. A recipe is the arguments to build a backbone.
+    They are for a check before jobs are queued: the machine where jobs are submitted often has no GPU.
 
     Raises
     ------
     BackboneError
-        If weights of the hub are not in this machine's cache: compute nodes often cannot fetch them.
+        If weights of the Hugging Face Hub are not in this machine's cache: compute nodes often cannot
+        download them.
     """
     for recipe in recipes:
         _refuse_uncached_weights(recipe)
@@ -58,13 +59,16 @@ def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
 
 
 def _refuse_uncached_weights(recipe: Recipe) -> None:
-    """Refuse a recipe whose weights are of the hub, and are not in this machine's cache."""
-    usual_weights = HUB.get(recipe.name, "")
-    name = hub_name(recipe.options.get("weights") or usual_weights)  # "" for other weights, and for none
-    if name and not is_cached(name):
+    """Raise an error if a backbone's weights are on the Hugging Face Hub and not in this machine's cache."""
+    default_weights = HUB.get(recipe.name, "")
+    weights = recipe.options.get("weights") or default_weights
+    name_on_hub = hub_name(weights)
+    if not name_on_hub:  # weights in a file, or none
+        return
+    if not is_cached(name_on_hub):
         raise BackboneError(
-            f"the weights of {recipe.name} ({name}) are not in this machine's cache, where the "
-            f"nodes look for them. {how_to_get(name)}"
+            f"the weights of {recipe.name} ({name_on_hub}) are not in this machine's cache, where the "
+            f"nodes look for them. {how_to_get(name_on_hub)}"
         )
 
 
@@ -75,7 +79,8 @@ def decoder_without_gpu(decoder: str) -> str:
 
 def _recipe_on_cpu(recipe: Recipe) -> Recipe:
     """Return a recipe that builds the same network on the CPU; the recipe itself if it builds no network."""
-    if "compute" not in backbone_options(recipe.name):
+    runs_network = "compute" in backbone_options(recipe.name)  # the option with device and data type
+    if not runs_network:
         return recipe
     from obygaze_features.backbones import Compute  # noqa: PLC0415 - imports torch, which is an extra
 
@@ -112,17 +117,17 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
 def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
     n_clips = len(work.job.planned_clips())
-    _, n_tasks = work.shard  # a share for each task
-    n_pieces = ceil(n_clips / PIECE_ROWS)  # a task does whole pieces of the stage
-    text = counted(n_clips, work.unit)
+    _, n_tasks = work.shard  # each task of the array has one share of the clips
+    n_pieces = ceil(n_clips / PIECE_ROWS)  # tasks share the clips by pieces of `PIECE_ROWS`, never by halves
+    clips_text = counted(n_clips, work.unit)
     if n_tasks <= n_pieces:
-        yield Diagnosis("clips", "ok", text)
+        yield Diagnosis("clips", "ok", clips_text)
         return
+    pieces_text = f"{counted(n_pieces, 'piece')} of {PIECE_ROWS}"
     n_idle = n_tasks - n_pieces
-    text += (
-        f" in {counted(n_pieces, 'piece')} of {PIECE_ROWS}: {n_idle} of {n_tasks} tasks have nothing to do"
+    yield Diagnosis(
+        "clips", "note", f"{clips_text} in {pieces_text}: {n_idle} of {n_tasks} tasks have nothing to do"
     )
-    yield Diagnosis("clips", "note", text)
 
 
 def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
@@ -153,13 +158,13 @@ def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
-    """Report whether a stage or a sealed store of an earlier run fits this extraction.
+    """Report whether this extraction can begin its store, or resume the unfinished one of an earlier run.
 
-    Each of these is a fault:
+    An unfinished store is called a stage. Each of these is a fault:
 
-    - the store is sealed, or the stage was made with other settings;
-    - another cluster extracts some of the shards;
-    - an unfinished stage with the same clips seems to have been renamed.
+    - the store is sealed (finished), or the stage was made with other settings;
+    - another cluster extracts some shares of the clips;
+    - a stage with the same clips seems to have been renamed.
     """
     try:
         work.refuse_if_sealed()
@@ -168,11 +173,12 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("stage", "fault", str(error))
         return
     machine = this_machine()
-    elsewhere = shares_elsewhere(work.stage_path, machine)
-    if elsewhere:
-        yield Diagnosis("shares", "fault", other_cluster_message(work.stage_path, elsewhere, machine))
+    other_clusters_shares = shares_elsewhere(work.stage_path, machine)
+    if other_clusters_shares:
+        message = other_cluster_message(work.stage_path, other_clusters_shares, machine)
+        yield Diagnosis("shares", "fault", message)
     for note in work.notes_on_renamed_stages():
-        # Not only a note: nobody would read it and stop a queued array that repeats finished work. With
+        # A fault, since nobody would read a note and stop a queued array that repeats finished work. With
         # CHECK=no the job script leaves all these checks out.
         yield Diagnosis("stage", "fault", f"{note}. If it is another store's, submit with CHECK=no")
     if stage is None:
@@ -182,7 +188,7 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
-    """Report how many rows of a stage are left to do; it is a fault if its store is sealed already."""
+    """Report how many rows of an unfinished store are left to do; a fault if it was sealed meanwhile."""
     rows_left = counted(len(stage.missing()), work.unit)
     if work.sealed_path.exists():
         text = (
@@ -194,9 +200,10 @@ def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
 
 
 def _open_existing_stage(work: Extraction) -> Stage | None:
-    """Open the stage as a task of the array would, without changing it.
+    """Open the stage (the unfinished store) as a task of the job array would, but without changing it.
 
-    None if there is no stage, or only one whose clips are all sealed, which is replaced.
+    Returns None if the task would begin a new stage: there is none, or only one whose clips are all sealed,
+    which the task would replace.
     """
     if not work.stage_path.exists() or work.has_replaceable_stage():
         return None
@@ -217,7 +224,10 @@ def _with_recorded_devices(work: Extraction) -> Extraction:
 
 
 def _existing_groups(work: Extraction) -> Sequence[GroupSpec]:
-    """Return the groups of the stage; if there is none, those of the store that is to grow; else none."""
+    """Return the groups of features that exist already: those of the stage, else of the store to extend.
+
+    Empty if the extraction begins a new store.
+    """
     if work.stage_path.exists():
         return read_stage(work.stage_path).groups
     if work.append is not None:  # the store to which clips are added
@@ -230,22 +240,27 @@ AnyBackbone = TypeVar("AnyBackbone", Backbone, TextBackbone)
 
 
 def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, Any]) -> AnyBackbone:
-    """Return a backbone with the fields of `MACHINE_FIELDS` in its provenance as its existing group has them.
+    """Return a backbone whose provenance names the device that its existing group of features was made on.
 
-    A backbone without a group, or that runs no network, is returned as it is.
+    Only the fields of `MACHINE_FIELDS` change. A backbone that has no group yet, or runs no network, is
+    returned as it is.
 
     Parameters
     ----------
+    backbone
+        A backbone that was built on this machine.
     compute_of_group
-        Name of each group that exists -> the field `compute` of its provenance; None if it runs no network.
+        Name of each existing group -> the field `compute` of its provenance; None if no network made it.
     """
     compute: Mapping[str, Any] = backbone.provenance.get("compute") or {}
-    recorded: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
-    if not compute or not recorded:
+    recorded_compute: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
+    if not compute or not recorded_compute:
         return backbone
-    own_fields = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
-    machine_fields = {name: recorded[name] for name in MACHINE_FIELDS if name in recorded}
-    return replace(backbone, provenance={**backbone.provenance, "compute": {**own_fields, **machine_fields}})
+    changed_compute = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
+    for name in MACHINE_FIELDS:
+        if name in recorded_compute:
+            changed_compute[name] = recorded_compute[name]
+    return replace(backbone, provenance={**backbone.provenance, "compute": changed_compute})
 
 
 def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
@@ -253,32 +268,37 @@ def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     needed = estimate_disk(clips, groups, links=links_work(folder))
+    written_bytes = _stage_bytes(work.stage_path)  # by earlier runs
+    needed_bytes = max(needed.peak_bytes - written_bytes, 0)
     free = free_space(work.stage_path)
-    needed_bytes = max(needed.peak_bytes - _stage_bytes(work.stage_path), 0)  # beyond what is written already
     text = (
         f"{needed_bytes / 1e9:.3g} GB and {counted(needed.files, 'file')} needed, "
         f"{free.bytes / 1e9:.3g} GB free"
     )
-    has_bytes = needed_bytes <= free.bytes
-    has_files = free.files is None or needed.files <= free.files
-    if has_bytes and has_files:
+    bytes_fit = needed_bytes <= free.bytes
+    files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
+    if bytes_fit and files_fit:
         yield _examine_quota(folder, needed_bytes, text)
     else:
         yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
 
 
 def _examine_quota(folder: Path, needed_bytes: int, text: str) -> Diagnosis:
-    """Report whether a quota allows the needed bytes, by reserving them for a moment.
-
-    In a file system in memory nothing is reserved, because that would take memory.
+    """Report whether a quota allows the needed bytes on a disk, by reserving them for a moment.
 
     Parameters
     ----------
+    folder
+        Any folder on the disk.
+    needed_bytes
+        Bytes that the extraction will write.
     text
-        What is needed and what is free, in words.
+        What is needed and what is free, in words: the beginning of the report.
     """
     is_in_memory = mount_of(folder).kind in MEMORY_FILE_SYSTEMS
-    error = None if is_in_memory else refused_reservation(folder, needed_bytes)
+    if is_in_memory:  # to reserve bytes there would take memory
+        return Diagnosis("room", "ok", text)
+    error = refused_reservation(folder, needed_bytes)
     if error is None:
         return Diagnosis("room", "ok", text)
     if error.errno == errno.EDQUOT:

@@ -99,10 +99,15 @@ class CardPool(DecodePool):
     # --- what the loop over the queue asks
     # -------------------------------------------------------------------------
     def _begin_next(self, queue: WorkQueue) -> bool:
-        """Give one pass to the GPU or to a core that is free; return False if none could be given.
+        """Give one pass (clips of one file) to the GPU or to a free core; return False if none was given.
 
-        The GPU gets the first pass of the queue that it may decode; cores get passes that the GPU handed
-        back, then the first of the queue.
+        The GPU gets the first pass of the queue that it may decode. Cores get passes that the GPU handed
+        back undecoded, and then the first pass of the queue.
+
+        Parameters
+        ----------
+        queue
+            Passes that wait; the pass that is given is removed from it.
         """
         if self._card_has_room():
             for position, file_pass in enumerate(islice(queue, SEARCHED_PASSES)):
@@ -129,18 +134,25 @@ class CardPool(DecodePool):
         return super()._is_idle()
 
     def _take(self, event: Event, queue: WorkQueue, films: Films | None = None) -> list[DecodedClip]:
-        """Handle a message of the GPU's process or of a decode worker; return the clips that it finishes.
+        """Handle an event of the GPU's process or of a decode worker; return the clips that it finishes.
 
         Each clip gets a remark: that the GPU decoded it, or why cores did in place of the GPU.
+
+        Parameters
+        ----------
+        event
+            A message with a decoded clip, or the end of a pass. Its key names the pass, or the GPU's process.
+        queue, films
+            As in `DecodePool`.
         """
         if isinstance(event.key, _CardKey):
             return self._take_from_card(event)
         clips = super()._take(event, queue, films)
         reason = self._reason_of_pass.get(event.key, "")
-        is_message = event.kind == "item"  # other events end the pass
-        if not is_message:
+        pass_has_ended = event.kind != "item"
+        if pass_has_ended:
             self._reason_of_pass.pop(event.key, None)
-        if not reason:
+        if not reason:  # no GPU was to decode it
             return clips
         return [_remarked(clip, f"{BY_CORES}: {reason}") for clip in clips]
 
@@ -173,18 +185,18 @@ class CardPool(DecodePool):
 
     def _is_for_card(self, file_pass: FilePass) -> bool:
         """Return whether the GPU may decode a pass; all other passes are for cores."""
-        measures_shots = file_pass.stretch is not None  # of a part of a film
-        uses_measured_frames = len(file_pass.stretch_frames) > 0  # that were decoded with such parts
+        measures_shots = file_pass.stretch is not None  # decodes all of a part of a film to find its shots
+        uses_measured_frames = len(file_pass.stretch_frames) > 0  # some come from such a pass
         if measures_shots or uses_measured_frames:
             return False
-        needs_pictures = take_pictures(file_pass.tasks)  # not so if all backbones hear
+        needs_pictures = take_pictures(file_pass.tasks)  # False if all backbones take sound
         return needs_pictures and not self._why_not_on_card(file_pass)
 
     def _why_not_on_card(self, file_pass: FilePass) -> str:
-        """Return why the GPU cannot decode the files of a pass, to be remarked on its clips; "" if it can."""
-        if not file_pass.tasks:  # there is no clip to remark it on
+        """Return why the GPU cannot decode the clips of a pass; "" if no reason is known."""
+        if not file_pass.tasks:
             return ""
-        first_task = file_pass.tasks[0]  # all are of one file, with the same settings
+        first_task = file_pass.tasks[0]  # all tasks are of one file, and have the same settings
         if first_task.strict:
             return STRICT
         return self._reason_of_file.get(first_task.path, "")
@@ -200,9 +212,19 @@ class CardPool(DecodePool):
         self._reason_of_pass[self._put(file_pass)] = reason
 
     def _take_from_card(self, event: Event) -> list[DecodedClip]:
-        """Handle a message of the GPU's process, or its end; return the decoded clip, or an empty list.
+        """Handle a message of the GPU's process, or its end; return the clip that it brings, if any.
 
         When a pass ends, its clips that the GPU did not decode are queued for cores.
+
+        Parameters
+        ----------
+        event
+            A message (`CardOpened`, `ClipGiven` or `PassEnded`), or the end of the process.
+
+        Returns
+        -------
+        list of DecodedClip
+            One clip or none.
 
         Raises
         ------
@@ -212,8 +234,9 @@ class CardPool(DecodePool):
         is_of_earlier_process = event.key != _CardKey(self._process_number)
         if is_of_earlier_process:
             return []
-        if event.kind != "item":  # the process has ended; the value says how
-            self._end_process(str(event.value))
+        process_has_ended = event.kind != "item"
+        if process_has_ended:
+            self._end_process(how=str(event.value))
             return []
         message = event.value
         if isinstance(message, ClipGiven):
@@ -226,13 +249,20 @@ class CardPool(DecodePool):
         return []
 
     def _open(self, message: CardOpened) -> None:
-        """Begin to give passes to the GPU's process, unless something is missing to decode.
+        """Allow passes to be sent to the GPU's process, which has started and can decode.
+
+        If it cannot, an error is raised when that is found at its first start. At a later start the driver
+        has become unreliable, and cores decode alone.
+
+        Parameters
+        ----------
+        message
+            What is missing for decoding on the GPU; "" if nothing is.
 
         Raises
         ------
         ExtractError
-            Something is missing at the first start. If it is at a later start, the driver is unreliable, and
-            cores decode alone.
+            Something is missing at the first start.
         """
         is_first_start = self._process_number == 1
         if message.missing and is_first_start:
@@ -240,16 +270,17 @@ class CardPool(DecodePool):
         self._is_open = not message.missing
 
     def _end_pass_on_card(self, message: PassEnded) -> None:
-        """Queue for cores the clips of a pass that the GPU did not decode, and remember why."""
-        undone = list(self._on_card.pop(message.key).values())
-        if not undone:
+        """Queue for cores the clips of an ended pass that the GPU did not decode, and remember why."""
+        undecoded_tasks = list(self._on_card.pop(message.key).values())
+        if not undecoded_tasks:
             return
-        self._handed_back.append((FilePass(undone), message.reason))
+        self._handed_back.append((FilePass(undecoded_tasks), message.reason))
         if message.for_whole_file:  # later passes over this file go to cores at once
-            self._reason_of_file[undone[0].path] = message.reason
+            path = undecoded_tasks[0].path
+            self._reason_of_file[path] = message.reason
 
     def _end_process(self, how: str) -> None:
-        """Queue the passes of the GPU's process, which has ended, for cores; start the process again.
+        """Queue for cores what the GPU's ended process had not decoded, and start the process again.
 
         It is started `MOST_STARTS` times at most.
 
@@ -261,9 +292,9 @@ class CardPool(DecodePool):
         self._is_open = False
         self._process.close()
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
-        for undone in self._on_card.values():
-            if undone:
-                self._handed_back.append((FilePass(list(undone.values())), reason))
+        for undecoded_tasks in self._on_card.values():
+            if undecoded_tasks:
+                self._handed_back.append((FilePass(list(undecoded_tasks.values())), reason))
         self._on_card.clear()
         if self._process_number < MOST_STARTS:
             self._process = self._start()
@@ -305,19 +336,24 @@ def card_number(backbones: Sequence[Backbone]) -> int:
 
 
 def refuse_without_card(backbones: Sequence[Backbone]) -> None:
-    """Raise an error unless a GPU can decode.
+    """Raise an error unless a GPU of this machine can decode video.
 
-    It is looked for in a process of its own, because a faulty driver may end the process that calls it.
+    The GPU is tried in a separate process, because a faulty driver may end the process that calls it.
+
+    Parameters
+    ----------
+    backbones
+        The GPU is the one on which they run, or GPU 0 if they run on none.
 
     Raises
     ------
     ExtractError
-        Saying what is missing.
+        The message says what is missing.
     """
     card = MAKE_CARD(card_number(backbones))
     with WorkerPool(1, _send_missing) as pool:
-        # The pool ends the process after the limit. A hanging driver may delay even that, so that the event
-        # is not waited for without end.
+        # The pool ends the process after the limit. A hanging driver may delay even that, so the wait for the
+        # event has a limit too.
         pool.put("look for a GPU", card, limit_s=CARD_SEARCH_S)
         event = pool.get(timeout_s=2 * CARD_SEARCH_S)
     missing = "the driver of the card fails, or does not answer"

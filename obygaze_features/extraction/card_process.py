@@ -85,12 +85,14 @@ class NewPass(NamedTuple):
 
 
 def serve_card(_task: object, parent: Parent, *, card: Card, folder: Path, n_threads: int) -> None:
-    """Decode the passes that the main process sends, in several threads, until this process is killed.
+    """Be the process of a GPU: decode the clips that the main process sends, until this process is killed.
+
+    Clips of one file are sent together, as a pass. Several passes are decoded at once, each in a thread.
 
     Parameters
     ----------
     _task
-        The task of this worker, None: its work are the messages of the main process.
+        Unused: the work comes as messages of the main process.
     parent
         The main process. It sends a `NewPass` for each pass, and gets `CardOpened`, then `ClipGiven` for each
         decoded clip and `PassEnded` for each pass.
@@ -109,8 +111,9 @@ def serve_card(_task: object, parent: Parent, *, card: Card, folder: Path, n_thr
     waiting: queue.SimpleQueue[NewPass] = queue.SimpleQueue()
     decoder = CardDecoder(card, parent)
     for _number in range(n_threads):
-        threading.Thread(target=decoder.decode_all, args=(waiting,), daemon=True).start()
-    while True:
+        thread = threading.Thread(target=decoder.decode_all, args=(waiting,), daemon=True)
+        thread.start()
+    while True:  # until this process is killed
         waiting.put(parent.receive())
 
 
@@ -145,19 +148,22 @@ class CardDecoder:
         self._not_decoded: set[_KindAndSize] = set()  # streams that the GPU does not decode at all
 
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
-        """Decode passes from a queue, one after the other, for ever; runs in a thread."""
-        while True:
-            new = waiting.get()
-            self._watch.expect(new.key, new.limit_s)
-            try:
-                ended = self._decode(new)
-            except Exception as error:  # noqa: BLE001 - whatever it is, a core decodes what is left
-                ended = PassEnded(new.key, _reason_of(error))
-            self._watch.forget(new.key)
-            self._parent.send(ended)
+        """Decode passes (clips of one file each) from a queue, one after the other, for ever.
 
-    def _decode(self, new: NewPass) -> PassEnded:
-        """Decode a pass and send its undamaged clips; return the message that the pass has ended.
+        It runs in a thread. The main process gets a message at the end of each pass.
+        """
+        while True:
+            new_pass = waiting.get()
+            self._watch.expect(new_pass.key, new_pass.limit_s)
+            try:
+                end_message = self._decode(new_pass)
+            except Exception as error:  # noqa: BLE001 - whatever it is, a core decodes what is left
+                end_message = PassEnded(new_pass.key, _reason_of(error))
+            self._watch.forget(new_pass.key)
+            self._parent.send(end_message)
+
+    def _decode(self, new_pass: NewPass) -> PassEnded:
+        """Decode clips of one file and send the undamaged ones; return the message that the pass has ended.
 
         The other clips are left to cores: damaged ones, because cores describe the damage, and those after an
         error.
@@ -166,15 +172,15 @@ class CardDecoder:
         # the generator puts the error that ends it into this list.
         errors: list[Exception] = []
         decode = with_frame_cache(partial(self._decode_until_error, errors=errors))
-        for position, clip in decode_clips(new.file_pass.tasks, decode, time.thread_time):
-            self._watch.expect(new.key, new.limit_s)  # each clip may take as long as the first
+        for position, clip in decode_clips(new_pass.file_pass.tasks, decode, time.thread_time):
+            self._watch.expect(new_pass.key, new_pass.limit_s)  # each clip may take as long as the first
             if clip.status == "ok":
-                self._parent.send(ClipGiven(new.key, position, clip))
-        if not errors:
-            return PassEnded(new.key, DAMAGED_CLIPS)
+                self._parent.send(ClipGiven(new_pass.key, position, clip))
+        if not errors:  # only damaged clips are left, if any
+            return PassEnded(new_pass.key, DAMAGED_CLIPS)
         error = errors[0]
         for_whole_file = isinstance(error, NotOnCard) and error.for_whole_file
-        return PassEnded(new.key, _reason_of(error), for_whole_file)
+        return PassEnded(new_pass.key, _reason_of(error), for_whole_file)
 
     def _decode_until_error(
         self, tasks: Sequence[DecodeTask], errors: list[Exception]
@@ -203,18 +209,29 @@ class CardDecoder:
         requests: FrameRequests[Pixels],
         **settings: object,
     ) -> Iterator[WindowResult[Pixels]]:
-        """Read windows of a file as `read_windows` does, but on the GPU.
+        """Decode frames of some time spans of a file on the GPU; the GPU's counterpart of `read_windows`.
 
-        Before the first windows of a file, one of its pictures is compared with that of a core, and for the
-        first file of a kind of stream several.
+        The GPU must give the same bits as a core. So before the first windows of a file, one of its pictures
+        is compared with a core's, and for the first file of a kind of stream several.
+
+        Parameters
+        ----------
+        path
+            The video.
+        windows
+            Start and end of each span in seconds.
+        requests
+            Which frames to take of each span, and how to prepare them.
+        settings
+            The other settings of `read_windows`, of which only the defaults are supported.
 
         Raises
         ------
         NotOnCard
-            A core must read them: a setting of `read_windows` is not its default, or the GPU does not decode
-            this file or its kind of stream to the same bits.
+            A core must read them: a setting is not its default, or the GPU does not decode this file or its
+            kind of stream to the same bits.
         """
-        # `strict` is False and `known` is None by default.
+        # By default `strict` is False and `known` is None.
         has_other_settings = any(settings.values())
         if has_other_settings:
             raise NotOnCard("a core reads these windows")
@@ -299,9 +316,9 @@ def _reason_of(error: Exception) -> str:
 
 
 class Watch:
-    """Kill this process if a pass gives no result within its time limit.
+    """Kill this process if a pass over a file gives no result within its time limit.
 
-    The timer of `faulthandler` runs in a thread of its own, so it works even if the driver hangs.
+    The timer of `faulthandler` runs in a separate thread, so it works even if the driver hangs.
     """
 
     def __init__(self) -> None:
@@ -324,12 +341,14 @@ class Watch:
             self._set_timer()
 
     def _set_timer(self) -> None:
-        """Set the timer to the earliest time limit; stop it if there is none.
+        """Set the timer that ends this process to the earliest time limit; stop it if there is none.
 
         Python's `faulthandler` can print tracebacks after some seconds and then end the process: here only
         the latter is wanted.
         """
         faulthandler.cancel_dump_traceback_later()
-        if self._ends_s:
-            left_s = max(min(self._ends_s.values()) - time.monotonic(), 1e-3)  # it must be above 0
-            faulthandler.dump_traceback_later(left_s, exit=True, file=self._null_file)
+        if not self._ends_s:
+            return
+        left_s = min(self._ends_s.values()) - time.monotonic()
+        left_s = max(left_s, 1e-3)  # the timer takes no number of seconds that is not above 0
+        faulthandler.dump_traceback_later(left_s, exit=True, file=self._null_file)

@@ -78,11 +78,12 @@ class Estimate:
     free: FreeSpace | None = None
 
     def facts(self) -> list[tuple[str, object]]:
-        """List the work to be done, and the disk space, as pairs of name and value."""
+        """List the work to be done and the disk space as rows of a table: (name, value)."""
+        cpu_hours = "unknown" if self.cpu_s is None else _hours(self.cpu_s)
         facts: list[tuple[str, object]] = [
             ("clips to do", self.clips),
             ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
-            ("CPU hours", "unknown" if self.cpu_s is None else _hours(self.cpu_s)),
+            ("CPU hours", cpu_hours),
         ]
         if self.gpu_s is not None and self.cores_per_card is not None:
             cores = f"{self.cores_per_card:.3g} keep a card busy; {usable_cores()} here"
@@ -98,7 +99,7 @@ def _hours(seconds: float) -> str:
 
 
 def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
-    """List the disk space that a stage and its store need, and what is free, as pairs of name and value."""
+    """List the disk space that an extraction needs, and what is free, as rows of a table: (name, value)."""
     peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
     if not room.links:  # shards are copied from the stage to the store
         peak += ", with shards twice: this file system has no hard links"
@@ -113,21 +114,21 @@ def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
 
 
 def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
-    """Estimate the cost of extracting clips, from a few passes that are decoded and clips that are encoded.
+    """Estimate the cost of extracting clips, from a few of them that are decoded and encoded now.
 
-    The passes are those of the run: windows of a film are decoded together. Indexing is counted once per
-    file. Decoding and networks overlap on a GPU and share the processor on a CPU.
+    Clips are tried as a run decodes them: those of one film together, in one pass over its file. Indexing is
+    counted once per file. Decoding and networks overlap on a GPU and share the processor on a CPU.
 
     Parameters
     ----------
     job
-        The job.
+        The clips, the backbones and the other settings of the extraction.
     clip_ids
         Clips that are left to do.
     workers
         Number of decode processes.
     """
-    # This process has imported libraries and loaded networks until now, which the run will do again.
+    # Until now this process has imported libraries and loaded networks, which the run will do again.
     loading_s = min(time.process_time(), MOST_LOADING_S)
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
@@ -176,12 +177,15 @@ class _Seconds(NamedTuple):
 def _add_times(
     estimate: Estimate, *, decoding: _Seconds, inference: _Seconds, loading_s: float, on_card: bool
 ) -> None:
-    """Add the expected wall, processor and GPU seconds to an estimate.
+    """Set the expected wall-clock, processor and GPU seconds of an estimate.
 
     Parameters
     ----------
+    estimate
+        The estimate, which has its numbers of clips, passes and workers already.
     decoding, inference
-        Time of decoding all clips, and of the networks for all of them, one after the other.
+        Seconds that decoding all clips takes, and that the networks take for all of them, if the clips come
+        one after the other.
     loading_s
         Processor seconds of imports and of loading networks.
     on_card
@@ -194,12 +198,12 @@ def _add_times(
         estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
     n_cores = usable_cores()
     n_decoders = min(estimate.workers, estimate.passes, n_cores)
-    # The processor takes as long as the decoders, if these are fewer than the cores, or as all work on all
-    # cores.
+    # With fewer decoders than cores, the decoders may set the pace; else all work is divided among all cores.
     decoders_s = decoding.cpu / n_decoders
     all_cores_s = cpu_s / n_cores
     processor_s = loading_s + max(decoders_s, all_cores_s)
-    # Above 1 if a decoder waits for the disk, or if other processes use the cores.
+    # Wall-clock seconds of a processor second: above 1 if a decoder waits for the disk, or if other processes
+    # use the cores.
     slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
     # The networks run at the same time as the decoders, so that the slower of both sets the pace.
     estimate.seconds = max(slowdown * processor_s, inference.wall)
@@ -213,20 +217,22 @@ def _now() -> NDArray[np.float64]:
 def _trial_passes(
     all_passes: Sequence[Sequence[DecodeTask]], size_of_file: Mapping[Path, int]
 ) -> list[Sequence[DecodeTask]]:
-    """Choose at most `MOST_TRIAL_PASSES` passes to try, at equal distances in the order of file sizes.
+    """Choose passes over small and large files, at most `MOST_TRIAL_PASSES`, to measure what decoding costs.
+
+    They lie at equal distances in the order of file sizes.
 
     Parameters
     ----------
     all_passes
-        All passes of the run, each the tasks of clips of one file.
+        All passes of the run; a pass is the tasks of the clips of one file that are decoded together.
     size_of_file
-        Bytes of the files that are here; passes over others are not tried.
+        Size in bytes of each file that exists on this machine; passes over others are not tried.
     """
-    readable = [tasks for tasks in all_passes if tasks[0].path in size_of_file]
-    readable.sort(key=lambda tasks: size_of_file[cast("Path", tasks[0].path)])
-    step = max(ceil(len(readable) / MOST_TRIAL_PASSES), 1)
+    readable_passes = [tasks for tasks in all_passes if tasks[0].path in size_of_file]
+    readable_passes.sort(key=lambda tasks: size_of_file[cast("Path", tasks[0].path)])
+    step = max(ceil(len(readable_passes) / MOST_TRIAL_PASSES), 1)
     first = step // 2  # so that neither the smallest files nor the largest are preferred
-    return readable[first::step]
+    return readable_passes[first::step]
 
 
 class _TriedDecoding(NamedTuple):
@@ -249,9 +255,16 @@ class _TriedDecoding(NamedTuple):
 
 
 def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _TriedDecoding:
-    """Decode passes one after the other, until they have taken `LONGEST_TRIAL_S`, and measure the time.
+    """Decode clips and measure how long that takes; stop after `LONGEST_TRIAL_S` seconds of decoding.
 
     Only as many of the decoded clips are returned as `_try_networks` needs.
+
+    Parameters
+    ----------
+    job
+        The settings of the extraction.
+    trial_passes
+        Tasks of clips that are decoded together, because they are of one file.
     """
     decode = with_frame_cache(load_decoder(job.decoder), writes=False)  # reads kept frames, and keeps none
     most_clips = max(MOST_TRIAL_PASSES, clips_at_once(job.backbones))
@@ -263,7 +276,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
     for tasks in trial_passes:
         before = _now()
         with suppress(VideoError, OSError):  # the clips of a damaged file fail below, as they will in the run
-            probe(cast("Path", tasks[0].path))  # reads the index of the file, unless it is cached
+            probe(cast("Path", tasks[0].path))  # indexes the file, unless its index is cached
         indexed = _now()
         decoded = [clip for _, clip in decode_clips(tasks, decode)]
         ended = _now()
@@ -276,7 +289,12 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         decode_wall_s = decode_s[0]
         if decode_wall_s > LONGEST_TRIAL_S:
             break
-    return _TriedDecoding(n_clips, index_s / max(n_passes, 1), decode_s / max(n_clips, 1), clips)
+    return _TriedDecoding(
+        n_clips,
+        index_per_file=index_s / max(n_passes, 1),
+        per_clip=decode_s / max(n_clips, 1),
+        clips=clips,
+    )
 
 
 def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_card: bool) -> NDArray[np.float64]:

@@ -120,13 +120,13 @@ class DecodeTask:
     def frame_requests(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
         """Return which frames to read, and how to prepare them, for all backbones that take pictures.
 
-        Backbones that need the same frames, prepared in the same way, have one entry: `request_key` of their
-        requests -> sampling and `prepare`.
+        Backbones that need the same frames, prepared in the same way, have one entry, so that these frames
+        are read and prepared once: `request_key` of their requests -> (sampling, function that prepares).
         """
-        distinct = {}
+        distinct_requests = {}
         for request in self.requests.values():
-            distinct[request_key(request)] = (request.sampling, request.prepare)
-        return distinct
+            distinct_requests[request_key(request)] = (request.sampling, request.prepare)
+        return distinct_requests
 
 
 def request_key(request: Request) -> Hashable:
@@ -185,6 +185,7 @@ def _read_sound(
     """
     frame_index, time_s, end_s = sampled_times(track.path, request.sampling, *span)
     start_s = span[0] or 0.0
+    # One part of sound for each sampled frame: it is cut in the middle between two frames.
     cuts_s = [(frame_s + next_frame_s) / 2 for frame_s, next_frame_s in pairwise(time_s.tolist())]
     parts, missing_s = track.parts(
         start_s,
@@ -243,20 +244,29 @@ class DecodedClip:
 
 
 def group_into_passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
-    """Group tasks that are decoded in one pass over a file: adjacent tasks that are spans of the same file.
+    """Group clips that are decoded together: adjacent tasks that are spans of the same file.
 
-    A pass has up to `PASS_CLIPS` clips, and fewer if some workers would otherwise have none.
+    Such a group is called a pass, because a worker goes through the file once for all of its clips. A pass
+    has up to `PASS_CLIPS` clips, and fewer if some workers would otherwise have none.
+
+    Parameters
+    ----------
+    tasks
+        The clips, those of a file next to each other.
+    workers
+        Number of processes that decode passes at the same time.
     """
     all_passes: list[list[DecodeTask]] = []
-    for _, adjacent in groupby(tasks, _pass_key):
-        spans = list(adjacent)
-        size = min(PASS_CLIPS, math.ceil(len(spans) / workers))
-        all_passes.extend(spans[first : first + size] for first in range(0, len(spans), size))
+    for _, tasks_of_file in groupby(tasks, _pass_key):
+        spans = list(tasks_of_file)
+        clips_per_pass = min(PASS_CLIPS, math.ceil(len(spans) / workers))
+        first_positions = range(0, len(spans), clips_per_pass)
+        all_passes.extend(spans[first : first + clips_per_pass] for first in first_positions)
     return all_passes
 
 
 def _pass_key(task: DecodeTask) -> object:
-    """Return a key that is equal for tasks that may share a pass: spans of a file for the same backbones."""
+    """Return a key that is equal for tasks that may be decoded together: spans of a file, same backbones."""
     is_span_of_file = task.path is not None and task.start_s is not None
     if is_span_of_file:
         return task.path, id(task.requests)  # the tasks of a job share one mapping of requests
@@ -264,11 +274,11 @@ def _pass_key(task: DecodeTask) -> object:
 
 
 def take_pictures(tasks: Sequence[DecodeTask]) -> bool:
-    """Return whether the backbones of a pass take pictures; False if all of them only hear.
+    """Return whether pictures must be decoded for these tasks; False if all backbones take only sound.
 
-    The tasks of a pass have the same backbones.
+    The tasks are those of one pass over a file, which all have the same backbones.
     """
-    if not tasks:  # a pass without clips measures the pictures of a stretch of film for its shots
+    if not tasks:  # a pass without clips finds the shots of a part of a film, in its pictures
         return True
     return len(tasks[0].requests) > 0
 
@@ -286,11 +296,11 @@ def decode_clips(
     Parameters
     ----------
     tasks
-        As for the decoder.
+        Spans of one file, or a single task.
     decode
-        The decoder.
+        The decoder: yields the position in `tasks` and the result of each clip, in any order.
     clock
-        Returns the processor seconds of this worker; of its thread, where a worker decodes in several.
+        Returns the processor seconds spent so far by this process, or by this thread if others decode too.
 
     Yields
     ------
@@ -304,27 +314,27 @@ def decode_clips(
     if not take_pictures(tasks):
         # No backbone takes pictures. The built-in decoder then decodes none, but other decoders would.
         decode_pictures = decode_with_av
-    undone = set(range(len(tasks)))  # positions of the clips that the decoder has not yielded
+    missing_positions = set(range(len(tasks)))  # of the clips that the decoder has not yielded
     watch = _Stopwatch(clock)
     try:
         for position, pictures in decode_pictures(tasks):
             clip = _with_sound_and_features(tasks[position], pictures, open_track)
-            undone.discard(position)
+            missing_positions.discard(position)
             yield position, replace(clip, cpu_s=watch.lap())
     except Exception as error:  # noqa: BLE001 - a custom decoder may raise anything
-        if len(tasks) == 1 and undone:
+        if len(tasks) == 1 and missing_positions:
             yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=watch.lap())
             return
-        # Which clip the error is about is not known: each is decoded in a pass of its own.
-        for position in sorted(undone):
+        # Which clip the error is about is not known, so each is decoded alone.
+        for position in sorted(missing_positions):
             for _, clip in decode_clips([tasks[position]], decode, clock):
                 yield position, clip
 
 
 def _track_opener() -> Callable[[Path, str], SoundTrack]:
-    """Return a function that opens a sound track of a file, once for all clips of a pass.
+    """Return a function that opens a sound track of a file, and returns the open track when called again.
 
-    A pass reads one file. Backbones may hear two tracks of it, such as two languages.
+    The clips of one file share it. It keeps two tracks open, as backbones may take two languages.
     """
     return lru_cache(maxsize=2)(SoundTrack)
 
@@ -412,27 +422,27 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
 
     The clip fails if a feature is not finite. Frames for other backbones stay: the main process encodes them.
     """
-    frames = dict(clip.frames)
+    remaining_frames = dict(clip.frames)  # backbone -> frames that are not encoded here
     features: dict[str, ClipFeatures] = {}
     requests = dict(task.requests)
-    for name, (_, sound_request) in task.sounds.items():
-        requests[name] = sound_request
-    for name, request in requests.items():
+    for backbone_name, (_, sound_request) in task.sounds.items():
+        requests[backbone_name] = sound_request
+    for backbone_name, request in requests.items():
         encode = request.encode
         if encode is None:  # the main process encodes for this backbone
             continue
-        if name not in frames:
+        if backbone_name not in remaining_frames:  # the clip has nothing for this backbone, such as no sound
             continue
-        prepared = frames.pop(name)
+        prepared = remaining_frames.pop(backbone_name)
         arrays = _encode_one_clip(encode, prepared.images)
-        reason = not_finite(name, arrays)
+        reason = not_finite(backbone_name, arrays)
         if reason:
             return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
-        for group, group_arrays in arrays_by_group(name, arrays).items():
+        for group, group_arrays in arrays_by_group(backbone_name, arrays).items():
             features[group] = ClipFeatures(prepared.time_s, prepared.frame_index, group_arrays)
     if not features:
         return clip
-    return replace(clip, frames=frames, encoded=features)
+    return replace(clip, frames=remaining_frames, encoded=features)
 
 
 def _encode_one_clip(encode: Encode, images: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -442,14 +452,14 @@ def _encode_one_clip(encode: Encode, images: NDArray[Any]) -> dict[str, NDArray[
 
 
 def not_finite(name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Explain which array of a backbone has values that are not finite; empty if all are finite.
+    """Return a message that names the first array with NaN or infinite values; "" if all are finite.
 
     Parameters
     ----------
     name
-        Name of the backbone.
+        Name of the backbone, for the message.
     arrays
-        What the backbone gave of one clip.
+        Name -> features of one clip, as the backbone computed them.
     """
     for array, values in arrays.items():
         if not np.isfinite(values).all():
@@ -465,9 +475,11 @@ def decode_stretch(
     others: Sequence[DecodeTask],
     stretch_results: list[Rest[Pixels]],
 ) -> Iterator[tuple[int, DecodedClip]]:
-    """Decode all frames of a stretch of a film with PyAV: read its windows, and measure frames for shots.
+    """Decode all frames of a part of a film, once for two purposes: its windows, and its shots.
 
-    Nothing is raised: windows that are not yielded are decoded again elsewhere, and fail there with a reason.
+    The part is called a stretch. Windows are time spans of which features are wanted; for the shots every
+    frame is measured. Nothing is raised: windows that are not yielded are decoded again elsewhere, and fail
+    there with a reason.
 
     Parameters
     ----------
@@ -565,7 +577,7 @@ def decode_with_av(
 
 
 def _reason(error: Exception) -> str:
-    """Return in one line why a clip failed, without the name of the file."""
+    """Return in one line why a clip failed, without the name of the file, which the store records anyway."""
     if isinstance(error, ObygazeError):
         return str(getattr(error, "reason", error))  # `reason` is the message without the file's name
     if isinstance(error, OSError):
@@ -579,7 +591,7 @@ def _clip(
     frames: tuple[Frames[Pixels], ...] | VideoError,
     source: dict[str, Any],
 ) -> DecodedClip:
-    """Make the result of a clip from the frames that were read for it.
+    """Return the result of a clip (ok, partial or failed, with notes) from the frames that were read for it.
 
     Parameters
     ----------
@@ -620,13 +632,24 @@ def _clip(
 
 
 def _frames_by_backbone(task: DecodeTask, frames: Sequence[Frames[Pixels]]) -> dict[str, Prepared]:
-    """Return backbone -> its frames, from those of each distinct request (`task.frame_requests()`)."""
+    """Return name of each backbone -> its frames; backbones with the same request share one object.
+
+    Parameters
+    ----------
+    task
+        The clip's task.
+    frames
+        Frames of each distinct request, in the order of `task.frame_requests()`.
+    """
     prepared_of_key: dict[Hashable, Prepared] = {}
     for key, frames_of_request in zip(task.frame_requests(), frames, strict=True):
         prepared_of_key[key] = Prepared(
             np.stack(frames_of_request.images), frames_of_request.index, frames_of_request.time_s
         )
-    return {name: prepared_of_key[request_key(request)] for name, request in task.requests.items()}
+    frames_of_backbone = {}
+    for backbone_name, request in task.requests.items():
+        frames_of_backbone[backbone_name] = prepared_of_key[request_key(request)]
+    return frames_of_backbone
 
 
 def _distinct_notes(frames: Sequence[Frames[Pixels]]) -> tuple[str, ...]:

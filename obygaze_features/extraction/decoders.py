@@ -31,7 +31,9 @@ def decoder_names() -> tuple[str, ...]:
 
 
 def load_decoder(name: str) -> Decode:
-    """Return the function of a decoder, as it runs on a core.
+    """Return the function that decodes clips on a core, by the name of the decoder.
+
+    Decoders other than the built-in ones are in installed packages (entry points).
 
     Raises
     ------
@@ -76,7 +78,14 @@ def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
 
 
 def _entry(name: str) -> EntryPoint:
-    """Return the one entry point of this name; packages that name the same function count once."""
+    """Return the entry point of a decoder that an installed package registers under this name.
+
+    Raises
+    ------
+    ExtractError
+        No package registers the name, or packages register different functions under it.
+    """
+    # Function as "module:name" -> its entry point. Packages that register the same function count once.
     entry_of_function = {entry.value: entry for entry in points(DECODERS) if entry.name == name}
     if not entry_of_function:
         raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")

@@ -101,12 +101,13 @@ def examine(
     ['host', 'obygaze']
     """
     host = f"{host_name()}, {platform.system()} {platform.release()} {platform.machine()}"
+    version_text = importlib.metadata.version("obygaze")
     pages = docs_folder()
-    where = "" if pages is None else f"; its pages, from first-hour.md on, are in {pages}"
-    version = importlib.metadata.version("obygaze")
-    findings = [_diagnosis("host", host), _diagnosis("obygaze", f"{version}{where}")]
-    nothing_given = use is None and path is None and not backbones and device is None
-    if nothing_given:
+    if pages is not None:
+        version_text += f"; its pages, from first-hour.md on, are in {pages}"
+    findings = [_diagnosis("host", host), _diagnosis("obygaze", version_text)]
+    is_general_check = use is None and path is None and not backbones and device is None
+    if is_general_check:
         return [*findings, *extras(None), *cores(), *readiness()]
     examined_use = use or "extract"
     findings += _examine_use(examined_use, backbones, device)
@@ -118,14 +119,14 @@ def examine(
 
 
 def docs_folder() -> Path | None:
-    """Return the folder of this install's documentation, which messages name; None if it has none.
+    """Return the folder of this installation's documentation, which messages name; None if it has none.
 
     It is the folder of `FIRST_PAGE`: among the files of an installed wheel, or `docs` of a checkout.
     """
-    installed = importlib.metadata.distribution("obygaze").files or []
-    candidates = [Path(str(file.locate())) for file in installed if file.name == FIRST_PAGE]
-    candidates.append(Path(__file__).parents[2] / "docs" / FIRST_PAGE)
-    for page in candidates:
+    installed_files = importlib.metadata.distribution("obygaze").files or []
+    possible_pages = [Path(str(file.locate())) for file in installed_files if file.name == FIRST_PAGE]
+    possible_pages.append(Path(__file__).parents[2] / "docs" / FIRST_PAGE)
+    for page in possible_pages:
         if page.is_file():
             return page.resolve().parent
     return None
@@ -134,8 +135,8 @@ def docs_folder() -> Path | None:
 def readiness() -> Iterator[Diagnosis]:
     """Report for every kind of work whether this machine is ready for it, and if not, why."""
     for use in USES:
-        findings = [finding for finding in _examine_use(use) if finding.level == "fault"]
-        faults = [f"{finding.about}: {finding.text}" for finding in findings]
+        found_faults = [finding for finding in _examine_use(use) if finding.level == "fault"]
+        faults = [f"{fault.about}: {fault.text}" for fault in found_faults]
         level: Level = "note" if faults else "ok"  # no fault, since nobody has asked for this use
         yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}; obygaze doctor --for {use} says more")
 
@@ -163,7 +164,7 @@ def _examine_use(use: Use, backbones: Sequence[str] = (), device: str | None = N
 
 
 def _diagnosis(about: str, text: str, *, note: str = "", fault: str = "") -> Diagnosis:
-    """Make a diagnosis, whose level is `fault` or `note` if one of these is given, else `ok`.
+    """Return the result of a check, with the level `fault` or `note` if something is wrong, else `ok`.
 
     Parameters
     ----------
@@ -172,8 +173,8 @@ def _diagnosis(about: str, text: str, *, note: str = "", fault: str = "") -> Dia
     text
         The result.
     note, fault
-        What is wrong and the remedy, put right behind the text, with its own comma or colon; empty if
-        nothing is wrong.
+        What is wrong and the remedy, put right behind the text, so it begins with a comma or colon; empty if
+        nothing is wrong. At most one of the two.
     """
     if fault:
         return Diagnosis(about, "fault", f"{text}{fault}")
@@ -183,9 +184,9 @@ def _diagnosis(about: str, text: str, *, note: str = "", fault: str = "") -> Dia
 
 
 def extras(use: Use | None) -> Iterator[Diagnosis]:
-    """Compare the base install and every extra with the versions that obygaze declares.
+    """Check whether the packages of the base install and of every extra are there, in versions that fit.
 
-    There is a diagnosis of each extra, and one of each package that is missing or of a wrong version.
+    Yields a diagnosis for each extra, and one for each package that is missing or has a wrong version.
 
     Parameters
     ----------
@@ -219,18 +220,20 @@ def declared_packages() -> dict[str, list[Requirement]]:
     extra_names = set(metadata.get_all("Provides-Extra") or []) - DEVELOPMENT_EXTRAS
 
     # Those that others include come first, of which `video` is the smallest.
-    included = [name for name in ("video", "extract") if name in extra_names]
-    extras_in_order = [*included, *sorted(extra_names.difference(included))]
+    included_names = [name for name in ("video", "extract") if name in extra_names]
+    names_in_order = [*included_names, *sorted(extra_names.difference(included_names))]
     packages: dict[str, list[Requirement]] = {"": []}
-    for extra in extras_in_order:
+    for extra in names_in_order:
         packages[extra] = []
+    # A line is such as "torch>=2.4; extra == 'extract'": what follows the semicolon is its marker.
     for line in importlib.metadata.requires("obygaze") or []:
         package = Requirement(line)
-        if package.marker is None or package.marker.evaluate({"extra": ""}):
+        marker = package.marker
+        if marker is None or marker.evaluate({"extra": ""}):  # of the base install
             packages[""].append(package)
             continue
-        for extra in extras_in_order:
-            if package.marker.evaluate({"extra": extra}):
+        for extra in names_in_order:
+            if marker.evaluate({"extra": extra}):
                 packages[extra].append(package)
     return packages
 
@@ -263,7 +266,7 @@ def _installed_version(name: str) -> str:
 
 
 def _problem(package: Requirement) -> str:
-    """Return what is wrong with a package: `not installed`, or its version; empty if nothing is."""
+    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is."""
     version = _installed_version(package.name)
     if not version:
         return "not installed"
@@ -277,6 +280,15 @@ def _level_of(extra: str, problem: str, use: Use | None) -> Level:
 
     An extra may be needed for the work, helpful for a part of it, or not be used by it: then its package
     counts as `absent`.
+
+    Parameters
+    ----------
+    extra
+        Name of the extra; "" is the base install.
+    problem
+        What is wrong with the package, as `_problem` returns it; "" if nothing is.
+    use
+        The kind of work; None if none in particular.
     """
     if not problem:
         return "ok"
@@ -347,8 +359,10 @@ def _cores_per_gpu(n_gpus: int) -> Diagnosis:
 
 
 def _device_index(device: str | None) -> int:
-    """Return the index of a device such as `cuda:1`; 0 if it has none."""
-    index = (device or "").partition(":")[2]
+    """Return the index of a device: 1 for `cuda:1`, and 0 for `cuda` or None."""
+    if device is None or ":" not in device:
+        return 0
+    _, _, index = device.partition(":")
     return int(index or 0)
 
 
@@ -359,12 +373,14 @@ def _gpu(number: int) -> Diagnosis:
     free, total = torch.cuda.mem_get_info(number)
     name = torch.cuda.get_device_name(number)
     text = f"cuda:{number} {name}, {free / GB:.1f} of {total / GB:.1f} GB free"
-    remedy = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
-    return _diagnosis("gpu", text, fault=remedy if free < LEAST_GPU_BYTES else "")
+    fault = ""
+    if free < LEAST_GPU_BYTES:
+        fault = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
+    return _diagnosis("gpu", text, fault=fault)
 
 
 def weights() -> Iterator[Diagnosis]:
-    """Report for each backbone whether its usual weights are in the hub's cache, with their commit.
+    """Report for each network whether its default weights are in the cache of the Hugging Face Hub.
 
     If some are not, the last diagnosis says how to get weights, by the example of the first of them.
     """
@@ -386,7 +402,9 @@ def weights() -> Iterator[Diagnosis]:
 
 
 def cached_weights(backbones: Sequence[str]) -> Iterator[Diagnosis]:
-    """Report whether weights of backbones are in the hub's cache: a job may not be able to fetch them.
+    """Report whether the weights of some networks are in the Hugging Face Hub's cache on this machine.
+
+    Jobs on a cluster often cannot download them.
 
     Parameters
     ----------
@@ -422,15 +440,25 @@ def cached_weights(backbones: Sequence[str]) -> Iterator[Diagnosis]:
 def _cached_weights_diagnosis(backbone: str, hub_weights: str, commit: str) -> Diagnosis:
     """Report the commit of weights that are in the cache; note how to pin it unless it is pinned.
 
-    Weights are pinned if their name has a commit, or if the hub is not asked for newer ones.
+    Weights are pinned if their name has a commit, or if the Hugging Face Hub is not asked for newer ones.
+
+    Parameters
+    ----------
+    backbone
+        Name of the network.
+    hub_weights
+        Name of its weights on the Hub, perhaps with a commit (`name@commit`).
+    commit
+        The commit in the cache.
     """
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
 
     repository = _repository(hub_weights)
     is_pinned = is_offline_mode() or "@" in hub_weights
-    pin = f"; pin it with --weights {backbone}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
-    text = f"{backbone}: {hub_weights} is in the cache, {commit}"
-    return _diagnosis("weights", text, note="" if is_pinned else pin)
+    note = ""
+    if not is_pinned:
+        note = f"; pin it with --weights {backbone}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
+    return _diagnosis("weights", f"{backbone}: {hub_weights} is in the cache, {commit}", note=note)
 
 
 def _repository(hub_weights: str) -> str:
@@ -462,19 +490,20 @@ def _cached_commit(hub_weights: str) -> str | None:
 
 
 def cores() -> Iterator[Diagnosis]:
-    """Report the number of usable cores; it is noted if Slurm allotted more."""
+    """Report how many cores this process may use, and note if Slurm allotted more to its task."""
     n_usable = usable_cores()
-    allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    has_fewer = allotted.isdecimal() and n_usable < int(allotted)
-    note = f", although --cpus-per-task={allotted}; use srun --cpu-bind=none" if has_fewer else ""
+    n_allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    note = ""
+    if n_allotted.isdecimal() and n_usable < int(n_allotted):
+        note = f", although --cpus-per-task={n_allotted}; use srun --cpu-bind=none"
     yield _diagnosis("cores", f"{n_usable} usable of {os.cpu_count()}", note=note)
 
 
 def examine_place(path: Path) -> Iterator[Diagnosis]:
-    """Check whether a folder can hold a stage (a store in the making).
+    """Check whether a folder can hold an unfinished store (a stage), by making a small folder there.
 
-    A stage needs files that can be written and flushed, locks, a clock like that of this machine, space and
-    inodes.
+    A stage needs files that can be written and flushed, locks, a clock that agrees with this machine's, free
+    bytes and free inodes.
     """
     folder = existing_folder(path)
     mount = mount_of(folder)
@@ -517,9 +546,10 @@ def _problem_of_locks(path: Path, options: str) -> str:
     options
         Options with which the file system is mounted.
     """
-    local = LOCAL_LOCK_OPTIONS.search(options)
-    if local:
-        return f", mounted with {local[1]}: other nodes do not see the locks of this one; extract on one node"
+    local_locks = LOCAL_LOCK_OPTIONS.search(options)
+    if local_locks:
+        option = local_locks[1]
+        return f", mounted with {option}: other nodes do not see the locks of this one; extract on one node"
     with path.open("rb") as first, path.open("rb") as second:
         try:
             hold(first.fileno(), path)  # held until the file is closed
@@ -539,10 +569,13 @@ class Mount(NamedTuple):
 
 
 def mount_of(folder: Path) -> Mount:
-    """Return type and options of the file system that holds a folder, as /proc lists it."""
-    if not MOUNTS.exists():
+    """Return type and options of the file system that holds a folder, as Linux lists it in /proc.
+
+    The folder is absolute. The file system is that of the nearest of its parents that is a mount point.
+    """
+    if not MOUNTS.exists():  # not Linux
         return Mount("unknown", "")
-    mounts = {}
+    mounts = {}  # mount point -> its file system
     for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         _device, mount_point, kind, options = line.split()[:4]
         mounts[mount_point.replace("\\040", " ")] = Mount(kind, options)  # \040 is a space

@@ -27,26 +27,24 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
     Raises
     ------
     ExtractError
-        If it takes more than one frame, gives no vector of a frame, gives tokens, or takes sound.
+        The backbone needs more than one frame, gives no vector of a frame, gives tokens, or takes sound.
     """
-    where = f"backbone '{backbone.name}'"
+    described_backbone = f"backbone '{backbone.name}'"
     if backbone.hears is not None:
-        raise ExtractError(f"{where} hears; frames a second are of pictures (leave out --per-second)")
-    # The backbone was asked for one frame; one that joins frames has the least number that it takes instead.
-    joins_frames = backbone.n_frames != 1
-    for output in backbone.outputs:
-        if output.name == "frames" and output.shape[0] != 1:
-            joins_frames = True
-    if joins_frames:
         raise ExtractError(
-            f"{where} joins frames, {backbone.n_frames} at least, and with --per-second each is encoded "
-            "alone: give a number of frames (--n)"
+            f"{described_backbone} hears; frames a second are of pictures (leave out --per-second)"
         )
-    outputs = _frames_alone(backbone.outputs, where)
+    if _joins_frames(backbone):
+        raise ExtractError(
+            f"{described_backbone} joins frames, {backbone.n_frames} at least, and with --per-second each is "
+            "encoded alone: give a number of frames (--n)"
+        )
+    outputs = _only_vectors_of_frames(backbone.outputs, described_backbone)
     side_groups = []
-    for side in backbone.side_groups:
-        side_outputs = _frames_alone(side.outputs, f"{where}, {backbone.name}.{side.name}")
-        side_groups.append(replace(side, outputs=side_outputs))
+    for side_group in backbone.side_groups:
+        described_group = f"{described_backbone}, {backbone.name}.{side_group.name}"
+        side_outputs = _only_vectors_of_frames(side_group.outputs, described_group)
+        side_groups.append(replace(side_group, outputs=side_outputs))
     return replace(
         backbone,
         n_frames=ANY_NUMBER,  # each clip has its own
@@ -56,15 +54,28 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
     )
 
 
-def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[BackboneOutput, ...]:
-    """Return only the array `frames` of a group, declared with any number of rows (`ANY_NUMBER`).
+def _joins_frames(backbone: Backbone) -> bool:
+    """Return whether a backbone computes its vectors from several frames together, as video networks do.
+
+    The backbone was built for clips of one frame. One that joins frames then has the least number of frames
+    that it takes, or gives several vectors for one frame.
+    """
+    if backbone.n_frames != 1:
+        return True
+    return any(output.name == "frames" and output.shape[0] != 1 for output in backbone.outputs)
+
+
+def _only_vectors_of_frames(
+    outputs: Sequence[BackboneOutput], described_group: str
+) -> tuple[BackboneOutput, ...]:
+    """Return the declaration of the array `frames` alone, with any number of frames as its first dimension.
 
     Parameters
     ----------
     outputs
-        Arrays of the group.
-    where
-        Beginning of an error: the backbone and the group.
+        Arrays that a backbone gives, or one of its side groups: `frames` [F, D], and others.
+    described_group
+        The backbone, or its side group, in words: the beginning of an error.
 
     Raises
     ------
@@ -73,15 +84,16 @@ def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[Backbo
     """
     if any(output.name == "tokens" for output in outputs):
         raise ExtractError(
-            f"{where} gives tokens of each frame too, and a store has one number of tokens for all clips, "
-            "which --per-second does not: leave out --tokens, or give a number of frames (--n)"
+            f"{described_group} gives tokens of each frame too, and a store has one number of tokens for all "
+            "clips, which --per-second does not: leave out --tokens, or give a number of frames (--n)"
         )
     for output in outputs:
         if output.name == "frames":
             return (replace(output, shape=(ANY_NUMBER, *output.shape[1:])),)
     names = ", ".join(output.name for output in outputs)
     raise ExtractError(
-        f"{where} gives {names}, and no vector a frame, which --per-second stores (of layers: --layer-frames)"
+        f"{described_group} gives {names}, and no vector a frame, which --per-second stores "
+        "(of layers: --layer-frames)"
     )
 
 
@@ -119,8 +131,9 @@ class EachFrame:
     """Clips of a batch: each has frames enough for the calls of a network."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of `encode_clips`, for one that this object does not have."""
-        # Unpickling asks for special methods and for `encode_clips` before `encode_clips` is set.
+        """Return an attribute that this object lacks from the encoder that it wraps, `encode_clips`."""
+        # Unpickling asks for special methods and for `encode_clips` before `encode_clips` is set: without the
+        # next two lines this method would call itself for ever.
         if name.startswith("__") or name == "encode_clips":
             raise AttributeError(name)
         return getattr(self.encode_clips, name)
@@ -131,24 +144,39 @@ class EachFrame:
         return {name: np.stack(clip_arrays) for name, clip_arrays in arrays.items()}
 
     def start(self, clips: Sequence[NDArray[Any]]) -> "PendingFrames":
-        """Start encoding the frames of clips, uint8 `[F, h, w, c]` each."""
-        frames: list[NDArray[Any]] = []  # of all clips, each as a clip of one frame, [1, h, w, c]
+        """Start to encode all frames of some clips; the result is waited for with `PendingFrames.result`.
+
+        Parameters
+        ----------
+        clips
+            Frames of each clip, uint8 [F, h, w, c]; F may differ from clip to clip.
+        """
+        frames: list[NDArray[Any]] = []  # of all clips, each frame as a clip of one frame, [1, h, w, c]
         for clip in clips:
             frames += [frame[np.newaxis] for frame in clip]
-        start = getattr(self.encode_clips, "start", None)  # a plain function has none
-        pending = self._encode_in_batches(frames) if start is None else start(frames)
-        return PendingFrames(pending, [len(clip) for clip in clips])
+        start = getattr(self.encode_clips, "start", None)
+        # A plain function, without `start`, encodes the frames now.
+        returned = self._encode_in_batches(frames) if start is None else start(frames)
+        return PendingFrames(returned, [len(clip) for clip in clips])
 
     def _encode_in_batches(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Encode frames by a backbone that is a plain function, `FRAMES_AT_ONCE` at a time.
+        """Encode frames with a backbone that is a plain function, `FRAMES_AT_ONCE` at a time.
 
-        Returns `frames` of clips of one frame: [F, 1, D].
+        Parameters
+        ----------
+        frames
+            F frames, each as a clip of one frame, uint8 [1, h, w, c].
+
+        Returns
+        -------
+        NDArray
+            Vector of each frame, [F, 1, D].
         """
-        parts = []
+        vectors_of_batches = []
         for first in range(0, len(frames), FRAMES_AT_ONCE):
             batch = np.stack(frames[first : first + FRAMES_AT_ONCE])
-            parts.append(self.encode_clips(batch)["frames"])
-        return np.concatenate(parts)
+            vectors_of_batches.append(self.encode_clips(batch)["frames"])
+        return np.concatenate(vectors_of_batches)
 
 
 @dataclass(frozen=True)
@@ -168,9 +196,10 @@ class PendingFrames:
     sizes: Sequence[int]
 
     def result(self) -> EncodedFrames:
-        """Wait for the vectors of all frames of all clips, and divide them among the clips.
+        """Wait for the vectors of all frames of B clips, and divide them among the clips.
 
-        A clip is finite if all its frames are; its `at_once` is the smallest of its frames.
+        A clip is finite if all its frames are. Its `at_once`, the number of frames that were encoded in one
+        call, is the smallest of its frames.
         """
         one_frame_clips = self._one_frame_clips()
         first_frames = np.cumsum([0, *self.sizes[:-1]])  # position of each clip's first frame, [B]
@@ -188,7 +217,7 @@ class PendingFrames:
         return EncodedFrames(vectors_of_clips, is_clip_finite, at_once)
 
     def _one_frame_clips(self) -> Any:
-        """Wait for what the backbone gives of all F frames, each as a clip of one frame.
+        """Wait for the backbone's result on all F frames, each of which it got as a clip of one frame.
 
         Returns an object with `arrays` (name -> [F, 1, D]), `finite` [F] and `at_once` [F] or None.
         """

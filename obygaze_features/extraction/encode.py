@@ -19,9 +19,9 @@ def encode_batches(
     batches: Iterable[Sequence[DecodedClip]],
     measure_time: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[list[ClipResult]]:
-    """Encode batches of clips, and yield the results of each; a GPU computes while others are decoded.
+    """Encode batches of clips, and yield the results of each; a GPU computes one while the next is decoded.
 
-    Every clip comes once, in order. Frames of a batch may be overwritten when the next one is asked for.
+    Every clip comes once, in order. Frames of a batch may be overwritten when the next batch is asked for.
 
     Parameters
     ----------
@@ -33,19 +33,20 @@ def encode_batches(
         Returns a context manager, within which the backbones run, so that their time can be measured.
     """
     # While a GPU computes one batch, the next one is decoded and started.
-    most_started = 2 if any(uses_gpu(backbone) for backbone in backbones) else 1
-    started: deque[_StartedBatch] = deque()
-    for batch in batches:
+    on_gpu = any(uses_gpu(backbone) for backbone in backbones)
+    most_started = 2 if on_gpu else 1
+    started_batches: deque[_StartedBatch] = deque()  # the oldest first
+    for batch in batches:  # asking for a batch decodes it
         results: list[ClipResult] = []
         with measure_time():
-            started.append(_StartedBatch(backbones, batch))
-            if len(started) == most_started:
-                results = started.popleft().results()
+            started_batches.append(_StartedBatch(backbones, batch))
+            if len(started_batches) == most_started:
+                results = started_batches.popleft().results()
         if results:
             yield results
-    if started:
+    if started_batches:
         with measure_time():
-            results = started.popleft().results()
+            results = started_batches.popleft().results()
         yield results
 
 
@@ -57,14 +58,17 @@ def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) ->
 def warm_up(backbones: Sequence[Backbone]) -> None:
     """Call once each network that is compiled or runs on a GPU, before decoding or timing starts.
 
+    The first call takes long, as it compiles the network or reserves memory.
+
     Raises
     ------
     BackboneError
         If one does not fit in GPU memory, or cannot be compiled.
     """
     for backbone in backbones:
-        compiled = backbone.provenance.get("compute", {}).get("compiled", False)
-        if (compiled or uses_gpu(backbone)) and hasattr(backbone.encode, "warm_up"):
+        is_compiled = backbone.provenance.get("compute", {}).get("compiled", False)
+        has_slow_start = is_compiled or uses_gpu(backbone)
+        if has_slow_start and hasattr(backbone.encode, "warm_up"):
             backbone.encode.warm_up()
 
 
@@ -74,8 +78,8 @@ def uses_gpu(backbone: Backbone) -> bool:
 
 
 def cpu_fallback_note(backbones: Sequence[Backbone]) -> str | None:
-    """Return a note that networks run on the CPU because no GPU is usable; None if none does."""
-    reasons: dict[str, str] = {}
+    """Return a note that networks run on the CPU because no GPU is usable; None if no network does."""
+    reasons: dict[str, str] = {}  # backbone -> why it runs on the CPU
     for backbone in backbones:
         compute = getattr(backbone.encode, "compute", None)
         reason = None if compute is None else compute.fallback()
@@ -94,14 +98,18 @@ def clips_at_once(backbones: Sequence[Backbone]) -> int:
 
 def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
     """Sum the seconds for which backbones kept a GPU busy so far; None if none of them uses a GPU."""
-    busy = [getattr(backbone.encode, "busy_s", 0.0) for backbone in backbones if uses_gpu(backbone)]
-    return float(sum(busy)) if busy else None
+    backbones_on_gpu = [backbone for backbone in backbones if uses_gpu(backbone)]
+    if not backbones_on_gpu:
+        return None
+    busy_s = [getattr(backbone.encode, "busy_s", 0.0) for backbone in backbones_on_gpu]
+    return float(sum(busy_s))
 
 
 def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
-    """Describe the GPUs in use: model -> its record with peak memory, and each backbone's clips at once.
+    """Describe the GPUs in use for the report of a run: model of a GPU -> its record.
 
-    Empty without a GPU. "Clips at once" is how many clips a backbone encodes in one call, as memory allows.
+    A record has the GPU's peak memory, and for each backbone on it `clips_at_once`: how many clips it encodes
+    in one call, as memory allows. Empty without a GPU.
     """
     records: dict[str, dict[str, Any]] = {}
     for backbone in backbones:
@@ -150,17 +158,18 @@ class _StartedBatch:
         for clip in batch:
             self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent_groups(backbones, clip))
         self._calls: list[_Call] = []
-        readable = [clip for clip in batch if clip.status != "failed"]
+        readable_clips = [clip for clip in batch if clip.status != "failed"]
         for backbone in backbones:
             frame_times = {}
             images = []
-            for clip in readable:
+            for clip in readable_clips:
                 prepared = clip.frames.get(backbone.name)
                 if prepared is not None:
                     frame_times[clip.clip_id] = _FrameTimes(prepared.time_s, prepared.frame_index)
                     images.append(prepared.images)
             if images:
-                self._calls.append(_Call(backbone, frame_times, _start(backbone, images)))
+                returned = _start(backbone, images)
+                self._calls.append(_Call(backbone, frame_times, returned))
 
     def results(self) -> list[ClipResult]:
         """Wait for the backbones, and return the result of every clip in the order of the batch."""
@@ -200,7 +209,15 @@ class _Outcome:
 
 
 def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
-    """Wait for a call of a backbone, and add what it gave of each clip to the clip's outcome."""
+    """Wait for a call of a backbone to end, and add the features of each clip to the clip's outcome.
+
+    Parameters
+    ----------
+    call
+        The call, which was started for some clips together.
+    outcomes
+        Clip id -> its outcome, which gets the groups of features, the GPU, and a note on NaN or infinity.
+    """
     encoded = _wait_for(call)
     arrays_of_group = call.backbone.by_group(encoded.arrays)
     # The arrays have a row for each clip, in the order of `frame_times`.
@@ -239,7 +256,10 @@ def _arrays_of_clip(
 
 
 def _absent_groups(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
-    """Return group -> why it has no features of a clip; a side group has the reason of its backbone."""
+    """Return group of features -> why a clip has none, such as `no sound track`; empty if it has all groups.
+
+    A backbone may give several groups, which are then absent for the same reason.
+    """
     reasons = {}
     for backbone in backbones:
         if backbone.name in clip.absent:
@@ -249,11 +269,17 @@ def _absent_groups(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str
 
 
 def _start(backbone: Backbone, images: Sequence[NDArray[Any]]) -> Any:
-    """Give a backbone the images of some clips to encode.
+    """Give a backbone the frames of some clips to encode.
 
-    If its `encode` has a method `start`, encoding goes on after this function returns, and an object is
-    returned whose `result` waits for the arrays. A plain function encodes them now, and the arrays are
-    returned.
+    If its `encode` has a method `start`, encoding goes on after this function returns an object, whose method
+    `result` waits for the arrays. A plain function encodes the frames now, and its arrays are returned.
+
+    Parameters
+    ----------
+    backbone
+        The backbone.
+    images
+        Frames of each clip, [F, h, w, c]; or its prepared sound.
     """
     start = getattr(backbone.encode, "start", None)
     if start is None:
@@ -280,13 +306,14 @@ class _Encoded(NamedTuple):
 
 
 def _wait_for(call: _Call) -> _Encoded:
-    """Wait until a call of a backbone has ended, and return what it gave."""
+    """Wait until a call of a backbone has ended; return its arrays, and the GPU that computed each clip."""
     if isinstance(call.returned, dict):  # the arrays, of a plain function
-        finite = [_finite_rows(values) for values in call.returned.values()]
-        return _Encoded(call.returned, np.all(finite, axis=0), ())
+        is_finite_in_arrays = [_finite_rows(values) for values in call.returned.values()]
+        return _Encoded(call.returned, np.all(is_finite_in_arrays, axis=0), devices=())
     encoded = call.returned.result()
-    has_devices = encoded.at_once is not None and uses_gpu(call.backbone)
-    devices = _devices(call.backbone, encoded.at_once.tolist()) if has_devices else []
+    devices: list[str] = []
+    if encoded.at_once is not None and uses_gpu(call.backbone):
+        devices = _devices(call.backbone, encoded.at_once.tolist())
     return _Encoded(encoded.arrays, encoded.finite, devices)
 
 

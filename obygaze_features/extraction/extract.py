@@ -197,11 +197,24 @@ def _work_on_texts(
     backbones: Sequence[AnyBackbone],
     batch_size: int | None,
 ) -> _Work:
-    """Describe the extraction of a list of texts, which may be given by its path."""
+    """Read a list of texts and build the backbones; return what to extract, and how.
+
+    Parameters
+    ----------
+    texts_or_path
+        The texts, or the path of their table.
+    corpus
+        Name of the corpus in the store.
+    backbones
+        Backbones that read texts, or their names.
+    batch_size
+        Texts that are encoded together; None for `TEXTS_AT_ONCE`.
+    """
     texts = texts_or_path if isinstance(texts_or_path, TextList) else _texts_of(texts_or_path)
     job = TextJob(texts, corpus, _text_backbones(backbones))
     extract_rows = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
-    return _Work(job, extract_rows, partial(estimate_texts, job))
+    estimate_costs = partial(estimate_texts, job)
+    return _Work(job, extract_rows, estimate_costs)
 
 
 class _ClipSettings(NamedTuple):
@@ -233,7 +246,7 @@ def _clip_job(
     manifest = _checked_manifest(manifest_or_path, backbones, note)
     recipes = _recipes(backbones, manifest, settings.n_frames, settings.per_second, settings.sampling)
     _check_engine(settings.engine, recipes, settings.gpus, settings.decoder)
-    built_backbones = _built(backbones, recipes, settings.gpus)
+    built_backbones = _build_all(backbones, recipes, settings.gpus)
     frames_folder = None
     if settings.keep_frames is not None:
         frames_folder = _folder_of_frames(local_path(settings.keep_frames))
@@ -258,9 +271,19 @@ def _clip_job(
 def _checked_manifest(
     manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
 ) -> Manifest:
-    """Return a manifest with one row a clip, and note what is doubtful about its films.
+    """Return the manifest (table of clips) with one row for each clip, and note doubts about its films.
 
-    A manifest has a row for each annotator of a clip; here each clip is there once.
+    A manifest may have a row for each annotator of a clip. A doubt is, for example, that two films seem to be
+    the same.
+
+    Parameters
+    ----------
+    manifest_or_path
+        The manifest, or the path of its file.
+    backbones
+        The backbones, for messages.
+    note
+        Called with each doubt, as a sentence.
 
     Raises
     ------
@@ -273,7 +296,7 @@ def _checked_manifest(
         manifest = manifest_or_path
     else:
         manifest = _manifest_of(manifest_or_path, backbones)
-    merged_manifest = merge_annotators(manifest)  # one row a clip
+    merged_manifest = merge_annotators(manifest)
     if not merged_manifest:
         raise ExtractError(f"{manifest_or_path}: there is no clip in it, only a header")
     for doubt in check_identity(merged_manifest, merged_manifest.root):
@@ -288,12 +311,14 @@ def _recipes(
     per_second: float | None,
     sampling: str,
 ) -> tuple[Recipe | None, ...]:
-    """Return a recipe for each backbone, with the wanted number of frames; None if it is built already.
+    """Return a recipe (arguments to build a backbone) for each backbone, with the wanted number of frames.
+
+    A backbone that is built already has None in place of a recipe.
 
     Parameters
     ----------
     backbones
-        The backbones.
+        Names, recipes, or backbones that are built already.
     manifest
         The clips; if these are still images, each has one frame.
     n_frames
@@ -310,10 +335,10 @@ def _recipes(
     return tuple(_recipe(backbone, n_frames) for backbone in backbones)
 
 
-def _built(
+def _build_all(
     backbones: Sequence[AnyBackbone], recipes: Sequence[Recipe | None], gpus: Sequence[int]
 ) -> tuple[Backbone, ...]:
-    """Return all backbones built: those with a recipe are built now, the others are built already.
+    """Build the backbones that have a recipe, and return all backbones; the others are built already.
 
     Parameters
     ----------
@@ -332,7 +357,7 @@ def _built(
 
 
 def _note_on_backbones(job: Job, note: OnNote) -> None:
-    """Call `note` with what a user may not expect of the backbones.
+    """Tell the user what may surprise in the backbones, by calls of `note`.
 
     The notes are that they take different numbers of frames, that a backbone leaves out questions of the
     codebook, and that networks run on the CPU for lack of a GPU.
@@ -342,10 +367,11 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
     ExtractError
         A backbone is asked about a concept that it cannot perceive.
     """
-    if len({backbone.n_frames for backbone in job.backbones}) > 1:
-        counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
+    distinct_numbers = {backbone.n_frames for backbone in job.backbones}
+    if len(distinct_numbers) > 1:
+        numbers_text = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
         note(
-            f"the backbones take different frames of a clip ({job.policy}: {counts}); "
+            f"the backbones take different frames of a clip ({job.policy}: {numbers_text}); "
             "it is decoded once for all of them"
         )
     for backbone in job.backbones:
@@ -387,7 +413,9 @@ def _work_on_clips(
 
 
 def _refuse_imperceptible_questions(backbone: Backbone, codebook: Codebook) -> None:
-    """Refuse a backbone that is asked about a concept that it cannot perceive, such as a sound in pictures.
+    """Raise an error if a backbone is asked about a concept that it cannot perceive.
+
+    An example is a question about a sound to a backbone that takes pictures.
 
     Parameters
     ----------
@@ -402,13 +430,13 @@ def _refuse_imperceptible_questions(backbone: Backbone, codebook: Codebook) -> N
         There is such a question.
     """
     # Concept -> why the backbone cannot perceive it.
-    reasons = unperceived(codebook, perceived(backbone.provenance))
+    reason_of_concept = unperceived(codebook, perceived(backbone.provenance))
     for question in backbone.provenance.get("questions", {}):
         is_about_concept = question.startswith("concept:")
         concept = question.removeprefix("concept:")
-        if is_about_concept and concept in reasons:
+        if is_about_concept and concept in reason_of_concept:
             raise ExtractError(
-                f"backbone {backbone.name} is asked {question!r}, and {reasons[concept]}: "
+                f"backbone {backbone.name} is asked {question!r}, and {reason_of_concept[concept]}: "
                 "write the questions again with 'obygaze codebook questions', which leaves it out"
             )
 
@@ -430,9 +458,9 @@ def _folder_of_frames(folder: Path) -> Path:
 
 
 def _table_of_shots(shots: Path | str | None, options_in_use: Mapping[str, bool]) -> Path | None:
-    """Return the path of the table of shots; refuse options with which shots cannot be found.
+    """Return the path of the table of shots to write; raise an error with options that exclude finding shots.
 
-    Shots are found only by a plain run over whole films.
+    Shots are found only by a plain run over whole films on one machine.
 
     Parameters
     ----------
@@ -459,11 +487,10 @@ Result = TypeVar("Result")
 def _with_parameters_of(
     preparing: Callable[Parameters, Extraction],
 ) -> Callable[[Callable[[Extraction], Result]], Callable[Parameters, Result]]:
-    """Return a decorator, by which a function of an `Extraction` is called with the arguments of `prepare`.
+    """Return a decorator: the decorated function takes the arguments of `prepare`, and prepares first.
 
-    So the many parameters of `prepare` are written down once. For example, `extract` below is defined as
-    `extract(work)`, and called as `extract(manifest, out, ...)`: the decorated function prepares an
-    extraction from these arguments, and passes it to the function below.
+    So the many parameters of `prepare` are written down once. For example, `extract` is defined as
+    `extract(work)`, where `work` is a prepared `Extraction`, and called as `extract(manifest, out, ...)`.
 
     Parameters
     ----------
@@ -602,9 +629,9 @@ def _prepare_trial(
     note: OnNote = warnings.warn,
     **settings: Any,
 ) -> Extraction:
-    """Prepare an extraction that is only to be estimated; the parameters are those of `prepare`.
+    """Prepare an extraction whose cost is to be estimated; the parameters are those of `prepare`.
 
-    Usual weights that are not on this machine are replaced by random ones, so that nothing is fetched.
+    Default weights that are not on this machine are replaced by random ones, so that nothing is downloaded.
     """
     from obygaze_features.extraction.trial_weights import with_untrained_networks  # noqa: PLC0415 - heavy
 
@@ -640,26 +667,26 @@ def estimate(work: Extraction) -> Estimate | TextEstimate:
 
 
 def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
-    """Return whether these backbones read texts.
+    """Return whether these backbones read texts (True) or take frames of videos (False).
 
     Raises
     ------
     ExtractError
-        If some read texts and others frames.
+        Some read texts and others take frames.
     """
-    of_texts = []
-    of_frames = []
+    text_backbones = []
+    frame_backbones = []
     for backbone in backbones:
         if _reads_texts(backbone):
-            of_texts.append(_name(backbone))
+            text_backbones.append(_name(backbone))
         else:
-            of_frames.append(_name(backbone))
-    if of_texts and of_frames:
+            frame_backbones.append(_name(backbone))
+    if text_backbones and frame_backbones:
         raise ExtractError(
-            f"{', '.join(of_texts)} reads texts and {', '.join(of_frames)} takes frames: "
+            f"{', '.join(text_backbones)} reads texts and {', '.join(frame_backbones)} takes frames: "
             "the rows of a store are one or the other; extract two stores"
         )
-    return len(of_texts) > 0
+    return len(text_backbones) > 0
 
 
 def _reads_texts(backbone: AnyBackbone) -> bool:
@@ -675,7 +702,7 @@ def _name(backbone: AnyBackbone) -> str:
 
 
 def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
-    """Return the recipe of a backbone; None if the backbone is built already, and so has none.
+    """Return the recipe (arguments to build a backbone) of a backbone; None if it is built already.
 
     Parameters
     ----------
@@ -694,12 +721,14 @@ def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
 
 
 def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
-    """Return the recipe of a backbone that encodes each frame alone.
+    """Return a recipe (arguments to build a backbone) for a backbone that encodes each frame alone.
+
+    It is for frames a second, where clips have different numbers of frames.
 
     Raises
     ------
     ExtractError
-        If it is built already, or it has a number of frames.
+        The backbone is built already, or its recipe has a number of frames.
     """
     recipe = _recipe(backbone, None)
     if recipe is None:
@@ -715,7 +744,17 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
 
 
 def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
-    """Refuse a number of frames a second that is not above 0, or that is given with another rule."""
+    """Raise an error if the number of frames a second is not above 0, or is combined with another rule.
+
+    Parameters
+    ----------
+    per_second
+        Frames of each second of a clip.
+    n_frames
+        Frames of each clip, which excludes `per_second`; None if it is not set.
+    sampling
+        How frames are chosen; only `uniform` goes with `per_second`.
+    """
     if not 0 < per_second < math.inf:
         raise ExtractError(f"{per_second:g} frames a second (--per-second): expected a number above 0")
     if n_frames is not None:
@@ -725,9 +764,18 @@ def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
 
 
 def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int], decoder: str) -> None:
-    """Refuse settings that the engine cannot run, and raise early if Ray is missing.
+    """Raise an error for settings that the engine cannot run, and for a missing Ray.
 
-    A backbone without a recipe (None) is built already, and cannot be sent to other processes.
+    Parameters
+    ----------
+    engine
+        `local`, or `ray` for a cluster.
+    recipes
+        Recipe of each backbone; None for one that is built already, which cannot be sent to other processes.
+    gpus
+        Numbers of the GPUs that share the work; each has a process.
+    decoder
+        Name of the video decoder.
     """
     if engine == "ray" and find_spec("ray") is None:
         raise ModuleNotFoundError("No module named 'ray'", name="ray")
@@ -741,17 +789,18 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
         return
     for recipe in recipes:
         compute = None if recipe is None else recipe.options.get("compute")
-        device = "" if compute is None else compute.device
-        # In a Ray actor the one GPU that it has is always cuda:0.
-        if device.startswith("cuda:"):
+        if compute is None:  # no network, or one on the default device
+            continue
+        # A process on a Ray cluster sees only the GPU that it was given, always as cuda:0.
+        if compute.device.startswith("cuda:"):
             raise ExtractError(
-                f"--device {device} with the engine 'ray': each encoder sees one card alone; "
+                f"--device {compute.device} with the engine 'ray': each encoder sees one card alone; "
                 "give --device cuda"
             )
 
 
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
-    """Build the text backbones that are given by name or recipe."""
+    """Return the text backbones; those that are given by name or recipe are built."""
     refuse_duplicates([_name(backbone) for backbone in backbones])
     built = []
     for backbone in backbones:
@@ -772,7 +821,10 @@ def _texts_of(texts_or_path: Path | str | Manifest) -> TextList:
 
 
 def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
-    """Read a manifest of clips; refuse a video, a folder and a list of texts."""
+    """Read a manifest (table of clips); raise an error for a video, a folder or a list of texts.
+
+    The error says what to do instead: make a manifest of the videos, or use a backbone that reads texts.
+    """
     names = ", ".join(_name(backbone) for backbone in backbones)
     if isinstance(manifest_or_path, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")

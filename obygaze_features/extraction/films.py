@@ -144,24 +144,29 @@ class Films:
             self.stretches[movie] = _divide_film(movie, self.paths[movie], sorted(starts_s))
 
     def unmeasured(self) -> dict[str, list[Stretch]]:
-        """Return movie -> its stretches that are not measured yet; movies without any are left out."""
-        unmeasured = {}
+        """Return movie -> its stretches (parts of the film) that are not measured for shots yet.
+
+        Movies that are measured whole are left out.
+        """
+        unmeasured_of_movie = {}
         for movie, stretches in self.stretches.items():
-            to_measure = [stretch for stretch in stretches if not self._file(stretch).exists()]
-            if to_measure:
-                unmeasured[movie] = to_measure
-        return unmeasured
+            unmeasured = [stretch for stretch in stretches if not self._file(stretch).exists()]
+            if unmeasured:
+                unmeasured_of_movie[movie] = unmeasured
+        return unmeasured_of_movie
 
     def write_measurements(self, stretch: Stretch, measurements: bytes, n_decoded: int, cpu_s: float) -> None:
-        """Write the measurements of a stretch to their file, and add what they cost to the films' totals.
+        """Write the measurements of a stretch (part of a film), by which its shots are found, to their file.
 
         Parameters
         ----------
+        stretch
+            The part of the film.
         measurements
             The measurements, as `video.file_facts.packed` encodes them.
         n_decoded, cpu_s
             Frames decoded and processor seconds spent for the measurements alone, without those that are
-            counted with the windows of the stretch.
+            counted with the windows of the stretch. They are added to the totals of the films.
         """
         self._folder.mkdir(exist_ok=True)
         write_whole(self._file(stretch), measurements)
@@ -169,7 +174,16 @@ class Films:
         self.cpu_s += cpu_s
 
     def write(self, out: Path, note: Callable[[str], object]) -> None:
-        """Write the table of shots; a film without all measurements is decoded once more for them.
+        """Write the table of the shots of all films to a CSV file.
+
+        A film of which a part is not measured is decoded once more for its shots.
+
+        Parameters
+        ----------
+        out
+            The file.
+        note
+            Called with a sentence for each film that is decoded once more, or whose shots cannot be found.
 
         Raises
         ------
@@ -184,13 +198,13 @@ class Films:
                 note(f"{path.name}: no shots: {error.reason}")
         table = shots_bytes(shots_of_movie, DETECTOR)
         with suppress(FileNotFoundError):
-            if read_bytes(out) == table:
+            if read_bytes(out) == table:  # an earlier run has written it
                 return
         refuse_existing(out, force=False)
         write_whole(out, table)
 
     def _find_shots(self, movie: str, path: Path, note: Callable[[str], object]) -> list[FilmPart]:
-        """Return the shots of a film by the measurements of its stretches, or by decoding it once more."""
+        """Return the shots of a film: from the measurements of its parts, or by decoding it once more."""
         shots = joined_shots(list(self._measured(movie)))
         if shots is None:  # the measurements of a stretch are missing
             reason = why_not_in_stretches(path) or "it could not be decoded without errors"
@@ -224,9 +238,10 @@ class WorkQueue(deque[FilePass]):
     """
 
     def __init__(self, tasks: Sequence[DecodeTask], workers: int, films: Films | None = None) -> None:
-        """Queue a pass for each stretch that is not measured yet, then passes over all other clips.
+        """Queue the parts of films that are to be measured for shots, then all other clips.
 
-        A window that begins in such a stretch is decoded in the pass over the stretch.
+        A part of a film is called a stretch; a worker decodes it whole, in one pass. A window that begins in
+        such a stretch is decoded in the same pass.
         """
         super().__init__()
         self._progress: dict[str, _FilmProgress] = {}  # movie with stretches to measure -> its progress
@@ -234,7 +249,6 @@ class WorkQueue(deque[FilePass]):
             for movie, stretches in films.unmeasured().items():
                 self._progress[movie] = _FilmProgress(films.stretches[movie], stretches)
 
-        # Divide the clips: those that are decoded with a stretch, and all others.
         progress_of_path = {progress.path: progress for progress in self._progress.values()}
         other_tasks = []
         for task in tasks:
@@ -251,12 +265,12 @@ class WorkQueue(deque[FilePass]):
     def end_stretch(
         self, stretch: Stretch, undone: Iterable[DecodeTask], stretch_frames: StretchFrames | None
     ) -> None:
-        """Mark a stretch as decoded, and put the windows that can be decoded now at the front of the queue.
+        """Mark a part of a film as decoded, and queue the windows that waited for it at the front.
 
         Parameters
         ----------
         stretch
-            The stretch, which was decoded or could not be.
+            The part of the film, which was decoded or could not be.
         undone
             The windows that begin in it and that its pass did not decode.
         stretch_frames
@@ -309,10 +323,11 @@ class _FilmProgress:
         return [self._pass_over(stretch) for stretch in self._pending.values()]
 
     def _pass_over(self, stretch: Stretch) -> FilePass:
-        """Return the pass over a stretch: the windows that begin in it, and others that may need its frames.
+        """Return a worker's task: a part of a film (stretch), and the windows that need frames of this part.
 
-        A window that begins after the stretch may need them, because the stretch goes on to the first frame
-        from which decoding can start: up to about `NEAR_S` after its end.
+        They are the windows that begin in the stretch, and others that may need its frames. A window that
+        begins after the stretch may need them, because the stretch goes on to the first frame from which
+        decoding can start: up to about `NEAR_S` after its end.
         """
         tasks_of_stretch = []
         other_tasks = []
@@ -330,10 +345,17 @@ class _FilmProgress:
     def end_stretch(
         self, number: int, undone: Iterable[DecodeTask], stretch_frames: StretchFrames | None
     ) -> None:
-        """Mark a stretch as decoded, and forget those of its windows that its pass has decoded.
+        """Mark a part of the film (stretch) as decoded, and forget the windows that were decoded with it.
 
-        The others (`undone`) wait for the other stretches that they need. The parameters are those of
-        `WorkQueue.end_stretch`, with the number of the stretch.
+        Parameters
+        ----------
+        number
+            Number of the stretch.
+        undone
+            Windows that begin in it and could not be decoded with it: they wait for the other stretches that
+            they need.
+        stretch_frames
+            Its frames that other windows need; None if it could not be decoded.
         """
         del self._pending[number]
         if stretch_frames is not None:
@@ -346,7 +368,11 @@ class _FilmProgress:
         self._waiting |= undone_by_id
 
     def take_ready_passes(self) -> list[FilePass]:
-        """Remove the waiting windows whose stretches are all decoded; return passes that read them."""
+        """Return tasks for the windows that need no part of the film any more that is still to be decoded.
+
+        These windows are removed from those that wait. Each task is a pass over the file, of up to
+        `PASS_CLIPS` windows, with the frames of them that were decoded with parts of the film.
+        """
         ready = [task for task in self._waiting.values() if not self._needs_pending_stretch(task)]
         for task in ready:
             del self._waiting[task.clip_id]
@@ -357,8 +383,8 @@ class _FilmProgress:
             needed = self._stretches_of_all(pass_tasks)
             # A stretch that could not be decoded has no frames.
             decoded = [number for number in needed if number in self._frames_of_stretch]
-            frames = [self._frames_of_stretch[number] for number in decoded]
-            ready_passes.append(FilePass(pass_tasks, stretch_frames=frames))
+            stretch_frames = [self._frames_of_stretch[number] for number in decoded]
+            ready_passes.append(FilePass(pass_tasks, stretch_frames=stretch_frames))
         return ready_passes
 
     def _needs_pending_stretch(self, task: DecodeTask) -> bool:
@@ -366,7 +392,7 @@ class _FilmProgress:
         return not self._pending.keys().isdisjoint(self._stretches_of(task))
 
     def drop_unneeded_frames(self) -> None:
-        """Drop the frames of stretches that no window needs any more."""
+        """Drop the frames of decoded parts of the film (stretches) that no window needs any more."""
         still_needed = self._stretches_of_all(self._tasks.values())
         for number in list(self._frames_of_stretch):
             if number not in still_needed:
@@ -377,7 +403,7 @@ class _FilmProgress:
         return bisect_right(self._starts_s, task.start_s or 0.0) - 1
 
     def _stretches_of(self, task: DecodeTask) -> range:
-        """Return the numbers of the stretches that may have frames of a window.
+        """Return the numbers of the parts of the film (stretches) that may have frames of a window.
 
         They are the stretches that overlap the window, and the one before. Decoding can start only at some
         frames (key frames): a stretch goes on beyond its end, up to the first of these, and the next one
@@ -402,10 +428,12 @@ def _end_s(task: DecodeTask) -> float:
 
 
 def _divide_film(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
-    """Divide a film into stretches; a new one begins with every `PASS_CLIPS`-th of its windows.
+    """Divide a film into parts (stretches) that workers decode whole: one for every `PASS_CLIPS` windows.
 
     Parameters
     ----------
+    movie, path
+        The film, and its file.
     starts_s
         Starts of the windows in seconds, rising.
     """

@@ -31,10 +31,16 @@ def run_gpus(
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Extract some clips into a stage with one process per GPU; each gets the next clips when it is done.
+    """Extract clips with one process per GPU; each gets the next clips when it is done.
 
     Parameters
     ----------
+    job
+        The settings that determine the features.
+    stage
+        The unfinished store that the features are written to.
+    clip_ids
+        Clips to extract.
     gpus
         Indices of GPUs, as numbered in this process.
     workers
@@ -61,23 +67,30 @@ def run_gpus(
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
-    """Return recipes that build their networks on the first of the GPUs, for the main process.
+    """Return recipes (arguments to build backbones) that build their networks on the first of the GPUs.
 
-    The main process builds the networks only for their provenance, such as the data type on this model of
-    GPU. The clips are encoded in other processes, one for each GPU, which build the networks again.
+    They are for the main process, which builds the networks only for their provenance, such as the data type
+    on this model of GPU. The clips are encoded in other processes, one for each GPU, which build the networks
+    again.
+
+    Parameters
+    ----------
+    recipes
+        Recipes without a device.
+    gpus
+        Numbers of the GPUs.
 
     Raises
     ------
     ExtractError
-        If no backbone is a network that takes a device, or a recipe names a device already.
+        No backbone is a network that takes a device, a GPU is named twice, or a recipe has a device already.
     BackboneError
-        If torch does not see one of the GPUs.
+        torch does not see one of the GPUs.
     """
     networks = [recipe.name for recipe in recipes if "compute" in backbone_options(recipe.name)]
     if not networks:
-        raise ExtractError(
-            f"{', '.join(recipe.name for recipe in recipes)}: runs on no GPU; leave out --gpus"
-        )
+        names = ", ".join(recipe.name for recipe in recipes)
+        raise ExtractError(f"{names}: runs on no GPU; leave out --gpus")
     if len(set(gpus)) < len(gpus):
         raise ExtractError(f"--gpus {','.join(map(str, gpus))}: a GPU is named twice")
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - torch
@@ -123,10 +136,12 @@ class _GpuWorker:
     batch_size: int
 
     def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
-        """Extract the clips of one assignment, and send reports and results to the main process.
+        """Extract some clips in the process of a GPU, and send reports and results to the main process.
 
         Parameters
         ----------
+        clip_ids
+            The clips.
         parent
             The main process; `parent.number` is the number of this process, from 0.
         """

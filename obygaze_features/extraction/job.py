@@ -127,7 +127,7 @@ class Job:
                 raise ExtractError(f"backbone '{backbone.name}' hears, and the clips are still images")
 
     def sampling(self, backbone: Backbone) -> Sampling:
-        """Return the sampling of frames for a backbone.
+        """Return the rule by which the frames of a clip are chosen for a backbone.
 
         It is a number of frames a second, if the job has one; else pairs of frames, if the backbone compares
         neighbouring frames; else the job's policy with the backbone's number of frames.
@@ -139,20 +139,21 @@ class Job:
         return POLICIES[self.policy](backbone.n_frames)
 
     def planned_clips(self) -> list[PlannedClip]:
-        """List the clips as rows of the store's plan."""
+        """List the clips of the manifest as rows that the store will have."""
         return [
             PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in self.manifest.clips
         ]
 
     def groups(self) -> list[GroupSpec]:
-        """Describe the groups of the store that the backbones fill, with their complete provenance.
+        """Describe the groups of features that the store will have, with their complete provenance.
 
-        Each backbone has a main group, and perhaps side groups (`beside`), such as layers.
+        Each backbone has a main group, and perhaps side groups, such as one for each of a network's layers.
         """
         groups = []
         for backbone in self.backbones:
             frames_record = self._frames_record(backbone)
-            groups.append(group_of(backbone, specs_of(backbone.outputs), backbone.n_frames, **frames_record))
+            arrays = specs_of(backbone.outputs)
+            groups.append(group_of(backbone, arrays, backbone.n_frames, **frames_record))
             groups += [side_group_of(backbone, side, **frames_record) for side in backbone.side_groups]
         return groups
 
@@ -161,7 +162,7 @@ class Job:
         return {"name": self.corpus, "manifest_sha256": self.manifest.digest()}
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
-        """Make the decode task of each of the clips."""
+        """Describe for each clip what a decode worker does with it: its file and span, and what to read."""
         requests: dict[str, Request] = {}  # of backbones that take pictures
         sounds: dict[str, tuple[Hearing, Request]] = {}  # of backbones that hear
         for backbone in self.backbones:
@@ -199,7 +200,10 @@ class Job:
         return n_bytes
 
     def _frames_record(self, backbone: Backbone) -> dict[str, object]:
-        """Return the provenance fields `sampling` and `decoder`: how frames are chosen and read."""
+        """Return how frames are chosen and read: the fields `sampling` and `decoder` of the provenance.
+
+        For example {"sampling": {"policy": "uniform", "n": 8}, "decoder": {"av": "14.0.1", ...}}.
+        """
         sampling = self.sampling(backbone).record()
         sampling.setdefault("n", None)  # with frames a second, clips have no common number of frames
         decoder: dict[str, object] = {**self._decoder_record()}
@@ -233,14 +237,14 @@ def specs_of(outputs: Sequence[BackboneOutput]) -> list[ArraySpec]:
 def group_of(
     backbone: Backbone | TextBackbone, arrays: Sequence[ArraySpec], n_frames: int, **frames_record: object
 ) -> GroupSpec:
-    """Describe the main group of a backbone for the store's plan, with its complete provenance.
+    """Describe the group of features that a backbone fills in the store, with its complete provenance.
 
     Parameters
     ----------
     backbone
         The backbone.
     arrays
-        The arrays of the group.
+        Names, shapes and data types of the group's arrays.
     n_frames
         Number of frames of a clip; `ANY_NUMBER` if each clip has its own.
     frames_record
@@ -256,12 +260,12 @@ def group_of(
 
 
 def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) -> GroupSpec:
-    """Describe a side group of a backbone for the store's plan, with its complete provenance.
+    """Describe a further group that a backbone fills in the store, such as a layer's, with its provenance.
 
     Parameters
     ----------
     backbone, side
-        The backbone, and the group.
+        The backbone, and what it says of the group.
     frames_record
         As in `group_of`.
     """
@@ -271,7 +275,10 @@ def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) 
 
 
 def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
-    """Return the provenance fields on software versions, and on commit and contact, which are not known."""
+    """Return the fields of a group's provenance that say which versions of software computed its features.
+
+    `commit` and `contact` are fields of the format, which are not known here.
+    """
     names = ["obygaze", "numpy", *backbone.libraries]
     software = {name: importlib.metadata.version(name) for name in names}
     return {"software": software, "commit": None, "contact": ""}
@@ -305,7 +312,10 @@ def of_stills(manifest: Manifest) -> bool:
 
 
 def frames_of(manifest: Manifest, n_frames: int | None) -> int | None:
-    """Return the number of frames per clip: as requested, else 1 for still images and None for videos."""
+    """Return the number of frames per clip: `n_frames` if it is set, else 1 for still images.
+
+    None for videos leaves the number to each backbone.
+    """
     if n_frames is None and of_stills(manifest):
         return 1
     return n_frames
@@ -331,7 +341,7 @@ class ArrayTask(NamedTuple):
 
 
 def array_task(environment: Mapping[str, str]) -> ArrayTask | None:
-    """Read from variables that Slurm sets which task of a job array this process is; None outside of one."""
+    """Return which task of a Slurm job array this process is, or None, by variables that Slurm sets."""
     number = environment.get("SLURM_ARRAY_TASK_ID", "")
     count = environment.get("SLURM_ARRAY_TASK_COUNT", "")
     if not number.isdecimal() or not count.isdecimal():
@@ -376,8 +386,12 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
 
 
 def _refuse_first_array_with_gaps(task: ArrayTask) -> None:
-    """Raise an ExtractError unless the tasks of a store's first array are numbered 0, 1, ... without gaps."""
-    if (task.first, task.last) != (0, task.n_tasks - 1) or task.number > task.last:
+    """Raise an ExtractError unless the tasks of a store's first array are numbered 0, 1, ... without gaps.
+
+    Each share of the clips then has a task, since task i of n does share i of n.
+    """
+    is_without_gaps = task.first == 0 and task.last == task.n_tasks - 1
+    if not is_without_gaps or task.number > task.last:
         raise ExtractError(
             f"task {task.number} of a job array with {task.n_tasks} tasks from {task.first} to {task.last} "
             "cannot tell its share, since the first array of a store divides it: number it from 0 without "

@@ -181,24 +181,33 @@ def environment_lines() -> list[str]:
 
     Variables that are set already where a script runs are kept.
     """
-    lines = [f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH"]
+    folder_of_python = Path(sys.executable).parent
+    lines = [f"export PATH={quote(str(folder_of_python))}:$PATH"]
     try:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
     except ImportError:
         return lines
-    one_is_set = '[ -n "${HF_HUB_CACHE:-}${HF_HOME:-}" ]'  # in the shell: either sets where the cache is
+    # In the shell: true if one of the two variables that say where the cache is has a value.
+    cache_is_set = '[ -n "${HF_HUB_CACHE:-}${HF_HOME:-}" ]'
     lines += [
-        f"{one_is_set} || export HF_HUB_CACHE={quote(constants.HF_HUB_CACHE)}",
+        f"{cache_is_set} || export HF_HUB_CACHE={quote(constants.HF_HUB_CACHE)}",
         "export HF_HUB_OFFLINE=${HF_HUB_OFFLINE:-1}  # every task loads what was fetched before",
     ]
     return lines
 
 
 def _with_directives(script: str, directives: Mapping[str, str]) -> str:
-    """Set options of sbatch in a script.
+    """Set options of sbatch in a job script, as in `#SBATCH --time=08:00:00`; return the script.
 
     An option that the script has is set in its line, and a comment behind it stays in its column if there is
     room. The others get lines at `PLACE_FOR_OPTIONS`.
+
+    Parameters
+    ----------
+    script
+        Text of the script.
+    directives
+        Long name of an option -> its value.
     """
     added_lines = ""
     for name, value in directives.items():
@@ -219,7 +228,7 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
 
 
 def _with_setup(script: str, lines: Sequence[str]) -> str:
-    """Put a site's lines of shell at `PLACE_FOR_SETUP` of a script, below its heading."""
+    """Return a job script with a site's own lines of shell below the heading that is there for them."""
     setup = "".join(f"{line}\n" for line in lines)
 
     def with_heading(place: re.Match[str]) -> str:

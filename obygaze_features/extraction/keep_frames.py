@@ -72,17 +72,19 @@ class _KeptFrames(msgspec.Struct):
 
 
 def to_jpeg(frame: Pixels) -> NDArray[Any]:
-    """Shrink a frame, uint8 [H, W, 3], and encode it as JPEG; return the bytes as an array of one object.
+    """Shrink a frame, uint8 [H, W, 3], to `SHORT_SIDE` pixels at the short side, and encode it as JPEG.
 
-    It is an array of shape () because this function stands in for a backbone's `prepare`, which returns one.
+    The JPEG (bytes) is returned in an array of one object, shape (), because this function stands in for a
+    backbone's `prepare`, which returns an array.
     """
     height, width = frame.shape[:2]
-    short = min(height, width)
-    if short > SHORT_SIDE:
-        size = (height * SHORT_SIDE // short, width * SHORT_SIDE // short)
+    short_side = min(height, width)
+    if short_side > SHORT_SIDE:
+        size = (height * SHORT_SIDE // short_side, width * SHORT_SIDE // short_side)
         whole_picture = (0, 0, *size)  # top, left, height and width of what is kept: nothing is cropped
         frame = antialiased_resize(frame, size, whole_picture, "bicubic")
     buffer = BytesIO()
+    # Without subsampling colour keeps its resolution (4:4:4).
     Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     return np.array(buffer.getvalue(), object)
 
@@ -114,35 +116,40 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
             yield from decode(tasks)
             return
         video = _VideoFrames(tasks[0].path, tasks[0].frame_cache)  # all tasks are of one file
-        to_decode: list[int] = []  # positions in `tasks`
-        damaged: set[int] = set()  # positions of those among them whose cached frames are damaged
+        positions_to_decode: list[int] = []  # in `tasks`
+        damaged_positions: set[int] = set()  # those among them whose cached frames are damaged
         for position, task in enumerate(tasks):
             try:
                 clip = video.clip(task, video.read(task))
             except FileNotFoundError:  # not in the cache
-                to_decode.append(position)
+                positions_to_decode.append(position)
             except Exception:  # noqa: BLE001 - damage takes many forms, and the video is there
-                to_decode.append(position)
-                damaged.add(position)
+                positions_to_decode.append(position)
+                damaged_positions.add(position)
             else:
                 yield position, clip
-        if not to_decode and not always:
+        if not positions_to_decode and not always:
             return
-        tasks_to_decode = [as_jpegs(tasks[position]) for position in to_decode]
-        for index, decoded in decode(tasks_to_decode):
-            position = to_decode[index]
-            remarks = [DAMAGED_REMARK] if position in damaged else []
-            yield position, video.cached_clip(tasks[position], decoded, remarks, writes=writes)
+        tasks_to_decode = [as_jpegs(tasks[position]) for position in positions_to_decode]
+        for index, decoded_clip in decode(tasks_to_decode):
+            position = positions_to_decode[index]
+            remarks = [DAMAGED_REMARK] if position in damaged_positions else []
+            yield position, video.cached_clip(tasks[position], decoded_clip, remarks, writes=writes)
 
     return read_or_decode
 
 
 def as_jpegs(task: DecodeTask) -> DecodeTask:
-    """Return a task whose frames are prepared as JPEGs to keep, if it keeps frames; else the task itself."""
+    """Return a task that prepares frames as JPEGs for the frame cache; the task itself if it has no cache.
+
+    The frames are prepared for the backbones later, from the JPEGs.
+    """
     if task.frame_cache is None:
         return task
-    jpegs = {name: request._replace(prepare=to_jpeg) for name, request in task.requests.items()}
-    return replace(task, requests=jpegs)
+    requests_of_jpegs = {}
+    for backbone_name, request in task.requests.items():
+        requests_of_jpegs[backbone_name] = request._replace(prepare=to_jpeg)
+    return replace(task, requests=requests_of_jpegs)
 
 
 class _VideoFrames:
@@ -167,7 +174,10 @@ class _VideoFrames:
             self.digest = file_digest(path)
 
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
-        """Return the file of a clip's frames, whose name is a digest of all that the frames depend on."""
+        """Return the path of the file that keeps a clip's frames: `FOLDER/DIGEST-OF-VIDEO/KEY.frames`.
+
+        The key is a digest of all that the frames depend on besides the video.
+        """
         span = (task.start_s, task.end_s)
         settings = [
             FILE_VERSION,
@@ -181,16 +191,16 @@ class _VideoFrames:
         return self.frame_cache.folder / self.digest / f"{key}.frames"
 
     def read(self, task: DecodeTask) -> dict[Sampling, _KeptFrames]:
-        """Read the frames of a clip from the cache, for each sampling that its backbones need.
+        """Read the frames of a clip from the cache: one file for each sampling that its backbones need.
 
         Raises
         ------
         FileNotFoundError
             They are not in the cache.
         Exception
-            A file is damaged: of any kind.
+            A file is damaged. The exception may be of any class, as bytes of any kind are decoded.
         """
-        if not self.digest:
+        if not self.digest:  # the video cannot be read
             raise FileNotFoundError
         frames_of_sampling = {}
         for sampling in _samplings(task):
@@ -200,8 +210,8 @@ class _VideoFrames:
             frames = msgspec.msgpack.decode(data, type=_KeptFrames)
             # A sampling of some frames a second has a number for each clip, which is not known here.
             n_expected = sampling.n or len(frames.jpegs)
-            has_all = len(frames.index) == len(frames.time_s) == len(frames.jpegs) == n_expected
-            if digest.decode() != sha256_of(data) or not has_all:
+            has_all_frames = len(frames.index) == len(frames.time_s) == len(frames.jpegs) == n_expected
+            if digest.decode() != sha256_of(data) or not has_all_frames:
                 raise ValueError("another digest, or number of frames")
             frames_of_sampling[sampling] = frames
         return frames_of_sampling
@@ -209,12 +219,14 @@ class _VideoFrames:
     def cached_clip(
         self, task: DecodeTask, decoded: DecodedClip, remarks: Sequence[str], *, writes: bool
     ) -> DecodedClip:
-        """Return a clip as it will be read from the cache, after its frames were decoded to JPEGs.
+        """Return a decoded clip with its frames as a later run will read them from the cache: through JPEG.
 
         So the features do not depend on whether the frames were in the cache.
 
         Parameters
         ----------
+        task
+            The clip's task.
         decoded
             The decoded clip, which is returned as it is if it has failed.
         remarks
@@ -232,33 +244,42 @@ class _VideoFrames:
         return replace(clip, n_decoded=decoded.n_decoded, remarks=tuple(all_remarks), source=decoded.source)
 
     def write(self, task: DecodeTask, frames_of_sampling: Mapping[Sampling, _KeptFrames]) -> list[str]:
-        """Write the frames of a clip to the cache, one file a sampling; return a remark if that fails.
+        """Write the frames of a clip to the cache, one file for each sampling; return a remark if that fails.
 
         Frames of a video that cannot be read, or was replaced while it was decoded, are not written.
         """
-        if not self.digest:
+        if not self.digest:  # the video cannot be read
             return []
         try:
             for sampling, frames in frames_of_sampling.items():
-                if file_state(self.path) == self.state:
-                    file = self._file(task, sampling)
-                    make_folder(file.parent)
-                    data = msgspec.msgpack.encode(frames)
-                    write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
+                was_replaced = file_state(self.path) != self.state
+                if was_replaced:
+                    continue
+                file = self._file(task, sampling)
+                make_folder(file.parent)
+                data = msgspec.msgpack.encode(frames)
+                write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
         except (OSError, ObygazeError) as error:
-            return [f"frames could not be kept: {getattr(error, 'strerror', None) or error}"]
+            reason = getattr(error, "strerror", None) or error
+            return [f"frames could not be kept: {reason}"]
         return []
 
     def clip(self, task: DecodeTask, frames_of_sampling: Mapping[Sampling, _KeptFrames]) -> DecodedClip:
-        """Make the result of a clip from its frames in the cache, which are prepared for each backbone.
+        """Return a clip as a decoder would, but from kept JPEGs, which are prepared for each backbone here.
 
         Parameters
         ----------
+        task
+            The clip's task.
         frames_of_sampling
-            The frames, for each sampling that the backbones need; each has the clip as it was decoded for
-            this sampling.
+            The kept frames, for each sampling that the backbones need; each has the clip as it was decoded
+            for this sampling.
         """
-        prepared = _prepared_frames(task, frames_of_sampling)
+        prepared_of_key = _prepared_frames(task, frames_of_sampling)
+        frames_of_backbone = {}
+        for backbone_name, request in task.requests.items():
+            frames_of_backbone[backbone_name] = prepared_of_key[request_key(request)]
+
         # The results of the clip for each sampling are merged: it is partial if one of them is.
         clips = [frames.clip for frames in frames_of_sampling.values()]
         is_partial = any(clip.status == "partial" for clip in clips)
@@ -269,6 +290,7 @@ class _VideoFrames:
             if clip.without_pictures_s:  # gaps are those of the file, and so the same for all samplings
                 gaps = clip.without_pictures_s
                 break
+
         first_clip = clips[0]
         source = dict(first_clip.source)
         if task.hash_source:
@@ -278,7 +300,7 @@ class _VideoFrames:
             clip_id=task.clip_id,
             status="partial" if is_partial else "ok",
             reason="; ".join(reasons),
-            frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
+            frames=frames_of_backbone,
             source=source,
             remarks=tuple(remarks),
             without_pictures_s=gaps,
@@ -298,7 +320,10 @@ def _samplings(task: DecodeTask) -> dict[Sampling, str]:
 def _prepared_frames(
     task: DecodeTask, frames_of_sampling: Mapping[Sampling, _KeptFrames]
 ) -> dict[Hashable, Prepared]:
-    """Decode the JPEGs of a clip, and prepare them for the backbones: `request_key` -> prepared frames."""
+    """Decode the kept JPEGs of a clip, and prepare them for the backbones.
+
+    Returns `request_key` of a request -> prepared frames; backbones with the same request share them.
+    """
     pictures_of_sampling = {}
     for sampling, frames in frames_of_sampling.items():
         pictures_of_sampling[sampling] = [from_jpeg(data) for data in frames.jpegs]
@@ -311,13 +336,22 @@ def _prepared_frames(
 
 
 def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _KeptFrames]:
-    """Return, for each sampling of a clip that was decoded to JPEGs, the frames to write."""
-    # The clip's id and the request for a digest are the manifest's and the run's: they are not kept.
+    """Return for each sampling of a clip what to write to the frame cache: its JPEGs, and facts on the clip.
+
+    Parameters
+    ----------
+    task
+        The clip's task.
+    clip
+        The clip as it was decoded to JPEGs (`as_jpegs`).
+    """
+    # Other manifests and runs read the file too: the clip's id, and whether a digest of the video is wanted,
+    # may differ there, and are not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     clip_to_keep = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
     frames_of_sampling = {}
-    for sampling, backbone in _samplings(task).items():
-        frames = clip.frames[backbone]
+    for sampling, backbone_name in _samplings(task).items():
+        frames = clip.frames[backbone_name]
         jpegs: list[bytes] = frames.images.tolist()  # an array of bytes objects, as `to_jpeg` makes them
         frames_of_sampling[sampling] = _KeptFrames(
             clip_to_keep, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs

@@ -35,10 +35,16 @@ def run_local(
     stopped: Callable[[], bool] = lambda: False,
     films: Films | None = None,
 ) -> Run:
-    """Extract some clips into a stage, in this process and decode workers.
+    """Extract clips on this machine: decode workers decode them, and this process encodes them.
 
     Parameters
     ----------
+    job
+        The settings that determine the features.
+    stage
+        The unfinished store that the features are written to.
+    clip_ids
+        Clips to extract.
     workers
         Decode processes; None is one per usable core.
     timeout_s
@@ -55,8 +61,8 @@ def run_local(
         decode = partial(pool.decode, films=films)
         for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
             yield report, results
-    # Only now is it known what the measuring of films has cost beyond their clips. It is added to the last
-    # report that was yielded, which the caller reads after the run.
+    # What the shots have cost beyond the clips is known only now. It is added to the last report that was
+    # yielded, which the caller reads after the run.
     if films is not None:
         report.n_decoded += films.n_decoded
         report.decode_cpu_s += films.cpu_s
@@ -71,14 +77,19 @@ def run_loop(
     batch_size: int,
     stopped: Callable[[], bool],
 ) -> Run:
-    """Extract some clips into a stage: decode, encode in batches, and write, each overlapping the others.
+    """Extract clips: decode, encode in batches, and write, each step overlapping the others.
 
-    Clips are encoded in the order in which they are decoded.
+    Clips are encoded in the order in which they are decoded. Yields the report so far, and the results that
+    were written since the last one.
 
     Parameters
     ----------
-    job, stage, clip_ids
-        What to extract, and where to.
+    job
+        The settings that determine the features.
+    stage
+        The unfinished store that the features are written to.
+    clip_ids
+        Clips to extract.
     decode
         Decodes the clips.
     batch_size
@@ -109,7 +120,7 @@ def run_loop(
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
-    """Group decoded clips into batches of `size` readable clips; failed clips are added but not counted."""
+    """Group decoded clips into batches of `size` readable clips; failed clips come along uncounted."""
     batch: list[DecodedClip] = []
     n_readable = 0
     for clip in clips:
@@ -125,7 +136,7 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
 
 
 def _counted(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
-    """Yield the clips, and add to the report how long each was waited for, and what it took to decode it."""
+    """Yield decoded clips, and add what each took to the report: seconds of waiting and decoding, frames."""
     while True:
         with _add_seconds(report, "waited_s"):
             clip = next(clips, None)

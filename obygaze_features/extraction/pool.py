@@ -82,20 +82,22 @@ class DecodePool:
         stopped: Callable[[], bool] = lambda: False,
         films: Films | None = None,
     ) -> Iterator[DecodedClip]:
-        """Decode clips, and yield them in the order in which they finish.
+        """Decode clips in the worker processes, and yield them in the order in which they finish.
 
         The frames of a clip are in shared memory, which is reused when no reference to them is left.
 
         Parameters
         ----------
+        tasks
+            The clips.
         stopped
             Polled regularly; once true, nothing more is yielded. The workers are stopped with the pool.
         films
-            Measures these films too; with the decoder PyAV.
+            Films whose frames are measured too, to find their shots; with the decoder PyAV.
         """
         queue = WorkQueue(tasks, self.workers, films)
         while not stopped():
-            while self._begin_next(queue):
+            while self._begin_next(queue):  # until the workers have enough to do
                 pass
             if self._is_idle():
                 return
@@ -104,7 +106,7 @@ class DecodePool:
                 yield from self._take(event, queue, films)
 
     def _begin_next(self, queue: WorkQueue) -> bool:
-        """Give the next pass of the queue to the workers, if there is room; return False if not."""
+        """Give the next pass (clips of one file) to the workers; return False if that is not possible now."""
         if not queue or not self._has_room():
             return False
         self._put(queue.popleft())
@@ -115,11 +117,21 @@ class DecodePool:
         return not self._running
 
     def _take(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
-        """Handle a message of a worker, or the end of its task; return the clips that it finishes.
+        """Handle a message of a worker, or the end of its task; return the clips that are finished by it.
 
         Clips to decode again are queued.
+
+        Parameters
+        ----------
+        event
+            The message or the end; its key names the attempt to decode a pass.
+        queue
+            Passes that wait.
+        films
+            Films whose frames are measured; None if there are none.
         """
-        if event.kind == "item":
+        is_message = event.kind == "item"
+        if is_message:
             return self._take_message(event.key, event.value, films)
         # The worker has done its task, has died, or was killed at the time limit.
         if self._running[event.key].file_pass.stretch is not None:
@@ -130,7 +142,17 @@ class DecodePool:
     def _take_message(
         self, key: Hashable, message: "ClipMessage | StretchMessage", films: Films | None
     ) -> list[DecodedClip]:
-        """Store the measurements that a worker has sent, or return the clip that it has sent."""
+        """Return the clip that a worker has sent; or store measurements of a film that it has sent.
+
+        Parameters
+        ----------
+        key
+            Key of the attempt that the worker does.
+        message
+            A decoded clip, or the measurements of a part of a film.
+        films
+            Films whose frames are measured.
+        """
         attempt = self._running[key]
         if isinstance(message, ClipMessage):
             del attempt.undone[message.position]
@@ -147,17 +169,19 @@ class DecodePool:
         return len(self._running) < self.workers or n_clips < self._most_queued
 
     def _put(self, file_pass: FilePass, n_attempts: int = 1) -> Hashable:
-        """Give a pass to the workers, and return the key of the events that it causes.
+        """Give a pass (clips of one file) to the workers; return a key, which its events will have.
 
         Parameters
         ----------
+        file_pass
+            The pass.
         n_attempts
             Number of this attempt at the pass, from 1.
         """
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
-        undone = dict(enumerate(file_pass.tasks))
-        self._running[key] = _PassAttempt(undone, file_pass, frames_file, n_attempts)
+        undone_tasks = dict(enumerate(file_pass.tasks))
+        self._running[key] = _PassAttempt(undone_tasks, file_pass, frames_file, n_attempts)
         # The worker gets the paths of the files with frames of stretches, and no `StretchFrames`: such an
         # object removes its file when it is deleted, and the worker's copy would do so too early.
         stretch_files = [frames.path for frames in file_pass.stretch_frames]
@@ -170,7 +194,7 @@ class DecodePool:
         return key
 
     def _store_measurements(self, attempt: "_PassAttempt", message: "StretchMessage", films: Films) -> None:
-        """Store the measurements of a stretch, which its worker has sent.
+        """Store the measurements of a part of a film (stretch), which its worker has sent.
 
         The worker has also written the frames that other windows need to a file, which is kept for them.
         """
@@ -180,38 +204,47 @@ class DecodePool:
             films.write_measurements(stretch, message.measurements, message.n_decoded, message.cpu_s)
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
-        """End an attempt at a stretch: decode it again if its worker died early, else end it in the queue.
+        """Handle the end of an attempt to decode a part of a film (stretch), and windows with it.
 
-        The queue then reads the windows that the attempt did not give.
+        If the worker died early, the stretch is decoded again. Else the queue is told that it has ended, and
+        gets the windows that the attempt did not give.
         """
         attempt = self._running.pop(event.key)
-        undone = list(attempt.undone.values())
+        undone_tasks = list(attempt.undone.values())
         has_died = event.kind == "died"
         is_measured = attempt.stretch_frames is not None
         if has_died and not is_measured and attempt.number < MOST_CRASHES:
-            self._put(replace(attempt.file_pass, tasks=undone), attempt.number + 1)
+            self._put(replace(attempt.file_pass, tasks=undone_tasks), attempt.number + 1)
         elif attempt.file_pass.stretch is not None:
-            queue.end_stretch(attempt.file_pass.stretch, undone, attempt.stretch_frames)
+            queue.end_stretch(attempt.file_pass.stretch, undone_tasks, attempt.stretch_frames)
 
     def _end_pass(self, event: Event) -> list[DecodedClip]:
-        """End an attempt at a pass: decode the clips that it did not give again, or return them as failed."""
+        """Handle the end of an attempt to decode clips of a file; return the clips that have failed by it.
+
+        Clips that the attempt did not give are decoded again, unless they have been tried often enough.
+
+        Parameters
+        ----------
+        event
+            How the attempt ended: `done`, `died` (the worker crashed) or `late` (it took too long).
+        """
         attempt = self._running.pop(event.key)
-        undone = list(attempt.undone.values())
-        if not undone:  # every clip was given, even if the worker died after the last
+        undone_tasks = list(attempt.undone.values())
+        if not undone_tasks:  # every clip was given, even if the worker died after the last
             return []
         if event.kind == "done":
-            return _failed(undone, f"the decoder '{self.decoder}' gave nothing for this clip")
+            return _failed(undone_tasks, f"the decoder '{self.decoder}' gave nothing for this clip")
         # The worker died or was late. Any of several clips may be at fault: each is decoded alone.
         if len(attempt.file_pass.tasks) > 1:
-            for task in undone:
+            for task in undone_tasks:
                 self._put(FilePass([task]))
             return []
         if event.kind == "late":
-            return _failed(undone, f"decoding took longer than the limit of {self.timeout_s:g} s")
+            return _failed(undone_tasks, f"decoding took longer than the limit of {self.timeout_s:g} s")
         if attempt.number < MOST_CRASHES:
-            self._put(FilePass(undone), attempt.number + 1)
+            self._put(FilePass(undone_tasks), attempt.number + 1)
             return []
-        return _failed(undone, f"the decoder crashed on this file {MOST_CRASHES} times ({event.value})")
+        return _failed(undone_tasks, f"the decoder crashed on this file {MOST_CRASHES} times ({event.value})")
 
 
 def _failed(tasks: Sequence[DecodeTask], reason: str) -> list[DecodedClip]:
@@ -286,14 +319,16 @@ class StretchMessage(NamedTuple):
 
 
 def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> None:
-    """Decode a pass in a worker: send a `ClipMessage` for each clip, and a `StretchMessage` for a stretch.
+    """Decode a pass (clips of one file) in a worker process, and send the clips to the main process.
+
+    A pass may be over a whole part of a film (stretch), whose frames are measured to find shots.
 
     Parameters
     ----------
     task
         The pass, and the files of frames that were decoded with stretches.
     parent
-        The main process, which gets the messages.
+        The main process. It gets a `ClipMessage` for each clip, and a `StretchMessage` for a stretch.
     decoder
         Name of the decoder.
     folder
@@ -307,7 +342,7 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     decode = _decoder_of_pass(task, load_decoder(decoder), stretch_results)
     stretch = task.file_pass.stretch
     if stretch is not None and not take_pictures(task.file_pass.tasks):
-        # The backbones only hear, so that `decode_clips` decodes no pictures.
+        # All backbones take only sound, so `decode_clips` below decodes no pictures.
         _measure_stretch(stretch, stretch_results)
     clips_cpu_s = 0.0
     for position, clip in decode_clips(task.file_pass.tasks, decode):
@@ -321,7 +356,7 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest[Pixels]]) -> Decode:
-    """Return the function that decodes a pass, of one of three kinds.
+    """Return the function that decodes a pass (clips of one file), of one of three kinds.
 
     - A pass over a stretch of a film decodes all of it (`decode_stretch`).
     - A pass over windows that use frames of stretches decodes the other frames with PyAV.
@@ -359,7 +394,15 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest
 
 
 def _measure_stretch(stretch: Stretch, stretch_results: list[Rest[Pixels]]) -> None:
-    """Decode a stretch of a film only to measure its frames for the detection of cuts; no window is read."""
+    """Decode a part of a film (stretch) only to measure its frames for the detection of shots.
+
+    Parameters
+    ----------
+    stretch
+        The part of the film.
+    stretch_results
+        The measurements are appended to this list if all of the stretch can be decoded.
+    """
     windows = decode_stretch(
         tasks=(),
         path=stretch.path,

@@ -105,9 +105,14 @@ class Extraction:
         return self.sealing and n_shares == 1
 
     def estimate(self) -> Estimate | TextEstimate:
-        """Estimate the remaining work from a few trial rows; nothing is written.
+        """Estimate the cost of the remaining clips or texts by trying a few of them; nothing is written.
 
-        A folder that cannot be written to is noted. A store that is sealed already is refused, as by `run`.
+        A note says if the folder cannot be written to, or the disk is too small.
+
+        Raises
+        ------
+        ExtractError
+            The store is sealed (finished) already.
         """
         problem = what_forbids_writing(self.stage_path)
         if problem:
@@ -126,7 +131,7 @@ class Extraction:
         return costs
 
     def _missing_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
-        """Return the ids of the clips to do if the stage does not exist yet.
+        """Return the ids of the clips to extract if no unfinished store (stage) exists yet.
 
         Parameters
         ----------
@@ -148,11 +153,12 @@ class Extraction:
         free = free_space(self.stage_path)
         costs.room = needed
         costs.free = free
-        has_bytes = needed.peak_bytes <= free.bytes
-        has_files = free.files is None or needed.files <= free.files
-        if costs.clips and not (has_bytes and has_files):
-            needs = ", ".join(f"{name} {value}" for name, value in disk_facts(needed, free))
-            self.note(f"the disk is too small: {needs}")
+        bytes_fit = needed.peak_bytes <= free.bytes
+        files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
+        is_too_small = not bytes_fit or not files_fit
+        if is_too_small and costs.clips > 0:
+            facts = ", ".join(f"{name} {value}" for name, value in disk_facts(needed, free))
+            self.note(f"the disk is too small: {facts}")
 
     def _note_second_decodings(self) -> None:
         """Note which films have to be decoded once more for their shots, and why.
@@ -174,12 +180,14 @@ class Extraction:
         return Films(self.job.manifest, self.stage_path / MEASUREMENTS_FOLDER)
 
     def _missing(self, stage: Stage, clips_to_retry: Collection[str] = ()) -> list[str]:
-        """Return the ids of the clips to do now; if a store is extended, only clips of the manifest.
+        """Return the ids of the clips to extract now: those of this share that the store lacks.
+
+        If a sealed store is extended, only clips of the manifest are returned.
 
         Parameters
         ----------
         stage
-            The stage.
+            The unfinished store.
         clips_to_retry
             Clips to do once more although the stage has an entry for them.
         """
@@ -189,16 +197,16 @@ class Extraction:
             again=lambda entry: entry.clip_id in clips_to_retry,
         )
         if self.append is not None:
-            planned = {clip.clip_id for clip in self.job.planned_clips()}
-            missing = [clip for clip in missing if clip in planned]
+            ids_in_manifest = {clip.clip_id for clip in self.job.planned_clips()}
+            missing = [clip_id for clip_id in missing if clip_id in ids_in_manifest]
         return missing
 
     def has_replaceable_stage(self) -> bool:
-        """Return whether the stage can be replaced: its clips are sealed, and its store is to grow now."""
+        """Return whether the stage can be replaced: its clips are sealed, and more are to be added."""
         return self.append is not None and is_replaceable(self.stage_path, self.append)
 
     def refuse_if_sealed(self) -> None:
-        """Refuse to extract into a store that is sealed, and of which no stage is left to go on with.
+        """Raise an error if the store is sealed (finished), and no unfinished one is left to resume.
 
         Raises
         ------
@@ -215,12 +223,17 @@ class Extraction:
             )
 
     def _next_version(self) -> str:
-        """Return the version that adds clips to the newest sealed store: its minor number is one higher."""
-        major, minor, _ = sealed_versions(self.out)[-1].name.rpartition("-")[2].split(".")
+        """Return the version that adds clips to the newest sealed store: 1.3.0 after 1.2.4."""
+        newest_store = sealed_versions(self.out)[-1]
+        _, _, version = newest_store.name.rpartition("-")  # the folder is called NAME-VERSION
+        major, minor, _ = version.split(".")
         return f"{major}.{int(minor) + 1}.0"
 
     def plan(self) -> StagePlan:
-        """Return the clips, groups and corpus of the stage: those of the job and of the store that grows."""
+        """Return which clips (rows) and groups of features the store will have, and the corpus's name.
+
+        If a sealed store is extended, they are those of the job and of that store together.
+        """
         clips = self.job.planned_clips()
         groups = self.job.groups()
         corpus = self.job.corpus_record()
@@ -229,12 +242,14 @@ class Extraction:
         return plan_growth(open_store(self.append), self.version, clips, groups, corpus)
 
     def open_stage(self, *, trial: bool = False) -> Stage:
-        """Create the stage, or resume it; a stage whose clips are all sealed is replaced (`is_replaceable`).
+        """Create the stage (the unfinished store), or open it to resume an earlier run.
+
+        A stage whose clips are all sealed is replaced, if more clips are to be added to them.
 
         Parameters
         ----------
         trial
-            Whether the stage exists and is only looked at.
+            Whether the stage exists and is only to be read.
 
         Raises
         ------
@@ -244,13 +259,13 @@ class Extraction:
         clips, groups, corpus = self.plan()
         if self.has_replaceable_stage():
             with locked(self.stage_path.parent, wait=True):  # processes of other shards wait here
-                if self.has_replaceable_stage():  # no other process has replaced it meanwhile
+                if self.has_replaceable_stage():  # else another process has replaced it meanwhile
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
         return Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=trial)
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> tuple[Stage, RunReport]:
-        """Extract the missing rows into the stage; create the stage or resume it.
+        """Extract the clips or texts that the store lacks; create the stage (unfinished store) or resume it.
 
         Parameters
         ----------
@@ -269,8 +284,8 @@ class Extraction:
         if problem:
             raise ExtractError(problem)
         self._note_licences()
-        for renamed in self.notes_on_renamed_stages():
-            self.note(renamed)
+        for note in self.notes_on_renamed_stages():
+            self.note(note)
         stage = self.open_stage()
         with _explained_if_removed(stage.path):
             _, n_shares = self.shard
@@ -279,7 +294,10 @@ class Extraction:
             return stage, self._extract_share(stage, stopped)
 
     def _extract_share(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
-        """Extract the missing rows of one share, and note in the stage that it has begun and is done."""
+        """Extract the missing rows of one share of several, and record in the stage that it begins and ends.
+
+        Other shares are extracted by other processes, perhaps on other machines.
+        """
         machine = this_machine()
         begin_share(stage.path, self.shard, machine)
         problem = clock_problem(stage.path)
@@ -291,17 +309,26 @@ class Extraction:
         return report
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
-        """Extract the missing rows into the open stage, and write the report and the table of shots."""
+        """Extract the missing rows into the open stage, and write the report and the table of shots.
+
+        Raises
+        ------
+        ExtractError
+            The store is sealed already.
+        StoreError
+            Videos were lost during the run.
+        """
         films = self._films()
         self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
-        missing = self._missing(stage, self._clips_to_retry(stage, videos))[: self.limit]
-        video_check = MissingVideoCheck(stage, videos, has_work=bool(missing))
-        if missing:
+        clips_to_retry = self._clips_to_retry(stage, videos)
+        missing_ids = self._missing(stage, clips_to_retry)[: self.limit]
+        video_check = MissingVideoCheck(stage, videos, has_work=len(missing_ids) > 0)
+        if missing_ids:
             self._note_other_writers(stage)
-            self._refuse_rows_after_sealing(len(missing))
+            self._refuse_rows_after_sealing(len(missing_ids))
 
-        report = self._run_engine(stage, missing, films, video_check, stopped)
+        report = self._run_engine(stage, missing_ids, films, video_check, stopped)
         if report.clips:
             write_report(report, self.stage_path)
         # After the report, which is on what was done before videos were lost.
@@ -311,16 +338,16 @@ class Extraction:
         return report
 
     def _clips_to_retry(self, stage: Stage, videos: Mapping[str, Path | None]) -> Collection[str]:
-        """Return the clips that failed because their video was missing, and whose video is there now.
+        """Return the ids of clips that failed because their video was missing, and whose video is there now.
 
-        None are returned if the store is sealed, since they are sealed as failed.
+        Empty if the store is sealed: these clips are then part of it, as failed.
         """
         if self.sealed_path.exists():
             return ()
         return clips_with_returned_video(stage, videos)
 
     def _clean_up(self, stage: Stage) -> None:
-        """Note damage that is found in the stage, and remove the pieces that killed runs left unfinished."""
+        """Note damage to the unfinished store, and remove what killed runs left half-written in it."""
         for damage in stage.damage():
             self.note(damage)
         n_lost = stage.sweep(keep=_pieces_on_other_clusters(stage))
@@ -335,11 +362,22 @@ class Extraction:
         video_check: MissingVideoCheck,
         stopped: Callable[[], bool],
     ) -> RunReport:
-        """Run the engine on the given rows and show the progress; stop when a video is lost.
+        """Extract rows with the engine, and show the progress; return the engine's report on the whole run.
 
-        The engine's last report is returned, which is on the whole run.
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        missing
+            Ids of the clips or texts to extract.
+        films
+            Films whose shots are to be found; None if there are none.
+        video_check
+            Checks the results: the run ends early when a video was lost.
+        stopped
+            Polled often; once true, the current rows are finished and the run ends.
         """
-        options = {} if films is None else {"films": films}  # only the local engine measures films
+        options = {} if films is None else {"films": films}  # only the local engine finds shots
         run = self.engine(
             self.job, stage, missing, stopped=lambda: stopped() or video_check.failed, **options
         )
@@ -366,7 +404,7 @@ class Extraction:
             )
 
     def _refuse_rows_after_sealing(self, n_missing: int) -> None:
-        """Refuse to do missing rows of a store that is sealed already, if this extraction would seal it."""
+        """Raise an error if rows are missing in a sealed store, and this run would seal it."""
         if self.sealed_path.exists() and self.will_seal:
             raise ExtractError(
                 f"{self.sealed_path} is already sealed; {n_missing} more {self.unit}s need a new version, "
@@ -374,13 +412,14 @@ class Extraction:
             )
 
     def notes_on_renamed_stages(self) -> Iterator[str]:
-        """Yield a note on each stage in the same folder that may be this one under an earlier name.
+        """Yield a note on each unfinished store (stage) nearby that the user may have renamed by mistake.
 
-        Such a stage has the same clips and groups, some of its rows are done, and it has no sealed store.
+        Such a stage is in the same folder, has the same clips and groups, some of its rows are done, and it
+        has no sealed store.
         """
         if self.stage_path.exists() or self.append is not None:
             return
-        planned = {clip.clip_id for clip in self.job.planned_clips()}
+        clip_ids = {clip.clip_id for clip in self.job.planned_clips()}
         groups = self.job.groups()
         for folder in sorted(self.stage_path.parent.glob(f"*{STAGING_SUFFIX}")):
             store = folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))
@@ -389,7 +428,7 @@ class Extraction:
             n_done = 0
             with suppress(StoreError, OSError):  # a stage that cannot be read cannot be resumed either
                 stage = read_stage(folder)
-                if stage.rows.keys() == planned and stage.has_groups(groups):
+                if stage.rows.keys() == clip_ids and stage.has_groups(groups):
                     n_done = len(stage.rows) - len(stage.missing())
             if n_done > 0:
                 yield (
@@ -405,9 +444,19 @@ class Extraction:
         return {clip.clip_id: manifest.video_path(clip) for clip in manifest}
 
     def seal(self, stage: Stage) -> Path | None:
-        """Seal the stage if no row is missing and this extraction seals; return the store's folder.
+        """Seal the stage, which makes it a finished store, if no row is missing and this extraction seals.
 
-        None if it was not sealed. A store that is sealed already stays as it is.
+        A store that is sealed already stays as it is.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+
+        Returns
+        -------
+        Path
+            Folder of the sealed store; None if it was not sealed.
         """
         if not self.will_seal or stage.missing():
             return None
@@ -420,19 +469,20 @@ class Extraction:
         )
 
     def _note_kept_licence(self) -> None:
-        """Note that a sealed store keeps its licence and citation, if others are given now."""
+        """Tell a user who asks for another licence or citation that a sealed store keeps its own."""
         sealed_attributes = open_store(self.sealed_path).attributes
         is_other_licence = self.licence not in {NO_LICENCE, "", sealed_attributes["licence"]}
         is_other_citation = self.citation not in {"", sealed_attributes["citation"]}
-        if is_other_licence or is_other_citation:
-            major, minor, patch = self.version.split(".")
-            next_version = f"{major}.{minor}.{int(patch) + 1}"
-            store = quote(str(self.out))
-            command = f"obygaze store seal {store} --licence SPDX --store-version {next_version}"
-            self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
+        if not is_other_licence and not is_other_citation:
+            return
+        major, minor, patch = self.version.split(".")
+        next_version = f"{major}.{minor}.{int(patch) + 1}"
+        store = quote(str(self.out))
+        command = f"obygaze store seal {store} --licence SPDX --store-version {next_version}"
+        self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
     def _terms(self) -> "_Terms":
-        """Return the store's licence and citation; one that is not given is that of the store that grows."""
+        """Return licence and citation of the store: as set, else those of the store that is extended."""
         licence = self.licence
         citation = self.citation
         if self.append is not None:
@@ -470,10 +520,10 @@ class _Terms(NamedTuple):
 
 
 def _pieces_on_other_clusters(stage: Stage) -> set[int]:
-    """Return the numbers of the pieces that tasks on another cluster do.
+    """Return the numbers of the pieces (blocks of rows) of an unfinished store that other clusters write.
 
-    They must be left alone, since the locks of these tasks may not be visible here. Empty if the rows are not
-    divided into shares.
+    They must be left alone, since the locks of processes there may not be visible here. Empty if the rows are
+    not divided into shares.
     """
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
@@ -484,7 +534,7 @@ def _pieces_on_other_clusters(stage: Stage) -> set[int]:
 
 @contextmanager
 def _explained_if_removed(stage: Path) -> Iterator[None]:
-    """Replace an error within a `with` block by a clear one if the stage was removed meanwhile."""
+    """Replace an error in a `with` block by a clear one if the stage's folder was removed meanwhile."""
     try:
         yield
     except (OSError, StoreError) as error:

@@ -37,9 +37,10 @@ QUIET_SETTINGS: dict[str, Any] = {"log_to_driver": False, "logging_level": loggi
 
 
 def join_or_start(address: str | None, workers: int | None, folder: str | None) -> str:
-    """Join the cluster at an address, or start one here; return the address of its head.
+    """Join the Ray cluster at an address, or start one on this machine; return the address of its head.
 
-    SIGINT and SIGTERM are ignored from then on, because the main process kills this process at the end.
+    The head is the cluster's first node. SIGINT and SIGTERM are ignored from then on, because the main
+    process kills this process at the end.
 
     Parameters
     ----------
@@ -73,10 +74,11 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             ray.init(**settings, **QUIET_SETTINGS)
             break
         except Exception as error:
-            # Only a cluster of its own that did not start in time is tried again.
-            if address or START_TIMED_OUT not in str(error) or attempt == MOST_STARTS:
+            # Only the start of a cluster on this machine that took too long is tried again.
+            is_late_start = not address and START_TIMED_OUT in str(error)
+            if not is_late_start or attempt == MOST_STARTS:
                 raise ExtractError(join_error_message(address, error)) from error
-            ray.shutdown()  # what it has started ends with this process
+            ray.shutdown()  # the processes that Ray has started already end with this process
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     head: str = ray.get_runtime_context().gcs_address
@@ -84,11 +86,16 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
 
 
 def join_error_message(address: str | None, error: Exception) -> str:
-    """Return the message for a cluster that could not be joined, or (address None) not be started here.
+    """Return the message for a Ray cluster that could not be joined, or not be started on this machine.
 
-    Ray's error is shown in one line.
+    Parameters
+    ----------
+    address
+        Address of the cluster that could not be joined; None if one could not be started.
+    error
+        Ray's error, which is shown in one line.
     """
-    reason = " ".join(str(error).split()) or type(error).__name__
+    reason = " ".join(str(error).split()) or type(error).__name__  # the class if the error has no text
     if address is None:
         return f"no Ray cluster could be started on this machine: {reason}"
     if "Version mismatch" in reason:

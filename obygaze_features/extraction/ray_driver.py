@@ -30,7 +30,7 @@ NEXT_NOTES_S = 300.0
 
 
 def drive(order: Order, log_file: Path, parent: Parent) -> None:
-    """Join the cluster, and run the assignments that the main process sends until it kills this process.
+    """Be the process that drives a Ray cluster: join it, and run what the main process sends, until killed.
 
     Parameters
     ----------
@@ -53,12 +53,16 @@ def drive(order: Order, log_file: Path, parent: Parent) -> None:
         parent.send(note)
     parent.send(pools.n_encoders)
     encoders = _Encoders(order, pools.n_decoders, pools.n_encoders)
-    threading.Thread(target=_pass_on_messages, args=(parent, encoders), daemon=True).start()
-    _send_events(encoders, parent)
+    listener = threading.Thread(target=_pass_on_messages, args=(parent, encoders), daemon=True)
+    listener.start()
+    _send_events(encoders, parent)  # never returns
 
 
 def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
-    """Give the encoders the assignments and the request to stop that the main process sends; never return."""
+    """Pass messages of the main process on to the encoders: clips to encode, or a request to stop.
+
+    It runs in a thread and never returns.
+    """
     while True:
         message = parent.receive()
         if message == STOP:
@@ -68,9 +72,12 @@ def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
 
 
 def _send_events(encoders: "_Encoders", parent: Parent) -> None:
-    """Send the events of assignments to the main process, and a note if none comes for long; never return.
+    """Send results of the encoders to the main process, and a note if none comes for long; never return.
 
-    An error that ends the run is raised.
+    Raises
+    ------
+    Exception
+        An error that ends the run, such as an error of a node.
     """
     timeout_s = FIRST_NOTE_S
     while True:
@@ -95,12 +102,15 @@ class Pools(NamedTuple):
 
 
 def choose_pools(order: Order) -> Pools:
-    """Choose how many decoders (one per core) and encoders (one per GPU, else one per node) to start.
+    """Choose how many decoders and encoders to start in a Ray cluster.
+
+    Decoders decode video, one on each core. Encoders run the networks, one on each GPU, or one on each node
+    if no GPU is used.
 
     Raises
     ------
     ExtractError
-        If the cluster lacks cores, or the GPUs that the backbones use here.
+        The cluster has no cores, or no GPU although the backbones use one on this machine.
     """
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
     n_cores = int(resources.get("CPU", 0))
@@ -157,17 +167,22 @@ class _Encoders:
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()
 
     def stop(self) -> None:
-        """Tell all encoders to finish their current clips, and end the assignments that none has taken."""
-        for actor in list(self._actors.values()):
+        """Ask all encoders to finish their current clips, and end the assignments that none has taken."""
+        for actor in list(self._actors.values()):  # a copy, since other threads add actors
             actor.stop.remote()
         while not self.assignments.empty():
             key, _ = self.assignments.get()
-            self.events.put(Event(key, "done"))  # no clip of it is done, which the stage shows
+            self.events.put(Event(key, "done"))  # the main process sees that none of its clips is written
 
     def _serve(self, number: int) -> None:
-        """Start an encoder and give it assignments; restart it if it dies. Runs in a thread for ever.
+        """Start an encoder and give it clips; start it again if it dies. Runs in a thread for ever.
 
         An error ends the thread. It is put into `events`, and raised again in the main thread.
+
+        Parameters
+        ----------
+        number
+            Number of the encoder, from 0.
         """
         try:
             while True:
@@ -178,7 +193,12 @@ class _Encoders:
             self.events.put(error)
 
     def _start(self, number: int) -> Any:
-        """Start an encoder, wait until it is ready, and return its actor.
+        """Start an encoder, wait until it has built its networks, and return its Ray actor.
+
+        Parameters
+        ----------
+        number
+            Number of the encoder, from 0.
 
         Raises
         ------
@@ -207,7 +227,16 @@ class _Encoders:
             self._do(actor, key, clip_ids)
 
     def _do(self, actor: Any, key: int, clip_ids: Sequence[str]) -> None:
-        """Run one assignment on an encoder, and pass on its events.
+        """Extract some clips with an encoder; put each report with results, and the end, into `events`.
+
+        Parameters
+        ----------
+        actor
+            The encoder.
+        key
+            Key of the assignment, which its events get.
+        clip_ids
+            The clips.
 
         Raises
         ------
@@ -215,8 +244,9 @@ class _Encoders:
             The encoder has died. An event says so too.
         """
         try:
-            for reference in actor.do.options(num_returns="streaming").remote(clip_ids):
-                item = ray.get(reference)
+            references = actor.do.options(num_returns="streaming").remote(clip_ids)
+            for reference in references:
+                item = ray.get(reference)  # waits for the next results
                 _raise_node_error(item)
                 self.events.put(Event(key, "item", item))
         except ray.exceptions.RayActorError as error:
@@ -232,16 +262,19 @@ def _raise_node_error(item: object) -> None:
 
 
 def _note_on_waiting() -> str:
-    """Return a note that no clip has come for a while, with the free cores and GPUs of the cluster."""
-    available: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray
+    """Return a note that no clip has come for a while, with the free cores and GPUs of the Ray cluster."""
+    free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray
     total: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
     kinds = [kind for kind in ("CPU", "GPU") if kind in total]
-    counts = [f"{int(available.get(kind, 0))} of {int(total[kind])} {kind}s" for kind in kinds]
+    counts = [f"{int(free.get(kind, 0))} of {int(total[kind])} {kind}s" for kind in kinds]  # "3 of 8 CPUs"
     return f"no clip has come back for a while; free in the Ray cluster: {', '.join(counts)}"
 
 
 def without_remote_traceback(error: Exception) -> Exception:
-    """Replace an error of Ray, whose text is a remote traceback, by an ExtractError with node and cause."""
+    """Return an error that names the node and the cause, for an error of Ray, whose text is a long traceback.
+
+    Other errors are returned as they are.
+    """
     if not isinstance(error, ray.exceptions.RayError):
         return error
     text = str(error)

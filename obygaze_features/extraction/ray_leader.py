@@ -45,12 +45,19 @@ def run_ray(
     stopped: Callable[[], bool] = lambda: False,
     note: Callable[[str], object] = warnings.warn,
 ) -> Run:
-    """Extract some clips into a stage on the Ray cluster at RAY_ADDRESS, or on one started for the run.
+    """Extract clips on the Ray cluster at RAY_ADDRESS, or on one that is started for the run.
 
-    Every node must have the videos, the stage, and weights given as files, under the same path.
+    Every node must have the videos, the stage, and weights given as files, under the same path. Yields the
+    report so far, and the results that were written since the last one.
 
     Parameters
     ----------
+    job
+        The settings that determine the features.
+    stage
+        The unfinished store that the features are written to.
+    clip_ids
+        Clips to extract.
     workers
         Decoders, one core each; None, or a larger number, uses all cores of the cluster.
     batch_size
@@ -74,15 +81,16 @@ def run_ray(
 
     # Clips whose video is missing fail here and now. That a node does not find a video which this process
     # finds is an error of the cluster.
-    videos = {clip: job.manifest.video_path(job.manifest.by_id[clip]) for clip in clip_ids}
-    absent_files = missing_files(path for path in videos.values() if path is not None)
-    clips_without_file = [clip for clip, path in videos.items() if path in absent_files]
-    if clips_without_file:
-        yield report, write_failed(stage, clips_without_file, NO_SUCH_FILE, report)
+    clips = [job.manifest.by_id[clip_id] for clip_id in clip_ids]
+    path_of_clip = {clip.clip_id: job.manifest.video_path(clip) for clip in clips}
+    absent_files = missing_files(path for path in path_of_clip.values() if path is not None)
+    ids_without_file = [clip_id for clip_id, path in path_of_clip.items() if path in absent_files]
+    if ids_without_file:
+        yield report, write_failed(stage, ids_without_file, NO_SUCH_FILE, report)
     else:
         yield report, []
-    to_do = [clip for clip, path in videos.items() if path not in absent_files]
-    if not to_do:
+    ids_to_do = [clip_id for clip_id, path in path_of_clip.items() if path not in absent_files]
+    if not ids_to_do:
         return
 
     address = os.environ.get("RAY_ADDRESS") or None
@@ -103,12 +111,15 @@ def run_ray(
         with RayCluster(order, folder / "printed", stage, note) as cluster:
             if cluster.join(stopped):
                 report.encoders = cluster.workers  # each worker of the cluster holds the backbones
-                yield from extract_in_processes(stage, to_do, cluster, report, stopped=stopped)
+                yield from extract_in_processes(stage, ids_to_do, cluster, report, stopped=stopped)
 
 
 @contextmanager
 def _marker_file(stage: Path) -> Iterator[Path]:
-    """Make an empty file in the stage, by which nodes check that they see the stage; remove it at the end."""
+    """Make an empty file in a folder, so that other machines can check that they see the folder.
+
+    The file is removed when the `with` block ends.
+    """
     marker = stage / f"run-{uuid.uuid4().hex}"
     marker.touch()
     try:
@@ -119,15 +130,16 @@ def _marker_file(stage: Path) -> Iterator[Path]:
 
 @contextmanager
 def _ray_folder() -> Iterator[Path]:
-    """Make a folder for Ray's output, and for a cluster started here; remove it at the end."""
-    parent = tempfile.gettempdir()
-    if len(parent) > LONGEST_FOLDER:
-        parent = "/tmp"  # noqa: S108 - a private folder is made in it
-    folder = Path(tempfile.mkdtemp(prefix="oby", dir=parent))
+    """Make a folder for Ray's output, and for a cluster on this machine; remove it after the `with` block."""
+    parent_folder = tempfile.gettempdir()
+    if len(parent_folder) > LONGEST_FOLDER:  # the paths of Ray's sockets would be too long
+        parent_folder = "/tmp"  # noqa: S108 - a private folder is made in it
+    folder = Path(tempfile.mkdtemp(prefix="oby", dir=parent_folder))
     try:
         yield folder
     finally:
-        # Ray's processes end some seconds after the one that drives the cluster, and write until then.
+        # Ray's processes end some seconds after the one that drives the cluster, and write until then. So the
+        # folder is removed again and again, for five seconds at most.
         for _attempt in range(50):
             shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
@@ -201,13 +213,15 @@ class RayCluster:
         self._pool.tell(RUN, message)
 
     def get(self, timeout_s: float) -> Event | None:
-        """Wait for the next event of an assignment; None after the timeout, or if another message came.
+        """Wait for the next event of the cluster's encoders: a report with results, or an end.
+
+        Returns None after the timeout, or if the child process has sent something else, such as a note.
 
         Raises
         ------
         ExtractError
-            If the child did not join in time or has ended, because the head of the cluster was lost or for
-            another reason.
+            The child did not join the cluster in time or has ended, because the head of the cluster was lost
+            or for another reason.
         """
         try:
             event = self._pool.get(timeout_s)
@@ -217,23 +231,24 @@ class RayCluster:
         if event is None:
             self._refuse_late_join()
             return None
-        if event.kind == "item":
+        is_message = event.kind == "item"
+        if is_message:
             return self._take(event.value)
         # The child has ended: because the head was lost, or for another reason.
         self._refuse_lost_head()
-        end = self._with_last_line(event.value)
+        how = self._with_last_line(event.value)
         raise ExtractError(
-            f"the process that drove the Ray cluster at {self._where} ended ({end}). {self._clips_left()}"
+            f"the process that drove the Ray cluster at {self._where} ended ({how}). {self._clips_left()}"
         )
 
     def _take(self, message: Event | Head | str | int) -> Event | None:
-        """Handle a message of the child; return it if it is the event of an assignment, else None.
+        """Handle a message of the process that drives the cluster; return it if it is an encoder's event.
 
         Parameters
         ----------
         message
-            An event of an assignment; a `Head` before and after joining; a text, which is a note for the
-            user; or the number of encoders, when all is ready.
+            An event of an encoder; a `Head` before and after joining the cluster; a text, which is a note for
+            the user; or the number of encoders, when all is ready.
         """
         if isinstance(message, Event):
             return message
@@ -290,7 +305,7 @@ class RayCluster:
         return f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the same command goes on"
 
     def _with_last_line(self, end: str) -> str:
-        """Add the last line that Ray printed to a description of how the child ended."""
+        """Return a description of how the child ended, with the last line that Ray printed, if any."""
         text = self._log_file.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:

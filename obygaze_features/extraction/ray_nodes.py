@@ -42,7 +42,7 @@ class NodeError(ExtractError):
         self.path = path
 
     def error(self) -> ExtractError:
-        """Return the error for the user.
+        """Return the error to show to the user; it is called on the machine that leads the run.
 
         A video that the node lacks is looked for on this machine: either it is gone everywhere, or the node
         does not have its file system.
@@ -79,7 +79,7 @@ class RayEncoder:
         self.decode = decode
 
     def begin(self) -> NodeError | None:
-        """Build the networks and open the stage; return why that failed, or None."""
+        """Build the networks and open the unfinished store on this node; return why that failed, or None."""
         if not self.marker.exists():
             return NodeError(
                 f"node {_node()} does not see {self.marker.parent}, which all nodes write to: put it on a "
@@ -130,7 +130,9 @@ def decode_by_ray(
     workers: int,
     settings: DecodeSettings,
 ) -> Iterator[DecodedClip]:
-    """Decode clips in Ray tasks of one core each, on any node; yield them as they finish.
+    """Decode clips on the nodes of a Ray cluster, in tasks of one core each; yield them as they finish.
+
+    Clips of one file are decoded together, in one task.
 
     Parameters
     ----------
@@ -155,20 +157,20 @@ def decode_by_ray(
         num_returns="streaming",
         _generator_backpressure_num_objects=KEPT_CLIPS,  # a task waits while so many clips were not taken
     )
-    waiting = deque(group_into_passes(tasks, workers))
+    waiting_passes = deque(group_into_passes(tasks, workers))
     # Stream of results of a running Ray task -> its clips that have not come yet, by id.
-    running: dict[Any, dict[str, DecodeTask]] = {}
+    missing_of_stream: dict[Any, dict[str, DecodeTask]] = {}
     while not stopped():
-        while waiting and len(running) < workers:
-            pass_tasks = waiting.popleft()
+        while waiting_passes and len(missing_of_stream) < workers:
+            pass_tasks = waiting_passes.popleft()
             stream = decode_remotely.remote(pass_tasks, settings)
-            running[stream] = {task.clip_id: task for task in pass_tasks}
-        if not running:
+            missing_of_stream[stream] = {task.clip_id: task for task in pass_tasks}
+        if not missing_of_stream:
             return
-        ready: list[Any]
-        ready, _ = ray.wait(list(running), timeout=POLL_S)
-        for stream in ready:
-            undone = running[stream]
+        ready_streams: list[Any]
+        ready_streams, _ = ray.wait(list(missing_of_stream), timeout=POLL_S)
+        for stream in ready_streams:
+            missing_tasks = missing_of_stream[stream]
             clip = _next_of(stream)
             if isinstance(clip, NodeError):
                 raise clip
@@ -176,11 +178,11 @@ def decode_by_ray(
             # goes on where it was: some clips come twice, others not at all.
             has_ended = clip is None
             if has_ended:
-                del running[stream]
-                if undone:  # clips that did not come are decoded in a new task
-                    waiting.append(list(undone.values()))
-            elif clip.clip_id in undone:  # else it is here twice
-                del undone[clip.clip_id]
+                del missing_of_stream[stream]
+                if missing_tasks:  # clips that did not come are decoded in a new task
+                    waiting_passes.append(list(missing_tasks.values()))
+            elif clip.clip_id in missing_tasks:  # else it has come before
+                del missing_tasks[clip.clip_id]
                 yield clip
 
 
@@ -191,9 +193,10 @@ def _next_of(stream: Any) -> Any:
 
 
 def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterator[DecodedClip | NodeError]:
-    """Decode clips of one file, in a child process that can be killed; this runs as a Ray task on a node.
+    """Decode clips of one file on a node of a Ray cluster, in a child process that can be killed.
 
-    The main process sends only videos that it finds; a node that does not find one yields an error.
+    Yields each clip. A node that cannot decode them yields an error instead: it has another decoder than the
+    main process, or lacks a video, which the main process has found before.
     """
     differences = describe_differences(decoder_record(settings.decoder), settings.decoder_record)
     if differences:

@@ -76,7 +76,15 @@ class RunReport:
         return self.ok + self.partial + self.failed
 
     def count(self, result: ClipResult, n: int = 1) -> None:
-        """Count a written clip by its status; `n` is -1 to subtract one that was lost."""
+        """Count a written clip by its status, and by the GPU or CPU that computed it.
+
+        Parameters
+        ----------
+        result
+            The clip's result.
+        n
+            1 to count the clip, -1 to subtract it because it was lost after it was counted.
+        """
         if result.status == "ok":
             self.ok += n
         elif result.status == "partial":
@@ -88,24 +96,26 @@ class RunReport:
             self.devices[device] += n
 
     def time_percentages(self) -> dict[str, float]:
-        """Return which percentages of an encoder's wall time went into `decode`, `infer` and `write`.
+        """Return which percentages of a run's wall time went into `decode`, `infer` and `write`.
 
-        "decode" is the time that it waited for decoded clips. It waits and infers in turn, so these two add
-        up to at most 100. It writes in a thread at the same time, so that the three may add up to more.
+        They are means over the processes that hold the networks. "decode" is the time that such a process
+        waited for decoded clips. It waits and infers in turn, so these two add up to at most 100. It writes
+        in a thread at the same time, so that the three may add up to more.
         """
-        wall_s = max(self.wall_s, 1e-9)
-        seconds_of = {
+        wall_s = max(self.wall_s, 1e-9)  # never 0, by which nothing can be divided
+        mean_seconds = {
             "decode": self.waited_s / self.encoders,
             "infer": self.infer_s / self.encoders,
             "write": self.write_s / self.encoders,
         }
-        return {name: round(100 * seconds / wall_s, 1) for name, seconds in seconds_of.items()}
+        return {name: round(100 * seconds / wall_s, 1) for name, seconds in mean_seconds.items()}
 
     def gpu_busy_percent(self) -> float | None:
-        """Return the percentage of the run in which the GPU was busy; None without a GPU."""
+        """Return the percentage of the run in which the GPUs were busy, as a mean; None without a GPU."""
         if self.gpu_busy_s is None:
             return None
-        return round(100 * self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9), 1)
+        available_s = max(self.wall_s * self.encoders, 1e-9)  # of all GPUs; never 0
+        return round(100 * self.gpu_busy_s / available_s, 1)
 
     def cores_per_card(self) -> float | None:
         """Return how many decoding cores keep a GPU busy with these clips; None without decoding or a GPU.
@@ -117,7 +127,7 @@ class RunReport:
         return round(self.decode_cpu_s / self.gpu_busy_s, 1)
 
     def record(self) -> dict[str, object]:
-        """Return all fields as plain values, for `--json`."""
+        """Return all fields and what is computed from them as plain values, for the option `--json`."""
         return {
             **asdict(self),
             "remarks": dict(sorted(self.remarks.items())),
@@ -132,7 +142,13 @@ class RunReport:
         }
 
     def sentence(self, unit: str = "clip") -> str:
-        """Return the report as one line; `unit` names a row: clip or text (texts are not decoded)."""
+        """Return the report as one line for the user.
+
+        Parameters
+        ----------
+        unit
+            What was processed: "clip", or "text", which is not decoded.
+        """
         facts = [_speed(self, unit), _times_in_words(self, unit)]
         busy_percent = self.gpu_busy_percent()
         if busy_percent is not None:
@@ -178,14 +194,24 @@ Run = Generator[tuple[RunReport, list[ClipResult]]]
 
 @contextmanager
 def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> Iterator["Recording"]:
-    """Open a writer for the clips of a run; yield a `Recording`, whose results a thread writes to the stage.
+    """Yield a `Recording`, by which a run queues results that a thread writes to the unfinished store.
 
-    All results are durable when the `with` block ends. With a second core, another process computes the
-    digests of large rows.
+    All results are durable when the `with` block ends.
+
+    Parameters
+    ----------
+    stage
+        The unfinished store.
+    clip_ids
+        Clips that the run will write.
+    report
+        Report of the run, in which written clips are counted.
     """
+    has_second_core = usable_cores() > 1
     with (
         RowDigests() as digests,
-        stage.writer(clip_ids, digests if usable_cores() > 1 else None) as writer,
+        # With a second core, another process computes the digests of large rows.
+        stage.writer(clip_ids, digests if has_second_core else None) as writer,
         ThreadPoolExecutor(1, "writer") as thread,
     ):
         yield Recording(writer, thread, report)
@@ -220,8 +246,12 @@ class Recording:
         self._waiting: deque[_WaitingBatch] = deque()  # the oldest first
 
     def queue(self, results: list[ClipResult]) -> None:
-        """Queue clips to be written by the thread; call `take_written` before, so that few batches wait."""
-        self._waiting.append(_WaitingBatch(results, self._thread.submit(self._write, results)))
+        """Queue results of clips for the thread that writes them.
+
+        Call `take_written` with a number before, so that few batches wait.
+        """
+        writing = self._thread.submit(self._write, results)
+        self._waiting.append(_WaitingBatch(results, writing))
 
     def take_written(self, most_waiting: int | None = None) -> list[ClipResult]:
         """Count and return the clips that were written since the last call.
@@ -252,14 +282,14 @@ class Recording:
         return written
 
     def _write(self, results: list[ClipResult]) -> float:
-        """Write clips; return the seconds that it took. After an error the writer takes no more."""
+        """Write results of clips, and return the seconds that this took; it runs in the thread."""
         before = time.perf_counter()
         self._writer.commit(results)
         return time.perf_counter() - before
 
 
 def sum_reports(reports: Sequence[RunReport]) -> RunReport:
-    """Add up the counts and seconds of reports; the wall time is the longest.
+    """Add up the counts and seconds of reports by several processes; the wall time is the longest.
 
     Engine and number of encoders are left as in a new report, for the caller to set.
     """
@@ -301,9 +331,9 @@ def write_report(report: RunReport, stage: Path) -> None:
 
 
 def peak_memory_mb() -> float:
-    """Return the peak resident memory of this process plus that of its largest finished worker, in MB.
+    """Return the peak memory (resident set) of this process plus that of its largest ended child, in MB.
 
-    It is 0 on Windows, which does not tell it.
+    It is 0 on Windows, which does not report it.
     """
     if sys.platform == "win32":
         return 0.0

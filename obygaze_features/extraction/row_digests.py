@@ -25,13 +25,29 @@ class RowDigests(WorkerPool):
         self._digests: dict[int, str | None] = {}  # key of a call -> digest; None if the worker failed
 
     def __call__(self, path: str, offset: int, size: int) -> Callable[[], str]:
-        """Start to compute the digest of a part of a file; return a function that waits for the result."""
+        """Start to compute the SHA-256 of a part of a file; return a function that waits for the result.
+
+        Parameters
+        ----------
+        path
+            The file.
+        offset, size
+            First byte of the part, from 0, and its number of bytes.
+        """
         key = next(self._keys)
         self.put(key, (path, offset, size))
         return partial(self._result, key, path, offset, size)
 
     def _result(self, key: int, path: str, offset: int, size: int) -> str:
-        """Wait for the digest of a part of a file; compute it here if the worker does not send it."""
+        """Return the SHA-256 of a part of a file: the worker's, or if it sends none, computed here.
+
+        Parameters
+        ----------
+        key
+            Key of the task that the worker got.
+        path, offset, size
+            The part: its file, its first byte and its number of bytes.
+        """
         digest = self._wait(key)
         if digest is None:
             return digest_of_part(path, offset, size)
@@ -50,7 +66,10 @@ class RowDigests(WorkerPool):
         return self._digests.pop(key)
 
     def _record(self, event: Event) -> None:
-        """Store what an event says of the digest of a call, which need not be the call that waits."""
+        """Store the digest that an event of the worker brings, or None if the worker has died.
+
+        It need not be the digest that is waited for now.
+        """
         if event.kind == "done":  # says nothing new, as it follows the digest
             return
         is_digest = event.kind == "item"  # else the worker has died

@@ -54,7 +54,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def check_option(name: str, value: str) -> None:
-    """Refuse a value that Slurm would refuse hours later, or would read in another unit than was meant.
+    """Raise an error for an sbatch value that Slurm would refuse hours later, or read in an unexpected unit.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def check_option(name: str, value: str) -> None:
     ExtractError
         If it is not in the option's format, or the time or the memory is too little for any job.
     """
-    form = FORMATS.get(name)  # None for options that are left to Slurm
-    if form is not None and not re.fullmatch(form.pattern, value, re.ASCII):
-        raise ExtractError(f"--sbatch {name}={value}: expected {form.words}")
+    value_format = FORMATS.get(name)  # None for options that are left to Slurm
+    if value_format is not None and not re.fullmatch(value_format.pattern, value, re.ASCII):
+        raise ExtractError(f"--sbatch {name}={value}: expected {value_format.words}")
     if name == "time":
         limit_s = seconds(value)
         if limit_s is not None and limit_s < SHORTEST_S:
@@ -105,7 +105,7 @@ def seconds(time: str) -> int | None:
 
 
 def _three_numbers(clock: str) -> tuple[int, int, int]:
-    """Return the up to three numbers between the colons of a time; a number that is not given is 0."""
+    """Return the up to three numbers between the colons of a time: (8, 30, 0) for "8:30"."""
     numbers = [int(number) for number in clock.split(":")]
-    first, second, third = (*numbers, 0, 0)[:3]
+    first, second, third = (*numbers, 0, 0)[:3]  # missing numbers are 0
     return first, second, third

@@ -105,7 +105,7 @@ class LoopWorker:
         self._begun: LoopState | None = None  # what `begin` has built in the other process
 
     def begin(self) -> "LoopState":
-        """Build the networks and open the stage, if that was not done yet.
+        """Build the networks and open the unfinished store in this process, if that was not done yet.
 
         Raises
         ------
@@ -126,9 +126,16 @@ class LoopWorker:
         return self._begun
 
     def do(self, clip_ids: Sequence[str], decode: DecodeAll) -> Run:
-        """Extract clips into the stage; yield reports, and results of clips without their features.
+        """Extract clips into the unfinished store; yield the report so far, and what was written since.
 
-        The features are in the stage, and need not be sent to the main process.
+        The yielded results have no features, which are in the store and need not be sent to the main process.
+
+        Parameters
+        ----------
+        clip_ids
+            The clips.
+        decode
+            Decodes them.
         """
         state = self.begin()
         run = run_loop(
@@ -191,17 +198,16 @@ def extract_in_processes(
     *,
     stopped: Callable[[], bool],
 ) -> Run:
-    """Extract some clips with several processes, and yield the sum of their reports and new results.
+    """Divide clips among several processes that extract them; yield the sum of reports, and new results.
 
     Parameters
     ----------
     stage, clip_ids
-        The stage, and the clips to extract into it.
+        The unfinished store, and the clips to extract into it.
     processes
-        The processes, each of which runs the loop.
+        The processes, each of which decodes, encodes and writes the clips that it gets.
     report
-        Report on the clips that were done before. The sums contain it, and take its engine and number of
-        encoders.
+        Report on the clips that were done before, which is added to the sums.
     stopped
         Polled often; once true, all processes finish their current clips and the run ends.
 
@@ -214,8 +220,8 @@ def extract_in_processes(
     keys = count()  # of assignments: 0, 1, ...
     while True:
         while len(assignments.running) < processes.workers and not stopped():
-            assignment = assignments.next_one()
-            if assignment is None:
+            assignment = assignments.take_next()
+            if assignment is None:  # no clips are left to assign
                 break
             key = next(keys)
             assignments.running[key] = assignment
@@ -274,11 +280,11 @@ class _Assignments:
         self._best_before = stage.best_entries()
         self._n_deaths_in_a_row = 0  # of processes, without a finished clip in between
 
-    def next_one(self) -> _Assignment | None:
-        """Take the next assignment to give to a process; None if no clips are left to give.
+    def take_next(self) -> _Assignment | None:
+        """Take the clips to give to the process that is free next; None if no clips are left to give.
 
-        It has half of an even share of the remaining pieces. So assignments get smaller and smaller, and all
-        processes end at about the same time.
+        It gets half of an even share of what remains. So assignments get smaller and smaller, and all
+        processes end at about the same time. Clips are given by whole pieces (blocks of rows of the store).
         """
         if self._parts_to_retry:
             return self._parts_to_retry.popleft()
@@ -302,14 +308,14 @@ class _Assignments:
         return results
 
     def end(self, event: Event) -> list[ClipResult]:
-        """End an assignment; if its process died, assign the clips that are not done anew.
+        """Handle the end of an assignment; if its process died, queue the clips that are not done again.
 
-        A single clip is not tried again after `ATTEMPTS` processes have died on it: it fails.
+        A clip fails if `ATTEMPTS` processes have died while they did it alone.
 
         Returns
         -------
         list
-            The clip that failed, if any.
+            Result of the clip that failed, if any.
 
         Raises
         ------
@@ -321,13 +327,13 @@ class _Assignments:
         if event.kind != "died":
             return []
         self._count_death(event)
-        undone = self._undone(assignment.clip_ids)
-        self._subtract_lost(assignment, undone)
+        undone_ids = self._undone(assignment.clip_ids)
+        self._subtract_lost(assignment, undone_ids)
         is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS
-        if len(undone) == 1 and is_last_attempt:
+        if len(undone_ids) == 1 and is_last_attempt:
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
-            return write_failed(self._stage, undone, reason, self._report_before)
-        self._divide(assignment, undone)
+            return write_failed(self._stage, undone_ids, reason, self._report_before)
+        self._divide(assignment, undone_ids)
         return []
 
     def _count_death(self, event: Event) -> None:
@@ -341,31 +347,48 @@ class _Assignments:
                 "same command goes on"
             )
 
-    def _subtract_lost(self, assignment: _Assignment, undone: Sequence[str]) -> None:
-        """Subtract the lost clips from the report of a process that died.
+    def _subtract_lost(self, assignment: _Assignment, undone_ids: Sequence[str]) -> None:
+        """Subtract clips that were lost when a process died from its report.
 
-        A process reports a clip as soon as it has written it, but the clip is done only once its piece is
-        closed. Clips of the piece that was open when the process died are reported and undone: they are lost.
+        A process reports a clip as soon as it has written it, but the clip is done only once its piece (a
+        file of several clips) is closed. Clips of the piece that was open when the process died are reported
+        and undone: they are lost.
+
+        Parameters
+        ----------
+        assignment
+            The clips that the process had to do, with its report.
+        undone_ids
+            Those that are not done.
         """
-        lost = assignment.written.keys() & set(undone)
-        for clip in lost:
-            assignment.report.count(assignment.written[clip], n=-1)
+        lost_ids = assignment.written.keys() & set(undone_ids)
+        for clip_id in lost_ids:
+            assignment.report.count(assignment.written[clip_id], n=-1)
 
     def summed_report(self) -> RunReport:
-        """Sum the reports of all assignments and of what was done before."""
-        reports = [*self._reports_of_ended, *(assignment.report for assignment in self.running.values())]
+        """Return the report of the whole run so far: the sum of the reports on all assignments."""
+        reports_of_running = [assignment.report for assignment in self.running.values()]
+        total = sum_reports([*self._reports_of_ended, *reports_of_running])
         before = self._report_before
         wall_s = time.perf_counter() - self._started_s
-        return replace(sum_reports(reports), engine=before.engine, encoders=before.encoders, wall_s=wall_s)
+        return replace(total, engine=before.engine, encoders=before.encoders, wall_s=wall_s)
 
-    def _divide(self, assignment: _Assignment, undone: Sequence[str]) -> None:
-        """Queue the undone clips of a process that died, in at most `PARTS_AFTER_DEATH` parts.
+    def _divide(self, assignment: _Assignment, undone_ids: Sequence[str]) -> None:
+        """Queue the clips that a dead process left undone again, in at most `PARTS_AFTER_DEATH` assignments.
 
-        Clips of a piece stay together, unless all are of one piece: then the parts are of single clips.
+        So a clip at which processes die is soon alone in its assignment. Clips of a piece (block of rows of
+        the store) stay together, unless all are of one piece: then single clips are divided.
+
+        Parameters
+        ----------
+        assignment
+            What the process had to do.
+        undone_ids
+            Its clips that are not done.
         """
-        units = _pieces(self._stage, undone)  # lists of clips that stay together
+        units = _pieces(self._stage, undone_ids)  # lists of clips that stay together
         if len(units) == 1:
-            units = [[clip] for clip in undone]
+            units = [[clip_id] for clip_id in undone_ids]
         units_per_part = max(ceil(len(units) / PARTS_AFTER_DEATH), 1)
         for first in range(0, len(units), units_per_part):
             clip_ids = _joined(units[first : first + units_per_part])
@@ -375,35 +398,46 @@ class _Assignments:
             self._parts_to_retry.append(_Assignment(clip_ids, n_deaths))
 
     def _undone(self, clip_ids: Sequence[str]) -> list[str]:
-        """Return the clips that were not done since the run began.
+        """Return which of some clips were not written since the run began.
 
-        Their rows have the same best journal entry as then, or still none.
+        The store's journal has an entry for each written clip: it is not written if its row has the same best
+        entry as at the beginning, or still none.
         """
         best_now = self._stage.best_entries()  # row -> its best entry
-        undone = []
-        for clip in clip_ids:
-            row = self._stage.rows[clip]
+        undone_ids = []
+        for clip_id in clip_ids:
+            row = self._stage.rows[clip_id]
             if best_now.get(row) == self._best_before.get(row):
-                undone.append(clip)
-        return undone
+                undone_ids.append(clip_id)
+        return undone_ids
 
 
 def write_failed(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) -> list[ClipResult]:
-    """Write clips to the stage as failed for one reason, count them, and return their results."""
-    failed = [ClipResult(clip, "failed", reason) for clip in clip_ids]
+    """Record clips in the unfinished store as failed for one reason; return their results.
+
+    Parameters
+    ----------
+    stage, clip_ids
+        The store, and the clips.
+    reason
+        Why they failed.
+    report
+        Report of the run, in which they are counted.
+    """
+    results = [ClipResult(clip_id, "failed", reason) for clip_id in clip_ids]
     with stage.writer(clip_ids) as writer:
-        writer.commit(failed)
-    for result in failed:
+        writer.commit(results)
+    for result in results:
         report.count(result)
-    return failed
+    return results
 
 
 def _pieces(stage: Stage, clip_ids: Sequence[str]) -> list[list[str]]:
-    """Group clips by the piece of the stage in which their rows are."""
-    pieces: dict[int, list[str]] = {}
-    for clip in clip_ids:
-        pieces.setdefault(stage.piece(clip), []).append(clip)
-    return list(pieces.values())
+    """Group clips by the piece (block of rows) of the unfinished store that they belong to."""
+    clips_of_piece: dict[int, list[str]] = {}
+    for clip_id in clip_ids:
+        clips_of_piece.setdefault(stage.piece(clip_id), []).append(clip_id)
+    return list(clips_of_piece.values())
 
 
 def _joined(pieces: Sequence[Sequence[str]]) -> list[str]:

@@ -39,14 +39,14 @@ Groups = Mapping[str, Mapping[Clip, Sequence[float]]]
 
 
 def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
-    """Group the clips that have each concept, for one contact sheet a concept.
+    """Group clips by their concepts, for one contact sheet (a picture of many frames) a concept.
 
     The clips of a group come from each film in turn, so that a sheet shows many films.
 
     Parameters
     ----------
     manifest
-        The clips.
+        The clips, with the concepts that annotators saw in them.
     concepts
         Names of concepts; by default all visual concepts of the codebook.
 
@@ -66,11 +66,11 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
 
 def _from_each_film_in_turn(clips: Iterable[Clip]) -> list[Clip]:
     """Return the first clips of all films, then the second ones, and so on."""
-    n_so_far = Counter[str]()  # clips of each film
+    n_clips_of_film = Counter[str]()  # so far
     numbered_clips = []  # (number of the clip within its film, clip)
     for clip in clips:
-        numbered_clips.append((n_so_far[clip.movie], clip))
-        n_so_far[clip.movie] += 1
+        numbered_clips.append((n_clips_of_film[clip.movie], clip))
+        n_clips_of_film[clip.movie] += 1
     numbered_clips.sort(key=itemgetter(0))  # clips of one number stay in their order
     return [clip for _, clip in numbered_clips]
 
@@ -78,7 +78,7 @@ def _from_each_film_in_turn(clips: Iterable[Clip]) -> list[Clip]:
 def error_groups(
     manifest: Manifest, predictions: Path, model: str | None = None, task: str | None = None
 ) -> Groups:
-    """Group the clips that a model called wrongly into false alarms and misses, the clearest errors first.
+    """Group clips that a model classified wrongly into false alarms and misses, the clearest errors first.
 
     Parameters
     ----------
@@ -114,16 +114,21 @@ def error_groups(
 
 
 def _checked_numbers(table: pd.DataFrame, manifest: Manifest, path: Path) -> pd.DataFrame:
-    """Return the columns of numbers of a table; refuse rows without numbers, or of an unknown clip.
+    """Return the columns of numbers of a table of predictions, one row for each prediction.
 
     Parameters
     ----------
     table
-        The table as texts.
+        The table, whose cells are texts.
     manifest
         The clips.
     path
-        Its file, for messages.
+        The table's file, for messages.
+
+    Raises
+    ------
+    ManifestError
+        A row lacks a number, or is of an unknown clip.
     """
     numbers: pd.DataFrame = table[NUMBER_COLUMNS].apply(pd.to_numeric, errors="coerce")
     lacks_number = numbers.isna().any(axis=1)
@@ -137,7 +142,15 @@ def _checked_numbers(table: pd.DataFrame, manifest: Manifest, path: Path) -> pd.
 
 
 def _scores_of_clips(errors: pd.DataFrame, manifest: Manifest) -> dict[Clip, tuple[float, float]]:
-    """Return clip -> its score and threshold, from a table whose index is clip ids, in the same order."""
+    """Return clip -> its (score, threshold), in the order of a table.
+
+    Parameters
+    ----------
+    errors
+        A table whose index is clip ids, with the columns `score` and `threshold`.
+    manifest
+        The clips.
+    """
     scores = {}
     for clip_id, score, threshold in zip(errors.index, errors["score"], errors["threshold"], strict=True):
         scores[manifest.by_id[clip_id]] = (score, threshold)
@@ -156,7 +169,7 @@ def _read_predictions(path: Path) -> pd.DataFrame:
 
 
 def _select_rows(table: pd.DataFrame, column: str, value: str | None, path: Path) -> pd.DataFrame:
-    """Return the rows with one value of a column; without a value, all rows if they have the same one.
+    """Return the rows of a table that have a value in a column.
 
     Parameters
     ----------
@@ -165,7 +178,12 @@ def _select_rows(table: pd.DataFrame, column: str, value: str | None, path: Path
     column
         `model` or `task`.
     value
-        The wanted value, or None.
+        The wanted value; None if all rows have the same value.
+
+    Raises
+    ------
+    ManifestError
+        No row has the value, or it is None and rows have different values.
     """
     values = table[column].unique().tolist()
     if value is None and len(values) == 1:
@@ -179,15 +197,21 @@ def _select_rows(table: pd.DataFrame, column: str, value: str | None, path: Path
 def write_sheets(
     manifest: Manifest, groups: Groups, folder: Path, *, n: int, force: bool
 ) -> list[dict[str, str | int]]:
-    """Draw a sheet of each group into a folder: the middle frame of its first clips that have a video.
+    """Draw contact sheets into a folder, one for each group of clips: the middle frames of its first clips.
 
-    Frames are numbered; `index.csv` says which clip each number is. Groups without a drawable clip have no
-    sheet. Videos that give no frame are left out.
+    Frames are numbered; `index.csv` says which clip each number is. Videos that give no frame are left out,
+    and groups without any frame have no sheet.
 
     Parameters
     ----------
+    manifest
+        The clips.
+    groups
+        Name of each sheet -> its clips, in the order in which they are drawn.
+    folder
+        The folder, which is made.
     n
-        Clips of a sheet at most.
+        Most clips of a sheet.
     force
         Replace earlier sheets; other files of the folder stay.
 
@@ -210,17 +234,17 @@ def write_sheets(
     lines = [csv_line(COLUMNS)]
     with progress_bar("drawing", "sheet") as show:
         for name, scores_of_clip in groups.items():
-            file = _file_of_sheet(name)
+            sheet_file = _file_of_sheet(name)
             path_of_clip = _videos_here(manifest, scores_of_clip)
             frames = _middle_frames(path_of_clip, n)
             if frames:
-                files[folder / file] = _draw_sheet(frames)
+                files[folder / sheet_file] = _draw_sheet(frames)
                 for number, frame in enumerate(frames, start=1):
-                    lines.append(_index_line(file, number, frame, scores_of_clip[frame.clip]))
+                    lines.append(_index_line(sheet_file, number, frame, scores_of_clip[frame.clip]))
             records.append(
                 {
                     "name": name,
-                    "file": file if frames else "",
+                    "file": sheet_file if frames else "",
                     "n_clips": len(scores_of_clip),
                     "n_with_video": len(path_of_clip),
                     "n_drawn": len(frames),
@@ -249,7 +273,7 @@ def _file_of_sheet(name: str) -> str:
 
 
 def _draw_sheet(frames: Sequence[_MiddleFrame]) -> bytes:
-    """Draw a contact sheet of frames, which are numbered from 1; return the PNG."""
+    """Draw frames in rows into one picture (a contact sheet), numbered from 1; return it as PNG."""
     images = [frame.image for frame in frames]
     times_s = [frame.time_s for frame in frames]
     numbers = range(1, len(frames) + 1)
@@ -267,7 +291,7 @@ def _videos_here(manifest: Manifest, clips: Iterable[Clip]) -> dict[Clip, Path]:
 
 
 def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFrame]:
-    """Read the frame in the middle of each clip, until `n` of them could be read."""
+    """Read the frame in the middle of each clip, until `n` frames are read; skip clips that give none."""
     frames: list[_MiddleFrame] = []
     for clip, path in path_of_clip.items():
         if len(frames) == n:

@@ -34,10 +34,16 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Turn SIGINT, SIGTERM and SIGHUP into a stop request; a second SIGINT has its usual effect.
+    """Turn SIGINT (Ctrl-C), SIGTERM and SIGHUP into a request to stop, within a `with` block.
 
-    A second SIGTERM is ignored: schedulers send several for one request, to the script and its children.
-    Signals that were ignored before stay ignored: nohup, for instance, has SIGHUP ignored.
+    A second SIGINT has its usual effect. A second SIGTERM is ignored: schedulers send several for one
+    request, to the script and its children. Signals that were ignored before stay ignored: nohup, for
+    instance, has SIGHUP ignored.
+
+    Yields
+    ------
+    Stop
+        A function that returns whether there is a request to stop.
     """
     stop = Stop()
     handlers_before: dict[int, Any] = {}  # of the signals that are not ignored

@@ -47,7 +47,7 @@ class TextJob:
         return [PlannedClip(text_id, "", text=text) for text_id, text in self.texts.rows]
 
     def groups(self) -> list[GroupSpec]:
-        """Describe one group of the store per backbone, with its complete provenance."""
+        """Describe the group of vectors that each backbone fills in the store, with its provenance."""
         groups = []
         for backbone in self.backbones:
             arrays = [ArraySpec("pooled", (backbone.width,), "float32")]
@@ -60,7 +60,7 @@ class TextJob:
         return {"name": self.corpus, "manifest_sha256": self.texts.digest()}
 
     def tokens(self, text_ids: Sequence[str]) -> dict[str, dict[str, Tokens]]:
-        """Tokenise some texts for each backbone: backbone -> text id -> tokens."""
+        """Divide some texts into tokens, as each backbone does; return backbone -> text id -> tokens."""
         text_of_id = dict(self.texts.rows)
         texts = [text_of_id[text_id] for text_id in text_ids]
         tokens = {}
@@ -97,21 +97,29 @@ class TextEstimate:
 
 
 def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
-    """Estimate the cost of encoding texts, by encoding up to sixteen of different lengths."""
+    """Estimate the cost of encoding texts, by encoding up to `MOST_TRIALS` of different lengths.
+
+    Parameters
+    ----------
+    job
+        The texts and the backbones.
+    text_ids
+        Texts that are left to do.
+    """
     tokens = job.tokens(text_ids)
     n_texts = len(text_ids)
     step = max(n_texts // MOST_TRIALS, 1)
     trial_ids = by_length(text_ids, tokens)[::step][:MOST_TRIALS]
-    before = time.perf_counter()
+    started_s = time.perf_counter()
     for text_id in trial_ids:
         encode_texts(job.backbones, [text_id], tokens)
-    trial_s = time.perf_counter() - before
+    trial_s = time.perf_counter() - started_s
     n_too_long = 0
     for text_id in text_ids:
         if any(tokens_of_text[text_id].is_cut for tokens_of_text in tokens.values()):
             n_too_long += 1
-    width = sum(backbone.width for backbone in job.backbones)
-    n_bytes = 4 * width * n_texts  # float32
+    vector_length = sum(backbone.width for backbone in job.backbones)
+    n_bytes = 4 * vector_length * n_texts  # a float32 has 4 bytes
     expected_s = trial_s * n_texts / len(trial_ids) if trial_ids else None
     return TextEstimate(n_texts, n_too_long, n_bytes, expected_s, len(trial_ids))
 
@@ -124,15 +132,17 @@ def run_texts(
     batch_size: int,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Extract some texts into a stage, sorted by length, so that texts of a batch have similar lengths.
+    """Encode texts and write their vectors into an unfinished store, texts of similar lengths together.
 
-    While a batch is encoded, earlier ones are written. After each batch, the results that were written by
-    then are yielded, and at the end all that are left.
+    While a batch is encoded, earlier ones are written. After each batch, the report so far and the results
+    that were written by then are yielded, and at the end all that are left.
 
     Parameters
     ----------
-    job, stage, text_ids
-        What to extract, and where to.
+    job, text_ids
+        The texts and the backbones, and which of the texts to encode.
+    stage
+        The unfinished store.
     batch_size
         Texts that are encoded and committed together.
     stopped
@@ -157,7 +167,19 @@ def run_texts(
 def _batches_by_length(
     text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]], batch_size: int
 ) -> Iterator[list[str]]:
-    """Divide texts into batches of similar lengths: every `SORTED_AT_ONCE` texts are sorted, then divided."""
+    """Divide texts into batches of similar lengths.
+
+    Every `SORTED_AT_ONCE` texts are sorted by their number of tokens, and then divided.
+
+    Parameters
+    ----------
+    text_ids
+        The texts.
+    tokens
+        Backbone -> text id -> tokens.
+    batch_size
+        Texts of a batch.
+    """
     for first in range(0, len(text_ids), SORTED_AT_ONCE):
         sorted_ids = by_length(text_ids[first : first + SORTED_AT_ONCE], tokens)
         for start in range(0, len(sorted_ids), batch_size):
@@ -185,10 +207,19 @@ def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]
 def encode_texts(
     backbones: Sequence[TextBackbone], text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]
 ) -> list[ClipResult]:
-    """Run every backbone over some texts; texts of equal length are encoded together.
+    """Encode texts with every backbone, those of equal length together; return a result for each text.
 
     A text fails if a backbone has no tokens for it or gives a vector with NaN or inf. A text longer than a
     backbone's maximum is partial.
+
+    Parameters
+    ----------
+    backbones
+        The backbones.
+    text_ids
+        The texts.
+    tokens
+        Backbone -> text id -> tokens.
     """
     vectors = {}
     for backbone in backbones:
@@ -199,9 +230,9 @@ def encode_texts(
 def _vectors(
     backbone: TextBackbone, text_ids: Sequence[str], tokens: Mapping[str, Tokens]
 ) -> dict[str, NDArray[np.float32]]:
-    """Encode texts with one backbone, those of equal length together: text id -> vector [D].
+    """Encode texts with one backbone; return text id -> vector [D], without texts that have no tokens.
 
-    A text without tokens gets no vector.
+    Texts of equal length are encoded together, so that none is padded.
     """
     ids_by_length: dict[int, list[str]] = {}
     for text_id in text_ids:
@@ -220,7 +251,7 @@ def _result(
     vectors: Mapping[str, Mapping[str, NDArray[np.float32]]],
     tokens: Mapping[str, Mapping[str, Tokens]],
 ) -> ClipResult:
-    """Make the result of a text: its vectors, and whether it was cut or failed.
+    """Return the result of a text: its vectors, and whether it was cut (partial) or has failed.
 
     Parameters
     ----------

@@ -12,9 +12,10 @@ RANDOM_WEIGHTS = "random:0"
 
 
 def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], object]) -> tuple[Recipe, ...]:
-    """Replace usual weights that the hub's cache lacks by random ones of the same configuration.
+    """Replace default weights that are not on this machine by random weights of the same network.
 
-    A network costs the same whatever its weights are, so a run can be sized before they are fetched.
+    A network costs the same whatever its weights are, so the cost of a run can be estimated before the
+    weights are downloaded.
 
     Parameters
     ----------
@@ -32,16 +33,16 @@ def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], obj
 
 
 def _with_weights(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
-    """Return the recipe with random weights if its usual ones are not here; else the recipe itself."""
-    usual = HUB.get(recipe.name)
-    if usual is None or "weights" in recipe.options:
+    """Return a recipe with random weights if its default ones are not in the cache, else the recipe."""
+    default_weights = HUB.get(recipe.name)
+    if default_weights is None or "weights" in recipe.options:
         return recipe
     if find_spec("huggingface_hub") is None:  # building the backbone then names the missing extra
         return recipe
-    if is_cached(usual):
+    if is_cached(default_weights):
         return recipe
     note(
         f"the weights of {recipe.name} are not here: estimated with random ones of the same network. "
-        f"{how_to_get(usual)}"
+        f"{how_to_get(default_weights)}"
     )
     return replace(recipe, options={**recipe.options, "weights": RANDOM_WEIGHTS})

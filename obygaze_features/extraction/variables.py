@@ -147,14 +147,14 @@ def film_variables(
 def _remarks_on_absent_columns(
     known_rows: "_KnownRows", requests: Mapping[str, Request], *, has_lost_people: bool
 ) -> list[str]:
-    """Return why no window gets columns of the camera, or of people although a backbone gave some.
+    """Return remarks on why no window has columns on camera movement, or on people, for the user.
 
     Parameters
     ----------
     known_rows
-        Rows of camera and people that were measured before.
+        Rows of `camera` and `people` that were measured before.
     requests
-        Which of them are measured now.
+        Which of the two are measured now.
     has_lost_people
         Whether a backbone gave rows of people that are not used, because pixels are not square.
     """
@@ -170,7 +170,19 @@ def _remarks_on_absent_columns(
 def _note_remarks(
     path: Path, remark_counts: Counter[str], n_windows: int, note: Callable[[str], object]
 ) -> None:
-    """Note the remarks on a film in one line, those on most windows first; nothing if there is none."""
+    """Show the user the remarks on a film in one line, those on most windows first.
+
+    Parameters
+    ----------
+    path
+        The film.
+    remark_counts
+        Remark -> number of windows that it is about.
+    n_windows
+        Number of all windows.
+    note
+        Called with the line, unless there is no remark.
+    """
     remarks = []
     for remark, n in remark_counts.most_common():
         if n > 0:
@@ -226,7 +238,7 @@ def _n_without_columns(
     known_rows: _KnownRows,
     requests: Mapping[str, Request],
 ) -> dict[str, int]:
-    """Count the windows that lack cuts, camera or people although these were measured: remark -> windows.
+    """Count windows that lack cuts, camera or people although these were measured, as {"no cuts": 3, ...}.
 
     Parameters
     ----------
@@ -243,14 +255,16 @@ def _n_without_columns(
     for kind, column in COLUMN_OF_KIND.items():
         was_measured = kind == "cuts" or kind in requests or known_rows[kind] is not None
         if was_measured:
-            n_without[f"no {kind}"] = sum(column not in values_of_windows[number] for number in windows)
+            lacking = [number for number in windows if column not in values_of_windows[number]]
+            n_without[f"no {kind}"] = len(lacking)
     return n_without
 
 
 def _requests(known_rows: _KnownRows, pixel_aspect: float, people: People | None) -> dict[str, Request]:
-    """Return what to measure in the windows: `camera` and `people`, if their rows are not known.
+    """Return which frames of a window to read, and what to compute from them: for `camera` and `people`.
 
-    The camera can be measured if OpenCV is installed, people if there are detectors.
+    Each is there only if its rows are not known and it can be measured: the camera needs OpenCV, people need
+    detectors.
 
     Parameters
     ----------
@@ -259,7 +273,7 @@ def _requests(known_rows: _KnownRows, pixel_aspect: float, people: People | None
     pixel_aspect
         Width of a pixel divided by its height, by which pictures are stretched.
     people
-        The detectors of people.
+        The detectors of people; None if people are not to be measured.
     """
     requests = {}
     if known_rows["camera"] is None and opencv() is not None:
@@ -339,21 +353,30 @@ def _decode_windows(
 def _decode_whole_film(
     path: Path, tasks: Sequence[DecodeTask], stretch_results: list[Rest[Any]]
 ) -> Iterator[DecodedClip]:
-    """Decode all frames of a film, yield its windows, and append the measurements for shots to a list.
+    """Decode all frames of a film once, for its windows and its shots; yield the windows.
 
-    If some frames cannot be decoded exactly, nothing is appended, and the windows that are not yielded until
-    then are decoded alone.
+    If some frames cannot be decoded exactly, there are no measurements for the shots, and the windows that
+    are not yielded until then are decoded alone.
+
+    Parameters
+    ----------
+    path
+        The film.
+    tasks
+        Its windows.
+    stretch_results
+        The measurements for the shots are appended to this list.
     """
     whole_film = (-inf, inf)
     decode_film: Any = partial(
         decode_stretch, path=path, stretch=whole_film, others=(), stretch_results=stretch_results
     )
-    undone = {task.clip_id: task for task in tasks}
+    missing_tasks = {task.clip_id: task for task in tasks}
     for _, clip in decode_clips(tasks, decode_film):
-        del undone[clip.clip_id]
+        del missing_tasks[clip.clip_id]
         yield clip
-    if undone:
-        yield from _decode_alone(list(undone.values()))
+    if missing_tasks:
+        yield from _decode_alone(list(missing_tasks.values()))
 
 
 def _decode_alone(tasks: Sequence[DecodeTask]) -> Iterator[DecodedClip]:
@@ -371,9 +394,9 @@ def _remarks_of(clip: DecodedClip) -> list[str]:
     remarks = [remark for remark in clip.remarks if not remark.startswith(REMARKS_ON_SHAPE)]
     if clip.reason:  # why it failed or is partial
         remarks.append(clip.reason)
-    on_other_streams = UNREAD_REMARKS.values()
-    shown = [remark for remark in remarks if remark and remark not in on_other_streams]
-    return list(dict.fromkeys(shown))  # each once
+    remarks_on_other_streams = UNREAD_REMARKS.values()
+    shown_remarks = [remark for remark in remarks if remark and remark not in remarks_on_other_streams]
+    return list(dict.fromkeys(shown_remarks))  # each once
 
 
 def _measure_pictures(
@@ -417,18 +440,19 @@ def _measure_pictures(
             remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(windows)
             shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]  # the first shot begins with the film
-    values_of = {}
+    values_of_window = {}
     for number, window in windows.items():
         values = _measure_cuts(window, shots)
         camera = camera_rows.get(number)
         if camera is not None:
-            values |= camera_values(*camera, cuts_s)
+            camera_frames, time_s = camera
+            values |= camera_values(camera_frames, time_s, cuts_s)
         people = people_rows.get(number)
         if people is not None:
-            frames_of_people, _ = people
-            values |= people_values(frames_of_people)
-        values_of[number] = values
-    return values_of
+            people_frames, _ = people
+            values |= people_values(people_frames)
+        values_of_window[number] = values
+    return values_of_window
 
 
 def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) -> Mapping[int, Rows | None]:
@@ -450,18 +474,30 @@ def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
 
 
 def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
-    """Compute the cuts a minute and the share of black pictures of a window.
+    """Compute two variables of a window: `cuts`, the cuts a minute, and `black`, the share of black pictures.
 
     Both are of the seconds of the window that are in a shot: a table of shots may end before the film.
+
+    Parameters
+    ----------
+    span
+        Start and end of the window in seconds.
+    shots
+        All shots of the film, in order.
+
+    Returns
+    -------
+    dict
+        Name of the variable -> value; empty if the window is in no shot.
     """
     start_s, end_s = span
     seconds_in_shots = []
     seconds_in_black_shots = []
     for shot in shots:
-        in_window_s = max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
-        seconds_in_shots.append(in_window_s)
+        overlap_s = max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
+        seconds_in_shots.append(overlap_s)
         if "black" in shot.flags:
-            seconds_in_black_shots.append(in_window_s)
+            seconds_in_black_shots.append(overlap_s)
     known_s = sum(seconds_in_shots)
     if known_s == 0:
         return {}
@@ -475,16 +511,28 @@ def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
 def _measure_sound(
     path: Path, windows: Mapping[int, Span], speech: bool, remark_counts: Counter[str]
 ) -> dict[int, Values]:
-    """Measure what is heard in each window: loudness and, if wanted, the share of time with speech.
+    """Measure the sound of each window: `loudness` and, if wanted, `speech`, the share of time with speech.
 
-    Windows without sound get no values.
+    Parameters
+    ----------
+    path, windows
+        The film, and its windows by number: start and end in seconds.
+    speech
+        Whether to measure speech, which takes long.
+    remark_counts
+        Remark -> number of windows; this function adds its own.
+
+    Returns
+    -------
+    dict
+        Number of a window -> name of a variable -> value; empty for windows without sound.
     """
-    values_of: dict[int, Values] = {number: {} for number in windows}
+    values_of_window: dict[int, Values] = {number: {} for number in windows}
     try:
         track = SoundTrack(path)
     except VideoError as error:
         remark_counts[f"no columns of sound: {error.reason}"] = len(windows)
-        return values_of
+        return values_of_window
     is_speech = None  # of each `CHUNK` samples of the film, from its start
     if speech:
         last_end_s = max(end_s for _, end_s in windows.values())
@@ -504,26 +552,26 @@ def _measure_sound(
             remark_counts["no sound"] += 1
             continue
         squares = parts[0]  # without cuts there is one part
-        values_of[number]["loudness"] = gated_loudness(squares)
+        values_of_window[number]["loudness"] = gated_loudness(squares)
         if is_large_hole(missing_s, end_s - start_s):
             remark_counts["sound missing in part, taken for silence"] += 1
         if is_speech is not None:
-            values_of[number]["speech"] = _share_with_speech(is_speech, start_s, end_s)
-    return values_of
+            values_of_window[number]["speech"] = _share_with_speech(is_speech, start_s, end_s)
+    return values_of_window
 
 
 def _share_with_speech(is_speech: NDArray[np.bool_], start_s: float, end_s: float) -> float:
-    """Return the share of a window's chunks with speech; NaN if the window has no chunk.
+    """Return the share of a window's time with speech, from 0 to 1; NaN for a window that is too short.
 
-    The chunks lie in the whole film, not in the window. The first one is that in which the window starts; the
-    last one is the last that ends in the window, or at most half a chunk after it.
+    Time is counted by chunks of `CHUNK` samples of the film. The first one is that in which the window
+    starts; the last one is the last that ends in the window, or at most half a chunk after it.
 
     Parameters
     ----------
     is_speech
-        Whether each chunk of `CHUNK` samples of the film is speech.
+        Whether each chunk of the film is speech, [chunks].
     start_s, end_s
-        The window.
+        The window in seconds.
     """
     first_chunk = int(start_s * RATE / CHUNK)
     end_chunk = round(end_s * RATE / CHUNK)
@@ -531,12 +579,15 @@ def _share_with_speech(is_speech: NDArray[np.bool_], start_s: float, end_s: floa
 
 
 def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:
-    """Yield the samples of a track from the film's start, in parts; silence where it has none."""
-    for first_s in range(0, ceil(end_s), SPEECH_PART_S):
-        last_s = min(first_s + SPEECH_PART_S, end_s)
+    """Yield the samples of a sound track, `RATE` a second, in parts of up to `SPEECH_PART_S` seconds.
+
+    The parts follow each other from the film's start to `end_s`, with silence where the track has no sound.
+    """
+    for part_start_s in range(0, ceil(end_s), SPEECH_PART_S):
+        part_end_s = min(part_start_s + SPEECH_PART_S, end_s)
         try:
-            parts, _ = track.parts(first_s, last_s, NO_CUTS, rate=RATE)
-            samples = parts[0]
+            parts, _ = track.parts(part_start_s, part_end_s, NO_CUTS, rate=RATE)
+            samples = parts[0]  # without cuts there is one part
         except VideoError:
-            samples = np.zeros(round((last_s - first_s) * RATE), np.float32)
+            samples = np.zeros(round((part_end_s - part_start_s) * RATE), np.float32)
         yield samples

@@ -141,9 +141,9 @@ NO_HEADER = picture_header()
 
 
 def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], PictureHeader]:
-    """Return the function that reads the packet headers of a codec.
+    """Return the function that reads facts on a picture from its packet's first bytes, for a codec.
 
-    For codecs that have no reader, the function returns `NO_HEADER` for every packet.
+    For codecs that have no such function, it returns `NO_HEADER` for every packet.
 
     Parameters
     ----------
@@ -158,13 +158,15 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
     if read_data is None:
         return lambda _: NO_HEADER
     length_size = nal_length_size(extradata, codec)
-    only_keys = codec in ONLY_KEYS_READ
-    field_reader = FieldReader(extradata or b"", length_size) if codec == "h264" else None
+    reads_only_keys = codec in ONLY_KEYS_READ  # other packets would say nothing
+    field_reader = None
+    if codec == "h264":
+        field_reader = FieldReader(extradata or b"", length_size)
 
     def read_header(packet: Packet) -> PictureHeader:
         """Read the header of a packet and, of H.264, whether the packet is a single field."""
         header = NO_HEADER
-        if packet.is_keyframe or not only_keys:
+        if packet.is_keyframe or not reads_only_keys:
             header = read_data(memoryview(packet), length_size)
         if field_reader is None:
             return header
@@ -175,7 +177,18 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
-    """Return the size in bytes of the NAL length field (MP4, Matroska); 0 for start codes (Annex B)."""
+    """Return how many bytes state the length before each NAL unit of a packet (in MP4 and Matroska).
+
+    NAL units are the parts of which H.264 and HEVC packets consist. 0 if they are separated by start codes
+    instead (Annex B).
+
+    Parameters
+    ----------
+    extradata
+        Settings of the codec that the container stores: with lengths, a configuration record.
+    codec
+        FFmpeg's name of the codec.
+    """
     # The byte of the configuration record whose last two bits are the size less one (lengthSizeMinusOne), and
     # how long the record is at least.
     if codec == "h264":
@@ -190,14 +203,14 @@ def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
 
 
 def nal_units(data: Data, length_size: int) -> Iterator[Data]:
-    """Yield the NAL units of an access unit, without lengths or start codes.
+    """Yield the parts (NAL units) of which an H.264 or HEVC packet consists, without lengths or start codes.
 
-    Units are searched lazily: a caller that stops early does not search the rest.
+    Units are searched lazily: a caller that stops early does not search the remaining bytes.
 
     Parameters
     ----------
     data
-        An access unit.
+        The packet.
     length_size
         Bytes of the length before each unit; 0 if units are separated by start codes.
     """
@@ -207,7 +220,17 @@ def nal_units(data: Data, length_size: int) -> Iterator[Data]:
 
 
 def _units_with_lengths(data: Data, length_size: int) -> Iterator[Data]:
-    """Yield the NAL units that have their length before them; of a memoryview, without a copy."""
+    """Yield the parts of a packet (NAL units) that each have their length before them.
+
+    The parts of a memoryview are not copied.
+
+    Parameters
+    ----------
+    data
+        The packet.
+    length_size
+        Bytes of each length.
+    """
     position = 0
     while position + length_size < len(data):
         length = int.from_bytes(data[position : position + length_size], "big")
@@ -218,21 +241,29 @@ def _units_with_lengths(data: Data, length_size: int) -> Iterator[Data]:
 
 
 def _units_with_start_codes(data: bytes) -> Iterator[bytes]:
-    """Yield the NAL units between start codes (Annex B), without empty ones."""
-    code = data.find(START_CODE)
-    while code >= 0:
-        start = code + len(START_CODE)
-        code = data.find(START_CODE, start)
-        end = code if code >= 0 else len(data)
+    """Yield the parts of a packet (NAL units) between start codes (Annex B), without empty ones."""
+    code_position = data.find(START_CODE)
+    while code_position >= 0:
+        start = code_position + len(START_CODE)
+        code_position = data.find(START_CODE, start)  # of the next unit; -1 behind the last
+        end = code_position if code_position >= 0 else len(data)
         if end > start:
             yield data[start:end]
 
 
 def h264(data: Data, length_size: int) -> PictureHeader:
-    """Read the header of an H.264 access unit: whether decoding can start here and give exact pictures.
+    """Read from an H.264 packet whether decoding can start with it and give exact pictures.
 
     It can at an IDR picture, or at a recovery point that needs 0 frames to recover. Then the parameter sets
-    are read too, and whether players are asked to turn the pictures. Nothing behind the first slice is read.
+    are read too, and whether players are asked to turn the pictures. Nothing behind the first slice (part of
+    a picture) is read.
+
+    Parameters
+    ----------
+    data
+        The packet.
+    length_size
+        Bytes of the length before each of its NAL units; 0 if these are separated by start codes.
     """
     can_start = False
     turns_pictures = False
@@ -321,9 +352,9 @@ class FieldReader:
             self._read_parameter_sets(units)
 
     def read(self, packet: Packet) -> tuple[int, ...]:
-        """Return (frame number, 1 for a bottom field or 0 for a top field) of a packet.
+        """Return (frame number, parity) of an H.264 packet that holds a single field; else an empty tuple.
 
-        An empty tuple if the packet is not a single field.
+        The parity is 1 for a bottom field and 0 for a top field.
         """
         if not self._number_bits and not packet.is_keyframe:
             return ()  # only a key frame can bring the sequence parameter set that is still missing
@@ -337,7 +368,12 @@ class FieldReader:
             return ()
 
     def _read_parameter_sets(self, units: Iterable[Data]) -> Data | None:
-        """Read how many bits a frame number has from the parameter sets before the first slice.
+        """Read NAL units up to the first slice; keep how many bits a frame number has by the settings there.
+
+        Parameters
+        ----------
+        units
+            NAL units of a packet, or of the container's settings.
 
         Returns
         -------
@@ -359,7 +395,15 @@ class FieldReader:
 
 
 def _field_of_slice(unit: Data, number_bits: int) -> tuple[int, ...]:
-    """Return the frame number and parity of a slice (7.3.3); empty if it belongs to a whole frame."""
+    """Return the frame number and parity of an H.264 slice (7.3.3); empty if it belongs to a whole frame.
+
+    Parameters
+    ----------
+    unit
+        The NAL unit of the slice.
+    number_bits
+        Bits of a frame number; 0 if the stream has no fields.
+    """
     if not number_bits:
         return ()
     header = BitReader(unit[:SLICE_HEADER_BYTES])
@@ -373,9 +417,14 @@ def _field_of_slice(unit: Data, number_bits: int) -> tuple[int, ...]:
 
 
 def frame_number_bits(unit: Data) -> int:
-    """Return how many bits a frame number has, by a sequence parameter set (7.3.2.1.1).
+    """Return how many bits a frame number has in an H.264 stream, by its settings (7.3.2.1.1).
 
     It is 0 if the stream has no fields: then nobody needs frame numbers.
+
+    Parameters
+    ----------
+    unit
+        A NAL unit with settings: a sequence parameter set.
     """
     sps = BitReader(unit[:MOST_SPS_BYTES])
     profile = sps.read(8)
@@ -402,7 +451,7 @@ def frame_number_bits(unit: Data) -> int:
 
 
 def _skip_scaling_lists(sps: BitReader, chroma_format: int) -> None:
-    """Skip the scaling lists of a sequence parameter set: 6 of 4x4, then 2 or 6 of 8x8 (7.3.2.1.1.1)."""
+    """Read past the scaling lists of H.264 settings: 6 of 4x4 scales, then 2 or 6 of 8x8 (7.3.2.1.1.1)."""
     n_large = 6 if chroma_format == CHROMA_444 else 2
     sizes = [16] * 6 + [64] * n_large
     for size in sizes:
@@ -412,7 +461,7 @@ def _skip_scaling_lists(sps: BitReader, chroma_format: int) -> None:
 
 
 def _skip_scaling_list(sps: BitReader, size: int) -> None:
-    """Skip one scaling list.
+    """Read past one scaling list of H.264 settings, which has `size` scales (7.3.2.1.1.1).
 
     Each scale is coded as its difference to the scale before. If a scale is 0, nothing more is coded.
     """
@@ -425,9 +474,9 @@ def _skip_scaling_list(sps: BitReader, size: int) -> None:
 
 
 def _skip_picture_order(sps: BitReader) -> None:
-    """Skip what a sequence parameter set says of the display order (7.3.2.1.1).
+    """Read past what H.264 settings say of the display order (7.3.2.1.1).
 
-    It can be coded in three ways, 0 to 2. With 2, it is the order of decoding, and nothing more is said.
+    It can be coded in three ways, 0 to 2. With 2, it is the order of decoding, and nothing follows.
     """
     order_type = sps.read_exp_golomb()
     if order_type == 0:
@@ -440,27 +489,27 @@ def _skip_picture_order(sps: BitReader) -> None:
 
 
 def second_fields(fields: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return the positions of the packets that hold the second field of a picture.
+    """Return the numbers of the packets that hold the second field of an interlaced picture.
 
     A second field has the frame number of the packet before it and the other parity.
 
     Parameters
     ----------
     fields
-        Frame number and parity of every packet, in decoding order; empty for packets of whole frames.
+        (frame number, parity) of every packet, in decoding order; () for packets of whole frames.
     """
-    second: list[int] = []
+    second_numbers: list[int] = []
     previous_is_second = False
-    for packet, (previous, field) in enumerate(pairwise(fields), start=1):
+    for number, (previous, field) in enumerate(pairwise(fields), start=1):
         is_second = not previous_is_second and _are_of_one_frame(previous, field)
         if is_second:
-            second.append(packet)
+            second_numbers.append(number)
         previous_is_second = is_second
-    return second
+    return second_numbers
 
 
 def _are_of_one_frame(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
-    """Return whether two packets are the two fields of one frame, by their frame numbers and parities."""
+    """Return whether two packets are the two fields of one frame, by their (frame number, parity)."""
     if not first or not second:  # a whole frame
         return False
     first_number, first_parity = first
@@ -476,12 +525,12 @@ class SeiMessage(NamedTuple):
 
 
 def read_sei(sei: bytes) -> SeiMessage:
-    """Read the messages of an SEI unit, given without its type.
+    """Read the messages of an SEI unit, which an H.264 or HEVC packet may have beside its picture.
 
     Parameters
     ----------
     sei
-        The bytes of the unit behind its header.
+        The bytes of the unit behind its header. Each message is its kind, its size, and its content.
 
     Returns
     -------
@@ -492,11 +541,12 @@ def read_sei(sei: bytes) -> SeiMessage:
     sei = sei.replace(ESCAPED_ZEROS, ZEROS)
     recovers = False
     turns = False
-    while len(sei) > 2:
-        kind, sei = _sei_number(sei)
-        size, sei = _sei_number(sei)
-        content = sei[:size]
-        sei = sei[size:]
+    unread_bytes = sei
+    while len(unread_bytes) > 2:
+        kind, unread_bytes = _sei_number(unread_bytes)
+        size, unread_bytes = _sei_number(unread_bytes)
+        content = unread_bytes[:size]
+        unread_bytes = unread_bytes[size:]
         if kind == SEI_RECOVERY_POINT:
             recovers = recovers or _recovers_at_once(content)
         elif kind == SEI_DISPLAY_ORIENTATION:
@@ -540,10 +590,17 @@ def _sei_number(sei: bytes) -> tuple[int, bytes]:
 
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
-    """Read from an HEVC access unit whether decoding can start here, and whether other pictures refer to it.
+    """Read from an HEVC packet whether decoding can start with it, and whether other pictures need its own.
 
-    Both follow from the type of the first slice (`_hevc_picture`). The parameter sets before it are read too,
-    and whether a message before it asks players to turn the pictures.
+    Both follow from the type of the first slice (part of the picture). The parameter sets before it are read
+    too, and whether a message before it asks players to turn the pictures.
+
+    Parameters
+    ----------
+    data
+        The packet.
+    length_size
+        Bytes of the length before each of its NAL units; 0 if these are separated by start codes.
     """
     turns_pictures = False
     parameter_sets = b""
@@ -635,9 +692,10 @@ def _end_of_gif_extension(data: Data, start: int) -> int:
 
 
 def mpeg4(data: Data, _: int = 0) -> PictureHeader:
-    """Read the coding type (I, P, B or S) of a packet of MPEG-4 part 2 that holds exactly one picture.
+    """Read the coding type (I, P, B or S) of the picture in a packet of MPEG-4 part 2.
 
-    The first two bits behind the start code of a picture (VOP) are its coding type.
+    The first two bits behind the start code of a picture (VOP) are its coding type. Nothing is read of a
+    packet with several pictures or none.
     """
     data = bytes(data)
     is_empty = len(data) <= EMPTY_VOP_BYTES
@@ -651,9 +709,10 @@ def mpeg4(data: Data, _: int = 0) -> PictureHeader:
 
 
 def mpeg12(data: Data, _: int = 0) -> PictureHeader:
-    """Read the coding type of a packet of MPEG-1 or MPEG-2: one frame, or two fields with a header each.
+    """Read the coding type (I, P or B) of the picture in a packet of MPEG-1 or MPEG-2.
 
-    Decoding can start at an I-picture behind a sequence header, which resets all tables.
+    A packet holds a frame, or two fields with a header each. Decoding can start at an I-picture behind a
+    sequence header, which resets all tables.
     """
     picture = MPEG_PICTURE.search(data)
     if picture is None:
@@ -692,10 +751,10 @@ def vp8(data: Data, _: int = 0) -> PictureHeader:
 
 
 def vp9(data: Data, _: int = 0) -> PictureHeader:
-    """Read from a VP9 packet whether decoding can start here: its first frame is a key frame that is shown.
+    """Read from a VP9 packet whether decoding can start with it, and whether a picture is shown for it.
 
-    A frame that is not shown has a packet of its own, or shares a packet with a frame that is shown (a
-    superframe, annex B).
+    Decoding can start if its first frame is a key frame that is shown. A frame that is not shown has a packet
+    of its own, or shares a packet with a frame that is shown (a superframe, annex B).
     """
     # The first byte: 2 bits of the frame marker, 2 of the profile, then three flags; a reserved bit comes
     # before the flags in profile 3, else behind them.
@@ -707,15 +766,15 @@ def vp9(data: Data, _: int = 0) -> PictureHeader:
     is_inter_frame = bool(flags & 0b010)
     is_shown = bool(flags & 0b001)
     is_superframe = data[-1] >> 5 == SUPERFRAME
-    start = has_frame_marker and is_shown and not shows_existing and not is_inter_frame
+    can_start = has_frame_marker and is_shown and not shows_existing and not is_inter_frame
     shows_a_picture = is_shown or shows_existing or is_superframe
-    return picture_header(start=start, hidden=not shows_a_picture)
+    return picture_header(start=can_start, hidden=not shows_a_picture)
 
 
 def av1(data: Data, _: int = 0) -> PictureHeader:
-    """Read from an AV1 temporal unit whether decoding can start here.
+    """Read from an AV1 packet (temporal unit) whether decoding can start with it.
 
-    It can if the unit has a sequence header, and then a key frame that is shown.
+    It can if the packet has a sequence header, and then a key frame that is shown.
     """
     has_sequence_header = False
     for unit in _av1_units(data):
@@ -739,7 +798,7 @@ class _Av1Unit(NamedTuple):
 
 
 def _av1_units(data: Data) -> Iterator[_Av1Unit]:
-    """Yield the units of an AV1 temporal unit, in order (5.3)."""
+    """Yield the units (OBUs) of which an AV1 packet consists, in order (5.3)."""
     position = 0
     while position < len(data):
         # The header of a unit: a bit 0, 4 bits of its kind, two flags, and a reserved bit.
@@ -790,7 +849,7 @@ def display_ranks(types: str) -> NDArray[np.int64]:
     """Return the display position of each picture of MPEG-1, MPEG-2 or MPEG-4, by the pictures' types.
 
     A B-picture is shown as soon as it is decoded. Any other picture is held back until the next picture that
-    is not a B-picture is decoded.
+    is not a B-picture is decoded. For example "IPBB" gives [0, 3, 1, 2].
 
     Parameters
     ----------

@@ -106,10 +106,10 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
             return _find_second_file_behind_boxes(data, formats)
         is_read_as_one_file = bool(MISREAD & {*formats})
         if is_read_as_one_file:
-            # FFmpeg reads the packets of the second file with those of the first, so the ends of packets tell
-            # nothing. A second file of the same format begins with the same bytes.
-            head = data[:OWN_HEAD_BYTES]
-            second_start = data.find(head, 1)
+            # FFmpeg reads the packets of the second file with those of the first, so it is not known where
+            # the packets of the first end. But a second file of the same format begins with the same bytes.
+            first_bytes = data[:OWN_HEAD_BYTES]
+            second_start = data.find(first_bytes, 1)
             if second_start > 0:
                 return second_start
         search_start = _search_start(sorted(ends), formats, len(data))
@@ -117,7 +117,10 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
 
 
 def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
-    """Return where a second file begins behind an MP4, whose boxes tell where it ends; 0 if there is none."""
+    """Return the byte at which a second file begins that was appended to an MP4 file; 0 if there is none.
+
+    The boxes of which an MP4 file consists tell where it ends.
+    """
     box = _first_foreign_box(data)
     if box is None:
         return 0
@@ -127,14 +130,14 @@ def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
 
 
 def _find_any_head(data: mmap, search_start: int, formats: Collection[str]) -> int:
-    """Search for the first bytes of a file of any format from a byte on; return where it begins, or 0.
+    """Return the first position from a byte on at which a video file of any format seems to begin; 0 if none.
 
     Parameters
     ----------
     data
-        The file.
+        The file in which another one is searched for.
     search_start
-        The byte.
+        The byte from which on it is searched for.
     formats
         FFmpeg's names of the format of the first file.
     """
@@ -195,10 +198,10 @@ class FileHead(NamedTuple):
 
 
 def find_file_heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
-    """Search for headers of further files in a file of joined Matroska, between some of its blocks.
+    """Search for headers of further files inside a Matroska file, to which these were appended byte by byte.
 
-    FFmpeg takes such a header for the rest of a block that was cut off. It decodes the blocks behind it with
-    the codec settings of the first file, which gives other pictures, sometimes without an error.
+    FFmpeg takes such a header for the end of a block (picture) that was cut off. It decodes the blocks behind
+    it with the codec settings of the first file, which gives other pictures, sometimes without an error.
 
     Parameters
     ----------
@@ -302,9 +305,14 @@ def is_scrambled(path: Path, start: int = 0) -> bool:
 
 
 def _has_scrambled_picture(content: bytes, pack_start: int) -> bool:
-    """Return whether bytes are of a program stream, by a pack that begins at a position, and encrypted.
+    """Return whether bytes are of an MPEG program stream, and a packet of pictures in it is encrypted.
 
-    A program stream is a sequence of packs of packets. The position is -1 if there is no pack.
+    Parameters
+    ----------
+    content
+        Bytes of a file.
+    pack_start
+        Where a pack may begin in them; a program stream is a sequence of packs. -1 if there is none.
     """
     is_program_stream = content.startswith(PACK, pack_start)
     if not is_program_stream:
@@ -313,7 +321,9 @@ def _has_scrambled_picture(content: bytes, pack_start: int) -> bool:
 
 
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield where the content of each box begins and ends, and its type (ISO/IEC 14496-12, 4.2).
+    """Yield (start, end, type) of the content of each box of an MP4 file (ISO/IEC 14496-12, 4.2).
+
+    A box is its size (4 bytes), its type (4 bytes, such as b"moov"), and its content.
 
     Parameters
     ----------
@@ -322,24 +332,26 @@ def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
     start, end
         The bytes between which boxes follow each other.
     """
-    while start + 8 <= end:
-        size = int.from_bytes(data[start : start + 4], "big")
-        kind = data[start + 4 : start + 8]
+    box_start = start
+    while box_start + 8 <= end:
+        size = int.from_bytes(data[box_start : box_start + 4], "big")
+        kind = data[box_start + 4 : box_start + 8]
         head_bytes = 8
         if size == 1:  # a size of 8 bytes follows
-            size = int.from_bytes(data[start + 8 : start + 16], "big")
+            size = int.from_bytes(data[box_start + 8 : box_start + 16], "big")
             head_bytes = 16
-        box_end = start + size if size else end  # a size of 0: up to the end
-        if box_end < start + head_bytes:
+        box_end = box_start + size if size else end  # a size of 0: up to the end
+        if box_end < box_start + head_bytes:  # damaged
             return
-        yield start + head_bytes, min(box_end, end), kind
-        start = box_end
+        yield box_start + head_bytes, min(box_end, end), kind
+        box_start = box_end
 
 
 def has_unsupported_edits(path: Path, track: int) -> bool:
     """Return whether the edit list of an MP4 track freezes a picture, changes the rate, or leaves a hole.
 
-    FFmpeg plays every edit at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
+    An edit list says which parts of a track a player shows. FFmpeg does not follow these edits: it plays all
+    of them at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
 
     Parameters
     ----------
@@ -357,7 +369,15 @@ def has_unsupported_edits(path: Path, track: int) -> bool:
 
 
 def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
-    """Return the number of a track from its header (ISO/IEC 14496-12, 8.3.2)."""
+    """Return the number of a track of an MP4 file from its header (ISO/IEC 14496-12, 8.3.2).
+
+    Parameters
+    ----------
+    data
+        The file.
+    track_box
+        Start and end of the content of the track's box.
+    """
     no_header = (0, 0)
     header_start, _ = next(_boxes_of_kind(data, track_box, b"tkhd"), no_header)
     has_long_times = data[header_start : header_start + 1] == b"\x01"  # version 1
@@ -370,7 +390,7 @@ def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
 def _boxes_at(
     data: mmap, outer: tuple[int, int], outer_kind: bytes, inner_kind: bytes
 ) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of the content of all boxes at a path of two box types, such as moov/trak.
+    """Yield (start, end) of the content of the boxes of an MP4 file at a path of two types, as moov/trak.
 
     Parameters
     ----------
@@ -386,7 +406,17 @@ def _boxes_at(
 
 
 def _boxes_of_kind(data: mmap, outer: tuple[int, int], wanted_kind: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of the content of the boxes of one type that are in the content of another."""
+    """Yield (start, end) of the content of the boxes of one type inside of another box of an MP4 file.
+
+    Parameters
+    ----------
+    data
+        The file.
+    outer
+        Start and end of the content of the outer box.
+    wanted_kind
+        Type of the inner boxes, such as b"trak".
+    """
     outer_start, outer_end = outer
     for start, end, kind in boxes(data, outer_start, outer_end):
         if kind == wanted_kind:
@@ -397,6 +427,11 @@ def _is_unsupported(edits: bytes) -> bool:
     """Return whether an edit list has a rate other than 1, or a hole (media time -1) behind its first edit.
 
     A rate of 0 freezes a picture. A hole at the beginning only delays the track.
+
+    Parameters
+    ----------
+    edits
+        Content of the box `elst` of an MP4 track.
     """
     has_long_times = edits[:1] == b"\x01"  # version 1
     time_bytes = 8 if has_long_times else 4

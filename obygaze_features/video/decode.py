@@ -108,9 +108,9 @@ class Decoder:
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
-        """Open the file for a pass over its frames.
+        """Open the file to decode frames; it is closed when the `with` block ends.
 
-        The first pass uses the file that is still open since its packets were read, if it is small.
+        The first time, a small file is still open since its packets were read, and used as it is.
         """
         with ExitStack() as still_open:
             if self._reusable:
@@ -124,7 +124,7 @@ class Decoder:
     # --- the wanted frames alone
     # -------------------------------------------------------------------------
     def decode_sparsely(self, targets: Collection[int]) -> Iterator[Frame]:
-        """Decode only the packets that the wanted frames need, and yield these frames in display order.
+        """Decode only the packets that the wanted frames need; yield (number, frame) in display order.
 
         If a seek fails, the remaining frames are decoded without seeks. Only for streams whose packet table
         has an empty `unsafe`, which says why a stream must be decoded sequentially.
@@ -156,14 +156,21 @@ class Decoder:
             yield from self._decode_runs(source, targets, seeks=seeks)
 
     def _decode_runs(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
-        """Decode the wanted frames of an open file.
+        """Decode the wanted frames of an open file, run by run of packets that follow each other.
 
-        The packets that they need are decoded in runs of consecutive packets, with seeks between distant runs
-        if `seeks`.
+        Parameters
+        ----------
+        source
+            The open file.
+        targets
+            Numbers of the wanted frames.
+        seeks
+            Whether to seek to a run that is far ahead, instead of reading all packets before it.
         """
         frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
         position = Position(source.packets(), 0)
-        for first, last in runs(needed_packets(self.table, targets)):
+        is_needed = needed_packets(self.table, targets)
+        for first, last in runs(is_needed):
             try:
                 is_far_ahead = first - position.number > SEEK_AHEAD
                 if seeks and is_far_ahead:
@@ -179,7 +186,7 @@ class Decoder:
                 raise
 
     def _seek_before(self, source: Source, first: int, position: int) -> Position:
-        """Seek to a known packet at or before `first`, if that saves reading many packets.
+        """Seek in the file to a known packet at or before packet `first`, and read on from there.
 
         Parameters
         ----------
@@ -195,10 +202,10 @@ class Decoder:
         SeekFailed
             No random access point that was tried led to such a packet.
         """
-        random_access = np.flatnonzero(self.table.random_access[: first + 1])
-        far_enough = random_access[random_access - position > SEEK_AHEAD]
-        latest = far_enough[-SEEK_TRIALS:].tolist()
-        for target in reversed(latest):
+        starts = np.flatnonzero(self.table.random_access[: first + 1])  # packets where decoding can start
+        far_starts = starts[starts - position > SEEK_AHEAD]  # nearer ones are reached faster by reading on
+        latest_starts = far_starts[-SEEK_TRIALS:].tolist()
+        for target in reversed(latest_starts):
             try:
                 source.container.seek(int(self.table.pts[target]), stream=source.stream)
                 packets = source.packets()
@@ -216,7 +223,7 @@ class Decoder:
     def _needed(
         self, packets: Iterable[NumberedPacket], first: int, wanted: Collection[int]
     ) -> Iterator[NumberedPacket]:
-        """Yield the packets from `first` on that must be decoded to get the wanted frames.
+        """Yield the packets from number `first` on that must be decoded to get the wanted frames.
 
         These are the wanted packets and those that other pictures refer to. A packet's time stamp is replaced
         by its number. The decoder passes it on to the frame, which is thereby identified.
@@ -242,8 +249,8 @@ class Decoder:
                 continue
             if packet is None or not self.table.is_packet(number, packet):
                 raise NotSafe("the file gives other packets than at first reading")
-            is_referred_to = not self.table.skippable.item(number)
-            if number in wanted or is_referred_to:
+            is_reference = not self.table.skippable.item(number)
+            if number in wanted or is_reference:
                 packet.pts = number
                 packet.dts = None
                 yield number, packet
@@ -268,14 +275,14 @@ class Decoder:
             A frame is damaged, missing, out of order, or without the number of its packet.
         """
         context = source.context
-        may_skip = self.table.stream.codec in SKIPS_UNREFERENCED
-        not_out_yet = set[int]()  # wanted packets that the decoder got, and whose frames it still holds
+        can_skip_pictures = self.table.stream.codec in SKIPS_UNREFERENCED
+        awaited_packets = set[int]()  # wanted packets that the decoder got, and whose frames it still holds
         last_number = -1  # of the packet of the last frame
         for number, packet in chain(packets, (END,)):
             is_wanted = number in frame_of_packet
             if is_wanted:
-                not_out_yet.add(number)
-            if may_skip:
+                awaited_packets.add(number)
+            if can_skip_pictures:
                 # The decoder leaves out the picture of a packet that is not wanted if none refers to it.
                 is_end = packet is None
                 context.skip_frame = "DEFAULT" if is_wanted or is_end else "NONREF"
@@ -288,14 +295,14 @@ class Decoder:
                     continue
                 if frame.is_corrupt:
                     raise NotSafe("the decoder flags a frame as damaged")
-                not_out_yet.discard(packet_number)
+                awaited_packets.discard(packet_number)
                 yield frame_of_packet[packet_number], frame
         context.flush_buffers()
-        if not_out_yet:
+        if awaited_packets:
             raise NotSafe("a frame did not come out of the decoder")
 
     def _packet_number(self, frame: VideoFrame) -> int:
-        """Return the number of a frame's packet, which `_needed` has set as its time stamp.
+        """Return the number of a frame's packet, which was given to the decoder in place of its time stamp.
 
         Raises
         ------
@@ -337,14 +344,22 @@ class Decoder:
     # --- all frames in order
     # -------------------------------------------------------------------------
     def decode_sequentially(self, targets: Collection[int]) -> Iterator[Frame]:
-        """Decode from the beginning and yield the wanted frames in order, as far as they exist."""
-        missing = set(targets)
+        """Decode all frames from the beginning, and yield the wanted ones in order, as far as they exist.
+
+        Decoding ends with the last wanted frame.
+
+        Parameters
+        ----------
+        targets
+            Numbers of the wanted frames, in display order from 0.
+        """
+        missing_numbers = set(targets)
         with self._opened() as source:
             for number, frame in self._numbered(source):
-                if number in missing:
-                    missing.discard(number)
+                if number in missing_numbers:
+                    missing_numbers.discard(number)
                     yield number, frame
-                    if not missing:
+                    if not missing_numbers:
                         return
 
     def find_frames(self) -> FrameTimes:
@@ -409,9 +424,11 @@ class Decoder:
             yield from enumerate(frames)
             return
         frames = damage_as_video_error(self.frames(source.context, number_packets(packets)), self.path)
-        number_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
-        for number, frame, counted in number_frames(frames, number_of_packet, rising=rises(self.table.rank)):
-            if counted:  # from here on, as time stamps have turned out to be times of decoding
+        frame_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
+        for number, frame, is_counted in number_frames(
+            frames, frame_of_packet, rising=rises(self.table.rank)
+        ):
+            if is_counted:  # from here on, as time stamps have turned out to be times of decoding
                 self.known_by_packet = False
             if number is not None:
                 yield number, frame
@@ -437,9 +454,9 @@ class Decoder:
 
 
 def _packets_up_to(last: int, position: Position) -> Iterator[NumberedPacket]:
-    """Yield the packets of a file from a position up to number `last`, with their numbers.
+    """Read packets from a position of a file up to packet number `last`; yield (number, packet).
 
-    If the file has fewer packets than it had when it was indexed, None is yielded for the missing ones.
+    If the file has fewer packets than it had when it was indexed, the missing ones are None.
     """
     for number in range(position.number, last + 1):
         yield number, next(position.packets, None)
@@ -459,9 +476,10 @@ def _can_be_times(stamps: list[int], n_frames: int) -> bool:
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
-    """Mark the packets from which the decoder gets some frames.
+    """Mark the packets that must be decoded to get some frames.
 
-    For each frame these are its own packet and all packets before it, from a random access point on.
+    For each frame these are its own packet and the packets before it, from a random access point on: a packet
+    where decoding can start.
 
     Parameters
     ----------

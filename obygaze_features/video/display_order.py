@@ -27,7 +27,13 @@ SHORTEST_GROUP = 3
 
 
 def rises(rank: NDArray[np.int64]) -> bool:
-    """Return whether the display ranks of packets never fall in decoding order."""
+    """Return whether packets are displayed in the order in which they are decoded.
+
+    Parameters
+    ----------
+    rank
+        Shape [P], by packet in decoding order: its place in the order of display.
+    """
     return not bool((np.diff(rank) < 0).any())
 
 
@@ -73,7 +79,9 @@ def find_suspect_group(
 
 
 def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
-    """Decode two groups of pictures; return whether the decoder changes the order of pictures.
+    """Return whether a decoder puts pictures out in another order than that of their packets.
+
+    Two groups of pictures are decoded to see it.
 
     Parameters
     ----------
@@ -84,18 +92,18 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
     first
         The packet with which the first of the two groups begins.
     """
-    later_groups = first + 1 + np.flatnonzero(random_access[first + 1 :])
+    later_group_starts = first + 1 + np.flatnonzero(random_access[first + 1 :])
     end = len(random_access)
-    if len(later_groups) >= PROBED_GROUPS:
-        end = int(later_groups[PROBED_GROUPS - 1])
+    if len(later_group_starts) >= PROBED_GROUPS:
+        end = int(later_group_starts[PROBED_GROUPS - 1])
     end = min(end, first + PROBED_PACKETS)
-    latest = -1
+    previous_number = -1
     with opened(path) as source:
         packets = islice(source.packets(), first, end)
         for number in _decoded_numbers(source.context, packets):
-            if number < latest:
+            if number < previous_number:
                 return True
-            latest = number
+            previous_number = number
     return False
 
 
@@ -180,5 +188,10 @@ def number_frames(
 
 
 def _steps_back(before: Any, frame: Any) -> bool:
-    """Return whether a frame's packet has a lower number than the packet of the frame before."""
-    return before.pts is not None and frame.pts is not None and frame.pts < before.pts
+    """Return whether a frame's packet has a lower number than the packet of the frame before.
+
+    The numbers of the packets are the frames' `pts`; None if they are not known.
+    """
+    if before.pts is None or frame.pts is None:
+        return False
+    return bool(frame.pts < before.pts)

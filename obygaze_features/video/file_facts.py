@@ -51,23 +51,35 @@ def files_of(path: Path) -> list[Path]:
         A folder holds several titles, or none; or a part of a title is missing.
     """
     if path.is_dir():
-        titles = sorted(file for file in path.iterdir() if FIRST_PART.fullmatch(file.name))
-        if len(titles) == 1:
-            return files_of(titles[0])
-        kind = "a directory, not a video file"
-        if titles:
-            kind = f"a DVD of {len(titles)} titles: name one by its first file (VTS_01_1.VOB)"
-        raise VideoError(f"this is {kind}", path)
-    first = FIRST_PART.fullmatch(path.name)
-    if first is None or not path.is_file():
+        return files_of(_only_title_in(path))
+    first_part = FIRST_PART.fullmatch(path.name)
+    if first_part is None or not path.is_file():
         return [path]
-    later_part = re.compile(rf"{first[1]}[2-9]{first[2]}", re.IGNORECASE)
+    # As in VTS_01_2.VOB, which follows VTS_01_1.VOB.
+    later_part = re.compile(rf"{first_part[1]}[2-9]{first_part[2]}", re.IGNORECASE)
     later_files = sorted(file for file in path.parent.iterdir() if later_part.fullmatch(file.name))
     files = [path, *later_files]
     for number, file in enumerate(files, start=1):
         if file.stem[-1] != str(number):
             raise VideoError(f"part {number} of the title is missing before {file.name}", path)
     return files
+
+
+def _only_title_in(folder: Path) -> Path:
+    """Return the first part of the only DVD title in a folder.
+
+    Raises
+    ------
+    VideoError
+        The folder holds several titles, or none.
+    """
+    first_parts = sorted(file for file in folder.iterdir() if FIRST_PART.fullmatch(file.name))
+    if len(first_parts) == 1:
+        return first_parts[0]
+    kind = "a directory, not a video file"
+    if first_parts:
+        kind = f"a DVD of {len(first_parts)} titles: name one by its first file (VTS_01_1.VOB)"
+    raise VideoError(f"this is {kind}", folder)
 
 
 def is_here(path: Path) -> bool:
@@ -89,7 +101,7 @@ def file_digest(path: Path) -> str:
     """Compute the SHA-256 of a film's bytes, once for all processes that share a cache."""
 
     def compute() -> str:
-        """Return the digest of all files of the film, one after the other."""
+        """Return the digest of the bytes of all files of the film, one after the other."""
         digest = hashlib.sha256()
         for file_path in files_of(path):
             with open_regular(file_path) as file:

@@ -132,7 +132,7 @@ class NvidiaCard:
     least_pixels: int = LEAST_PIXELS
 
     def missing(self) -> str:
-        """Return what is missing to decode on the GPU; empty if nothing is."""
+        """Return what is missing to decode on the GPU, as a phrase; empty if nothing is."""
         reason = no_gpu_here()
         if reason:
             return reason
@@ -260,7 +260,9 @@ class CardReader(WindowReader[T]):
             yield source
 
     def read_all(self, windows: Windows) -> Iterator[WindowResult[T]]:
-        """Decode all windows on the card; yield the number of each with its frames by request, or the error.
+        """Decode the frames of all windows (time spans of the file) on the GPU.
+
+        Yields the number of each window with its frames by request, or with the error.
 
         Parameters
         ----------
@@ -276,10 +278,10 @@ class CardReader(WindowReader[T]):
             raise NotOnCard("which frames are key frames shows when all are decoded", for_whole_file=True)
         pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
-        numbers = set(missing_frames(pending))
+        frame_numbers = set(missing_frames(pending))
         if self._sample is not None:
-            numbers.add(self._sample.number)
-        frames = self.decode_sparsely(sorted(numbers))
+            frame_numbers.add(self._sample.number)
+        frames = self.decode_sparsely(sorted(frame_numbers))
         try:
             yield from self.distribute(self.convert(frames), pending)
         except NotSafe as reason:
@@ -289,9 +291,10 @@ class CardReader(WindowReader[T]):
             raise NotOnCard("frames did not come out of the card")
 
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
-        """Copy frames from the GPU and convert them to RGB pictures; compare the sample among them.
+        """Copy frames from the GPU and convert them to RGB pictures.
 
-        What is yielded is as in `WindowReader.convert`.
+        The sample, if it is among them, is compared with the picture that a core gave. What is yielded is as
+        in `WindowReader.convert`.
         """
         for number, picture, result_of_request in super().convert(self._on_host(frames)):
             if self._sample is not None and number == self._sample.number:
@@ -323,7 +326,7 @@ class CardReader(WindowReader[T]):
 
 
 def are_equal(one: RgbPicture, other: RgbPicture) -> bool:
-    """Return whether two pictures have the same pixels, and were converted with the same remarks."""
+    """Return whether two pictures have the same pixels, flags and remarks on their conversion."""
     facts = (one.shown, one.corrupt, one.remarks)
     other_facts = (other.shown, other.corrupt, other.remarks)
     return facts == other_facts and np.array_equal(one.rgb, other.rgb)
@@ -375,7 +378,8 @@ def check_for_gpu(path: Path, least_pixels: int) -> GpuCheck:
 def group_around(table: PacketTable, frame: int) -> range:
     """Return the numbers of the frames in the group of pictures that holds a frame, in display order.
 
-    A frame that is shown before the first group belongs to none; the first group is returned for it.
+    A group begins with a frame at which decoding can start, and ends before the next one. A frame that is
+    shown before the first group belongs to none; the first group is returned for it.
     """
     begins_group = table.random_access[table.shown]  # of each frame in display order
     group_starts = np.flatnonzero(begins_group).tolist()
@@ -393,8 +397,8 @@ def sample_of(path: Path, number: int) -> Sample:
     NotOnCard
         A core does not decode it without errors.
     """
-    decoded = [*_decode_on_core(path, [number])]
-    _, picture = decoded[0]
+    numbered_pictures = list(_decode_on_core(path, [number]))
+    _, picture = numbered_pictures[0]
     return Sample(number, picture)
 
 

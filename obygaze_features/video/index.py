@@ -102,9 +102,10 @@ _lock_of_tables = Lock()
 
 
 def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> PacketTable:
-    """Read all packets of a file's video stream (10-30 ms per clip); the last few files are cached.
+    """Return the table of all packets of a file's video stream, which takes 10-30 ms per clip to read.
 
-    A large file is read once for all processes that share a cache (`share_in`).
+    The tables of the last few files stay in memory. A large file is read once for all processes that share a
+    cache (`share_in`).
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> Pac
             reusable = None
         table = cached_fact(path, "packets", lambda: _read_table(path, reusable), PacketTable)
     with _lock_of_tables:
-        _tables[key] = table
+        _tables[key] = table  # at the end, as the table that was used last
         while len(_tables) > MOST_TABLES:
             used_longest_ago = next(iter(_tables))
             del _tables[used_longest_ago]
@@ -201,14 +202,20 @@ class ReadPackets(NamedTuple):
 
 
 def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> PacketTable:
-    """Read the packets of a file and build their table.
+    """Read the packets of a file's video stream, and build their table.
 
     Parameters
     ----------
     path
         The file.
     reusable
-        If given, and the stream can be decoded sparsely, the open file is appended with its packets.
+        A list, to which the open file is appended with its packets if the stream can be decoded sparsely; or
+        None, to close the file.
+
+    Raises
+    ------
+    VideoError
+        The packets cannot be read, or none shows a picture.
     """
     with ExitStack() as still_open:
         source = still_open.enter_context(opened(path))
@@ -363,7 +370,8 @@ class _StreamFacts:
         None for codecs that are ordered by time stamps, and where a packet's type is not known.
         """
         kinds = [header.kind for header in self.packets.headers]
-        if self.source.codec not in ORDERED_BY_KIND or not all(kinds) or self.packets.error:
+        are_all_known = all(kinds) and not self.packets.error
+        if self.source.codec not in ORDERED_BY_KIND or not are_all_known:
             return None
         return display_ranks("".join(kinds))
 
@@ -427,7 +435,7 @@ class _StreamFacts:
 
     @cached_property
     def has_unique_times(self) -> bool:
-        """Whether every shown picture has a stated time of presentation that no other picture has."""
+        """Whether the file states a time for every shown picture, and no two pictures have the same."""
         if not self.line.known or self.stated.note:
             return False
         shown_ticks = self.line.ticks[~self.hidden]
@@ -475,7 +483,7 @@ class _StreamFacts:
     def stamps_are_decoding_times(self) -> bool:
         """Whether the presentation time stamps are really times of decoding, so that they give a wrong order.
 
-        Stamps that may be so are tested by decoding some pictures.
+        Stamps that may be times of decoding are tested: some pictures are decoded to see their order.
         """
         may_reorder = self.source.context.has_b_frames
         if not self.may_be_known_by_packet or self.is_ordered_by_kind or not may_reorder:
@@ -522,7 +530,7 @@ class _StreamFacts:
 
     @cached_property
     def times(self) -> "NotedTimes":
-        """Times of the displayed pictures in seconds, rising, with a note on how they were obtained."""
+        """Times of the displayed pictures in seconds, [L], rising; and a note if they are not stated."""
         if not self.line.known:
             return _times_by_rate(self.source, self.packets, len(self.shown))
         shown = np.flatnonzero(~self.hidden)
@@ -568,14 +576,23 @@ class _StreamFacts:
 
 
 def _build_table(source: Source, packets: Packets) -> PacketTable:
-    """Build the table of a stream's packets."""
+    """Build the table of a stream's packets: order, times and properties that are known before decoding.
+
+    Parameters
+    ----------
+    source
+        The open file.
+    packets
+        All packets of its stream of pictures.
+    """
     facts = _StreamFacts(source, packets)
     times = facts.frame_times
     # A container that declares its frames says how long each is shown, so that a long step is no hole.
-    holes = np.zeros((0, 2)) if source.declared else times.holes()
+    no_holes = np.zeros((0, 2))
+    holes = no_holes if source.declared else times.holes()
     line = facts.line
     tick_s = float(source.stream.time_base or 0)
-    notes = [*_notes(facts)]
+    notes = list(_notes(facts))
     stream, notes_on_stream = describe(source, packets.side_data, len(line.first))
     return PacketTable(
         pts=packets.pts,
@@ -695,11 +712,16 @@ def _why_unsafe(
     source, packets
         The stream and its packets.
     unique
-        Whether every picture has a time of its own.
+        Whether every picture has a time that no other picture has.
     by_kind
         Whether the types of the pictures give the display order.
     access
         Shape [P]: whether decoding can start at a packet.
+
+    Returns
+    -------
+    str
+        The reason; "" if wanted frames can be decoded without decoding all frames before them.
     """
     codec = source.codec
     # Other codecs are put in display order by the types of pictures, and need no time stamps.
@@ -726,7 +748,7 @@ def _why_unsafe(
 
 
 def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> NotedLine:
-    """Return the time line by the time stamps of the file.
+    """Return the times of a stream's packets on one rising line, by the time stamps of the file.
 
     Presentation times are used if the file has all of them, else decoding times, else the presentation times
     that it has, with the missing ones filled in at a steady rate. The times are unknown if nothing of this is
@@ -785,14 +807,21 @@ def _usable_stamps(packets: Packets, *, estimated: bool) -> _Stamps | None:
     estimated
         Whether the times of presentation are FFmpeg's estimates: then times of decoding are used.
     """
+    usual_stamps = packets.dts if estimated else packets.pts
     best_first = (
-        _Stamps(packets.dts if estimated else packets.pts, False, ""),
-        _Stamps(packets.dts, False, "the file stores no presentation times: decoding times stand in"),
-        _Stamps(packets.pts, True, SOME_TIMES),
+        _Stamps(usual_stamps, are_filled_in=False, note=""),
+        _Stamps(
+            packets.dts,
+            are_filled_in=False,
+            note="the file stores no presentation times: decoding times stand in",
+        ),
+        _Stamps(packets.pts, are_filled_in=True, note=SOME_TIMES),
     )
     for stamps in best_first:
         is_timed = stamps.ticks != MISSING
-        has_enough_times = is_timed[~packets.hidden].any() if stamps.are_filled_in else is_timed.all()
+        has_enough_times = bool(is_timed.all())
+        if stamps.are_filled_in:  # then some times of shown pictures are enough
+            has_enough_times = bool(is_timed[~packets.hidden].any())
         has_one_packet = len(stamps.ticks) == 1  # of which the time cannot differ from others
         if has_enough_times and (has_one_packet or _are_times(stamps.ticks)):
             return stamps
@@ -800,11 +829,11 @@ def _usable_stamps(packets: Packets, *, estimated: bool) -> _Stamps | None:
 
 
 def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str) -> NotedLine:
-    """Return the time line of an AVI file.
+    """Return the times of the pictures of an AVI file, on one rising line.
 
-    The entries of an AVI file have consecutive numbers, also if the file was joined from several; FFmpeg
-    gives these numbers as times of decoding. If the time stamps are the same numbers in another order, they
-    are used. Otherwise the pictures get the numbers of the entries in display order.
+    AVI stores no times: its entries (packets) are numbered, also if the file was joined from several, and
+    FFmpeg gives these numbers as times of decoding. If the time stamps are the same numbers in another order,
+    they are used. Otherwise the pictures get the numbers of the entries in display order.
 
     Parameters
     ----------
@@ -823,7 +852,7 @@ def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note:
 
 
 def _longest_steps(source: Source, packets: Packets) -> NDArray[np.int64]:
-    """Return how long a step between two packets may be before it counts as a join of two recordings.
+    """Return how long a step in time to each packet may be before it counts as a join of two recordings.
 
     In transport and program streams, whose times wrap around, every step longer than `JUMP_S` is a join. In
     MP4 none is, because the file lists how long each picture is shown. In other files, only a step to a key
@@ -854,9 +883,9 @@ class NotedTimes(NamedTuple):
 
 
 def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
-    """Return times of `count` pictures in a file without a full time line.
+    """Return times of `count` pictures of a file that does not state all of them.
 
-    If the file states no times at all, they follow from an assumed rate. If it states some, they are NaN.
+    If it states no times at all, they follow from an assumed rate. If it states some, all are NaN (unknown).
     """
     if _are_times(packets.pts) or _are_times(packets.dts):
         return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
@@ -910,7 +939,7 @@ def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArr
 
 
 def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
-    """Find damage where files of Matroska were joined without remuxing.
+    """Find damaged pictures where Matroska files were joined byte by byte.
 
     Returns
     -------
@@ -921,32 +950,32 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     starts = line.first[1:].tolist()  # the first packet of each further file
     if "matroska" not in source.formats or not starts:
         return Seams([], 0)
-    settings = source.context.extradata or b""
-    position = packets.pos.tolist()
-    size = packets.size.tolist()
+    settings = source.context.extradata or b""  # of the codec, from the first file
+    positions = packets.pos.tolist()
+    sizes = packets.size.tolist()
     # The header of a further file is between the last packet before it and its own first one.
-    places_of_heads = [(position[first - 1], position[first]) for first in starts]
+    places_of_heads = [(positions[first - 1], positions[first]) for first in starts]
     file_heads = find_file_heads(source.path, places_of_heads)
-    cut: list[int] = []
+    cut_packets: list[int] = []
     wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
     for first, (head_position, head) in zip(starts, file_heads, strict=True):
         has_head = head_position > 0
         if not has_head:
             continue
         last = first - 1  # packet of the file before
-        end_of_last = position[last] + BLOCK_HEAD + size[last]  # where its block should end
+        end_of_last = positions[last] + BLOCK_HEAD + sizes[last]  # where its block should end
         is_cut_through = head_position < end_of_last
         if is_cut_through:
-            cut.append(last)
+            cut_packets.append(last)
         brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
         has_same_settings = settings in head
         if not brings_settings and not has_same_settings and wrongly_decoded == 0:
             wrongly_decoded = first
-    return Seams(cut, wrongly_decoded)
+    return Seams(cut_packets, wrongly_decoded)
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
-    """Yield what is missing in a file, or is decoded wrongly, because it is cut off or was joined.
+    """Yield what is missing in a video file, or decoded wrongly, because it is cut off or was joined.
 
     A file may be cut off and also joined. Of the losses in joined files, only the first that is found is
     yielded.
@@ -980,7 +1009,7 @@ def _last_picture_s(facts: _StreamFacts) -> float:
 
 
 def _picture_ends(packets: Packets) -> NDArray[np.int64]:
-    """Return the byte positions at which the packets of shown pictures end, where these are known."""
+    """Return the bytes of the file at which the packets of shown pictures end, [N], where they are known."""
     # Hidden packets do not count: if a file of another codec was appended to one of VP8, FFmpeg reads its
     # packets, but they show nothing.
     is_placed = (packets.pos >= 0) & ~packets.hidden
@@ -989,7 +1018,10 @@ def _picture_ends(packets: Packets) -> NDArray[np.int64]:
 
 
 def _unread_tail(source: Source, packets: Packets) -> str:
-    """Return a sentence if the end of a transport or program stream is encrypted or of another stream."""
+    """Return a sentence if the end of a file is not read, as it is encrypted or of another stream; else "".
+
+    This happens in recordings of broadcasts and discs: MPEG transport and program streams.
+    """
     formats = {*source.formats}
     end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
     may_be_scrambled = bool({"mpegts", "mpeg"} & formats)
@@ -1001,7 +1033,7 @@ def _unread_tail(source: Source, packets: Packets) -> str:
 
 
 def _goes_on_in_late_stream(packets: Packets) -> bool:
-    """Return whether another stream of pictures appears behind the last packet of this one."""
+    """Return whether a stream of pictures begins behind the last packet of the one that is read."""
     last_position = packets.pos.max(initial=0)
     return any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
 
@@ -1018,7 +1050,7 @@ def _goes_on_in_announced_stream(source: Source, end_of_pictures: int) -> bool:
 
 
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
-    """Yield losses in files that were joined, in the form of `_losses`: time in seconds, and description.
+    """Yield what is lost in a file that was joined from several: (time in seconds, description).
 
     They are a second file that was appended and is not read, or fragments of MP4 whose times step back, so
     that FFmpeg drops their pictures.
@@ -1030,7 +1062,9 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     # FFmpeg reads the fragments of a second MP4 as if they were of the first. It drops those whose times step
     # back.
     is_fragmented = "mov" in source.formats and not source.declared
-    dropped = _packets_dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
+    dropped = np.zeros(0, np.int64)
+    if is_fragmented:
+        dropped = _packets_dropped_by_times(packets)
     if second_start > 0:
         # Shown pictures of the second file that FFmpeg has read.
         read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
@@ -1047,10 +1081,17 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
 
 
 def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[np.int64]) -> float:
-    """Return the time in seconds from which pictures are missing if a second file is not read in full.
+    """Return the time in seconds from which pictures are missing in a file, or may be wrong.
 
-    If nothing was read of it, this is the time of the last picture. What was read of it may be wrong, too:
-    then it is the time of the first packet of `read_of_second`, or of the second part of the time line.
+    A second file was appended to it, and is not read in full. If nothing was read of it, this is the time of
+    the last picture. What was read of it may be wrong, too: then it is the time at which that begins.
+
+    Parameters
+    ----------
+    facts
+        Facts on the stream.
+    read_of_second
+        Numbers of the packets of the second file that were read, rising.
     """
     from_s = _last_picture_s(facts)
     possible_starts = np.append(read_of_second, facts.line.first[1:])
@@ -1060,7 +1101,10 @@ def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[
 
 
 def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
-    """Return the packets that FFmpeg drops: a packet before them is decoded at the same time or later."""
+    """Return the numbers of the packets that FFmpeg drops because their times step back.
+
+    A packet before them is decoded at the same time or later.
+    """
     dts_before = np.append(MISSING, packets.dts[:-1])  # of the packet before each; none before the first
     latest_before = np.maximum.accumulate(dts_before)
     steps_back = packets.dts <= latest_before
@@ -1089,10 +1133,11 @@ def _ticks_per_picture(source: Source, *, trusts_headers: bool = False) -> int:
 
 
 def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Replace presentation times, some of which are estimates, by decoding times if these are steady.
+    """Return presentation times without FFmpeg's estimates, by the decoding times if these are steady.
 
-    To a picture without a presentation time, FFmpeg gives its decoding time, which may be that of another
-    picture. At a steady rate the displayed times are the decoding times plus a constant delay.
+    To a picture without a presentation time, FFmpeg gives its decoding time, which may be the presentation
+    time of another picture. At a steady rate the presentation times are the decoding times plus a constant
+    delay. If the rate is not steady, the times are returned as they are.
 
     Parameters
     ----------
@@ -1110,14 +1155,14 @@ def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) ->
 
 
 def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Return for each picture, in ticks, when the next picture is decoded.
+    """Return for each picture the time at which the next one is decoded, in ticks, [P].
 
     For the last picture, and before a gap, it is one usual step later.
 
     Parameters
     ----------
     ticks
-        Times of decoding.
+        Times of decoding, [P].
     step
         Ticks between two pictures.
     """
@@ -1165,22 +1210,22 @@ def _stated_end_s(facts: _StreamFacts) -> float:
 
 def truncation(source: Source, packets: Packets) -> str:
     """Return in words how a file is cut off, by what its container states; empty if it is whole."""
-    size, _ = file_state(source.path)
-    stated = stated_bytes(files_of(source.path)[0])
+    n_bytes, _ = file_state(source.path)
+    n_stated_bytes = stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
-    n_there = packets.read
+    n_packets = packets.read
     if "avi" in source.formats and packets.dts[-1] != MISSING:
         # AVI declares frames: the decoding time of a packet is the number of its frame, from 0. A dropped
         # frame has a number but may have no packet.
-        n_there = packets.dts[-1] + 1
+        n_packets = packets.dts[-1] + 1
     declares_number = source.declared > 0
-    if declares_number and n_there < TRUNCATED_BELOW * source.declared:
-        return f"the file is cut off: {n_there} of {source.declared} packets are there"
-    if size < TRUNCATED_BELOW * stated:
-        return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
+    if declares_number and n_packets < TRUNCATED_BELOW * source.declared:
+        return f"the file is cut off: {n_packets} of {source.declared} packets are there"
+    if n_bytes < TRUNCATED_BELOW * n_stated_bytes:
+        return f"the file is cut off: {n_bytes:,} of {n_stated_bytes:,.0f} bytes are there"
     if "yuv4mpegpipe" in source.formats:
-        bytes_of_last = size - packets.pos[-1] - packets.size[-1]
+        bytes_of_last = n_bytes - packets.pos[-1] - packets.size[-1]
         if bytes_of_last:
             return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
     return ""

@@ -68,7 +68,7 @@ class LateStream(msgspec.Struct, frozen=True):
 
 
 def farthest_reach(path: Path) -> int:
-    """Return how many bytes of a file FFmpeg is made to look through at most to find all its streams."""
+    """Return how many bytes of a file FFmpeg looks through to find all its streams: all, up to a limit."""
     n_bytes = sum(file.stat().st_size for file in files_of(path))
     return min(n_bytes + PROBED_BEHIND, MOST_PROBED)
 
@@ -106,7 +106,7 @@ def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
 def late_streams(
     files: Sequence[Path], formats: Collection[str], streams: Sequence[ListedStream]
 ) -> list[LateStream]:
-    """Find where streams begin that appeared while a file was read.
+    """Find at which bytes of a file streams begin that FFmpeg did not know when it opened the file.
 
     Parameters
     ----------
@@ -115,28 +115,35 @@ def late_streams(
     formats
         FFmpeg's names of its format.
     streams
-        The streams, as FFmpeg lists them at the end.
+        The streams, as FFmpeg lists them when all of the file was read.
     """
     late = list[LateStream]()
     for stream in streams:
-        if stream.kind in NAMES:
-            byte = -1
-            # Each search reads the file, and a file that is made to waste time may have hundreds of streams.
-            if len(late) < MOST_SOUGHT:
-                byte = _first_byte(files, formats, stream)
-            late.append(LateStream(stream.kind, stream.codec, byte))
+        if stream.kind not in NAMES:  # such as data of a broadcast, which nobody reads
+            continue
+        byte = -1
+        # Each search reads the file, and a file that is made to waste time may have hundreds of streams.
+        if len(late) < MOST_SOUGHT:
+            byte = _first_byte(files, formats, stream)
+        late.append(LateStream(stream.kind, stream.codec, byte))
     return late
 
 
 def late_notes(late: Sequence[LateStream]) -> list[str]:
-    """Return notes on the streams that appear later: the first of each kind, and how many more there are."""
+    """Return notes for the user on streams that begin late in a file, one note for each kind of stream.
+
+    A note is on the first stream of its kind, and says how many more there are.
+    """
     notes = []
     for kind in NAMES:
         streams = [stream for stream in late if stream.kind == kind]
-        if len(streams) == 1:
-            notes.append(streams[0].sentence)
-        elif streams:
-            notes.append(f"{streams[0].sentence}, and {len(streams) - 1} more later")
+        if not streams:
+            continue
+        note = streams[0].sentence
+        n_more = len(streams) - 1
+        if n_more > 0:
+            note += f", and {n_more} more later"
+        notes.append(note)
     return notes
 
 
@@ -160,9 +167,10 @@ def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedS
 
 
 def _first_transport_packet(data: mmap, pid: int) -> int:
-    """Return where the first packet of a transport stream with a PID begins; -1 if there is none.
+    """Return the byte at which the first packet with a PID begins in a transport stream; -1 if there is none.
 
-    A packet begins with a "G", and ends where another one begins, or the file ends.
+    The PID is the number of a stream. A packet begins with a "G", and ends where another one begins, or the
+    file ends.
     """
     for match in _transport_packet_head(pid).finditer(data):
         start = match.start()
@@ -233,10 +241,15 @@ def _first_carried(packet: bytes) -> int:
 
 
 def _mpeg1_header_bytes(packet: bytes) -> int:
-    """Return how many bytes of a packet of MPEG-1 are stuffing, the size of a buffer, and times.
+    """Return the bytes of the header of an MPEG-1 packet: of stuffing, the size of a buffer, and times.
 
     Stuffing is bytes of 0xFF. The size of a buffer may follow, two bytes that begin with the bits 01. Then
     come the times, whose first four bits tell which there are; a packet without times has one byte for them.
+
+    Parameters
+    ----------
+    packet
+        The packet from its header on.
     """
     n_stuffing = len(packet) - len(packet.lstrip(b"\xff"))
     end = n_stuffing
@@ -250,11 +263,20 @@ def _mpeg1_header_bytes(packet: bytes) -> int:
 
 
 def _first_tag(data: mmap, kind: int) -> int:
-    """Return where the first tag of a type begins in a file of FLV; -1 if there is none."""
+    """Return the byte at which the first tag (packet) of a type begins in an FLV file; -1 if there is none.
+
+    Parameters
+    ----------
+    data
+        The file.
+    kind
+        Type of the tag, such as 8 for sound and 9 for pictures.
+    """
     start = FLV_HEADER
     while start + FLV_TAG_HEADER <= len(data):
-        if data[start] & 31 == kind:
+        kind_of_tag = data[start] & 0b11111  # the upper 3 bits are flags
+        if kind_of_tag == kind:
             return start
-        size = int.from_bytes(data[start + 1 : start + 4], "big")
-        start += FLV_TAG_HEADER + size + FLV_TAG_TRAILER
+        content_bytes = int.from_bytes(data[start + 1 : start + 4], "big")
+        start += FLV_TAG_HEADER + content_bytes + FLV_TAG_TRAILER
     return -1

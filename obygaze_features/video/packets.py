@@ -44,7 +44,7 @@ class ListedStream(NamedTuple):
 
 
 def demux(container: InputContainer, *streams: Any) -> Iterator["av.Packet[Any]"]:
-    """Yield the packets of some streams up to the end of the file, and an empty one at the end of each.
+    """Yield the packets of some streams in the file's order, and an empty one at the end of each stream.
 
     Raises
     ------
@@ -61,22 +61,26 @@ def demux(container: InputContainer, *streams: Any) -> Iterator["av.Packet[Any]"
 
 
 def describe_streams(container: InputContainer) -> str:
-    """Return FFmpeg's description of a file and its streams, with those that appeared while it was read."""
-    with _dumping:
-        level = av.logging.get_level()
+    """Return FFmpeg's description of a file and its streams, as text, with those found while it was read."""
+    with _dumping:  # the level of the log is one for the whole process
+        level_before = av.logging.get_level()
         av.logging.set_level(av.logging.INFO)  # else nothing is printed
         try:
             return str(container.dumps_format())  # type: ignore[attr-defined]
         finally:
-            av.logging.set_level(level)
+            av.logging.set_level(level_before)
 
 
 def listed_streams(container: InputContainer) -> list[ListedStream]:
-    """List the streams that a file has been found to have until now."""
+    """List the streams of a file that FFmpeg knows until now, from its description of the file.
+
+    A line of the description is such as "  Stream #0:1[0x101](eng): Audio: ac3, 48000 Hz".
+    """
     streams = []
     for line in _LISTED_STREAM.finditer(describe_streams(container)):
+        place = int(line["index"])
         stream_id = int(line["id"], 16) if line["id"] else -1
-        streams.append(ListedStream(int(line["index"]), stream_id, line["kind"].lower(), line["codec"]))
+        streams.append(ListedStream(place, stream_id, line["kind"].lower(), line["codec"]))
     return streams
 
 

@@ -60,7 +60,7 @@ class Window(Generic[T]):
     why_sequential: str = ""
 
     def reset(self) -> None:
-        """Discard the frames taken so far, and mark all wanted frames as missing."""
+        """Start the window again: discard the frames decoded so far, and mark all as missing."""
         self.missing = set()
         for numbers in self.wanted:
             self.missing.update(numbers.tolist())
@@ -149,11 +149,12 @@ class WindowReader(Decoder, Generic[T]):
     def read(
         self, windows: Windows, known: Mapping[int, Known[T]] | None = None
     ) -> Iterator[WindowResult[T]]:
-        """Decode all windows; yield the number of each with its frames by request, or with its error.
+        """Decode the frames of all windows (time spans of the file).
 
-        A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
-        Windows are decoded sparsely if possible. Those that cannot be exact then are decoded sequentially.
-        The last attempt counts the frames that exist, chooses among those, and decodes sequentially again.
+        Yields the number of each window with its frames by request, or with its error, as soon as its last
+        frame is decoded. Windows are decoded sparsely if possible: only the packets that their frames need.
+        Those that cannot be exact then are decoded sequentially: all packets. The last attempt counts the
+        frames that exist, chooses among those, and decodes sequentially again.
 
         Parameters
         ----------
@@ -173,8 +174,8 @@ class WindowReader(Decoder, Generic[T]):
         pending, errors = self.choose_frames(all_windows)
         yield from errors
 
-        # Every attempt yields the windows that it completes, and returns those that are left (`yield from`
-        # has the returned value).
+        # Every attempt yields the windows that it completes, and returns those that are left. (The value of
+        # `yield from` is what a generator returns.)
         if known:
             pending = yield from self._read_known(pending, known)
         if not why_sequential:
@@ -200,22 +201,23 @@ class WindowReader(Decoder, Generic[T]):
         list of WindowResult
             For each window in which a rule finds no frames, its number and the error.
         """
-        chosen = []
+        windows_with_frames = []
         errors = list[WindowResult[T]]()
         for window in windows:
             try:
-                inside = self.frame_times.within(*window.span)
-                window.wanted = [choose(sampling, inside) for sampling, _ in self.requests]
+                frames_in_span = self.frame_times.within(*window.span)
+                window.wanted = [choose(sampling, frames_in_span) for sampling, _ in self.requests]
                 window.reset()
-                chosen.append(window)
+                windows_with_frames.append(window)
             except VideoError as error:
                 errors.append((window.number, VideoError(error.reason, self.path)))
-        return chosen, errors
+        return windows_with_frames, errors
 
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
         """Convert decoded frames to RGB pictures.
 
-        Each comes with its number, and a function that computes the result of the request at a position.
+        Yields for each frame its number, its picture, and a function that computes the result of a request
+        for the picture, by the position of the request.
         """
         for number, picture in pictures(frames, self.path, self.table.stream):
             yield number, picture, RequestResults(self.requests, picture.rgb)
@@ -223,7 +225,7 @@ class WindowReader(Decoder, Generic[T]):
     def _read_known(
         self, windows: WindowList[T], known: Mapping[int, Known[T]]
     ) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Yield the windows all of whose frames were decoded elsewhere; return the others.
+        """Yield the windows all of whose frames were decoded elsewhere, without decoding; return the others.
 
         Parameters
         ----------
@@ -232,13 +234,14 @@ class WindowReader(Decoder, Generic[T]):
         known
             Frame number -> results for a frame that was decoded elsewhere.
         """
-        ready = [window for window in windows if window.missing <= known.keys()]
-        others = [window for window in windows if window not in ready]
-        yield from self.distribute(_known_frames(known, missing_frames(ready)), ready)
-        return others
+        complete_windows = [window for window in windows if window.missing <= known.keys()]
+        other_windows = [window for window in windows if window not in complete_windows]
+        frames = _known_frames(known, missing_frames(complete_windows))
+        yield from self.distribute(frames, complete_windows)
+        return other_windows
 
     def _read_sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Decode sparsely, and yield the windows whose frames are certain to be exact.
+        """Decode only the packets that the windows need, and yield the windows that are certain to be exact.
 
         If decoding fails at some packets, each window that needs these is tried alone, so that its result
         does not depend on the other windows. Decoding then goes on with the remaining windows.
@@ -248,25 +251,25 @@ class WindowReader(Decoder, Generic[T]):
         list of Window
             The windows that must be decoded sequentially, with the reason in `why_sequential`.
         """
-        unsafe: WindowList[T] = []
+        unsafe_windows: WindowList[T] = []
         while windows:
             try:
                 frames = self.convert(self.decode_sparsely(missing_frames(windows)))
                 yield from self.distribute(frames, windows)  # which removes those that it yields
-                return unsafe + windows  # windows are left if the decoder returned too few frames
+                return unsafe_windows + windows  # windows are left if the decoder returned too few frames
             except NotSafe as reason:
-                affected = [window for window in windows if self._is_affected(window, reason.packets)]
-                if len(windows) == 1 and affected:
-                    (window,) = affected
+                affected_windows = [window for window in windows if self._is_affected(window, reason.packets)]
+                if len(windows) == 1 and affected_windows:
+                    (window,) = affected_windows
                     window.reset()
                     window.why_sequential = str(reason)
-                    return [*unsafe, window]
-            windows = [window for window in windows if window not in affected]
-            for window in affected:
+                    return [*unsafe_windows, window]
+            windows = [window for window in windows if window not in affected_windows]
+            for window in affected_windows:
                 window.reset()
                 unsafe_alone = yield from self._read_sparsely([window])  # [window], or nothing
-                unsafe += unsafe_alone
-        return unsafe
+                unsafe_windows += unsafe_alone
+        return unsafe_windows
 
     def _is_affected(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
         """Return whether an error in a run of packets may concern a window.
@@ -285,23 +288,23 @@ class WindowReader(Decoder, Generic[T]):
         if packets is None or is_complete:
             return True
         first, last = packets
-        wanted = self.table.shown[list(window.missing)]
-        is_in_run = (wanted >= first) & (wanted <= last)
+        missing_packets = self.table.shown[list(window.missing)]
+        is_in_run = (missing_packets >= first) & (missing_packets <= last)
         return bool(is_in_run.any())
 
     def _read_sequentially(
         self, windows: WindowList[T], *, by_packet: bool = False
     ) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Decode sequentially, and yield the completed windows.
+        """Decode all frames from the beginning of the file, and yield the windows that are complete.
 
         Parameters
         ----------
         windows
             The windows.
         by_packet
-            Whether windows are left, and not yielded, if the numbers of their frames are unsure. They are
-            unsure after an error of the decoder if frames are counted and not known by their packets: a frame
-            is missing then, and those behind it have too low a number.
+            Whether a window is held back if the numbers of its frames are unsure. They are unsure after an
+            error of the decoder if frames are counted and not known by their packets: a frame is missing
+            then, and those behind it have too low a number.
 
         Returns
         -------
@@ -318,7 +321,7 @@ class WindowReader(Decoder, Generic[T]):
     def distribute(
         self, frames: Iterable[ConvertedFrame[T]], windows: WindowList[T], *, by_packet: bool = False
     ) -> Iterator[WindowResult[T]]:
-        """Pass each frame's results to the windows that need the frame, and yield the completed windows.
+        """Pass each frame's results to the windows that need the frame, and yield windows that are complete.
 
         A window that is yielded is removed from the list. After the last wanted frame, windows are yielded
         only when the decoder has finished, because it may still find an error.
@@ -351,17 +354,22 @@ class WindowReader(Decoder, Generic[T]):
         yield from _taken_results(complete, windows)
 
     def _are_numbers_sure(self, *, by_packet: bool) -> bool:
-        """Return whether the decoded frames have the right numbers.
+        """Return whether the decoded frames have the right numbers, or wrong ones do not matter.
 
-        The rule `by_packet` is that of `_read_sequentially`.
+        Parameters
+        ----------
+        by_packet
+            Whether wrong numbers matter (see `_read_sequentially`).
         """
         if self.known_by_packet or not by_packet:
             return True
         return self.errors == 0
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
-        """Make the result of a window that has all its frames: the frames of each request, or an error."""
-        # What is lost in the window makes it partial, or lets it be refused.
+        """Return the result of a window that has all its frames: the frames of each request, or an error.
+
+        What the file lacks in the window makes it partial; with `strict` it is an error.
+        """
         gaps = self.table.frame_times.gaps(*window.span, self._holes)
         losses = self._losses_of(window, gaps)
         if self.strict and losses:
@@ -392,10 +400,12 @@ class WindowReader(Decoder, Generic[T]):
         frames = []
         for position, (sampling, _) in enumerate(self.requests):
             numbers = window.wanted[position]
+            images = [window.collected.images[number][position] for number in numbers.tolist()]
+            rows = np.searchsorted(self.frame_times.index, numbers)
             frames_of_request = Frames(
-                images=[window.collected.images[number][position] for number in numbers.tolist()],
+                images=images,
                 index=numbers,
-                time_s=self.frame_times.time_s[np.searchsorted(self.frame_times.index, numbers)],
+                time_s=self.frame_times.time_s[rows],
                 notes=(*losses, *remarks, *_repeated(sampling, numbers)),
                 **shared_fields,
             )
@@ -421,7 +431,12 @@ class WindowReader(Decoder, Generic[T]):
     def _losses_of(self, window: Window[T], gaps: NDArray[np.float64]) -> list[str]:
         """Return sentences on what the file lacks, or could not be decoded, in the span of a window.
 
-        `gaps` are the stretches of the span without pictures, shape [G, 2].
+        Parameters
+        ----------
+        window
+            The window, whose frames are all decoded.
+        gaps
+            Shape [G, 2]: start and end in seconds of the stretches of the span without pictures.
         """
         table = self.table
         _, end_s = window.span
@@ -432,10 +447,11 @@ class WindowReader(Decoder, Generic[T]):
         return losses + self._decoding_losses(window.collected)
 
     def _too_few(self, span: Span) -> str:
-        """Return a sentence if under half of the frames of a span can be decoded; else empty.
+        """Return a sentence if under half of the frames of a span can be decoded; else "".
 
-        A rule that chooses frames would then choose among a poor rest. Frames that are asked for by their
-        numbers do not depend on the others, so that requests of numbers alone are never refused for this.
+        A rule such as "32 evenly spaced frames" then gives frames that are far from those that it means.
+        Frames that are asked for by their numbers do not depend on the others, so requests of numbers alone
+        are never refused for this.
         """
         only_numbers = all(sampling.policy == "indices" for sampling, _ in self.requests)
         if only_numbers:
@@ -459,7 +475,13 @@ class WindowReader(Decoder, Generic[T]):
         return decoded
 
     def _decoding_losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
-        """Return sentences on the missing or damaged data that decoding showed."""
+        """Return sentences on the missing or damaged data that decoding showed.
+
+        Parameters
+        ----------
+        collected
+            The frames of a window, with the numbers of those that are damaged.
+        """
         losses = []
         n_decodable = len(self.frame_times)
         n_frames = len(self.table.frame_times)
@@ -471,15 +493,15 @@ class WindowReader(Decoder, Generic[T]):
             packets = "packet" if self.errors == 1 else "packets"
             losses.append(f"the decoder refused {self.errors} {packets} on the way")
         if collected.corrupt:
-            damaged = ", ".join(map(str, sorted(collected.corrupt)))
-            losses.append(f"the decoder flags as damaged: frame {damaged}")
+            damaged_numbers = ", ".join(str(number) for number in sorted(collected.corrupt))
+            losses.append(f"the decoder flags as damaged: frame {damaged_numbers}")
         return losses
 
 
 def _lost_stretches(all_times: FrameTimes, existing: FrameTimes) -> NDArray[np.float64]:
-    """Return the starts and ends, in seconds, of the stretches whose frames do not exist, [H, 2].
+    """Return the stretches of a file whose listed frames do not exist: starts and ends in seconds, [H, 2].
 
-    If of frames at 0, 0.5, 1 and 1.5 s the second and third do not exist, they are (0.5, 1.5).
+    If of frames at 0, 0.5, 1 and 1.5 s the second and third do not exist, there is one: (0.5, 1.5).
 
     Parameters
     ----------
@@ -517,7 +539,15 @@ def _taken_results(complete: list[_CompleteWindow[T]], windows: WindowList[T]) -
 
 
 def _joined(stretches: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
-    """Join stretches [S, 2], in the order of their starts, that touch or overlap."""
+    """Join stretches of time that touch or overlap.
+
+    For example, (0, 1), (1, 2) and (5, 6) become (0, 2) and (5, 6).
+
+    Parameters
+    ----------
+    stretches
+        Shape [S, 2]: starts and ends in seconds, in the order of the starts.
+    """
     joined: list[tuple[float, float]] = []
     for start_s, end_s in stretches.tolist():
         if joined:
@@ -545,7 +575,15 @@ def _known_frames(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iter
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Return a list with a note if key frames had to be repeated to get enough; empty otherwise."""
+    """Return a note, in a list, if fewer key frames exist than were asked for, so that some are repeated.
+
+    Parameters
+    ----------
+    sampling
+        The rule by which frames were chosen.
+    numbers
+        Numbers of the chosen frames, [F].
+    """
     n_distinct = len(np.unique(numbers))
     if sampling.policy != "keyframes" or n_distinct == len(numbers):
         return []

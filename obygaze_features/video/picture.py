@@ -140,7 +140,7 @@ class Converter:
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert a decoded frame to RGB at full size: cropped, upright, transparent pixels over white."""
         tags = self.prepare(frame)
-        stored, transparent = self._rgb(frame, tags)
+        stored, has_transparency = self._rgb(frame, tags)
         turn, side_data = orientation(frame)
         upright = self._cropped(stored)
         if turn.quarters:
@@ -153,7 +153,7 @@ class Converter:
         facts = {  # name of a fact in `PICTURES` -> whether it holds
             "interlaced": frame.interlaced_frame,
             "oblique": turn.oblique,
-            "transparent": transparent,
+            "transparent": has_transparency,
             "contrary": self._contradicts(frame, tags),
             "untagged": is_untagged and is_hd,
         }
@@ -167,7 +167,7 @@ class Converter:
         return RgbPicture(rgb, shown, frame.is_corrupt, tuple(remarks))
 
     def _cropped(self, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Crop a stored picture [H, W, 3] as the container asks; the picture itself if it does not ask."""
+        """Crop a stored picture [H, W, 3] by the rows and columns that the container says to leave out."""
         if not self._stream.crop:
             return stored
         above, below, left, right = self._stream.crop
@@ -191,10 +191,10 @@ class Converter:
         return both_state_range and stream.full_range != frame_range
 
     def prepare(self, frame: VideoFrame) -> "Tags":
-        """Prepare a frame for swscale; return how its pixels are converted to RGB.
+        """Prepare a frame for FFmpeg's converter of pixels; return how its pixels are converted to RGB.
 
         Both follow from the colour tags of the frame, or of the stream for those that it lacks. A frame that
-        states no colour matrix is given that of the stream, in place: swscale reads it there.
+        states no colour matrix is given that of the stream, in place: the converter reads it there.
 
         Raises
         ------
@@ -219,12 +219,16 @@ class Converter:
             Whether any pixel was transparent.
         """
         rgb = self._opaque_rgb(frame, tags)
-        if tags.alpha and self._stream.pixels != WITHOUT_ALPHA:
-            # Not from rgba, which swscale converts wrongly at some widths.
-            alpha = self._reformatter.reformat(frame, format="gbrap", threads=1).to_ndarray()[..., 3]
-            if alpha.min() < OPAQUE:
-                return over_white(Image.fromarray(np.dstack([rgb, alpha]))), True
-        return rgb, False
+        may_be_transparent = tags.alpha and self._stream.pixels != WITHOUT_ALPHA
+        if not may_be_transparent:
+            return rgb, False
+        # From "gbrap", and not from "rgba", which swscale converts wrongly at some widths.
+        with_alpha = self._reformatter.reformat(frame, format="gbrap", threads=1).to_ndarray()
+        alpha = with_alpha[..., 3]
+        if alpha.min() == OPAQUE:
+            return rgb, False
+        rgba = np.dstack([rgb, alpha])
+        return over_white(Image.fromarray(rgba)), True
 
     def _opaque_rgb(self, frame: VideoFrame, tags: "Tags") -> NDArray[np.uint8]:
         """Convert a frame to RGB, uint8 [H, W, 3], and ignore transparency."""
@@ -276,7 +280,7 @@ class Tags(NamedTuple):
 
 @cache
 def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags:
-    """Return how pixels of a format with some colour tags are converted to RGB.
+    """Return how pixels are converted to RGB, by their format and their colour tags.
 
     Parameters
     ----------
@@ -340,7 +344,9 @@ def _matrix_of(pixels: VideoFormat, name: str, matrix_tag: int) -> str:
 
 
 def _is_full_range(name: str, matrix: str, color_range: int) -> bool:
-    """Return whether samples fill their range; where it is not tagged, grey does, and YUV does not.
+    """Return whether samples use all values of 0 to 255 (full range), rather than 16 to 235.
+
+    Where the range is not tagged, grey has the full range, and YUV has not.
 
     Parameters
     ----------
@@ -360,9 +366,18 @@ def _is_full_range(name: str, matrix: str, color_range: int) -> bool:
 
 
 def _remarks_on_colours(pixels: VideoFormat, color_range: int, transfer: int) -> tuple[str, ...]:
-    """Return remarks on colours that an ordinary conversion to RGB does not give as they are meant.
+    """Return remarks on colours that the conversion to 8-bit RGB does not give as they are meant.
 
     These are a transfer function such as that of HDR, RGB of limited range, and more than 8 bits a sample.
+
+    Parameters
+    ----------
+    pixels
+        The format of pixels.
+    color_range
+        FFmpeg's number of the tagged range.
+    transfer
+        Tag of the transfer function, by its number in H.273.
     """
     remarks = []
     if transfer in TRANSFERS:
@@ -376,7 +391,7 @@ def _remarks_on_colours(pixels: VideoFormat, color_range: int, transfer: int) ->
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
-    """Compute the 8-bit level of each of the 65,536 grey values that swscale makes, uint8 [65536].
+    """Return a table from 16-bit grey values, as FFmpeg converts them, to 8-bit levels: uint8 [65536].
 
     Parameters
     ----------
@@ -417,9 +432,9 @@ def black_bars(rgb: NDArray[np.uint8]) -> Bars | None:
     lit_rows = np.flatnonzero(rgb[:, ::BARS_STEP].max(axis=(1, 2)) > BLACK)
     if not len(lit_rows):
         return None
-    between = rgb[lit_rows[0] : lit_rows[-1] + 1 : BARS_STEP]
+    between_bars = rgb[lit_rows[0] : lit_rows[-1] + 1 : BARS_STEP]
     # First over rows, which lie one after the other in memory: ten times as fast as both axes at once.
-    lit_columns = np.flatnonzero(between.max(axis=0).max(axis=1) > BLACK)
+    lit_columns = np.flatnonzero(between_bars.max(axis=0).max(axis=1) > BLACK)
     if not len(lit_columns):
         return None
     height, width, _ = rgb.shape
@@ -468,18 +483,23 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
 
 
 def _turn_by_rotation(rotation: int) -> Turn:
-    """Return the turn that undoes a rotation that PyAV states, in degrees counterclockwise.
+    """Return the turn that makes a picture upright, by the rotation that PyAV states.
 
     PyAV states mirrored pictures as rotated, so this is used only where the display matrix cannot be read.
+
+    Parameters
+    ----------
+    rotation
+        Degrees counterclockwise.
     """
     quarters = round(-rotation / 90) % 4
     return Turn(quarters, mirrored=False, oblique=bool(rotation % 90))
 
 
 def _turn_by_matrix(display_matrix: bytes) -> Turn:
-    """Return the turn that a display matrix asks for, which is stored as nine integers, row by row."""
+    """Return the turn that a video's display matrix asks for; it is stored as nine integers, row by row."""
     matrix = np.frombuffer(display_matrix, np.int32)[:9].reshape(3, 3)
-    turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)  # row by row; the rest moves the picture
+    turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)  # the other numbers move the picture
     largest = max(1, *abs(turning_part))
     rounded = np.round(turning_part / largest, 2)  # so that a turn by 89.9 degrees is a quarter turn
     a, b, c, d = np.sign(rounded).tolist()
@@ -557,22 +577,21 @@ class CollectedFrames(Generic[T]):
         self.remarks = [*dict.fromkeys(remarks)]
 
     def _note_bars(self, picture: RgbPicture) -> None:
-        """Keep of the black bars so far only what is black in a further picture, too."""
+        """Reduce the black bars of the pictures so far to what is black in a further picture, too."""
         if self.bars == NO_BARS:
             return  # as for most films: then the further pictures need not be measured
         if picture.bars is None:
-            return  # an entirely black picture does not tell
+            return  # an entirely black picture does not show where the film's bars are
         if self.bars is None:
             self.bars = picture.bars
             return
-        smaller = [min(bar, other) for bar, other in zip(self.bars, picture.bars, strict=True)]
-        above, below, left, right = smaller
+        above, below, left, right = np.minimum(self.bars, picture.bars).tolist()
         self.bars = above, below, left, right
 
     def describe(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the fields of `Frames` that describe pictures, and all remarks on them.
+        """Return two things on the collected pictures: fields such as their size, and all remarks on them.
 
-        Size, turn and colours are those of the first picture.
+        The fields are those of `Frames` by name. Size, turn and colours are those of the first picture.
         """
         if self.first is None:
             raise VideoError("not one picture was decoded")
@@ -599,19 +618,30 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
     tell which.
     """
     above, below, left, right = bars
-    if max(above, below) < LEAST_BAR * height and max(left, right) < LEAST_BAR * width:
+    has_high_bar = max(above, below) >= LEAST_BAR * height
+    has_wide_bar = max(left, right) >= LEAST_BAR * width
+    if not has_high_bar and not has_wide_bar:
         return ""
-    content = (height - above - below) * (width - left - right)
-    share = 1 - content / (width * height)
+    content_pixels = (height - above - below) * (width - left - right)
+    black_share = 1 - content_pixels / (width * height)
     sides = {"above": above, "below": below, "at the left": left, "at the right": right}
-    where = ", ".join(f"{pixels} {side}" for side, pixels in sides.items() if pixels)
-    return f"the edges of all pictures are black, {share:.0%} of them (pixels: {where})"
+    widths = ", ".join(f"{pixels} {side}" for side, pixels in sides.items() if pixels)
+    return f"the edges of all pictures are black, {black_share:.0%} of them (pixels: {widths})"
 
 
 def pictures(
     frames: Iterable[tuple[int, VideoFrame]], path: Path, stream: Stream
 ) -> Iterator[tuple[int, RgbPicture]]:
-    """Convert each frame to an upright RGB picture, one at a time.
+    """Convert decoded frames to upright RGB pictures, one at a time; yield the number and picture of each.
+
+    Parameters
+    ----------
+    frames
+        Number and decoded frame of each.
+    path
+        The file, for messages.
+    stream
+        What the file states of its pictures.
 
     Raises
     ------

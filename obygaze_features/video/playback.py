@@ -41,23 +41,23 @@ def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
 
 
 def _timed_pictures(path: Path) -> Iterator[tuple[float, Any]]:
-    """Yield the time in seconds and the RGB pixels of each picture that has a time."""
+    """Yield (time in seconds, RGB pixels [H, W, 3]) for each picture of a file that has a time."""
     decoder = Decoder(path)
-    times = decoder.table.frame_times.time_s.tolist()
-    stream = decoder.table.stream
-    for number, picture in converted(decoder.decode_sequentially(range(len(times))), path, stream):
-        if math.isfinite(times[number]):
-            yield times[number], picture.rgb
+    times_s = decoder.table.frame_times.time_s.tolist()
+    frames = decoder.decode_sequentially(range(len(times_s)))
+    for number, picture in converted(frames, path, decoder.table.stream):
+        if math.isfinite(times_s[number]):
+            yield times_s[number], picture.rgb
 
 
 def _sound_frames(path: Path) -> Iterator[tuple[float, Any]]:
-    """Yield the time in seconds and each frame of sound; nothing if the sound cannot be read."""
+    """Yield (time in seconds, frame) for each frame of a file's sound; nothing if it cannot be read."""
     decoder = Decoder(path)  # whose `frames` decodes packets of any kind
-    offset_s = decoder.table.part_offset_s.tolist()
+    offsets_s = decoder.table.part_offset_s.tolist()  # of the parts of a joined file
     # A file without sound, or with sound that cannot be read, is played silently.
     with suppress(VideoError), opened_to(path, bytes_to_probe_for_track(path)) as source:
         track = opened_track(source)
-        packets = (placed.packet for placed in timed_packets(source, track, offset_s))
+        packets = (placed.packet for placed in timed_packets(source, track, offsets_s))
         for frame in decoder.frames(track.codec_context, packets):
             if frame.pts is not None and frame.time_base is not None:
                 yield float(frame.pts * frame.time_base - source.origin), frame

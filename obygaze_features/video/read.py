@@ -92,11 +92,14 @@ def read_frames(
     >>> frames.images[0].shape
     (48, 64, 3)
     """
-    requests: FrameRequests[Any] = [(sampling, each or (lambda frame: frame))]
-    _, result = next(read_windows(local_path(path), [(start_s, end_s)], requests, strict=strict))
-    if isinstance(result, VideoError):
-        raise result
-    return result[0]
+    apply: Callable[[Pixels], Any] = each or (lambda frame: frame)
+    requests: FrameRequests[Any] = [(sampling, apply)]
+    results = read_windows(local_path(path), [(start_s, end_s)], requests, strict=strict)
+    _, frames_or_error = next(results)
+    if isinstance(frames_or_error, VideoError):
+        raise frames_or_error
+    (frames,) = frames_or_error  # of the only request
+    return frames
 
 
 @checked
@@ -150,15 +153,18 @@ def read_windows(
         yield from WindowReader(path, requests, strict=strict).read(windows, known)
         return
     for number, edges in enumerate(windows):
+        has_span = tuple(edges) != (None, None)
         try:
-            yield number, read_still(path, requests, spanned=tuple(edges) != (None, None), strict=strict)
+            yield number, read_still(path, requests, spanned=has_span, strict=strict)
         except VideoError as error:
             yield number, error
 
 
 @checked
 def probe(path: str | Path) -> Probe:
-    """Count the frames of a video without decoding, in tens of milliseconds per clip.
+    """Return properties of a video or still image without decoding: frames, duration, damage and more.
+
+    It takes tens of milliseconds per clip.
 
     Raises
     ------
@@ -216,7 +222,16 @@ def frame_times(path: str | Path) -> NDArray[np.float64]:
 def sampled_times(
     path: Path, sampling: Sampling, start_s: float | None, end_s: float | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Find the frames of a span that a rule selects, without decoding.
+    """Find which frames of a time span a sampling rule selects, and their times, without decoding.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    sampling
+        The rule.
+    start_s, end_s
+        The span in seconds; None leaves a side open.
 
     Returns
     -------

@@ -145,7 +145,13 @@ class FrameTimes:
         return len(self.index)
 
     def need_times(self, purpose: str) -> None:
-        """Raise `VideoError` unless every frame has a time; `purpose` ends the sentence of the error."""
+        """Raise a VideoError unless the file states a time for every frame.
+
+        Parameters
+        ----------
+        purpose
+            What the times are needed for, such as "which shots need": the end of the error's sentence.
+        """
         if np.isnan(self.time_s).any():
             raise VideoError(f"the file gives no times for its frames, {purpose}")
 
@@ -175,24 +181,29 @@ class FrameTimes:
             Shape [H, 2].
         """
         no_holes = np.zeros((0, 2))
-        usual_step = self.step_s
-        if not usual_step > 0:  # also where it is NaN, because a time is unknown
+        usual_step_s = self.step_s
+        if not usual_step_s > 0:  # also where it is NaN, because a time is unknown
             return no_holes
-        steps = np.diff(self.time_s)
-        long_steps = np.flatnonzero(steps > LONG_STEP * usual_step)
-        most_long_steps = MOST_LONG_STEPS * len(steps)
-        if len(steps) >= ENOUGH_STEPS:
+        steps_s = np.diff(self.time_s)
+        long_steps = np.flatnonzero(steps_s > LONG_STEP * usual_step_s)  # the frames before these steps
+        most_long_steps = MOST_LONG_STEPS * len(steps_s)
+        if len(steps_s) >= ENOUGH_STEPS:
             # A single long step is a hole, also in a video of which it is more than the share.
             most_long_steps = max(most_long_steps, 1)
         has_variable_rate = len(long_steps) > most_long_steps
         if has_variable_rate:
             return no_holes
-        starts = self.time_s[long_steps] + usual_step
-        ends = self.time_s[long_steps + 1]
-        return np.stack([starts, ends], axis=1)
+        starts_s = self.time_s[long_steps] + usual_step_s
+        ends_s = self.time_s[long_steps + 1]
+        return np.stack([starts_s, ends_s], axis=1)
 
     def within(self, start_s: float | None, end_s: float | None) -> "FrameTimes":
-        """Keep the frames shown at start_s or later and before end_s.
+        """Return the frames that are shown in a time span: at `start_s` or later and before `end_s`.
+
+        Parameters
+        ----------
+        start_s, end_s
+            The span in seconds; None leaves a side open.
 
         Raises
         ------
@@ -206,20 +217,23 @@ class FrameTimes:
         if not start < end:
             raise VideoError(f"the span must start before it ends; found {start:g} to {end:g} s")
         self.need_times("so no span of it can be found")
-        inside = self.time_s < end
-        if start_s is not None:
-            inside &= self.time_s >= start
-        if not inside.any():
+        is_inside = self.time_s < end
+        if start_s is not None:  # else frames before 0 s are inside, too
+            is_inside &= self.time_s >= start
+        if not is_inside.any():
             where = f"from {start:g} s on" if end == np.inf else f"between {start:g} and {end:g} s"
             shown = f"its frames are shown from {self.time_s.min():.3f} to {self.time_s.max():.3f} s"
             raise VideoError(f"there is no frame {where}: {shown}")
-        key = None if self.key is None else self.key[inside]
-        return FrameTimes(self.index[inside], self.time_s[inside], key)
+        key = None if self.key is None else self.key[is_inside]
+        return FrameTimes(self.index[is_inside], self.time_s[is_inside], key)
 
     def overhang(self, start_s: float | None, end_s: float | None) -> NDArray[np.float64]:
-        """Find the part of a span behind the end of the video, if the video covers too little of the span.
+        """Find the part of a span behind the video's end, if the video covers less than `SPAN_COVERED` of it.
 
-        That is less than the share `SPAN_COVERED`.
+        Parameters
+        ----------
+        start_s, end_s
+            The span in seconds; None leaves a side open.
 
         Returns
         -------
@@ -294,7 +308,7 @@ def is_large_hole(hole_s: float, span_s: float) -> bool:
 
 
 def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
-    """Choose frames by a rule.
+    """Choose frames of a video or a time span by a sampling rule, such as 32 evenly spaced frames.
 
     Besides the rules that people may give, there is `pairs`, for backbones that measure motion.
 
@@ -328,42 +342,61 @@ def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
 
 
 def _existing(indices: tuple[int, ...], frames: FrameTimes) -> NDArray[np.int64]:
-    """Return frame numbers [F] as they are, if all of them exist."""
+    """Return frame numbers as an array [F], after checking that all of these frames exist.
+
+    Raises
+    ------
+    VideoError
+        One does not exist.
+    """
     numbers = np.array(indices, np.int64)
-    missing = numbers[~np.isin(numbers, frames.index)]
-    if len(missing):
+    absent_numbers = numbers[~np.isin(numbers, frames.index)]
+    if len(absent_numbers):
         existing = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
-        raise VideoError(f"frame {missing[0]} is not among {existing}")
+        raise VideoError(f"frame {absent_numbers[0]} is not among {existing}")
     return numbers
 
 
 def _at_rate(rate: float, frames: FrameTimes) -> NDArray[np.int64]:
-    """Choose the frames nearest to every 1 / rate seconds: numbers [F]."""
+    """Choose `rate` frames of each second: the frames nearest to times that are 1 / rate seconds apart.
+
+    Returns their numbers, [F].
+    """
     first_s = frames.time_s[0]
     last_s = frames.time_s[-1]
     n_steps = int((last_s - first_s) * rate + ROUNDING)
-    times = first_s + np.arange(n_steps + 1) / rate
-    return frames.index[nearest(frames.time_s, times)]
+    times_s = first_s + np.arange(n_steps + 1) / rate
+    return frames.index[nearest(frames.time_s, times_s)]
 
 
 def _pairs(n: int, gap_s: float, frames: FrameTimes) -> NDArray[np.int64]:
-    """Choose n / 2 pairs of frames `gap_s` apart, in the middle of equal shares of the time: numbers [n]."""
+    """Choose n / 2 pairs of frames about `gap_s` seconds apart, evenly spread over the video or span.
+
+    The time is divided into equal shares, and a pair begins in the middle of each. Returns the numbers of the
+    frames, [n]: those of the first pair, then those of the second, and so on.
+    """
     n_pairs = n // 2
     # The last pair must end before the last frame.
     span_s = max(float(frames.time_s[-1] - frames.time_s[0]) - gap_s, 0.0)
-    middles = (np.arange(n_pairs) + 0.5) / n_pairs
-    first = nearest(frames.time_s, frames.time_s[0] + middles * span_s)
-    second = nearest(frames.time_s, frames.time_s[first] + gap_s)
-    pairs_of_positions = np.stack([first, second], axis=1)
+    middles = (np.arange(n_pairs) + 0.5) / n_pairs  # of the shares, from 0 to 1
+    first_positions = nearest(frames.time_s, frames.time_s[0] + middles * span_s)
+    second_positions = nearest(frames.time_s, frames.time_s[first_positions] + gap_s)
+    pairs_of_positions = np.stack([first_positions, second_positions], axis=1)
     return frames.index[pairs_of_positions.ravel()]
 
 
 def _near_keyframes(n: int, frames: FrameTimes) -> NDArray[np.int64]:
-    """Choose the key frame nearest in time to each frame of the uniform rule: numbers [n]."""
+    """Choose the key frames nearest in time to n evenly spaced frames; return their numbers, [n].
+
+    Raises
+    ------
+    VideoError
+        There is no key frame, or it is not known which frames are.
+    """
     if frames.key is None or not frames.key.any():
         raise VideoError("there is no key frame here to sample")
-    times = frames.time_s[uniform_positions(len(frames), n)]
-    positions = nearest(frames.time_s[frames.key], times)
+    times_s = frames.time_s[uniform_positions(len(frames), n)]
+    positions = nearest(frames.time_s[frames.key], times_s)
     return frames.index[frames.key][positions]
 
 
@@ -373,9 +406,17 @@ def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
 
 
 def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the positions [F] in `sorted_s` [L] of the values nearest to `times` [F].
+    """Return for each of some times the position of the nearest of sorted times, [F].
 
-    If two are equally near, the earlier one is returned.
+    If two are equally near, it is that of the earlier one. For example, of the sorted times 0, 1 and 2 s, the
+    positions nearest to 0.2 and 1.5 s are 0 and 1.
+
+    Parameters
+    ----------
+    sorted_s
+        Shape [L]: rising times in seconds.
+    times
+        Shape [F]: times in seconds.
     """
     # The values before and after each time; for times outside of all values, the first two or the last two.
     last = len(sorted_s) - 1

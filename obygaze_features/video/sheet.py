@@ -15,31 +15,40 @@ LINE_HEIGHT = 14
 
 
 def thumbnail(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Shrink a frame [H, W, 3] to about the sheet's width by averaging whole blocks of pixels."""
-    return np.asarray(Image.fromarray(frame).reduce(max(1, frame.shape[1] // THUMBNAIL_WIDTH)))
+    """Shrink a frame [H, W, 3] to about `THUMBNAIL_WIDTH` pixels, by averaging square blocks of pixels."""
+    block_size = max(1, frame.shape[1] // THUMBNAIL_WIDTH)
+    return np.asarray(Image.fromarray(frame).reduce(block_size))
 
 
 def contact_sheet(
     thumbnails: Sequence[NDArray[np.uint8]], index: Iterable[int], time_s: Iterable[float]
 ) -> bytes:
-    """Arrange thumbnails [H, W, 3] in rows, in their order, and encode them as a PNG file.
+    """Draw small pictures of frames in rows into one picture (a contact sheet); return it as a PNG file.
 
-    The number of each frame, and its time in seconds if known, are written below it, outside the picture.
+    The number of each frame, and its time in seconds if known, are written below it.
+
+    Parameters
+    ----------
+    thumbnails
+        Small pictures, uint8 [H, W, 3] each, in the order in which they are drawn.
+    index, time_s
+        Number and time in seconds of each frame; NaN for a time that is not known.
     """
     font = ImageFont.load_default(LINE_HEIGHT - 4)
-    width = max(THUMBNAIL_WIDTH, *(picture.shape[1] for picture in thumbnails))
-    height = max(picture.shape[0] for picture in thumbnails) + LINE_HEIGHT
-    columns = min(COLUMNS, len(thumbnails))
-    rows = math.ceil(len(thumbnails) / columns)
-    sheet = Image.new("RGB", (columns * width, rows * height))
+    cell_width = max(THUMBNAIL_WIDTH, *(picture.shape[1] for picture in thumbnails))
+    cell_height = max(picture.shape[0] for picture in thumbnails) + LINE_HEIGHT
+    n_columns = min(COLUMNS, len(thumbnails))
+    n_rows = math.ceil(len(thumbnails) / n_columns)
+    sheet = Image.new("RGB", (n_columns * cell_width, n_rows * cell_height))
     draw = ImageDraw.Draw(sheet)
-    for position, (picture, number, time) in enumerate(zip(thumbnails, index, time_s, strict=True)):
-        row, column = divmod(position, columns)
-        left = column * width
-        top = row * height
+    for position, (picture, number, frame_s) in enumerate(zip(thumbnails, index, time_s, strict=True)):
+        row, column = divmod(position, n_columns)
+        left = column * cell_width
+        top = row * cell_height
         sheet.paste(Image.fromarray(picture), (left, top))
-        caption = f"{number}" if math.isnan(time) else f"{number}  {time:.3f} s"
-        draw.text((left, top + height - 1), caption, font=font, anchor="ld")
+        caption = f"{number}" if math.isnan(frame_s) else f"{number}  {frame_s:.3f} s"
+        # "ld": the caption's left descender, so its lower left corner, is at this point.
+        draw.text((left, top + cell_height - 1), caption, font=font, anchor="ld")
     png = io.BytesIO()
     sheet.save(png, "PNG")
     return png.getvalue()

@@ -168,19 +168,27 @@ class Meter:
 
         It is measured whether the picture is black or dark, how many edges of letters it has, and its black
         bars.
+
+        Parameters
+        ----------
+        number
+            Number of the frame in the film.
+        frame
+            The decoded frame.
         """
-        self._convert.prepare(frame)  # for its conversion to grey, which is refused like that to RGB
-        measured = frame
+        # Gives the frame the colour tags that it lacks, and refuses colours that cannot be converted.
+        self._convert.prepare(frame)
+        measured_frame = frame
         if self._needs_conversion:
-            measured = VideoFrame.from_ndarray(self._convert(frame).rgb)
-        small = scaled(self._reformatter, measured, SMALL, "gray")
-        self.cut_detector.add(measured, small)
+            measured_frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
+        small = scaled(self._reformatter, measured_frame, SMALL, "gray")
+        self.cut_detector.add(measured_frame, small)
         is_black = small <= BLACK
         is_dark = small <= DARK_LEVEL
         may_hold_credits = bool(is_dark.mean() >= CREDITS_DARK)
         n_letter_edges = 0
         if may_hold_credits and not is_dark.all():
-            n_letter_edges = text_edges(scaled(self._reformatter, measured, FINE, "gray"))
+            n_letter_edges = text_edges(scaled(self._reformatter, measured_frame, FINE, "gray"))
         time_s = self.frames.time_s[number]
         is_black_picture = is_black.mean() >= FULL
         bars = _count_bars(is_black)
@@ -192,16 +200,25 @@ class Meter:
 
 
 def _count_bars(is_black: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    """Count the black rows above and below, and black columns left and right, in a mask [H, W].
+    """Return the numbers of black rows above and below, and of black columns left and right, of a picture.
 
     An entirely black picture has none.
+
+    Parameters
+    ----------
+    is_black
+        Shape [H, W]: whether each pixel is black.
     """
     lit_rows = np.flatnonzero(~is_black.all(axis=1))
     lit_columns = np.flatnonzero(~is_black.all(axis=0))
     if not len(lit_rows):
         return 0, 0, 0, 0
     height, width = is_black.shape
-    return lit_rows[0], height - 1 - lit_rows[-1], lit_columns[0], width - 1 - lit_columns[-1]
+    above = lit_rows[0]
+    below = height - 1 - lit_rows[-1]
+    left = lit_columns[0]
+    right = width - 1 - lit_columns[-1]
+    return above, below, left, right
 
 
 def _may_be_text(edges_of_row: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -311,9 +328,9 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     [0.0]
     """
     decoder = Decoder(path)
-    finder = DETECTORS[detector]()
+    cut_detector = DETECTORS[detector]()
     with naming_file(path):
-        meter = Meter(decoder.table, finder)
+        meter = Meter(decoder.table, cut_detector)
         for number, frame in decoder.decode_sequentially(range(len(meter.frames))):
             meter.add(number, frame)
             if show is not None:
@@ -321,27 +338,29 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     measured = meter.measured()
     if not len(measured):
         raise VideoError("the file is damaged: not one picture can be decoded", path)
-    return _shots(measured, meter.frames.end_s, finder.cuts())
+    return _shots(measured, meter.frames.end_s, cut_detector.cuts())
 
 
 @checked
 def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
-    """Find the shots of a film whose frames were measured in parts; equal to those of `find_shots`.
+    """Find the shots of a film whose frames were measured part by part, by several processes.
+
+    They are equal to those of `find_shots`, which decodes the whole film.
 
     Parameters
     ----------
     parts
-        Measured by `DifferenceDetector`, in order.
+        Measurements of the frames of each part, in order.
 
     Returns
     -------
     list of Shot or None
         None if the parts are not those of one film without gaps.
     """
-    films = {(part.n_frames, part.end_s) for part in parts}
-    if len(films) != 1:  # no parts, or those of several films
+    distinct_films = {(part.n_frames, part.end_s) for part in parts}
+    if len(distinct_films) != 1:  # no parts, or those of several films
         return None
-    n_frames, end_s = films.pop()
+    n_frames, end_s = distinct_films.pop()
     frames = np.concatenate([part.frames for part in parts])
     is_complete = np.array_equal(frames["number"], np.arange(n_frames))
     if not is_complete:
@@ -353,7 +372,7 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
 
 
 def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
-    """Cut a film at the detector's cuts, and where black passages and credits begin and end.
+    """Divide a film into shots: at cuts, and where black passages and credits begin and end.
 
     Parameters
     ----------
@@ -395,7 +414,13 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
 
 
 def _changes(marked: NDArray[np.bool_]) -> list[int]:
-    """Return the numbers of the frames at which a passage of marked frames begins, or has ended."""
+    """Return the numbers of the frames that are marked and the one before is not, or the other way round.
+
+    Parameters
+    ----------
+    marked
+        Shape [T]: which frames are marked.
+    """
     differs_from_before = marked[1:] != marked[:-1]
     changes: list[int] = (np.flatnonzero(differs_from_before) + 1).tolist()
     return changes
@@ -453,8 +478,8 @@ def _text_changes(letters: NDArray[np.int64]) -> bool:
     letters
         Shape [T]: edges of letters in each frame; 0 in the gaps between texts.
     """
-    few, many = np.percentile(letters[letters > 0], (10, 90))
-    return bool(many >= NEW_TEXT * few)
+    lower_decile, upper_decile = np.percentile(letters[letters > 0], (10, 90))
+    return bool(upper_decile >= NEW_TEXT * lower_decile)
 
 
 def _hides_framing(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray[np.bool_]:

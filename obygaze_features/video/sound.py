@@ -123,9 +123,14 @@ class SoundTrack:
         self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
 
     def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
-        """Raise a VideoError unless the sound track has as many parts as the pictures of a joined file.
+        """Raise a VideoError unless the sound of a joined file has as many parts as its pictures.
 
         Otherwise it is not known which part of the sound belongs to which part of the pictures.
+
+        Parameters
+        ----------
+        packets
+            All packets of the sound track, with the part that each belongs to.
         """
         n_parts = len(self._offset_s)
 
@@ -178,10 +183,11 @@ class SoundTrack:
         VideoError
             The span has no samples at all.
         """
+        # Values are samples, or what is measured of them. They are numbered from the start of the file.
         values_a_second = steps_a_second or rate
-        # Values (samples, or what is measured) are numbered from the start of the file. A part begins at each
-        # cut but the last, and ends at the next one.
-        cuts = [round(max(time_s, 0.0) * values_a_second) for time_s in (start_s, *edges_s, end_s)]
+        # A part begins at each cut but the last, and ends at the next one.
+        cut_times_s = (start_s, *edges_s, end_s)
+        cuts = [round(max(time_s, 0.0) * values_a_second) for time_s in cut_times_s]  # numbers of values
         first_value = cuts[0]
         last_value = max(cuts[-1] - 1, first_value)
         values_a_block = values_a_second * BLOCK_S
@@ -194,7 +200,8 @@ class SoundTrack:
             values_of_blocks.append(values)
             missing_of_blocks.append(missing)
 
-        missing_s = _missing_seconds(np.concatenate(missing_of_blocks), first_block * BLOCK_S, start_s, end_s)
+        missing = np.concatenate(missing_of_blocks)
+        missing_s = _missing_seconds(missing, first_block * BLOCK_S, start_s, end_s)
         least_sound_s = LEAST_SOUND / GAPS_A_SECOND
         if missing_s >= end_s - start_s - least_sound_s:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
@@ -203,7 +210,7 @@ class SoundTrack:
         return _cut_into_parts(signal, cuts_in_signal), missing_s
 
     def _block(self, block: int, rate: int, measure: Measure | None, per_s: int) -> tuple[Samples, Samples]:
-        """Return the values of a block, from memory if they are there.
+        """Return the samples, or measured values, of a block of `BLOCK_S` seconds; from memory if there.
 
         Measured values are small, and are shared with other processes that read the file.
 
@@ -237,7 +244,8 @@ class SoundTrack:
             return cached_fact(self.path, fact, read, tuple[Samples, Samples])
 
         key = (block, rate, measure)
-        compute = read if measure is None else read_or_get_shared
+        has_small_values = measure is not None
+        compute = read_or_get_shared if has_small_values else read
         return _get_or_compute(self._resampled_or_measured, key, compute)
 
     def _read_block(
@@ -268,13 +276,19 @@ class SoundTrack:
         return samples
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
-        """Return mono samples between two times, float32 at the rate of the track; NaN where it has none."""
+        """Decode the sound between two times in seconds, mixed to one channel, at the rate of the track.
+
+        Returns
+        -------
+        NDArray
+            float32, [samples]; NaN where the track has none.
+        """
         rate = self._rate
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
         for run in self._runs(start_s, end_s):
             if run.start_s is None:  # no frame of it states a time
                 continue
-            position = round((run.start_s - start_s) * rate)
+            position = round((run.start_s - start_s) * rate)  # of the run's next values in `samples`
             for values in run.mono(rate):
                 _place(values, samples, position)
                 position += len(values)
@@ -283,7 +297,7 @@ class SoundTrack:
         return samples
 
     def _runs(self, start_s: int, end_s: int) -> "list[_Run]":
-        """Decode the frames of sound between two times, and join consecutive ones to runs without gaps.
+        """Decode the frames of sound between two times in seconds, and join them to runs without gaps.
 
         Raises
         ------
@@ -301,8 +315,8 @@ class SoundTrack:
                     break
                 n_samples += self._decode_packet(packet, runs)
                 if n_samples > most_samples:
-                    far_more = f"its sound has far more samples near {start_s} s than seconds"
-                    raise VideoError(far_more, self.path)
+                    message = f"its sound has far more samples near {start_s} s than seconds"
+                    raise VideoError(message, self.path)
         return runs
 
     def _decode_packet(self, placed: PlacedPacket, runs: "list[_Run]") -> int:
@@ -319,11 +333,11 @@ class SoundTrack:
         return n_samples
 
     def _packets(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, in seconds of the stream, after a seek if the file allows it.
+        """Yield the packets of the track from a time on, in seconds of the stream.
 
-        Times of the sound are sought first, then those of the pictures, which is all that some containers
-        allow. A seek may fail, or lead too far; if both do, the file is read from its start, by a new reader,
-        because a failed seek may move the present one.
+        To get there the file is sought in: by the times of the sound first, then by those of the pictures,
+        which is all that some containers allow. A seek may fail, or lead too far. If both do, the file is
+        read from its start; it is opened anew for that, because a failed seek may move the reader.
         """
         stream_kinds = self._seekable if begin_s > 0 else ()
         for stream_kind in stream_kinds:
@@ -391,11 +405,12 @@ class _PacketsFromStart:
         self._complete_from_s = math.inf
 
     def packets(self, begin_s: float) -> Iterator[PlacedPacket]:
-        """Yield the packets from a time on, in seconds of the stream."""
-        if begin_s < self._complete_from_s:
+        """Yield the packets from a time on, in seconds of the stream: those in memory, then further ones."""
+        if begin_s < self._complete_from_s:  # earlier packets are not in memory any more
             self._open()
         self._stream.codec_context.flush_buffers()
-        yield from [packet for packet in self._last_packets if packet.time_s >= begin_s]
+        packets_in_memory = [packet for packet in self._last_packets if packet.time_s >= begin_s]
+        yield from packets_in_memory
         for packet in self._next_packets:
             self._last_packets.append(packet)
             while self._last_packets[0].time_s < packet.time_s - KEPT_S:
@@ -415,7 +430,7 @@ class _PacketsFromStart:
 
 
 def _cut_into_parts(signal: NDArray[Any], cuts: Sequence[int]) -> Samples:
-    """Cut values into parts; return one row a part, filled up with NaN to the length of the longest.
+    """Cut a signal into parts of any lengths, as the rows of one array, filled up with NaN at their ends.
 
     A part of less than one value gets the value at its start, so that no part is empty.
 
@@ -425,25 +440,31 @@ def _cut_into_parts(signal: NDArray[Any], cuts: Sequence[int]) -> Samples:
         Shape [values], or [values, D].
     cuts
         Positions in the signal at which the parts begin, and at which the last one ends.
+
+    Returns
+    -------
+    NDArray
+        float32 [parts, L] or [parts, L, D], where L is the length of the longest part.
     """
+    n_parts = len(cuts) - 1
     last = max(cuts[-1] - 1, cuts[0])
     longest = max(1, *np.diff(cuts))
-    parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
-    for part, (start, end) in enumerate(pairwise(cuts)):
+    parts = np.full((n_parts, longest, *signal.shape[1:]), np.nan, np.float32)
+    for row, (start, end) in enumerate(pairwise(cuts)):
         start_inside = min(start, last)  # a cut at the very end of the span has no value behind it
         end_behind_start = max(end, start + 1)
         values = signal[start_inside:end_behind_start]
-        parts[part, : len(values)] = values
+        parts[row, : len(values)] = values
     return parts
 
 
 def jump_s(settings: bytes, rate: int) -> float:
-    """Return how many seconds of deviation between frames' time stamps are no gap in the sound.
+    """Return by how many seconds a frame of sound may begin late or early without a gap in the sound.
 
-    For most codecs this is `JUMP_S`. Blocks of Vorbis are long or short, and overlap, so that between the
-    middles of two blocks lie a quarter of the one and a quarter of the other (Vorbis I, 4.3.8). Some writers
-    count half of one block instead, so their time stamps are wrong by up to half the difference of the two
-    lengths.
+    Time stamps are inexact. For most codecs it is `JUMP_S`. Blocks of Vorbis are long or short, and overlap,
+    so that between the middles of two blocks lie a quarter of the one and a quarter of the other (Vorbis I,
+    4.3.8). Some writers count half of one block instead, so their time stamps are wrong by up to half the
+    difference of the two lengths.
 
     Parameters
     ----------
@@ -481,15 +502,15 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
     if not late:
         return 0
     with opened(path) as source:
-        announced = source.container.streams.audio
-        languages = {stream.metadata.get("language", "") for stream in announced}
-        if not track:
-            is_known = len(announced) > 0
-        elif track.isdecimal() and int(track) < len(announced):
-            is_known = True
-        else:
-            is_known = track in languages
-    return 0 if is_known else bytes_to_probe(path, late)
+        early_tracks = source.container.streams.audio  # those that begin with the file
+        languages = {stream.metadata.get("language", "") for stream in early_tracks}
+    if not track:
+        begins_early = len(early_tracks) > 0
+    elif track.isdecimal() and int(track) < len(early_tracks):
+        begins_early = True
+    else:
+        begins_early = track in languages
+    return 0 if begins_early else bytes_to_probe(path, late)
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:
@@ -524,7 +545,14 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
 
 
 def _chosen_track(source: Source, track: str) -> AudioStream:
-    """Return the track with a number or language, or the one that players choose.
+    """Return the sound track with a number or language, or the one that players choose.
+
+    Parameters
+    ----------
+    source
+        An open file.
+    track
+        Number or language of the track; empty for the one that players choose.
 
     Raises
     ------
@@ -533,9 +561,10 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
     """
     streams: list[Any] = list(source.container.streams.audio)
     decodable: list[AudioStream] = [stream for stream in streams if stream.codec_context is not None]
+    if not streams:
+        raise VideoError("no sound track", source.path)
     if not decodable:
-        reason = "no sound track of a codec that is known here" if streams else "no sound track"
-        raise VideoError(reason, source.path)
+        raise VideoError("no sound track of a codec that is known here", source.path)
     if not track:
         best: Any = source.container.streams.best("audio")
         return best if best in decodable else decodable[0]
@@ -670,17 +699,30 @@ class _Run:
         return (upper + lower) / 2
 
     def is_far(self, time_s: float | None, longest_s: float) -> bool:
-        """Return whether a frame with this time begins more than `longest_s` from the end of the run."""
+        """Return whether a frame with this time begins more than `longest_s` seconds from the end of the run.
+
+        If the times are not known, it is not far.
+        """
         start_s = self.start_s
         if time_s is None or start_s is None:
             return False
         duration_s = self._n_samples / self.kind.rate
-        return abs(time_s - duration_s - start_s) > longest_s
+        start_by_frame_s = time_s - duration_s  # of the run, if the frame follows it without a gap
+        return abs(start_by_frame_s - start_s) > longest_s
 
     def add(self, frame: Any, time_s: float | None) -> None:
-        """Add a frame; its time, if it states one, says when the run starts."""
+        """Add a frame of sound to the end of the run.
+
+        Parameters
+        ----------
+        frame
+            The decoded frame.
+        time_s
+            Its time in seconds, by which the start of the run is estimated; None if it states none.
+        """
         if time_s is not None:
-            insort(self._starts_s, time_s - self._n_samples / self.kind.rate)
+            duration_s = self._n_samples / self.kind.rate  # of the frames before
+            insort(self._starts_s, time_s - duration_s)
         self._values += self._mixed(frame)
         self._n_samples += frame.samples
 
@@ -689,8 +731,8 @@ class _Run:
 
         This ends the run: afterwards no frame can be added.
         """
-        rest = self._mixed(None)
-        values = [*self._values, *rest]
+        values_at_end = self._mixed(None)
+        values = [*self._values, *values_at_end]
         if rate == self.kind.rate:
             return values
         return [_resample(np.concatenate(values), self.kind.rate, rate)]
@@ -711,10 +753,11 @@ class _Run:
 
 
 def _mean_of_channels(frame: Any) -> Samples:
-    """Return the mean of the channels of a frame, float32 [L], with integers scaled to -1 ... 1."""
+    """Return the mean of the channels of a frame of sound, float32 [L], with integers scaled to -1 ... 1."""
     stored = frame.to_ndarray()
-    # Shape [channels, L]; packed samples of all channels alternate.
-    channels = stored if frame.format.is_planar else stored.reshape(-1, frame.layout.nb_channels).T
+    channels = stored  # [channels, L]
+    if not frame.format.is_planar:  # the samples of all channels alternate
+        channels = stored.reshape(-1, frame.layout.nb_channels).T
     mean: NDArray[np.float64] = channels.mean(axis=0, dtype=np.float64)
     is_unsigned = stored.dtype.kind == "u"
     is_float = stored.dtype.kind == "f"
@@ -727,11 +770,12 @@ def _mean_of_channels(frame: Any) -> Samples:
 
 
 def _place(values: Samples, samples: Samples, position: int) -> None:
-    """Write values into samples, in place, from a position on; what lies before or behind them is left out.
+    """Write values into an array of samples, in place, from a position on.
 
-    The position is negative if the values begin before the samples.
+    The position is negative if the values begin before the array. Values that lie before or behind the array
+    are left out.
     """
-    n_before = max(-position, 0)  # values that lie before the samples
+    n_before = max(-position, 0)  # values that lie before the array
     start = max(position, 0)
     end = max(position + len(values), 0)
     target = samples[start:end]
@@ -815,21 +859,29 @@ def _add_frame(runs: list[_Run], frame: Any, origin: float, rate: int, part: int
     int
         How many samples it adds, at the rate of the track.
     """
-    if not 0 < frame.sample_rate <= HIGHEST_RATE:
+    if not 0 < frame.sample_rate <= HIGHEST_RATE:  # damaged
         return 0
     kind = _FrameKind(frame.format.name, frame.layout.name, part, frame.sample_rate)
     time_s = None if frame.time is None else frame.time - origin
-    if not runs or runs[-1].kind != kind or runs[-1].is_far(time_s, longest_s):
+    continues_run = len(runs) > 0 and runs[-1].kind == kind and not runs[-1].is_far(time_s, longest_s)
+    if not continues_run:
         runs.append(_Run(kind))
     runs[-1].add(frame, time_s)
     return int(frame.samples) * rate // kind.rate
 
 
 def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
-    """Resample from one rate to another with libswresample; NaN becomes silence.
+    """Resample mono sound [L] from one rate to another with libswresample; NaN becomes silence.
 
     A second of sound goes in at a time, so that a block needs little memory. What comes out is cut off, or
-    filled up with silence, to the length of the samples.
+    filled up with silence, to the duration of the samples.
+
+    Parameters
+    ----------
+    samples
+        float32 [L].
+    rate, wanted_rate
+        Samples a second of the sound, and of the result.
     """
     resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted_rate)
     resampled = []
@@ -841,21 +893,24 @@ def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
         frame.time_base = Fraction(1, rate)
         frame.pts = start
         resampled += [part.to_ndarray()[0] for part in resampler.resample(frame)]
-    at_end = resampler.resample(None)  # what the resampler still holds
-    resampled += [part.to_ndarray()[0] for part in at_end]
+    last_frames = resampler.resample(None)  # what the resampler still holds
+    resampled += [part.to_ndarray()[0] for part in last_frames]
     n_wanted = len(samples) * wanted_rate // rate
     silence = np.zeros(n_wanted, np.float32)
     return np.concatenate([*resampled, silence])[:n_wanted]
 
 
 def _get_or_compute(cache: dict[K, Arrays], key: K, compute: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays of a key from a cache, or compute them; drop the least recently used ones."""
+    """Return the arrays of a key from a cache; compute and store them if they are not there.
+
+    The arrays that were used longest ago are dropped from the cache if it has more than `BYTES_KEPT` bytes.
+    """
     arrays_of_key = cache.pop(key) if key in cache else compute()
     cache[key] = arrays_of_key  # at the end, so that the first ones are those used longest ago
     while len(cache) > 1:
         n_bytes = sum(array.nbytes for arrays in cache.values() for array in arrays)
         if n_bytes <= BYTES_KEPT:
             break
-        oldest = next(iter(cache))
-        del cache[oldest]
+        used_longest_ago = next(iter(cache))
+        del cache[used_longest_ago]
     return arrays_of_key

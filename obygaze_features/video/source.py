@@ -107,14 +107,17 @@ class Source:
         return n_declared
 
     def set_decoder(self, *, strict: bool = False) -> None:
-        """Set one thread, limits and error detection for the decoder, before it decodes anything.
+        """Set up FFmpeg's decoder before it decodes anything: one thread, limits and error detection.
 
-        With `strict`, errors in the data are raised that the decoder would otherwise conceal.
+        Parameters
+        ----------
+        strict
+            Whether errors in the data are raised that the decoder would otherwise conceal.
         """
         self.context.thread_count = 1
         # Frame threads lose the last pictures after an error.
         self.context.thread_type = "SLICE"
-        # Without it, FFmpeg crops columns at the left in steps of 32 bytes.
+        # Else FFmpeg crops columns at the left in steps of 32 bytes.
         self.context.flags |= Flags.unaligned
         options = dict(LIMITS)
         if strict:
@@ -181,7 +184,8 @@ def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
         The path is no file, or the file is empty, not a video, or has no decodable video stream.
     """
     with _with_pictures(path, accelerator) as container:
-        if container.format.name in ("mpegts", "mpeg") and is_scrambled(files_of(path)[0]):
+        may_be_scrambled = container.format.name in ("mpegts", "mpeg")
+        if may_be_scrambled and is_scrambled(files_of(path)[0]):
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
             )
@@ -195,7 +199,7 @@ def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
 
 @contextmanager
 def opened_to(path: Path, bytes_to_probe: int) -> Iterator[Source]:
-    """Open a file as `opened` does, but with all streams that begin in its first `bytes_to_probe` bytes.
+    """Open a video file with all streams, such as sound, that begin in its first `bytes_to_probe` bytes.
 
     The pictures, and the origin of the times, are those of the file as it is usually opened.
 
@@ -235,9 +239,16 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def damage_as_video_error(items: Iterable[Item], path: Path) -> Iterator[Item]:
-    """Yield the items of an iterable that decodes a file; convert its FFmpeg errors to a `VideoError`.
+    """Yield what an iterator decodes from a file, and convert its FFmpeg errors to a `VideoError`.
 
     Such an error means that the file is damaged. Errors of the code that uses the items are not converted.
+
+    Parameters
+    ----------
+    items
+        Decodes the next item, such as a frame, when it is asked for.
+    path
+        The file, for the error.
     """
     iterator = iter(items)
     while True:
@@ -275,15 +286,32 @@ def _looking_through(n_bytes: int) -> dict[str, str]:
 
 @contextmanager
 def _container(path: Path, accelerator: HWAccel | None = None, **options: str) -> Iterator[InputContainer]:
-    """Open a file with FFmpeg, or the files of a DVD's title as one; `options` are FFmpeg's."""
+    """Open a video file with FFmpeg, or the files of a DVD's title as one; close it after the `with` block.
+
+    Parameters
+    ----------
+    path
+        The file.
+    accelerator
+        The GPU that decodes; None decodes on a core.
+    options
+        Further options of FFmpeg.
+
+    Raises
+    ------
+    VideoError
+        It cannot be opened.
+    """
     check_file(path)
     files = files_of(path)
     options = OPTIONS | options
-    name = f"file:{files[0]}"  # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol
-    if len(files) > 1:
+    # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol.
+    names = [f"file:{file}" for file in files]
+    name = names[0]
+    if len(names) > 1:
         if "|" in str(path):
             raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
-        name = f"concat:{'|'.join(f'file:{file}' for file in files)}"
+        name = f"concat:{'|'.join(names)}"
         options["protocol_whitelist"] = "file,concat"
     try:
         container = av.open(name, options=options, metadata_errors="replace", hwaccel=accelerator)
@@ -295,7 +323,7 @@ def _container(path: Path, accelerator: HWAccel | None = None, **options: str) -
 
 @checked
 def check_file(path: Path) -> None:
-    """Raise unless the path is a non-empty, readable file, or the files of a DVD's title are."""
+    """Raise a VideoError unless a path is a file that can be read and is not empty, or a DVD's title is."""
     try:
         states = {file: file.stat() for file in files_of(path)}
     except FileNotFoundError:

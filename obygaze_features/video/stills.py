@@ -179,7 +179,7 @@ def load_still(path: Path) -> StillImage:
         The image is missing, damaged, truncated, too large, or in an unsupported format.
     """
     check_file(path)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as pillow_warnings:
         warnings.simplefilter("always")
         try:
             upright = _load_upright(path)
@@ -194,9 +194,9 @@ def load_still(path: Path) -> StillImage:
             if is_of_system:
                 raise
             raise VideoError(_damage(error), path) from error
-    losses = _losses(caught)
-    rgb, remarks = _rgb(upright.image, path)
-    remarks = (*remarks, *_unapplied(upright.image, path))
+    losses = _losses(pillow_warnings)
+    rgb, remarks_on_conversion = _rgb(upright.image, path)
+    remarks = (*remarks_on_conversion, *_unapplied(upright.image, path))
     return StillImage(rgb, upright.rotation, upright.mirrored, losses, remarks)
 
 
@@ -208,17 +208,17 @@ def _damage(error: Exception) -> str:
 
 
 def _why_no_image(path: Path) -> str:
-    """Return a sentence on why a file that Pillow does not recognise is no image that can be read."""
+    """Return a sentence on what is wrong with a file that Pillow does not recognise as an image."""
     kind = file_kind(path)
     if kind == UNKNOWN or kind.name.endswith(" picture"):
         return f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged"
     return f"this is no image: {why_not(path, 'a picture')}"
 
 
-def _losses(caught: Iterable[warnings.WarningMessage]) -> tuple[str, ...]:
-    """Return what Pillow warned of in a file, each sentence once, on one line."""
+def _losses(pillow_warnings: Iterable[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Return what Pillow warned of in a file, such as damage, as sentences without line breaks, each once."""
     losses = []
-    for warning in caught:
+    for warning in pillow_warnings:
         concerns_file = issubclass(warning.category, UserWarning)  # others concern the code
         if concerns_file:
             message = " ".join(str(warning.message).split())
@@ -227,11 +227,14 @@ def _losses(caught: Iterable[warnings.WarningMessage]) -> tuple[str, ...]:
 
 
 def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
-    """Yield notes on colour properties that an image file states and that are not applied."""
+    """Yield notes on colour properties that an image file states and that the conversion to RGB ignores.
+
+    Examples are more than 8 bits a sample, HDR, and colour profiles.
+    """
     with open_regular(path) as file:
-        head = file.read(HEAD_BYTES)
+        first_bytes = file.read(HEAD_BYTES)
     for pattern, remark in STATED.items():
-        if re.search(pattern, head):
+        if re.search(pattern, first_bytes):
             yield remark
     bits = image.getexif().get(Base.BitsPerSample, ())  # of each channel of a TIFF
     is_deep_tiff = isinstance(bits, tuple) and max(bits, default=8) > 8
@@ -247,18 +250,28 @@ def _unapplied_colours(image: Image.Image) -> Iterator[str]:
     """
     # The name of a profile may be of two bytes a letter; without the zeros it is found all the same.
     profile = (image.info.get("icc_profile") or b"").replace(b"\0", b"")
-    is_srgb = "srgb" in image.info
-    if profile or is_srgb:
-        if profile and b"sRGB" not in profile:
+    if profile:
+        if b"sRGB" not in profile:
             yield PACKETS["icc_profile"]
-    elif not math.isclose(image.info.get("gamma", USUAL_GAMMA), USUAL_GAMMA, rel_tol=0.01):
+        return
+    if "srgb" in image.info:
+        return
+    gamma = image.info.get("gamma", USUAL_GAMMA)
+    primaries = image.info.get("chromaticity", USUAL_PRIMARIES)
+    if not math.isclose(gamma, USUAL_GAMMA, rel_tol=0.01):
         yield "its gamma is not applied"
-    elif not np.allclose(image.info.get("chromaticity", USUAL_PRIMARIES), USUAL_PRIMARIES, atol=0.01):
+    elif not np.allclose(primaries, USUAL_PRIMARIES, atol=0.01):
         yield "its primaries are not those of an ordinary screen, and are not applied"
 
 
 def _load_upright(path: Path) -> _UprightImage:
-    """Decode an image and turn it upright."""
+    """Decode an image file and turn the picture upright, as its EXIF orientation says.
+
+    Raises
+    ------
+    VideoError
+        It has too many pixels, or several pictures.
+    """
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
         if width * height > MOST_PIXELS:
@@ -282,23 +295,31 @@ def _load_upright(path: Path) -> _UprightImage:
 
 
 def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
-    """Convert an image of any pixel format to RGB, uint8 [H, W, 3]; return it with notes on that."""
+    """Convert an image of any pixel format to RGB, uint8 [H, W, 3]; return it with notes on the conversion.
+
+    Raises
+    ------
+    VideoError
+        The format is not supported.
+    """
     is_grey_16 = image.mode.startswith("I;16")
-    unreadable = ""
+    unsupported = ""
     if is_grey_16 and "transparency" in image.info:
-        unreadable = "transparency at 16 bits"
+        unsupported = "transparency at 16 bits"
     elif not is_grey_16 and image.mode not in MODES:
-        unreadable = f"pixels of kind {image.mode!r}"
-    if unreadable:
+        unsupported = f"pixels of kind {image.mode!r}"
+    if unsupported:
         raise VideoError(
-            f"it holds {unreadable}, which no rule here turns into 8-bit RGB: convert it first", path
+            f"it holds {unsupported}, which no rule here turns into 8-bit RGB: convert it first", path
         )
     if is_grey_16:
         grey = (np.asarray(image) >> 8).astype(np.uint8)
         return np.repeat(grey[..., None], 3, axis=2), ("16-bit grey: the upper 8 bits were kept",)
     if image.has_transparency_data:
         rgba = image.convert("RGBA")
-        if int(np.asarray(rgba)[..., 3].min()) < 255:
+        alpha = np.asarray(rgba)[..., 3]
+        is_transparent = int(alpha.min()) < 255
+        if is_transparent:
             return over_white(rgba), ("its transparent parts were laid over white",)
     rgb = np.array(image.convert("RGB"))
     if image.mode == "CMYK":

@@ -28,10 +28,10 @@ FATES: Final = packaged(__package__, "fates.toml")
 
 
 def _sentences(kind: str) -> dict[str, str]:
-    """Read from `fates.toml` what is to be noted for each fact of one kind: name -> sentence, or "" for none.
+    """Read from `fates.toml` the note for each fact that a video file may state: name -> sentence, or "".
 
-    The file sorts the facts into those that are used, listed, refused and noted, as said above, and these
-    into groups. All facts of a group have the same sentence.
+    The file sorts the facts into those that are used, listed (ignored, as they change no picture), refused
+    and noted, and these into groups. All facts of a group have the same sentence.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def note_side_data(packet: Any, names: set[str]) -> None:
 
 
 def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[Stream, tuple[str, ...]]:
-    """Describe an opened stream; return also the sentences to note.
+    """Describe the stream of pictures of an open file; return it with notes on what is not applied.
 
     Parameters
     ----------
@@ -190,10 +190,13 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     films = [stream for stream in video_streams if not stream.disposition & Disposition.attached_pic]
     has_transparency = is_known and pixels != WITHOUT_ALPHA and has_alpha(context.format)
     uses_usual_conversion = is_known and not is_exact(context.format)
+    n_bits = 8
+    if is_known:
+        n_bits = context.format.components[0].bits  # type: ignore[union-attr]
     stream = Stream(
         codec=source.codec,
         pixels=pixels,
-        bits=context.format.components[0].bits if is_known else 8,  # type: ignore[union-attr]
+        bits=n_bits,
         matrix=int(context.colorspace),
         transfer=int(context.color_trc),
         primaries=int(context.color_primaries),
@@ -216,15 +219,23 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 
 
 def _remarks_on_dispositions(source: Source) -> list[str]:
-    """Return a sentence, which may be empty, for each disposition of a stream, such as `attached_pic`."""
-    stated = [disposition for disposition in Disposition if disposition in source.stream.disposition]
-    return [DISPOSITIONS.get(disposition.name or "", STRANGE) for disposition in stated]
+    """Return a note, which may be "", on each of FFmpeg's dispositions (roles) of a stream.
+
+    Examples of dispositions are `default` and `attached_pic`.
+    """
+    dispositions = [disposition for disposition in Disposition if disposition in source.stream.disposition]
+    return [DISPOSITIONS.get(disposition.name or "", STRANGE) for disposition in dispositions]
 
 
 def _pixels(source: Source) -> str:
-    """Return FFmpeg's name of a stream's pixel format; `WITHOUT_ALPHA` for one whose alpha has no meaning."""
+    """Return FFmpeg's name of a stream's pixel format, such as `yuv420p`.
+
+    The fourth byte of a pixel in an uncompressed AVI is not used, but FFmpeg takes it for transparency. For
+    such pixels `WITHOUT_ALPHA` is returned.
+    """
     pixels = source.context.pix_fmt or UNKNOWN
-    if (source.codec, pixels, tag_of(source.context)) == ("rawvideo", "bgra", UNCOMPRESSED):
+    is_uncompressed = source.codec == "rawvideo" and tag_of(source.context) == UNCOMPRESSED
+    if is_uncompressed and pixels == "bgra":
         return WITHOUT_ALPHA
     return pixels
 
@@ -238,7 +249,7 @@ def _sample_aspect(source: Source) -> str:
 
 
 def _remarks(source: Source, stream: Stream) -> Iterable[str]:
-    """Yield notes on the files, the shape of pixels, the colours and the other streams."""
+    """Yield notes for the user on a video: its files, the shape of its pixels, its colours, other streams."""
     width = source.context.width
     height = source.context.height
     n_files = len(files_of(source.path))
@@ -259,7 +270,10 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
 
 
 def _crop(text: str) -> tuple[int, ...]:
-    """Read a crop printed as `left/right/top/bottom`: rows above and below, columns left and right, or ()."""
+    """Read a crop that FFmpeg prints as `left/right/top/bottom`, in pixels.
+
+    Returns rows above and below, columns left and right; or () if nothing is cropped.
+    """
     if not text:
         return ()
     left, right, above, below = map(int, text.split("/"))
@@ -313,20 +327,28 @@ def tag_of(context: Any) -> str:
 
 
 def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> bool:
-    """Return whether metadata, side data of packets or the codec's tag say that a stream is encrypted."""
-    stated = set(side_data)
-    stated.update(stream.metadata)
-    stated.update(container.metadata)
-    stated.update(container.metadata.values())
-    stated.add(tag_of(stream.codec_context))
-    return not ENCRYPTED_SIGNS.isdisjoint(stated)
+    """Return whether a stream is encrypted, by its metadata, its codec's tag, or side data of its packets.
+
+    Parameters
+    ----------
+    stream, container
+        The stream and its file, as PyAV has them open.
+    side_data
+        Names of the side data of its packets.
+    """
+    possible_signs = set(side_data)
+    possible_signs.update(stream.metadata)
+    possible_signs.update(container.metadata)
+    possible_signs.update(container.metadata.values())
+    possible_signs.add(tag_of(stream.codec_context))
+    return not ENCRYPTED_SIGNS.isdisjoint(possible_signs)
 
 
 def _stream_data(source: Source) -> dict[str, str]:
-    """Return the side data of the stream: name -> value, as FFmpeg prints it.
+    """Return further data that a file states of its pictures, such as a rotation: name -> value as text.
 
-    Names are those of the same side data of packets in PyAV. They are parsed from FFmpeg's description of the
-    file, because PyAV does not return the side data of streams.
+    They are parsed from FFmpeg's description of the file, because PyAV does not return the side data of
+    streams. Names are those of the same side data of packets in PyAV.
     """
     text = describe_streams(source.container)
     stream_head = rf"^  Stream #\d+:{source.stream.index}"
@@ -345,9 +367,9 @@ def has_alpha(pixels: Any) -> bool:
 
 
 def is_exact(pixels: Any) -> bool:
-    """Return whether pixels of a format are converted to RGB at full precision, to within one level of 255.
+    """Return whether pixels of a format are converted to RGB with full precision, to within one level of 255.
 
-    Otherwise FFmpeg's usual conversion is taken: for planar YUV of 8 bits, which it rounds down
+    FFmpeg's usual conversion is used for the other formats: for planar YUV of 8 bits, which it rounds down
     (docs/decoding.md), and for RGB, grey and palettes, which need no calculation.
     """
     if pixels.is_rgb:

@@ -51,7 +51,7 @@ class Rest(NamedTuple, Generic[T]):
 
 @checked
 def why_not_in_stretches(path: Path) -> str:
-    """Return why a film cannot be decoded in stretches; empty if it can."""
+    """Return why a film cannot be decoded in parts by several processes; empty if it can."""
     try:
         table = index_packets(path)
         table.frame_times.need_times("which shots need")
@@ -70,7 +70,7 @@ def read_stretch(
     *,
     strict: bool = False,
 ) -> Iterator[WindowResult[T] | Rest[T]]:
-    """Decode all frames of a stretch of a film once, in order, both for windows and to detect cuts.
+    """Decode all frames of a part of a film (stretch) once, in order, for its windows and to detect cuts.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def read_stretch(
         A video file.
     stretch
         Start and end in seconds, which may be infinite. Each is moved to the next frame from which decoding
-        gives exact pictures, so that the stretches of a film cover it, and no frame is in two.
+        gives exact pictures. So the stretches of a film cover it, and no frame is in two.
     windows
         Start and end of the windows to read.
     others
@@ -108,29 +108,29 @@ def read_stretch(
     all_windows: Iterator[Window[T]] = (
         Window(number, span) for number, span in enumerate((*windows, *others))
     )
-    chosen, _ = reader.choose_frames(all_windows)  # without windows that have no frames
-    read_here: list[Window[T]] = []
-    read_elsewhere: list[Window[T]] = []
-    for window in chosen:
+    windows_with_frames, _ = reader.choose_frames(all_windows)
+    windows_here: list[Window[T]] = []
+    windows_elsewhere: list[Window[T]] = []
+    for window in windows_with_frames:
         is_to_read = window.number < len(windows)
         if is_to_read and window.missing.issubset(frames):
-            read_here.append(window)
+            windows_here.append(window)
         else:
-            read_elsewhere.append(window)
+            windows_elsewhere.append(window)
 
-    requests_of_frame = _requests_of_frames(read_elsewhere, frames)
-    needed = requests_of_frame.keys() | missing_frames(read_here)
+    requests_of_frame = _requests_of_frames(windows_elsewhere, frames)
+    needed_frames = requests_of_frame.keys() | missing_frames(windows_here)
     known: dict[int, Known[T]] = {}
     try:
         # Four steps for each frame, one after the other: it is decoded, measured, converted if a window needs
         # it, and its results for windows that are read elsewhere are stored in `known`.
         meter = Meter(reader.table, cut_detector)
         decoded = reader.decode_sparsely(frames)
-        measured_frames = _measured_frames(decoded, meter, needed)
+        measured_frames = _measured_frames(decoded, meter, needed_frames)
         converted = reader.convert(measured_frames)
         stored = _stored_results(converted, requests_of_frame, known)
-        yield from reader.distribute(stored, read_here)
-    except (NotSafe, VideoError):
+        yield from reader.distribute(stored, windows_here)
+    except (NotSafe, VideoError):  # the windows that are left are read by `read_windows`
         return
     differences = cut_detector.differences()
     measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), differences)
@@ -138,7 +138,7 @@ def read_stretch(
 
 
 def _measured_frames(frames: Iterable[Frame], meter: Meter, needed: Collection[int]) -> Iterator[Frame]:
-    """Measure all frames for the detection of cuts, and yield those whose numbers are `needed`."""
+    """Measure all decoded frames for the detection of cuts, and yield those whose numbers are `needed`."""
     for number, frame in frames:
         meter.add(number, frame)
         if number in needed:
@@ -186,7 +186,10 @@ def _requests_of_frames(windows: Iterable[Window[T]], frames: range) -> dict[int
 
 
 def _first_entry(table: PacketTable, start_s: float) -> int:
-    """Return the first frame from a time on at which decoding can start, or the number of frames."""
+    """Return the number of the first frame from a time on at which decoding can start.
+
+    It is 0 for a time of minus infinity, and the number of all frames if there is no such frame.
+    """
     if start_s == -np.inf:
         return 0
     can_start = table.random_access[table.shown]  # of each frame in display order

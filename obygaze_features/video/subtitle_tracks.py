@@ -67,9 +67,10 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
 
 
 def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> Iterator[Line]:
-    """Yield the lines of a film's text track, on the time line of the pictures.
+    """Yield the lines of a film's subtitles: start and end in seconds of the pictures' time line, and text.
 
-    In a joined film, the part that a line belongs to is that of the last picture read before it.
+    A film may be joined from several parts, whose times are shifted. The part that a line belongs to is that
+    of the last picture read before it.
 
     Parameters
     ----------
@@ -95,12 +96,23 @@ def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> I
             line = _line(packet, offset_s)
             if line is not None:
                 yield line
-        elif packet.size > 0:
+        elif packet.size > 0:  # a packet of a picture
             n_pictures += 1
 
 
 def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
-    """Choose the text track to read: not forced, marked as default; None if the film has none."""
+    """Choose which subtitle track of texts to read; None if the film has none.
+
+    Tracks that are not forced come first, and of those the one that the film marks as default. (A forced
+    track has only what is said in other languages.)
+
+    Parameters
+    ----------
+    source
+        The open film.
+    tell
+        Called with notes on the tracks.
+    """
     subtitle_tracks = source.container.streams.subtitles
     # A codec that FFmpeg does not know has no context.
     text_tracks = [track for track in subtitle_tracks if getattr(track.codec_context, "name", "") in TEXTUAL]
@@ -124,7 +136,7 @@ def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
 
 
 def _line(packet: Any, offset_s: float) -> Line | None:
-    """Return the line that a packet shows; None if it has no words.
+    """Return the line of subtitles in a packet: start and end in seconds, and text; None without words.
 
     Parameters
     ----------
@@ -139,18 +151,26 @@ def _line(packet: Any, offset_s: float) -> Line | None:
     if packet.pts is None or not packet.time_base:
         return math.nan, math.nan, text
     tick_s = float(packet.time_base)
-    own_start_s = packet.pts * tick_s
-    end_s = own_start_s + (packet.duration or 0) * tick_s + offset_s
-    start_s = own_start_s + offset_s
+    stated_start_s = packet.pts * tick_s
+    stated_end_s = stated_start_s + (packet.duration or 0) * tick_s
+    start_s = stated_start_s + offset_s
+    end_s = stated_end_s + offset_s
     if start_s < 0 < end_s:
         start_s = 0.0  # it is shown when the pictures begin, and so begins with them
     return start_s, end_s, text
 
 
 def _words(codec: str, content: bytes) -> str:
-    """Return the words of a subtitle packet, without tags, as those of a subtitle file are read.
+    """Return the words of a subtitle packet, on one line and without tags such as those of italics.
 
     FFmpeg's own decoders are not used, because they change the words.
+
+    Parameters
+    ----------
+    codec
+        FFmpeg's name of the packet's codec, such as `subrip`.
+    content
+        Bytes of the packet.
     """
     if codec == "mov_text":
         # Two bytes of length come before the text, and settings behind it.

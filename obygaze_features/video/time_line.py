@@ -66,7 +66,7 @@ def time_line(
     shown: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None = None,
 ) -> TimeLine:
-    """Build one rising time line for a file that may be joined from several recordings.
+    """Put the times of a video's pictures on one rising line, though the file may be joined from recordings.
 
     A part begins where times start again or jump. Its times are shifted so that it follows the part before.
     If times are missing and cannot be filled in, the line is of one part and not `known`.
@@ -88,9 +88,9 @@ def time_line(
     VideoError
         There are more than `MOST_PARTS` parts.
     """
-    timed = ticks != MISSING
+    is_timed = ticks != MISSING
     # Parts are told apart by the shown pictures that have a time.
-    timed_packets = np.flatnonzero(shown & timed)
+    timed_packets = np.flatnonzero(shown & is_timed)
     starts = _part_starts(
         ticks[timed_packets],
         key[timed_packets],
@@ -106,7 +106,7 @@ def time_line(
 
     ticks = ticks.copy()
     for part in parts:
-        are_all_filled_in = _fill_missing_times(ticks[part], timed[part], step)
+        are_all_filled_in = _fill_missing_times(ticks[part], is_timed[part], step)
         if not are_all_filled_in:
             return unbroken(ticks, known=False)
 
@@ -122,6 +122,13 @@ def _offsets(times_of_parts: Sequence[NDArray[np.int64]], step: int) -> list[int
 
     Between the last picture of a part and the first of the next is the usual step of the former, or `step` if
     the part has only one time.
+
+    Parameters
+    ----------
+    times_of_parts
+        Times of the shown pictures of each part, in ticks.
+    step
+        Ticks between two pictures.
     """
     offsets = [0]
     for earlier, later in pairwise(times_of_parts):
@@ -133,7 +140,7 @@ def _offsets(times_of_parts: Sequence[NDArray[np.int64]], step: int) -> list[int
 
 
 def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step: int) -> bool:
-    """Fill in, in place, the times of pictures that have none, assuming a steady rate.
+    """Fill in missing times of pictures, in place, assuming a steady rate; return whether it was possible.
 
     At a steady rate, the stated times leave gaps of one or more steps. The pictures without a time get the
     times in these gaps. One more may get a time before the stated ones, if the first picture has no time; or
@@ -159,15 +166,15 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
         changed.
     """
     n_untimed = int((~timed).sum())
-    if not n_untimed:
+    if n_untimed == 0:
         return True
-    times = np.unique(part[timed])
+    stated_times = np.unique(part[timed])
     # Each time gets a place on a grid of steps, on which the first stated time has the place 0. In the
     # example, the stated times have the places 0, 3, 4; the places 1 and 2 are free.
-    n_steps = np.rint(np.diff(times) / max(step, 1)).clip(1).astype(np.int64)
+    n_steps = np.rint(np.diff(stated_times) / max(step, 1)).clip(1).astype(np.int64)
     stated_places = np.append(0, np.cumsum(n_steps))
     last_stated = stated_places[-1]
-    n_in_gaps = int(last_stated + 1 - len(times))
+    n_in_gaps = int(last_stated + 1 - len(stated_times))
     # The other untimed pictures are before the first, or behind the last stated time.
     n_outside = n_untimed - n_in_gaps
     first_is_timed = bool(timed[0])
@@ -178,15 +185,15 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     last_place = last_stated + n_outside if first_is_timed else last_stated
     grid = np.arange(first_place, last_place + 1)
     free_places = np.setdiff1d(grid, stated_places)
-    part[~timed] = _times_at_places(free_places, stated_places, times, step)
+    part[~timed] = _times_at_places(free_places, stated_places, stated_times, step)
     return True
 
 
 def _most_behind_last_time(timed: NDArray[np.bool_]) -> int:
-    """Return how many untimed pictures of a part can at most be shown after the last stated time.
+    """Return how many pictures without a time can be shown after the last stated time, at most.
 
     Only the last pictures in decoding order can: those behind the last picture with a time, and a few before
-    it, as pictures are reordered.
+    it, as pictures are displayed in another order than they are decoded.
 
     Parameters
     ----------
@@ -201,7 +208,7 @@ def _most_behind_last_time(timed: NDArray[np.bool_]) -> int:
 def _times_at_places(
     places: NDArray[np.int64], stated_places: NDArray[np.int64], times: NDArray[np.int64], step: int
 ) -> NDArray[np.int64]:
-    """Return the times at places of a grid of which some have stated times.
+    """Return the times, in ticks, at places of a grid; some places have stated times, the others lie between.
 
     Parameters
     ----------
@@ -225,7 +232,7 @@ def _part_starts(
     longest_pause: NDArray[np.int64],
     step: int,
 ) -> list[int]:
-    """List the shown pictures with which the parts of a joined file begin; the first is picture 0.
+    """Return the numbers of the shown pictures with which the parts of a joined file begin, from 0 on.
 
     Parameters
     ----------
@@ -258,7 +265,7 @@ def _may_start_part(
     longest_pause: NDArray[np.int64],
     step: int,
 ) -> NDArray[np.bool_]:
-    """Return which pictures show that a new part of a joined file has begun.
+    """Return which pictures, [L], show that a new part of a joined file has begun, by their times.
 
     Only the first of them counts: those behind it are compared with pictures of the part before.
 
@@ -277,34 +284,38 @@ def _may_start_part(
     step
         Ticks between two pictures.
     """
-    latest = np.maximum.accumulate(ticks)  # of each picture and those before it
+    latest = np.maximum.accumulate(ticks)  # latest time of each picture and those before it
     latest_before = _delayed(latest, 1, first=ticks[0])
     latest_long_before = _delayed(latest, REORDERED, first=ticks.min())
     is_early_key = key & (ticks < latest_before)
     is_too_early = ticks < latest_long_before
     is_jump = ticks - latest_before > longest_pause
-    starts: NDArray[np.bool_] = is_early_key | is_too_early | is_jump
+    may_start: NDArray[np.bool_] = is_early_key | is_too_early | is_jump
     if step > 1:  # else ticks are too coarse for the rate, and pictures share them
         is_second_with_first_time = key & (ticks == ticks[0]) & (latest_before == ticks[0])
         is_second_with_first_time[0] = False
-        starts |= is_second_with_first_time
+        may_start |= is_second_with_first_time
     if decoding is not None:
-        starts |= np.diff(decoding, prepend=decoding[0]) < 0
-    return starts
+        steps_back = np.diff(decoding, prepend=decoding[0]) < 0
+        may_start |= steps_back
+    return may_start
 
 
 def _delayed(values: NDArray[np.int64], n: int, *, first: np.int64) -> NDArray[np.int64]:
-    """Return at each place of an array the value `n` places before it; `first` where there is none."""
+    """Shift an array by `n` places to the right; the first `n` places get the value `first`.
+
+    For example, the values 1, 2, 3 with n = 1 and first = 0 become 0, 1, 2.
+    """
     n_first = min(n, len(values))
     return np.concatenate((np.full(n_first, first), values[: len(values) - n_first]))
 
 
 def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Correct times of a program stream that deviate by a few steps from the steady rate of the others.
+    """Correct times of pictures that deviate by a few steps from the steady rate of the others, [P].
 
-    A packet of the stream may hold several small pictures and state one time, that of one of them. FFmpeg
-    then gives this time to a picture before that one. Stretches between larger jumps of time are corrected
-    separately.
+    They occur in MPEG program streams. A packet of such a stream may hold several small pictures and state
+    one time, that of one of them. FFmpeg then gives this time to a picture before that one. Stretches between
+    larger jumps of time are corrected separately.
 
     Parameters
     ----------
@@ -321,12 +332,19 @@ def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 
 def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Correct the outliers among the times of one stretch: move them to the line of the times around them.
+    """Move outliers among times that rise at a steady rate to the line of the times around them.
 
     The line has the slope of the stated rate, or of the stretch's own rate if that is higher, and the median
     offset of the `IN_A_PACKET` times before and after. With a step of 10, the times 0, 10, 29, 30, 40 have
     the offsets 0, 0, 9, 0, 0 from a line that rises by 10. Their median is 0, so 29 is wrong by 9, and
     becomes 20.
+
+    Parameters
+    ----------
+    ticks
+        Shape [N]: times in decoding order.
+    step
+        Ticks between two pictures by the stated rate.
     """
     if len(ticks) > 1:
         step = min(step, int(np.median(np.diff(ticks))))
@@ -345,16 +363,29 @@ def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 
 def _median_offsets_around(offsets: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the median of the offsets around each position, [N]; of an odd number, and so a whole number."""
+    """Return the median of the offsets around each position, [N].
+
+    They are an odd number of whole numbers, so their median is a whole number.
+    """
     offsets_around = offsets[_positions_around(positions, len(offsets))]  # [N, 2 * IN_A_PACKET + 1]
     median: NDArray[np.int64] = np.sort(offsets_around, axis=1)[:, IN_A_PACKET]  # the middle one
     return median
 
 
 def _positions_around(positions: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return the positions up to `IN_A_PACKET` before and behind each one, [N, 2 * IN_A_PACKET + 1].
+    """Return for each position the positions around it, up to `IN_A_PACKET` before and behind.
 
-    Those before 0 become 0, and those behind `n` - 1 become that.
+    Parameters
+    ----------
+    positions
+        Shape [N]: positions in an array.
+    n
+        Length of the array: positions before 0 become 0, and those behind n - 1 become n - 1.
+
+    Returns
+    -------
+    NDArray
+        Shape [N, 2 * IN_A_PACKET + 1].
     """
     steps = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
     around: NDArray[np.int64] = (positions[:, None] + steps).clip(0, n - 1)

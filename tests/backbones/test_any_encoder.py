@@ -19,6 +19,8 @@ from tests.tiny_checkpoints import tiny_text_checkpoint
 torch = later("torch")
 transformers = later("transformers")
 conformance = later("obygaze_features.backbones", "conformance")
+_is_batch_invariant = later("obygaze_features.backbones.conformance", "_is_batch_invariant")
+_is_deterministic = later("obygaze_features.backbones.conformance", "_is_deterministic")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 TINY_TRANSFORMER = {
@@ -235,6 +237,28 @@ def test_a_network_without_a_stable_vector_for_each_picture_fails_the_weights_ch
 ):
     with pytest.raises(BackboneError, match=f"{reason}.*weights check"):
         load_backbone("image", weights=str(saved(model_type)), compute=cpu())
+
+
+def test_a_network_that_gives_nan_for_a_clip_alone_fails_the_check_of_batches():
+    """The values of the batch are finite, so that only the comparison with a single clip shows it."""
+
+    def give_nan_alone(clips):
+        if len(clips) == 1:
+            return {"pooled": torch.full((1, 4), float("nan"))}
+        return {"pooled": torch.ones(len(clips), 4)}
+
+    clips = torch.zeros(2, 3, 3, 8, 8)
+    outcome = _is_batch_invariant(give_nan_alone, clips, give_nan_alone(clips))
+    assert not outcome.passed
+
+
+def test_a_network_whose_second_run_gives_nan_is_not_deterministic():
+    """The NaN is in an array that comes after one that is equal in both runs."""
+    clips = torch.zeros(2, 3, 3, 8, 8)
+    first_results = {"pooled": torch.ones(2, 4), "frames": torch.ones(2, 3, 4)}
+    second_results = {"pooled": torch.ones(2, 4), "frames": torch.full((2, 3, 4), float("nan"))}
+    outcome = _is_deterministic(lambda _clips: second_results, clips, first_results)
+    assert not outcome.passed
 
 
 def test_a_network_without_a_processor_beside_it_is_refused(saved):
