@@ -222,8 +222,9 @@ def test_sound_is_where_its_times_say_behind_a_wrong_first_packet(tmp_path, n_le
     assert int(np.abs(samples).argmax()) == pytest.approx(2 * RATE - n_left_out, abs=2)
 
 
-@pytest.mark.parametrize("kind", CODEC_OF)
-@pytest.mark.parametrize("n_without_time", [1, 6])
+@pytest.mark.parametrize(
+    ("kind", "n_without_time"), [("mp4", 1), ("mp4", 6), ("mkv", 6), ("ts", 6), ("avi", 1)]
+)
 def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n_without_time):
     """As in WMA Pro. A frame without a time ends where the one behind it begins."""
     (with_times,), _ = read(films[kind], RATE, 0.0, 3.0)
