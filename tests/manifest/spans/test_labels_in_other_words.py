@@ -109,19 +109,23 @@ def test_lists_as_programs_write_them_are_read(tmp_path):
     assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
 
 
-@pytest.mark.parametrize(
-    ("rows_left_out", "n_left_out"),
-    [([["", "", "", "", "FALSE"]] * 3, 3), ([["#N/A", "#N/A", "#N/A", "HN", ""]], 1)],
-    ids=["copied checkboxes", "errors in place of film and times"],
-)
-def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out, n_left_out):
+NO_SPANS = {
+    "copied checkboxes": ([["", "", "", "", "FALSE", "FALSE"]] * 3, "nothing but marks of no"),
+    "errors in place of times and film": ([["#N/A", "#N/A", "#N/A", "HN", "", ""]], "cannot be read"),
+}
+"""Rows below a table, and why they are left out."""
+
+
+@pytest.mark.parametrize(("rows_left_out", "reason"), NO_SPANS.values(), ids=NO_SPANS)
+def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out, reason):
     """Spreadsheets fill rows below a table with FALSE where checkboxes were copied down."""
-    rows = [["film", "start", "end", "level", "Look"]]
-    rows += [["Vertigo", 100 * at, 100 * at + 10, "S", "TRUE"] for at in range(4)]
+    rows = [["film", "start", "end", "level", "Look", "Body"]]
+    rows += [["Vertigo", 100 * at, 100 * at + 10, "S", "TRUE", "FALSE"] for at in range(4)]
     imported = read_by_pasting(tmp_path / "t.tsv", rows + rows_left_out)
     (account,) = imported.accounts
     assert labels_of(imported) == [("S", ["Look"])] * 4
-    assert len(account.left_out) == n_left_out
+    assert len(account.left_out) == len(rows_left_out)
+    assert all(reason in why for _, why in account.left_out)
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,12 @@ def test_a_footer_below_the_table_is_reported(read, footer):
     assert repr(re.split("[,;]", footer)[0]) in notices
 
 
+def test_a_row_without_the_level_that_most_have_is_named_by_its_first_cell_that_is_not_empty(read):
+    rows = "".join(f"id {n},a,{n},{n + 1},S\n" for n in range(3))
+    _, notices = read({"t.csv": f"number,movie,start_s,end_s,level\n{rows},a,5,6,\n"})
+    assert "1 row without a level, which the others have (line 5, 'a')" in notices
+
+
 def test_films_of_rows_without_times_alone_are_said(read):
     _, notices = read({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
     assert "without times taken as whole films" in notices
