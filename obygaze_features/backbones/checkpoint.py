@@ -328,9 +328,9 @@ def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequen
         if name == first_missing or not name.endswith(first_missing):
             continue
         prefix = name.removesuffix(first_missing)
-        without_prefix = [other.removeprefix(prefix) for other in unexpected]
-        remaining = [other for other in without_prefix if not _matches(other, allowed)]
-        if sorted(remaining) == sorted(missing):
+        names_without_prefix = [unexpected_name.removeprefix(prefix) for unexpected_name in unexpected]
+        names_that_count = [short for short in names_without_prefix if not _matches(short, allowed)]
+        if sorted(names_that_count) == sorted(missing):
             yield prefix
 
 

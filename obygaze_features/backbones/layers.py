@@ -70,11 +70,11 @@ class Layers:
         """
         if text.strip() == ALL:
             return cls((), norm, frames)  # no numbers stand for every layer
-        parts = [part.strip() for part in text.split(",")]
-        if not all(re.fullmatch(r"[1-9][0-9]{0,3}", part, re.ASCII) for part in parts):
+        words = [word.strip() for word in text.split(",")]
+        if not all(re.fullmatch(r"[1-9][0-9]{0,3}", word, re.ASCII) for word in words):
             raise BackboneError(f"layers {text!r}: expected numbers from 1, such as 4,8,12, or {ALL}")
-        numbers = sorted({int(part) for part in parts})
-        if len(numbers) < len(parts):
+        numbers = sorted({int(word) for word in words})
+        if len(numbers) < len(words):
             raise BackboneError(f"layers {text!r}: a number stands twice")
         return cls(tuple(numbers), norm, frames)
 

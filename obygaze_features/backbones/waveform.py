@@ -276,21 +276,13 @@ def waveform(
         columns=contents.columns,
     )
 
-    preset = {
-        "name": spec.extractor,
-        "resize": f"{encoder.rate} samples a second, mono, by libswresample",
-        "crop": f"equal windows of at most {encoder.longest_s:g} s",
-        "constants": plain_config(extractor),
-        "order": "mono, resample, extract",
-        "track": track,
-    }
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
         "layer": spec.step_meaning,
         "arrays": {"frames": f"mean over each part of: {spec.step_meaning}", "pooled": "mean of the frames"},
         **source.record(),
         "architecture": {"type": config.model_type, **plain_config(audio_config)},
-        "preset": preset,
+        "preset": _preset_record(encoder, spec, extractor, track),
         "compute": compute.record(loaded.called.config._attn_implementation),
         "citation": spec.citation,
     }
@@ -308,6 +300,32 @@ def waveform(
         hears=Hearing(encoder.rate, track),
         side_groups=tuple(side_groups),
     )
+
+
+def _preset_record(
+    encoder: "WaveformEncoder", spec: WaveformSpec, extractor: Any, track: str
+) -> dict[str, Any]:
+    """Return how sound is prepared for an audio network, as JSON fields for the provenance.
+
+    Parameters
+    ----------
+    encoder
+        The encoder, which knows the rate and the longest window.
+    spec
+        How networks of its type are read.
+    extractor
+        The network's feature extractor.
+    track
+        Language or number of the sound track; empty for the usual one.
+    """
+    return {
+        "name": spec.extractor,
+        "resize": f"{encoder.rate} samples a second, mono, by libswresample",
+        "crop": f"equal windows of at most {encoder.longest_s:g} s",
+        "constants": plain_config(extractor),
+        "order": "mono, resample, extract",
+        "track": track,
+    }
 
 
 def _switch_off_masking(config: Any) -> None:

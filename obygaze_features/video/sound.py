@@ -745,7 +745,7 @@ class _Run:
         """
         if self._can_mix:
             try:
-                return [part.to_ndarray()[0] for part in self._mixer.resample(frame)]
+                return [mono_frame.to_ndarray()[0] for mono_frame in self._mixer.resample(frame)]
             except ArgumentError:
                 self._can_mix = False
         is_end = frame is None
@@ -892,9 +892,9 @@ def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
         frame.sample_rate = rate
         frame.time_base = Fraction(1, rate)
         frame.pts = start
-        resampled += [part.to_ndarray()[0] for part in resampler.resample(frame)]
+        resampled += [new_frame.to_ndarray()[0] for new_frame in resampler.resample(frame)]
     last_frames = resampler.resample(None)  # what the resampler still holds
-    resampled += [part.to_ndarray()[0] for part in last_frames]
+    resampled += [new_frame.to_ndarray()[0] for new_frame in last_frames]
     n_wanted = len(samples) * wanted_rate // rate
     silence = np.zeros(n_wanted, np.float32)
     return np.concatenate([*resampled, silence])[:n_wanted]
