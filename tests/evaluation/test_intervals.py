@@ -224,3 +224,11 @@ def test_a_ratio_of_two_movies_or_whose_denominator_may_be_0_has_no_interval():
     assert result.mean == pytest.approx((0.1 + 0.2 + 0.1) / (0.2 - 0.2 + 0.1))
     assert math.isnan(result.low)
     assert math.isnan(ratio_interval([0.1, 0.2], [0.1, 0.2]).low)
+
+
+def test_movies_without_a_numerator_or_a_denominator_are_left_out_of_a_ratio():
+    numerators, denominators = [0.1, 0.2, 0.25], [0.2, 0.3, 0.4]
+    expected = ratio_interval(numerators, denominators)
+    result = ratio_interval([*numerators, math.nan, 0.3], [*denominators, 0.3, math.nan])
+    assert result.mean == expected.mean
+    assert ends(result) == ends(expected)

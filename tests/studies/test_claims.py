@@ -717,7 +717,7 @@ def one_annotators_levels_exchanged(segments, rng):
     return segments.with_clips([*exchanged, *(clip for clip in segments if clip.annotator != first)])
 
 
-N_EXCHANGES = 20
+N_EXCHANGES = 10
 
 
 def n_holding_by_claim(tested, manifest, exchange):
@@ -737,8 +737,8 @@ def test_claims_seldom_hold_where_levels_are_exchanged_within_films(obygaze12):
     tested = parts_tested("obygaze12", "levels within films")
     n_holding = n_holding_by_claim(tested, obygaze12, levels_exchanged)
     assert tested
-    # A part holds by chance with p = .025: in more than 4 of 20 manifests, once in 10,000 runs.
-    assert max(n_holding.values(), default=0) <= 4
+    # A part holds by chance with p = .025: in more than 3 of 10 manifests, once in 10,000 runs.
+    assert max(n_holding.values(), default=0) <= 3
     assert n_holding.total() <= 0.1 * N_EXCHANGES * len(tested)
 
 
@@ -747,5 +747,5 @@ def test_claims_seldom_hold_where_one_annotators_levels_are_exchanged(segments):
     tested = parts_tested("mobygaze", "one annotator's labels within films")
     n_holding = n_holding_by_claim(tested, segments, one_annotators_levels_exchanged)
     assert tested
-    assert max(n_holding.values(), default=0) <= 4  # as in the test before
+    assert max(n_holding.values(), default=0) <= 3  # as in the test before
     assert n_holding.total() <= 0.1 * N_EXCHANGES * len(tested)

@@ -156,6 +156,7 @@ def test_an_interrupted_report_is_handed_over_in_parts_and_resumed_without_train
 ):
     """Training takes hours, so each part, of one rule for labels, is shown as soon as it is there."""
     features = {"audio": (corpus.heard, None)}
+    (tmp_path / "kept").mkdir()
     parts = []
     wholes = []
 

@@ -52,31 +52,33 @@ def karpathy_captions(shared_data):
     return rows_of(shared_data / "audits/captions/karpathy_first800.csv")
 
 
-@pytest.fixture(scope="module")
-def report_on_800_captions(karpathy_captions):
-    """The audit of the 800 captions, and of three objects."""
-    rows = karpathy_captions
+def audit_rows(rows, **options):
+    """Audit captions with their objects, similarities and priors."""
     captions = [caption(row["row"], row["caption"], row["row"]) for row in rows]
     objects = {r["row"]: (Detected(r["visual_context"], float(r["p_c"])),) for r in rows}
     sims = {(row["caption"], row["visual_context"]): float(row["sim_recovered"]) for row in rows}
     priors = {row["caption"]: float(row["lm_mean"]) for row in rows}
-    scorer = Scorer(priors, lambda *pair: sims[pair])
-    return audit_gender_score(captions, objects, scorer, names=["tennis ball", "motorcycle", "skateboard"])
+    return audit_gender_score(captions, objects, Scorer(priors, lambda *pair: sims[pair]), **options)
 
 
-def test_the_gender_scores_of_800_captions_are_the_published_ones(karpathy_captions, report_on_800_captions):
+def test_the_gender_scores_of_800_captions_are_the_published_ones(karpathy_captions):
     """The genders that captions name were counted by hand, as in the audit of co-occurrence."""
-    for row, result in zip(karpathy_captions, records(report_on_800_captions.data), strict=True):
+    report = audit_rows(karpathy_captions)
+    for row, result in zip(karpathy_captions, records(report.data), strict=True):
         published = float(row["belief_revision_published"])
         assert result["gs"] == pytest.approx(published, rel=1e-6)  # similarities have nine digits
-    n_naming = report_on_800_captions.record["summary"]["genders_named"]
+    n_naming = report.record["summary"]["genders_named"]
     assert n_naming["man and woman"] == 9
     assert n_naming["man"] + n_naming["man and woman"] == 112
+    notes = [note for block in report.blocks for note in block.notes]
+    n_objects = len(report.record["summary"]["by_object"])
+    assert any(note.endswith(f"most frequent of {n_objects} objects") for note in notes)
 
 
-def test_mean_similarities_and_scores_of_an_object_are_near_those_of_the_poster(report_on_800_captions):
+def test_mean_similarities_and_scores_of_an_object_are_near_those_of_the_poster(karpathy_captions):
     """The poster has 0.44 and 0.46, 0.45 and 0.45, of 5,000 captions, of which we have 800."""
-    of_object = {row["object"]: row for row in report_on_800_captions.record["summary"]["by_object"]}
+    report = audit_rows(karpathy_captions, names=["tennis ball", "motorcycle", "skateboard"])
+    of_object = {row["object"]: row for row in report.record["summary"]["by_object"]}
     ball = of_object["tennis ball"]
     assert ball["n_captions"] == 6
     assert (ball["distance_man"], ball["distance_woman"]) == pytest.approx((0.44, 0.50), abs=0.005)
