@@ -161,18 +161,20 @@ METRIC = [
     ),
     Change(
         "obygaze_models/evaluation/metrics.py",
-        '        Metric("auc", "AUC"',
-        '        _metric_of_calls("accuracy", "accuracy", accuracy),\n        Metric("auc", "AUC"',
-    ),
-    Change(
-        "tests/evaluation/test_metrics.py",
-        "        (metrics.f1_pos, partial(",
-        "        (metrics.accuracy, reference.accuracy_score, set()),\n        (metrics.f1_pos, partial(",
-    ),
-    Change(
-        "docs/evaluation.md",
-        "| `auc` | how often",
-        "| `accuracy` | share of right calls | best constant |\n| `auc` | how often",
+        '        Metric(\n            "auc",\n',
+        """        Metric(
+            "accuracy",
+            "accuracy",
+            "called",
+            accuracy,
+            chance_of_constant_calls(accuracy),
+            shown=False,
+            meaning="share of right calls",
+            chance_meaning="best constant",
+        ),
+        Metric(
+            "auc",
+""",
     ),
 ]
 
@@ -370,7 +372,7 @@ def checkout(tmp_path_factory):
         for change in changes:
             count(change, folder) if isinstance(change, Number) else apply(change, folder)
     raise_most(folder)
-    python("-m", "tests.manifest.spans.formats_page", cwd=folder)
+    python("-m", "tests.page_tables", cwd=folder)
     return folder
 
 
@@ -424,10 +426,10 @@ def test_a_new_backbone_fills_a_store_that_verifies(checkout):
 @pytest.mark.parametrize(
     ("files", "chosen"),
     [
-        (["evaluation/test_metrics.py"], "scikit_learns"),
+        (["evaluation", "test_page_tables.py"], "metric or table_of_now or level or summary"),
         (
             ["manifest/spans/test_formats.py", "manifest/spans/test_import_spans.py", "test_plugins.py"],
-            "beats or entry_for_each or page_lists or command",
+            "beats or entry_for_each or command",
         ),
         # Not that it comes back by `manifest import spans`, which cannot read it.
         (["film/exchange/test_exchange.py", "test_plugins.py"], "lines or command"),

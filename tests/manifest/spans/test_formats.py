@@ -9,7 +9,6 @@ from obygaze_features.manifest.spans.formats import FORMATS
 from obygaze_features.manifest.spans.sources import SOURCES, kind_of
 from obygaze_features.manifest.spans.span_file import SpanFile
 from tests.manifest.spans.format_samples import READ_KINDS, UNREAD, sample
-from tests.manifest.spans.formats_page import PAGE, page_with_table
 
 NAMES = [known.name for known in FORMATS]
 
@@ -110,8 +109,3 @@ def test_the_nearest_formats_are_those_of_like_words(read):
     transcript = {"results": {"channels": 1, "alternatives": []}, "metadata": {}}
     with pytest.raises(ManifestError, match="Deepgram"):
         read({"a.json": json.dumps(transcript)})
-
-
-def test_the_page_lists_the_formats_of_the_table():
-    page = PAGE.read_text(encoding="utf-8")
-    assert page == page_with_table(page), "python -m tests.manifest.spans.formats_page writes it"

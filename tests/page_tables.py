@@ -1,0 +1,74 @@
+"""Write the tables of docs/ that follow from the code: `python -m tests.page_tables`.
+
+Each table stands on its page between two marks, comments that name it. `test_page_tables.py` fails if a page
+has another table than that of now.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from obygaze_features.manifest.spans.formats import FORMATS
+from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+class PageTable(NamedTuple):
+    """A table of a page: the page's file in docs/, the name in its marks, and what makes its Markdown."""
+
+    page: str
+    name: str
+    markdown: Callable[[], str]
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as Markdown, given the cells of its rows."""
+    lines = [f"| {' | '.join(header)} |", f"| {' | '.join('---' for _ in header)} |"]
+    for row in rows:
+        cells = [cell.replace("|", "\\|") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def formats_table() -> str:
+    """List all formats of files with spans: by what each is read, or the way out."""
+    rows = []
+    for known in FORMATS:
+        answer = f"**{known.kind}**" if known.kind else known.way_out
+        rows.append((known.name, known.tool, answer))
+    return markdown_table(("format", "tool", "read as, or the way out"), rows)
+
+
+def metrics_table(metrics: Mapping[str, Metric]) -> str:
+    """List metrics: names in files and in tables, what each is, and its chance level."""
+    rows = []
+    for name, metric in metrics.items():
+        rows.append((f"`{name}`", metric.title, metric.meaning, metric.chance_meaning))
+    return markdown_table(("name", "in tables", "what it is", "chance level"), rows)
+
+
+TABLES = (
+    PageTable("corpora.md", "formats", formats_table),
+    PageTable("evaluation.md", "metrics", lambda: metrics_table(METRICS)),
+    PageTable("evaluation.md", "metrics of levels", lambda: metrics_table(LEVEL_METRICS)),
+)
+
+
+def page_with_table(page: str, table: PageTable) -> str:
+    """Return the text of a page with the table of now between the table's two marks."""
+    begin, end = f"<!-- {table.name} -->\n", f"<!-- end of {table.name} -->\n"
+    before, _, rest = page.partition(begin)
+    _, _, behind = rest.partition(end)
+    return f"{before}{begin}\n{table.markdown()}\n{end}{behind}"
+
+
+def write_tables() -> None:
+    """Write all tables into their pages."""
+    for table in TABLES:
+        path = DOCS / table.page
+        path.write_text(page_with_table(path.read_text(encoding="utf-8"), table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_tables()
