@@ -4,18 +4,20 @@ Each table stands on its page between two marks, comments that name it. `test_pa
 has another table than that of now.
 """
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.manifest.spans.formats import FORMATS
+from obygaze_features.manifest.spans.span_file import KINDS
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
 class PageTable(NamedTuple):
-    """A table of a page: the page's file in docs/, the name in its marks, and what makes its Markdown."""
+    """A table or list of a page: the file in docs/, the name in its marks, and what makes its Markdown."""
 
     page: str
     name: str
@@ -40,6 +42,16 @@ def formats_table() -> str:
     return markdown_table(("format", "tool", "read as, or the way out"), rows)
 
 
+def kinds_list() -> str:
+    """List the kinds of files with spans: what each needs and loses, and a sample."""
+    items = []
+    for kind, facts in sorted(KINDS.items()):
+        notes = textwrap.indent(facts["notes"], "  ").strip()
+        sample = textwrap.indent(facts["sample"], " " * 6)
+        items.append(f"- **{kind}**: {notes}\n\n{sample}")
+    return "\n".join(items)
+
+
 def metrics_table(metrics: Mapping[str, Metric]) -> str:
     """List metrics: names in files and in tables, what each is, and its chance level."""
     rows = []
@@ -50,6 +62,7 @@ def metrics_table(metrics: Mapping[str, Metric]) -> str:
 
 TABLES = (
     PageTable("corpora.md", "formats", formats_table),
+    PageTable("corpora.md", "kinds", kinds_list),
     PageTable("evaluation.md", "metrics", lambda: metrics_table(METRICS)),
     PageTable("evaluation.md", "metrics of levels", lambda: metrics_table(LEVEL_METRICS)),
 )

@@ -261,32 +261,19 @@ def read_beats(file: SpanFile) -> Iterator[RawSpan]:
 ''',
     ),
     Change(
-        "obygaze_features/manifest/spans/sources.py",
-        "from obygaze_features.manifest.spans.boris import",
-        "from obygaze_features.manifest.spans.beats import read_beats\n"
-        "from obygaze_features.manifest.spans.boris import",
-    ),
-    Change(
-        "obygaze_features/manifest/spans/sources.py",
-        '    "eaf": read_eaf,\n',
-        '    "eaf": read_eaf,\n    "beats": read_beats,\n',
-    ),
-    Change(
         "obygaze_features/manifest/spans/kinds.toml",
         "[kinds.srt]\n",
-        "[kinds.beats]\nholds = '\\A#BEATS\\n'\n\n[kinds.srt]\n",
-    ),
-    Change(
-        "obygaze_features/manifest/spans/formats.toml",
-        '[[formats]]\nname = "EAF"\n',
-        '[[formats]]\nname = "beats"\ntool = "Lab"\nkind = "beats"\nsource = "our lab"\n\n'
-        '[[formats]]\nname = "EAF"\n',
-    ),
-    Change("obygaze_features/commands/manifest_import.py", "KINDS = (\n", 'KINDS = (\n    "beats",\n'),
-    Change(
-        "tests/manifest/spans/files.py",
-        '    "labelstudio": Example(\n',
-        '    "beats": Example("#BEATS\\n1 5 S\\n", [(1.0, 5.0, "S", ())]),\n    "labelstudio": Example(\n',
+        """[kinds.beats]
+name = "beats"
+tool = "Lab"
+source = "our lab"
+reader = "obygaze_features.manifest.spans.beats:read_beats"
+holds = '\\A#BEATS\\n'
+notes = "a start, an end and a level on each line."
+sample = "#BEATS\\n1 5 S\\n"
+
+[kinds.srt]
+""",
     ),
 ]
 
@@ -400,7 +387,7 @@ def test_the_page_names_the_places(case):
         ("audit alpha --ratings ratings.csv --out a.csv --loud", "reading ratings.csv"),
         ("audit longest --captions captions.csv --out l.csv", "a sleeping cat"),
         ("manifest import spans a.beats --movie a --out beats.csv", "1 of 1 span read (beats)"),
-        ("manifest import spans --help", "beats, eaf, boris"),
+        ("manifest import spans --help", "ass, beats, boris"),
     ],
 )
 def test_what_was_added_works(command, words, checkout):
@@ -428,8 +415,8 @@ def test_a_new_backbone_fills_a_store_that_verifies(checkout):
     [
         (["evaluation", "test_page_tables.py"], "metric or table_of_now or level or summary"),
         (
-            ["manifest/spans/test_formats.py", "manifest/spans/test_import_spans.py", "test_plugins.py"],
-            "beats or entry_for_each or command",
+            ["manifest/spans", "test_page_tables.py", "test_plugins.py"],
+            "beats or sample or format or table_of_now or command",
         ),
         # Not that it comes back by `manifest import spans`, which cannot read it.
         (["film/exchange/test_exchange.py", "test_plugins.py"], "lines or command"),
