@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from obygaze_features.manifest.spans.formats import FORMATS
 from obygaze_features.manifest.spans.span_file import KINDS
+from obygaze_film.commands.film_output import FORMATS as EXPORTS
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -60,11 +61,20 @@ def metrics_table(metrics: Mapping[str, Metric]) -> str:
     return markdown_table(("name", "in tables", "what it is", "chance level"), rows)
 
 
+def exports_table() -> str:
+    """List the formats that scored films are exported in: what each is for, and what it cannot hold."""
+    rows = []
+    for name, facts in EXPORTS.items():
+        rows.append((f"`{name}`", facts["about"], facts["loses"]))
+    return markdown_table(("`--as`", "for", "what the format loses"), rows)
+
+
 TABLES = (
     PageTable("corpora.md", "formats", formats_table),
     PageTable("corpora.md", "kinds", kinds_list),
     PageTable("evaluation.md", "metrics", lambda: metrics_table(METRICS)),
     PageTable("evaluation.md", "metrics of levels", lambda: metrics_table(LEVEL_METRICS)),
+    PageTable("film-page.md", "exports", exports_table),
 )
 
 

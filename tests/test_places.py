@@ -295,17 +295,18 @@ def to_lines(exported: Exported) -> str:
 ''',
     ),
     Change(
-        "obygaze_film/exchange/registry.py",
-        "from obygaze_film.exchange.markers import",
-        "from obygaze_film.exchange.lines import to_lines\nfrom obygaze_film.exchange.markers import",
+        "obygaze_film/exchange/formats.toml",
+        "[formats.csv]\n",
+        """[formats.lines]
+about = "text for people"
+writer = "obygaze_film.exchange.lines:to_lines"
+suffix = ".txt"
+tiers = ["segments"]
+loses = "probabilities have two decimals, times tenths"
+
+[formats.csv]
+""",
     ),
-    Change(
-        "obygaze_film/exchange/registry.py",
-        '    "csv": Format(',
-        '    "lines": Format(to_lines, ".txt", SEGMENTS, "probabilities have two decimals, times tenths"),\n'
-        '    "csv": Format(',
-    ),
-    Change("obygaze_film/commands/film_output.py", "FORMATS = (\n", 'FORMATS = (\n    "lines",\n'),
 ]
 
 ADDED = {
@@ -387,6 +388,7 @@ def test_the_page_names_the_places(case):
         ("audit alpha --ratings ratings.csv --out a.csv --loud", "reading ratings.csv"),
         ("audit longest --captions captions.csv --out l.csv", "a sleeping cat"),
         ("manifest import spans a.beats --movie a --out beats.csv", "1 of 1 span read (beats)"),
+        ("film export --help", "lines      text for people"),
         ("manifest import spans --help", "ass, beats, boris"),
     ],
 )
@@ -418,8 +420,10 @@ def test_a_new_backbone_fills_a_store_that_verifies(checkout):
             ["manifest/spans", "test_page_tables.py", "test_plugins.py"],
             "beats or sample or format or table_of_now or command",
         ),
-        # Not that it comes back by `manifest import spans`, which cannot read it.
-        (["film/exchange/test_exchange.py", "test_plugins.py"], "lines or command"),
+        (
+            ["film/exchange", "film/workspace/test_importing.py", "test_page_tables.py"],
+            "lines or table_of_now",
+        ),
     ],
     ids=["a metric", "a kind of file with spans", "an exporter of scored films"],
 )
