@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from obygaze_features.backbones.weights import TABLES as TABLES_OF_NETWORKS
 from obygaze_features.manifest.spans.formats import FORMATS
 from obygaze_features.manifest.spans.span_file import KINDS
 from obygaze_film.commands.film_output import FORMATS as EXPORTS
 from obygaze_models.evaluation.metrics import LEVEL_METRICS, METRICS, Metric
 
+BACKBONES = TABLES_OF_NETWORKS["backbones"]
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -29,8 +31,8 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table as Markdown, given the cells of its rows."""
     lines = [f"| {' | '.join(header)} |", f"| {' | '.join('---' for _ in header)} |"]
     for row in rows:
-        cells = [cell.replace("|", "\\|") for cell in row]
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = [cell.replace("|", "\\|") + " " if cell else "" for cell in row]
+        lines.append(f"| {'| '.join(cells)}|")
     return "\n".join(lines) + "\n"
 
 
@@ -69,12 +71,40 @@ def exports_table() -> str:
     return markdown_table(("`--as`", "for", "what the format loses"), rows)
 
 
+def backbones_table(reads: str, columns: Mapping[str, str]) -> str:
+    """List the backbones that read frames, or sound.
+
+    Parameters
+    ----------
+    reads
+        What they read, as networks.toml says it: `frames` or `sound`.
+    columns
+        Header of a column -> the key of its words in networks.toml.
+    """
+    rows = []
+    for name, facts in BACKBONES.items():
+        if facts.get("reads", "frames") == reads:
+            rows.append((f"`{name}`", *(facts.get(key, "") for key in columns.values())))
+    return markdown_table(("name", *columns), rows)
+
+
+WORDS_OF_ARRAYS = {"`frames`": "frames", "`pooled`": "pooled"}
+WORDS_OF_SOUND = {"network": "about", **WORDS_OF_ARRAYS}
+WORDS_OF_FRAMES = {
+    "network": "about",
+    "frames per clip": "n_frames",
+    **WORDS_OF_ARRAYS,
+    "`tokens`": "tokens",
+}
+
 TABLES = (
     PageTable("corpora.md", "formats", formats_table),
     PageTable("corpora.md", "kinds", kinds_list),
     PageTable("evaluation.md", "metrics", lambda: metrics_table(METRICS)),
     PageTable("evaluation.md", "metrics of levels", lambda: metrics_table(LEVEL_METRICS)),
     PageTable("film-page.md", "exports", exports_table),
+    PageTable("backbones.md", "backbones", lambda: backbones_table("frames", WORDS_OF_FRAMES)),
+    PageTable("backbones.md", "backbones of sound", lambda: backbones_table("sound", WORDS_OF_SOUND)),
 )
 
 

@@ -231,8 +231,10 @@ def tiny(n_frames: int | None = None, *, compute: Compute | None = None) -> Back
     ),
     Change(
         "obygaze_features/backbones/networks.toml",
-        '\nvideo = "obygaze',
-        '\ntiny = "obygaze_features.backbones.tiny:tiny"\nvideo = "obygaze',
+        "[backbones.clip]\n",
+        '[backbones.tiny]\nfunction = "obygaze_features.backbones.tiny:tiny"\n'
+        'about = "a layer of convolutions"\nn_frames = "2"\npooled = "mean over patches and frames"\n\n'
+        "[backbones.clip]\n",
     ),
 ]
 
