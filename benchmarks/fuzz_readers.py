@@ -199,6 +199,7 @@ SPAN_READER = KeptReader()
 
 def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     """Give a file of each kind that `import_spans` reads, told by its content and read as that kind."""
+    from obygaze_features.manifest.spans.span_file import KINDS
     from tests.manifest.spans.files import EXAMPLES, sheet
 
     spans.reader_process = SPAN_READER.reader
@@ -214,7 +215,8 @@ def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
             except ObygazeError as error:
                 count_lost(error)
 
-    contents = {kind: example.content for kind, example in EXAMPLES.items()}
+    contents = {kind: facts["sample"] for kind, facts in KINDS.items()}
+    contents |= {kind: example.content for kind, example in EXAMPLES.items()}
     contents["refi-qda.qdpx"] = refi_qda_archive(str(contents["refi-qda"]))
     contents["table.xlsx"] = sheet([["movie", "start_s", "end_s"], ["m", 1.0, ("time", 0.01)]])
     return {

@@ -131,7 +131,7 @@ def test_an_importer_reads_its_files(obygaze, tmp_path):
     (tmp_path / "a.log").write_text("LAB LOG\n0.5 2 S\nthe reel was changed here\n2 4.25 HN\n")
     obygaze("manifest", "import", "spans", "a.log", "--movie", "a", "--out", "spans.csv")
     columns = [line.split(",") for line in (tmp_path / "spans.csv").read_text().splitlines()]
-    assert "judgements, table, lab-log." in " ".join(
+    assert "vtt, xmeml, lab-log." in " ".join(
         obygaze("manifest", "import", "spans", "--help").replace("lab-\n", "lab-").split()
     )
     times = [(row[3], row[4], row[5]) for row in columns]

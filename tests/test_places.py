@@ -1,14 +1,14 @@
-"""One of each is added to a copy of the checkout in the places that docs/architecture.md names."""
+"""One of each is added to a copy of the checkout, in new files and the place that docs say."""
 
 import re
 import shutil
-import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.later import later
+from tests.private import files_below
 from tests.process import python
 
 Image = later("PIL.Image")
@@ -25,14 +25,6 @@ class Change(NamedTuple):
     file: str
     before: str
     after: str
-
-
-class Number(NamedTuple):
-    """A number of tests/surface.toml, and by how much it rises."""
-
-    section: str
-    group: str
-    by: int
 
 
 COMMAND = [
@@ -70,14 +62,7 @@ def age(store: Annotated[Path, argument()]) -> Answer:
         '    "store age": Entry("Print the age.", "obygaze_features.commands.store_age:age"),\n'
         '    "store rm": Entry(',
     ),
-    Change("tests/cli/lines.py", '    "films": f"""\n', '    "films": f"""\nstore age in/m\n    0 | in/m:\n'),
-    Change(
-        "tests/cli/test_mistakes.py",
-        'MISTAKES = f"""\n',
-        'MISTAKES = f"""\n2 store age nowhere\n    nowhere: no such store\n',
-    ),
-    Number("commands", "store", 1),
-    Number("options", "store", 1),  # --json
+    Change("tests/cli/rows/age.txt", "", "store age in/films.csv\n    0 | in/films.csv:\n"),
 ]
 
 OPTION = [
@@ -93,7 +78,6 @@ OPTION = [
         "    if loud:\n        click.echo(f'reading {ratings}', err=True)\n"
         "    return output.finish(audit_alpha(read_ratings(ratings), pairs=pairs))\n",
     ),
-    Number("options", "audit", 1),
 ]
 
 AUDIT = [
@@ -137,13 +121,7 @@ def longest(*, captions: Annotated[Path, option("CSV of captions.")], out: Out) 
 ''',
     ),
     Change("obygaze_studies/commands/audit_commands.py", "in (words,", "in (longest, words,"),
-    Change(
-        "tests/cli/lines.py",
-        '    "films": f"""\n',
-        '    "films": f"""\naudit longest --captions in/captions.csv --out out/l.csv\n',
-    ),
-    Number("commands", "audit", 1),
-    Number("options", "audit", 3),  # --captions, --out, --json
+    Change("tests/cli/rows/longest.txt", "", "audit longest --captions in/captions.csv --out out/l.csv\n"),
 ]
 
 
@@ -161,18 +139,20 @@ METRIC = [
     ),
     Change(
         "obygaze_models/evaluation/metrics.py",
-        '        Metric("auc", "AUC"',
-        '        _metric_of_calls("accuracy", "accuracy", accuracy),\n        Metric("auc", "AUC"',
-    ),
-    Change(
-        "tests/evaluation/test_metrics.py",
-        "        (metrics.f1_pos, partial(",
-        "        (metrics.accuracy, reference.accuracy_score, set()),\n        (metrics.f1_pos, partial(",
-    ),
-    Change(
-        "docs/evaluation.md",
-        "| `auc` | how often",
-        "| `accuracy` | share of right calls | best constant |\n| `auc` | how often",
+        '        Metric(\n            "auc",\n',
+        """        Metric(
+            "accuracy",
+            "accuracy",
+            "called",
+            accuracy,
+            chance_of_constant_calls(accuracy),
+            shown=False,
+            meaning="share of right calls",
+            chance_meaning="best constant",
+        ),
+        Metric(
+            "auc",
+""",
     ),
 ]
 
@@ -229,8 +209,10 @@ def tiny(n_frames: int | None = None, *, compute: Compute | None = None) -> Back
     ),
     Change(
         "obygaze_features/backbones/networks.toml",
-        '\nvideo = "obygaze',
-        '\ntiny = "obygaze_features.backbones.tiny:tiny"\nvideo = "obygaze',
+        "[backbones.clip]\n",
+        '[backbones.tiny]\nfunction = "obygaze_features.backbones.tiny:tiny"\n'
+        'about = "a layer of convolutions"\nn_frames = "2"\npooled = "mean over patches and frames"\n\n'
+        "[backbones.clip]\n",
     ),
 ]
 
@@ -259,32 +241,19 @@ def read_beats(file: SpanFile) -> Iterator[RawSpan]:
 ''',
     ),
     Change(
-        "obygaze_features/manifest/spans/sources.py",
-        "from obygaze_features.manifest.spans.boris import",
-        "from obygaze_features.manifest.spans.beats import read_beats\n"
-        "from obygaze_features.manifest.spans.boris import",
-    ),
-    Change(
-        "obygaze_features/manifest/spans/sources.py",
-        '    "eaf": read_eaf,\n',
-        '    "eaf": read_eaf,\n    "beats": read_beats,\n',
-    ),
-    Change(
         "obygaze_features/manifest/spans/kinds.toml",
         "[kinds.srt]\n",
-        "[kinds.beats]\nholds = '\\A#BEATS\\n'\n\n[kinds.srt]\n",
-    ),
-    Change(
-        "obygaze_features/manifest/spans/formats.toml",
-        '[[formats]]\nname = "EAF"\n',
-        '[[formats]]\nname = "beats"\ntool = "Lab"\nkind = "beats"\nsource = "our lab"\n\n'
-        '[[formats]]\nname = "EAF"\n',
-    ),
-    Change("obygaze_features/commands/manifest_import.py", "KINDS = (\n", 'KINDS = (\n    "beats",\n'),
-    Change(
-        "tests/manifest/spans/files.py",
-        '    "labelstudio": Example(\n',
-        '    "beats": Example("#BEATS\\n1 5 S\\n", [(1.0, 5.0, "S", ())]),\n    "labelstudio": Example(\n',
+        """[kinds.beats]
+name = "beats"
+tool = "Lab"
+source = "our lab"
+reader = "obygaze_features.manifest.spans.beats:read_beats"
+holds = '\\A#BEATS\\n'
+notes = "a start, an end and a level on each line."
+sample = "#BEATS\\n1 5 S\\n"
+
+[kinds.srt]
+""",
     ),
 ]
 
@@ -306,17 +275,18 @@ def to_lines(exported: Exported) -> str:
 ''',
     ),
     Change(
-        "obygaze_film/exchange/registry.py",
-        "from obygaze_film.exchange.markers import",
-        "from obygaze_film.exchange.lines import to_lines\nfrom obygaze_film.exchange.markers import",
+        "obygaze_film/exchange/formats.toml",
+        "[formats.csv]\n",
+        """[formats.lines]
+about = "text for people"
+writer = "obygaze_film.exchange.lines:to_lines"
+suffix = ".txt"
+tiers = ["segments"]
+loses = "probabilities have two decimals, times tenths"
+
+[formats.csv]
+""",
     ),
-    Change(
-        "obygaze_film/exchange/registry.py",
-        '    "csv": Format(',
-        '    "lines": Format(to_lines, ".txt", SEGMENTS, "probabilities have two decimals, times tenths"),\n'
-        '    "csv": Format(',
-    ),
-    Change("obygaze_film/commands/film_output.py", "FORMATS = (\n", 'FORMATS = (\n    "lines",\n'),
 ]
 
 ADDED = {
@@ -328,7 +298,23 @@ ADDED = {
     "a kind of file with spans": KIND,
     "an exporter of scored films": EXPORTER,
 }
+PLACES = {
+    "a command": {"obygaze/contents.py"},
+    "an option": {"obygaze_studies/commands/audit_commands.py"},
+    "an audit": {"obygaze_studies/commands/audit_commands.py"},
+    "a metric": {"obygaze_models/evaluation/metrics.py"},
+    "a backbone": {"obygaze_features/backbones/networks.toml"},
+    "a kind of file with spans": {"obygaze_features/manifest/spans/kinds.toml"},
+    "an exporter of scored films": {"obygaze_film/exchange/formats.toml"},
+}
+"""The only files that are there already and that somebody changes: one each."""
+
 SURFACE = "tests/surface.toml"
+WRITTEN = {
+    SURFACE,  # by python -m tests.surface
+    *("docs/backbones.md", "docs/corpora.md", "docs/evaluation.md", "docs/film-page.md"),  # tests.page_tables
+}
+"""Files that are there already and that a program writes anew."""
 
 
 def apply(change: Change, folder: Path) -> None:
@@ -341,23 +327,6 @@ def apply(change: Change, folder: Path) -> None:
     path.write_text(text.replace(change.before, change.after), encoding="utf-8")
 
 
-def count(number: Number, folder: Path) -> None:
-    path = folder / SURFACE
-    before, title, section = path.read_text(encoding="utf-8").partition(f"[{number.section}]\n")
-    (today,) = re.findall(rf"^{number.group} = (\d+)", section.partition("\n\n")[0], re.MULTILINE)
-    line = f"{number.group} = {int(today) + number.by}"
-    path.write_text(before + title + section.replace(f"{number.group} = {today}", line, 1), encoding="utf-8")
-
-
-def raise_most(folder: Path) -> None:
-    """Let the command line be as large as the table of the surface says."""
-    table = tomllib.loads((folder / SURFACE).read_text(encoding="utf-8"))
-    most = {kind: sum(table[kind].values()) for kind in ("commands", "options")}
-    path = folder / "tests/test_surface.py"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r"(?m)^MOST = .*$", f"MOST = {most}", text), encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A copy of the checkout with all additions."""
@@ -368,25 +337,41 @@ def checkout(tmp_path_factory):
         shutil.copy(ROOT / name, folder)
     for changes in ADDED.values():
         for change in changes:
-            count(change, folder) if isinstance(change, Number) else apply(change, folder)
-    raise_most(folder)
-    python("-m", "tests.manifest.spans.formats_page", cwd=folder)
+            apply(change, folder)
+    surface = python("-m", "tests.surface", cwd=folder).stdout
+    (folder / SURFACE).write_text(surface, encoding="utf-8")
+    python("-m", "tests.page_tables", cwd=folder)
     return folder
 
 
-@pytest.mark.parametrize("case", ["a command", "an audit", *list(ADDED)[3:]])
+@pytest.mark.parametrize("case", ADDED)
+def test_each_is_added_by_new_files_and_a_change_of_one(case):
+    assert {change.file for change in ADDED[case] if change.before} == PLACES[case]
+
+
+def test_no_other_file_is_changed_but_those_that_a_program_writes(checkout):
+    changed = set()
+    for path in files_below(*(checkout / name for name in COPIED)):
+        file = path.relative_to(checkout).as_posix()
+        before = ROOT / file
+        if path.suffix != ".pyc" and before.is_file() and before.read_bytes() != path.read_bytes():
+            changed.add(file)
+    assert changed == set.union(WRITTEN, *PLACES.values())
+
+
+@pytest.mark.parametrize("case", ADDED)
 def test_the_page_names_the_places(case):
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     places = page.partition("## How this house reads")[0]  # there stand models to follow
     (row,) = re.findall(rf"^\| {case} \| (.*) \|$", places, re.MULTILINE)
-    for change in ADDED[case]:
-        if isinstance(change, Number):
-            assert SURFACE in row
-            assert "`MOST` of `tests/test_surface.py`" in row
-        elif not change.before:  # a new module
-            assert f"{Path(change.file).parent.name}/" in row
-        else:
-            assert Path(change.file).name in row
+    if case != "an option":  # of any command
+        for change in ADDED[case]:
+            path = Path(change.file)
+            assert (path.name if change.before else f"{path.parent.name}/") in row
+    if case in {"a command", "an option", "an audit"}:
+        assert SURFACE in row
+    else:
+        assert "python -m tests.page_tables" in row
 
 
 @pytest.mark.parametrize(
@@ -398,7 +383,8 @@ def test_the_page_names_the_places(case):
         ("audit alpha --ratings ratings.csv --out a.csv --loud", "reading ratings.csv"),
         ("audit longest --captions captions.csv --out l.csv", "a sleeping cat"),
         ("manifest import spans a.beats --movie a --out beats.csv", "1 of 1 span read (beats)"),
-        ("manifest import spans --help", "beats, eaf, boris"),
+        ("film export --help", "lines      text for people"),
+        ("manifest import spans --help", "ass, beats"),
     ],
 )
 def test_what_was_added_works(command, words, checkout):
@@ -424,22 +410,15 @@ def test_a_new_backbone_fills_a_store_that_verifies(checkout):
 @pytest.mark.parametrize(
     ("files", "chosen"),
     [
-        (["evaluation/test_metrics.py"], "scikit_learns"),
-        (
-            ["manifest/spans/test_formats.py", "manifest/spans/test_import_spans.py", "test_plugins.py"],
-            "beats or entry_for_each or page_lists or command",
-        ),
-        # Not that it comes back by `manifest import spans`, which cannot read it.
-        (["film/exchange/test_exchange.py", "test_plugins.py"], "lines or command"),
+        ("evaluation/test_levels.py evaluation/test_predictions.py evaluation/test_summary.py", "metric"),
+        ("test_page_tables.py test_patterns.py extraction/test_options.py", ""),
+        ("manifest/spans test_plugins.py", "beats or formats or command"),
+        ("film/exchange film/workspace/test_importing.py", "lines"),
+        ("test_surface.py cli/test_contents.py", ""),
+        ("cli/test_commands.py", "has_a_row or json or [age] or [longest]"),
     ],
-    ids=["a metric", "a kind of file with spans", "an exporter of scored films"],
+    ids=["a metric", "tables and patterns", "a kind of file", "an exporter", "the surface", "commands"],
 )
-def test_the_places_are_all_that_its_tests_ask_for(files, chosen, checkout):
-    paths = [f"tests/{file}" for file in files]
+def test_the_places_are_all_that_tests_ask_for(files, chosen, checkout):
+    paths = [f"tests/{file}" for file in files.split()]
     python("-m", "pytest", "-q", "-p", "no:cacheprovider", *paths, "-k", chosen, cwd=checkout)
-
-
-def test_the_places_are_all_that_the_tests_of_the_command_line_ask_for(checkout):
-    files = ("tests/test_surface.py", "tests/cli/test_contents.py", "tests/cli/test_commands.py")
-    chosen = "surface or contents or has_a_row or json_too"
-    python("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", chosen, cwd=checkout)

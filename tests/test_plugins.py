@@ -2,22 +2,11 @@
 
 import pytest
 
-from obygaze_features.commands import manifest_import
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest.spans.sources import SOURCES, SpanSource
+from obygaze_features.manifest.spans.sources import SpanSource
 from obygaze_features.plugins import IMPORTERS, offered
-from obygaze_film.commands import film_output
-from obygaze_film.exchange import FORMATS
 
 from . import lab_package
-
-
-def test_the_command_offers_every_format_of_films():
-    assert set(film_output.FORMATS) == set(FORMATS) - set(film_output.ADDED)
-
-
-def test_the_command_names_every_kind_of_files_with_spans():
-    assert set(manifest_import.KINDS) == set(SOURCES) - set(manifest_import.ADDED)
 
 
 def test_an_entry_point_of_another_class_is_refused_by_its_name(tmp_path, monkeypatch):

@@ -20,11 +20,12 @@ from obygaze_features.backbones.layers import Layers
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import ArgumentError, BackboneError, ObygazeError
 
-BACKBONES: dict[str, str] = TABLES["backbones"]
+_FACTS: Mapping[str, Mapping[str, Any]] = TABLES["backbones"]
+BACKBONES: dict[str, str] = {name: facts["function"] for name, facts in _FACTS.items()}
 TEXT_BACKBONES: dict[str, str] = TABLES["text_backbones"]
 NETWORKS: dict[str, str] = TABLES["networks"]
 """Name -> module:function, imported on demand, since networks need large libraries."""
-WITHOUT_NETWORK = frozenset(TABLES["without_network"]["names"])
+WITHOUT_NETWORK = frozenset(name for name, facts in _FACTS.items() if not facts.get("runs_network", True))
 """Backbones of this package that run no network; known here, as loading one to ask takes seconds."""
 
 ONNX = "onnx:"

@@ -22,40 +22,13 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.options import PROBLEMS_FOUND, Answer, completed
 from obygaze_features.plugins import IMPORTERS, points
 from obygaze_features.signatures import Force, argument, command, option
+from obygaze_features.templates import packaged
 
 ROLES = ("levels", "concepts", "labels")
 """The roles that --tier can give to a tier."""
 
-KINDS = (
-    "eaf",
-    "boris",
-    "elan-text",
-    "textgrid",
-    "rttm",
-    "labelstudio",
-    "cvat",
-    "vian",
-    "via",
-    "answers",
-    "moviegraphs",
-    "activitynet",
-    "srt",
-    "vtt",
-    "ass",
-    "ttml",
-    "transcript",
-    "markers",
-    "edl",
-    "xmeml",
-    "fcpxml",
-    "otio",
-    "jsonld",
-    "iiif",
-    "refi-qda",
-    "judgements",
-    "table",
-)
-"""Names of those of `manifest.SOURCES`, which is slow to import."""
+KINDS = tuple(sorted(packaged("obygaze_features.manifest.spans", "kinds.toml")["kinds"]))
+"""Names of those of `manifest.SOURCES` that come with obygaze; `SOURCES` itself is slow to import."""
 ADDED = tuple(point.name for point in points(IMPORTERS))
 
 

@@ -1,9 +1,10 @@
 """`obygaze film report`, `export`: pages and exports of scored films."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -12,6 +13,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
 from obygaze_features.plugins import EXPORTERS, points
 from obygaze_features.signatures import Force, argument, command, option
+from obygaze_features.templates import packaged
 from obygaze_features.text import file_name
 from obygaze_film.commands.film_options import FILE_TO_WRITE, Folders, Language
 
@@ -20,25 +22,35 @@ if TYPE_CHECKING:
     from obygaze_film.page import Owned, ScoredCopy
     from obygaze_film.timeline import Timeline
 
-FORMATS = (
-    "eaf",
-    "vtt",
-    "srt",
-    "ttml",
-    "otio",
-    "fcpxml7",
-    "markers",
-    "edl",
-    "textgrid",
-    "rttm",
-    "jsonld",
-    "iiif",
-    "refi-qda",
-    "csv",
-)
-"""Names of those of `exchange.registry`, which is slow to import."""
+FORMATS: Mapping[str, Mapping[str, Any]] = packaged("obygaze_film.exchange", "formats.toml")["formats"]
+"""Facts of formats by name; `exchange.FORMATS`, which is made of them, is slow to import."""
 ADDED = tuple(point.name for point in points(EXPORTERS))
 """Names of the formats that installed packages add."""
+
+WIDTH_OF_NAMES = 11
+"""Width of the column of names in the list of formats in the help."""
+
+
+def _list_of_formats() -> str:
+    """List the formats for the help: the name of each, and what it is for."""
+    indent = " " * WIDTH_OF_NAMES
+    lines = []
+    for name, facts in FORMATS.items():
+        lines.append(textwrap.fill(f"{name:{WIDTH_OF_NAMES}}{facts['about']}", 74, subsequent_indent=indent))
+    return "\n".join(lines)
+
+
+def _default_tiers() -> str:
+    """Say for the help which tiers are written by default in which formats."""
+    names_by_tiers: dict[str, list[str]] = {}
+    for name, facts in FORMATS.items():
+        names_by_tiers.setdefault(", ".join(facts["tiers"]), []).append(name)
+    return "; ".join(f"{tiers} for {', '.join(names)}" for tiers, names in names_by_tiers.items())
+
+
+def _formats_with(used_option: str) -> str:
+    """Name the formats that use an option, for the help."""
+    return ", ".join(name for name, facts in FORMATS.items() if used_option in facts.get("options", ()))
 
 
 @command()
@@ -151,7 +163,7 @@ def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCo
     return ScoredCopy(video.duration_s, fps, content_key(path), stills)
 
 
-@command()
+@command(inserted={"formats": _list_of_formats()})
 def export(
     folder: Annotated[Path, argument()],
     *,
@@ -168,15 +180,15 @@ def export(
         str | None,
         option(
             "Tiers to write: any of segments, level, concepts, shots, subtitles, people, with commas.  "
-            "[default: all but people for eaf and textgrid; segments and concepts for otio, fcpxml7, rttm, "
-            "jsonld, iiif, refi-qda; segments for the others]",
+            f"[default: {_default_tiers()}]",
             metavar="NAME,...",
         ),
     ] = None,
     people: Annotated[bool, option("Also write what people decided, with a tier for each person.")] = False,
-    fps: Annotated[str, option("Frames per second, for otio, fcpxml7, markers and edl.")] = "24",
+    fps: Annotated[str, option(f"Frames per second, for {_formats_with('fps')}.")] = "24",
     start: Annotated[
-        str, option("Time code of the film's first frame, for edl and markers.", metavar="hh:mm:ss:ff")
+        str,
+        option(f"Time code of the film's first frame, for {_formats_with('start')}.", metavar="hh:mm:ss:ff"),
     ] = "",
     model: Annotated[
         str | None,
@@ -207,21 +219,7 @@ def export(
     the model's scores, so that people who judge blindly may open the file.
 
     \b
-    eaf        ELAN 3.0, with tiers for people to write on
-    textgrid   Praat
-    vtt, srt, ttml
-               subtitles for any player
-    edl        markers for DaVinci Resolve (Import, Timeline Markers from
-               EDL); give --start 01:00:00:00, where its timelines begin
-    otio, fcpxml7
-               markers for video editors; needs the extra interchange
-    markers    markers for Premiere Pro
-    refi-qda   project of codes and selections, without the film, for
-               NVivo, MAXQDA, ATLAS.ti and QualCoder
-    rttm       turns of speakers, for pyannote and others
-    jsonld     W3C Web Annotation
-    iiif       manifest with one canvas (Presentation API 3.0)
-    csv        table for spreadsheets
+    {formats}
 
     Each file names the model and the people, and says how far scores can be trusted. (csv and edl say it
     beside the first span; without a span it is printed.) Concepts that the model is not shown to find better
@@ -242,8 +240,8 @@ def export(
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import read_decided
 
-    if start and kind not in {"edl", "markers"}:
-        raise click.UsageError("--start is for --as edl and markers")
+    if start and "start" not in FORMATS.get(kind, {}).get("options", ()):
+        raise click.UsageError(f"--start is for --as {_formats_with('start')}")
     rate = _rate(fps)
     films = found_films([folder])
     if len(films) > 1:
@@ -268,6 +266,8 @@ def export(
         notes.append(f"{kind}: {file_format.loses}")
     if decided and file_format.loses_of_people:
         notes.append(f"{kind}: {file_format.loses_of_people}")
+    if decided and not file_format.read_as:
+        notes.append(f"{kind}: what people decided is not read back from it")
     for note in notes:
         if note:
             click.echo(note, err=True)

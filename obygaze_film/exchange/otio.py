@@ -9,7 +9,17 @@ from obygaze_film.exchange.frames import COLOURS, frame_of
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
-def to_timeline(exported: Exported, *, adapter: str) -> str:
+def to_otio(exported: Exported) -> str:
+    """Write OpenTimelineIO's own JSON."""
+    return _written(exported, "otio_json")
+
+
+def to_fcpxml7(exported: Exported) -> str:
+    """Write Final Cut Pro 7 XML."""
+    return _written(exported, "fcp_xml")
+
+
+def _written(exported: Exported, adapter: str) -> str:
     """Write a clip of the film's length with a marker for each span, by OpenTimelineIO.
 
     Parameters

@@ -1,30 +1,20 @@
 """List the formats that scored films are exported in, and write a film in one of them."""
 
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, write_whole
-from obygaze_features.manifest import refi_qda_archive, time_code
+from obygaze_features.manifest import time_code
 from obygaze_features.plugins import EXPORTERS, offered
+from obygaze_features.templates import packaged
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.exchange.eaf import to_eaf
-from obygaze_film.exchange.edl import to_edl
-from obygaze_film.exchange.iiif import to_iiif
-from obygaze_film.exchange.jsonld import to_jsonld
-from obygaze_film.exchange.markers import to_markers
-from obygaze_film.exchange.otio import to_timeline
 from obygaze_film.exchange.people import people_tiers
-from obygaze_film.exchange.refi_qda import to_refi_qda
-from obygaze_film.exchange.rttm import to_rttm
-from obygaze_film.exchange.srt import to_srt
-from obygaze_film.exchange.table import to_csv
-from obygaze_film.exchange.textgrid import to_textgrid
 from obygaze_film.exchange.tiers import (
     KINDS,
     PEOPLE,
@@ -34,8 +24,6 @@ from obygaze_film.exchange.tiers import (
     notice_of,
     tiers_of,
 )
-from obygaze_film.exchange.ttml import to_ttml
-from obygaze_film.exchange.vtt import to_vtt
 from obygaze_film.notes import message
 from obygaze_film.schema import ModelRecord, refuse_texts
 
@@ -44,6 +32,10 @@ if TYPE_CHECKING:
 
 DEFAULT_RATE: Final = Fraction(24)
 """Default frames per second of formats that count frames."""
+
+MILLISECOND_ROUNDING_S: Final = 0.0015
+"""Seconds by which a time of a file may differ from a decision's and be the same, in formats that round to
+milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +60,11 @@ class Format:
         Whether it holds the contributions of concepts to the model's logit.
     holds_notes_alone
         Whether a file without any span holds the notes too; else they are printed.
+    read_as
+        Kind of files as which `manifest import spans` and `film import` read it, so that people's decisions
+        come back; "" if none does.
+    rounding_s
+        Seconds by which a time that comes back may differ from the one that was written.
     """
 
     write: Callable[[Exported], str]
@@ -78,109 +75,33 @@ class Format:
     packs: Callable[[str], bytes] = str.encode
     has_contributions: bool = False
     holds_notes_alone: bool = True
+    read_as: str = ""
+    rounding_s: float = MILLISECOND_ROUNDING_S
 
     def file_of(self, exported: Exported) -> bytes:
         """Return the content of a file in this format."""
         return self.packs(self.write(exported))
 
 
-# Tiers that formats have by default.
-SEGMENTS = ("segments",)
-SEGMENTS_AND_CONCEPTS = ("segments", "concepts")
-ALL_BUT_PEOPLE = tuple(name for name in KINDS if name != PEOPLE)
+def _packaged_format(facts: Mapping[str, Any]) -> Format:
+    """Make a format from its table in formats.toml, which explains the keys."""
+    return Format(
+        pkgutil.resolve_name(facts["writer"]),
+        facts["suffix"],
+        tuple(facts["tiers"]),
+        facts["loses"],
+        facts.get("loses_of_people", ""),
+        pkgutil.resolve_name(facts["packs"]) if "packs" in facts else str.encode,
+        has_contributions=facts.get("has_contributions", False),
+        holds_notes_alone=facts.get("holds_notes_alone", True),
+        read_as=facts.get("read_as", ""),
+        rounding_s=facts.get("rounding_s", MILLISECOND_ROUNDING_S),
+    )
 
-# What formats lose.
-MILLISECONDS = "times are rounded to milliseconds"
-FRAMES = "times are rounded to frames"
-NO_REASONS = "reasons of passages, with their contributions, are left out"
-SOME_OF_REASONS = "of reasons it has the contributions alone"
-DECIMALS = "probabilities have four decimals"
-TWO_DECIMALS = "probabilities have two decimals"
-BINNED = "probabilities of passages have two decimals, those of rows and concepts are one of five ranges"
-NO_TEXTS = "labels are names of tiers, without probabilities"
 
-# What they lose of people's decisions.
-NO_IDS = "which decision a span shows, so that one whose times are changed comes back beside the first"
-NOTES_STAY = "notes are for people to read: importers leave them out"
-
+_FACTS: Final = packaged(__package__, "formats.toml")["formats"]
 FORMATS: Final[Mapping[str, Format]] = {
-    "eaf": Format(to_eaf, ".eaf", ALL_BUT_PEOPLE, f"{MILLISECONDS}; {BINNED}; {NO_REASONS}", NOTES_STAY),
-    "vtt": Format(
-        to_vtt, ".vtt", SEGMENTS, f"{MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
-    ),
-    "srt": Format(
-        to_srt, ".srt", SEGMENTS, f"{MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
-    ),
-    "ttml": Format(
-        to_ttml, ".ttml", SEGMENTS, f"{MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
-    ),
-    "otio": Format(
-        partial(to_timeline, adapter="otio_json"),
-        ".otio",
-        SEGMENTS_AND_CONCEPTS,
-        f"{FRAMES} (exact ones are in the metadata); {DECIMALS}; {NO_REASONS}",
-        NOTES_STAY,
-    ),
-    "fcpxml7": Format(
-        partial(to_timeline, adapter="fcp_xml"),
-        ".xml",
-        SEGMENTS_AND_CONCEPTS,
-        f"{FRAMES}; {TWO_DECIMALS}; {NO_REASONS}",
-        f"{NO_IDS}; {NOTES_STAY}",
-    ),
-    "markers": Format(
-        to_markers,
-        ".markers.csv",
-        SEGMENTS,
-        f"{FRAMES}; {TWO_DECIMALS}; {NO_REASONS}",
-        f"{NO_IDS}; {NOTES_STAY}",
-    ),
-    "edl": Format(
-        to_edl,
-        ".edl",
-        SEGMENTS,
-        f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone; {TWO_DECIMALS}; {NO_REASONS}",
-        f"{NO_IDS}; {NOTES_STAY}",
-        holds_notes_alone=False,
-    ),
-    "textgrid": Format(
-        to_textgrid,
-        ".TextGrid",
-        ALL_BUT_PEOPLE,
-        f"times are rounded to microseconds; {TWO_DECIMALS}; {NO_REASONS}",
-        f"{NO_IDS}; {NOTES_STAY}",
-    ),
-    "rttm": Format(
-        to_rttm,
-        ".rttm",
-        SEGMENTS_AND_CONCEPTS,
-        f"{NO_TEXTS}; {MILLISECONDS}; {NO_REASONS}",
-        f"{NO_IDS}; {NOTES_STAY}",
-    ),
-    "jsonld": Format(to_jsonld, ".jsonld", SEGMENTS_AND_CONCEPTS, f"{NO_REASONS}; {DECIMALS}", NOTES_STAY),
-    "iiif": Format(
-        to_iiif,
-        ".iiif.json",
-        SEGMENTS_AND_CONCEPTS,
-        f"the film is not part of it; {TWO_DECIMALS}; {NO_REASONS}",
-        f"{NO_IDS}; {NOTES_STAY}",
-    ),
-    "refi-qda": Format(
-        to_refi_qda,
-        ".qdpx",
-        SEGMENTS_AND_CONCEPTS,
-        f"the film is not part of it; {MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}",
-        f"{NO_IDS}; {NOTES_STAY}",
-        refi_qda_archive,
-    ),
-    "csv": Format(
-        to_csv,
-        ".csv",
-        SEGMENTS,
-        f"{SOME_OF_REASONS}; {DECIMALS}",
-        has_contributions=True,
-        holds_notes_alone=False,
-    ),
+    **{name: _packaged_format(facts) for name, facts in _FACTS.items()},
     **offered(EXPORTERS, Format),
 }
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""

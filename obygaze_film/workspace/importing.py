@@ -29,6 +29,7 @@ from obygaze_features.manifest import (
     find_film,
 )
 from obygaze_film.errors import FilmError
+from obygaze_film.exchange.registry import FORMATS, MILLISECOND_ROUNDING_S
 from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.ledger import TableRow
@@ -37,20 +38,15 @@ from obygaze_film.workspace.ledger_lines import Line
 if TYPE_CHECKING:
     from obygaze_film.workspace.decisions import Decisions
 
-ROUNDING_S: Final = 0.0015
-"""Seconds by which a time of a file may differ from a decision's and be the same: formats round to
-milliseconds."""
-
-FRAME_ROUNDING_S: Final = 0.021
-"""The same for files that count in frames: half a frame at 24000/1001 frames per second."""
+HUNDREDTHS_ROUNDING_S: Final = 0.0065
+"""Seconds by which a time in hundredths of a second may differ from a decision's and be the same: half of
+one, and the milliseconds of the decision. Subtitles that an editor saved as `ass` have such times."""
 
 ROUNDING_S_OF_KIND: Final = {
-    "ass": 0.0065,  # hundredths of a second: half of one, and the milliseconds of the decision
-    "edl": FRAME_ROUNDING_S,
-    "markers": FRAME_ROUNDING_S,
-    "xmeml": FRAME_ROUNDING_S,
+    "ass": HUNDREDTHS_ROUNDING_S,
+    **{written.read_as: written.rounding_s for written in FORMATS.values() if written.read_as},
 }
-"""The same for each kind of file whose times are coarser than milliseconds."""
+"""The same for each kind of files that people's decisions are read from."""
 
 ADVICE_OF_A_RATE: Final = "--rate"
 """Part of the message of `import_spans` about times in frames without a frame rate. The option that it
@@ -91,7 +87,7 @@ class Annotated(NamedTuple):
     @property
     def rounding_s(self) -> float:
         """Tolerance in seconds within which a time in the file and a decision's time are equal."""
-        return ROUNDING_S_OF_KIND.get(self.kind, ROUNDING_S)
+        return ROUNDING_S_OF_KIND.get(self.kind, MILLISECOND_ROUNDING_S)
 
     def of_film(self, movie: str) -> "Annotated":
         """Return the annotations of one film, as a file may annotate several films."""

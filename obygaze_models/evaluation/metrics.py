@@ -5,9 +5,9 @@ floats, higher for positive clips and higher levels. A metric that its clips don
 class) is NaN: never 0, which would be a finding.
 
 To add a metric, write its function here and one entry of `METRICS` or `LEVEL_METRICS`: chance levels,
-intervals and the files of a run follow from the entry, and no family of tests changes (`FAMILIES` of
-`obygaze_models.evaluation.paired_tests`). Another package adds one by an entry point of `obygaze.metrics`
-that names a `Metric`; a script gives it to `evaluate(metrics=...)`.
+intervals, the files of a run and the table of docs/evaluation.md follow from the entry, and no family of
+tests changes (`FAMILIES` of `obygaze_models.evaluation.paired_tests`). Another package adds one by an entry
+point of `obygaze.metrics` that names a `Metric`; a script gives it to `evaluate(metrics=...)`.
 """
 
 from collections.abc import Callable, Sequence
@@ -333,7 +333,8 @@ class Metric:
     higher_is_better : bool
         Whether a higher value is better.
     method_interval : bool
-        Whether the interval of the method on new movies covers what it says (`benchmarks/planted/scores.py`).
+        Whether the interval of the method on new movies was measured to cover what it says
+        (`benchmarks/planted/scores.py`); only then is it given.
     shown : bool
         Whether printed tables show it; the files of a run always have it.
     by_movie : int
@@ -344,6 +345,11 @@ class Metric:
         and one of ordered levels, is the main one.
     of_levels : bool
         Whether it is a metric of ordered levels rather than of two classes.
+    meaning : str
+        What it is, in a few words for people. With `chance_meaning` it is the metric's row of
+        docs/evaluation.md.
+    chance_meaning : str
+        What its chance level is, in a few words for people.
 
     Raises
     ------
@@ -358,11 +364,13 @@ class Metric:
     chance: Chance
     bounds: tuple[float, float] = (0.0, 1.0)
     higher_is_better: bool = True
-    method_interval: bool = True
+    method_interval: bool = False
     shown: bool = True
     by_movie: int = AFTER_BUILT_IN
     is_main: bool = False
     of_levels: bool = False
+    meaning: str = ""
+    chance_meaning: str = ""
 
     def __post_init__(self) -> None:
         """Check the fields `reads` and `bounds`."""
@@ -400,44 +408,77 @@ class Metric:
         return self(y, score, called)
 
 
-def _metric_of_calls(
-    name: str,
-    title: str,
-    point: Callable[[LabelArray, LabelArray], float],
-    *,
-    by_movie: int = AFTER_BUILT_IN,
-    shown: bool = True,
-    method_interval: bool = True,
-) -> Metric:
-    """Make a metric that compares calls with labels; its chance level is that of the best constant call.
-
-    The parameters are fields of `Metric`.
-    """
-    return Metric(
-        name,
-        title,
-        reads="called",
-        point=point,
-        chance=chance_of_constant_calls(point),
-        method_interval=method_interval,
-        shown=shown,
-        by_movie=by_movie,
-    )
-
-
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("average_precision", "AP", "score", average_precision, ap_of_random_ranking, by_movie=1),
-        _metric_of_calls("f1_pos", "F1 (positive)", f1_pos, by_movie=3),
-        # Thresholds of different folds move together, and with them the number of clips that are called. An
-        # interval from how movies differ then covers the method's mean in .70 to .95 of corpora only.
-        _metric_of_calls("f1_weighted", "F1 (weighted)", f1_weighted, method_interval=False, by_movie=0),
-        _metric_of_calls("f1_macro", "F1 (macro)", f1_macro, method_interval=False, shown=False, by_movie=0),
-        _metric_of_calls(
-            "balanced_accuracy", "balanced accuracy", balanced_accuracy, method_interval=False, by_movie=4
+        Metric(
+            "average_precision",
+            "AP",
+            "score",
+            average_precision,
+            ap_of_random_ranking,
+            method_interval=True,
+            by_movie=1,
+            meaning="precision at each distinct score, weighted by the recall it adds",
+            chance_meaning="expected AP of a random ranking",
         ),
-        Metric("auc", "AUC", "score", auc, fixed(0.5), by_movie=2, is_main=True),
+        Metric(
+            "f1_pos",
+            "F1 (positive)",
+            "called",
+            f1_pos,
+            chance_of_constant_calls(f1_pos),
+            method_interval=True,
+            by_movie=3,
+            meaning="F1 of the positive class",
+            chance_meaning="best constant: 2p / (1 + p) when all is called positive",
+        ),
+        # Thresholds of different folds move together, and with them the number of clips that are called. An
+        # interval from how movies differ then covers the method's mean in .70 to .95 of corpora only: the
+        # next three metrics of calls have none.
+        Metric(
+            "f1_weighted",
+            "F1 (weighted)",
+            "called",
+            f1_weighted,
+            chance_of_constant_calls(f1_weighted),
+            by_movie=0,
+            meaning="mean of both classes' F1 by their clips",
+            chance_meaning="best constant: high when positives are rare and nothing is called",
+        ),
+        Metric(
+            "f1_macro",
+            "F1 (macro)",
+            "called",
+            f1_macro,
+            chance_of_constant_calls(f1_macro),
+            shown=False,
+            by_movie=0,
+            meaning="plain mean of both classes' F1",
+            chance_meaning="best constant",
+        ),
+        Metric(
+            "balanced_accuracy",
+            "balanced accuracy",
+            "called",
+            balanced_accuracy,
+            chance_of_constant_calls(balanced_accuracy),
+            by_movie=4,
+            meaning="mean of both recalls",
+            chance_meaning="0.5",
+        ),
+        Metric(
+            "auc",
+            "AUC",
+            "score",
+            auc,
+            fixed(0.5),
+            method_interval=True,
+            by_movie=2,
+            is_main=True,
+            meaning="how often a positive clip outscores a negative one",
+            chance_meaning="0.5; pooled, it can be below ([why](#pooled-auc-and-ap))",
+        ),
     )
 }
 """Metrics of two classes, the headline first; `within_movie_auc` is the mean by movie of auc."""
@@ -452,10 +493,22 @@ LEVEL_METRICS: dict[str, Metric] = {
             quadratic_kappa,
             fixed(0.0),
             bounds=(-1.0, 1.0),
-            method_interval=False,
             by_movie=1,
+            meaning="agreement of calls and levels beyond chance, disagreement squared (Cohen 1968)",
+            chance_meaning="0, whatever level is preferred",
         ),
-        Metric("spearman", "Spearman", "score", spearman, fixed(0.0), bounds=(-1.0, 1.0), by_movie=2),
+        Metric(
+            "spearman",
+            "Spearman",
+            "score",
+            spearman,
+            fixed(0.0),
+            bounds=(-1.0, 1.0),
+            method_interval=True,
+            by_movie=2,
+            meaning="rank correlation of scores and levels",
+            chance_meaning="0",
+        ),
         Metric(
             "mean_absolute_error",
             "MAE (levels)",
@@ -464,8 +517,11 @@ LEVEL_METRICS: dict[str, Metric] = {
             error_of_median_level,
             bounds=(0.0, float("inf")),
             higher_is_better=False,
+            method_interval=True,
             by_movie=3,
             is_main=True,
+            meaning="how many levels a call is off; lower is better",
+            chance_meaning="always the median level",
         ),
     )
 }

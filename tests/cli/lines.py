@@ -4,7 +4,13 @@ Below a command stands `CODES FILE ... | WORDS`: `0` where nothing stands. `-FIL
 command: a second run is refused, and makes the same bytes with --force.
 """
 
+from pathlib import Path
+
 from tests.cli.table import EAT, GENDERS, RELEASED
+
+ROWS = Path(__file__).parent / "rows"
+"""Folder of further groups, each in a file GROUP.txt, whose rows need no words of this file."""
+
 
 CORPUS = "in/films.csv in/films"
 PLANTED = f"{CORPUS} --task calm_violent --model linear"
@@ -301,56 +307,6 @@ localise out/frames.csv in/segments.csv --concept Body --json
 model units in/frames:xclip --units 4 --active 1 --out out/few --json
     0 | "unexplained"
 """,
-    "models": """
-=predict in/models/pcbm_lr.model in/more in/alien --manifest in/more.csv --out out/p.csv
-    0 out/p.csv | 30 clips are of films that the model was trained on | g8: no probability for 29 of 29 clips
-predict in/models/linear.model in/more --json
-    0 | "name": "violence"
-predict in/models/linear.model in/more
-    0 | clip_id start_s logit p p_low p_high called unlike flags
-explain in/models/pcbm_lr.model in/more --clip g0-14 --set Gun=0.95
-    0 | clip g0-14 of film g0, 8 to 12 s | With Gun at quantile 0.95: called
-explain in/models/pcbm_lr.model in/more --clip g0-14 --json
-    0 | "contributions"
-model push in/models/linear.model out/zoo --name lab-linear --notes in/more.csv
-    0 out/zoo/zoo.toml out/zoo/lab-linear-1.0.0.model out/zoo/lab-linear-1.0.0.md
-model push in/models/pcbm_lr.model out/zoo --name lab-pcbm --version 0.2.0 --json
-    0 | "model": "lab-pcbm@0.2.0"
-model ls --zoo out/zoo
-    0 | films left out, 95 % | lab-pcbm 0.2.0 calm_violent descriptors AUC within a film
-model ls --zoo out/zoo --json
-    0 | "sha256"
-model card lab-linear --zoo out/zoo
-    0 | What it must not be used for
-model card in/models/linear.model
-    0 | On whom it fails
-model verify --zoo out/zoo
-    0 | lab-pcbm@0.2.0: as listed
-model pull lab-linear@1.0.0 out/pulled --zoo out/zoo
-    0 out/pulled/lab-linear-1.0.0.model
-predict lab-linear in/more --zoo out/zoo --json
-    0 | "name": "violence"
-model sums in/films.csv in/films --task calm_violent --out out/a.sums
-    0 out/a.sums | clips of 6 films summed up | beyond 5 deviations
-=model sums in/more.csv in/more --task calm_violent --licence CC-BY-4.0 --out out/b.sums
-    0 out/b.sums
-model join out/a.sums --out out/joint.model
-    0 out/joint.model | squared error on films left out
-model join out/a.sums out/b.sums --out out/twice.model
-    1 | film f0 is in two of these sums
-model join out/a.sums --concept Gun --without f0 --out out/gun.model --json
-    0 out/gun.model | "films": 5
-model sums in/films.csv in/films --task calm_violent --at out/joint.model --out out/a2.sums --json
-    0 out/a2.sums | "left_out": {}
-model join out/a2.sums --out out/round.model
-    0 out/round.model | send it to the labs for another round
-predict out/joint.model in/more
-    0 | a model joined from sums over films: it has no calibration
-model card in/models/bank.model
-    0 | descriptors: pooled (as stored), 8 numbers
-model card in/models/pcbm_lr.model --json
-    0 | "movies": [ "f0"
-""",
     "films": f"""
 =film score in/models/pcbm_lr.model in/m --out out/scored
     0 out/scored/film.json | pcbm_lr (calm_violent)
@@ -495,20 +451,7 @@ film variables in/drawn/f0.mp4 in/drawn/f1.mp4 --windows in/drawn.csv --out out/
 paper all in/published.csv in/marked --protocol paper --out out/published
     0 out/published/index.md
 """,
-    "released": """
-manifest import obygaze12 data/obygaze12 --out out/o.csv
-    0 | 1,914 clips of 12 movies
-manifest stats out/o.csv
-    0 | label policy released: 1,340 clips, 0 without level, 574 left out by the policy | 52.4% | printed
-folds out/o.csv --task hn_s --test enhn_s --protocol paper
-    0 | LEAKS: 31 to 40 of 103 test clips are in training | 51 clips of the split files
-manifest import mobygaze data/mobygaze --out out/all.csv
-    0 | subtitles: --texts keeps them
-manifest import mobygaze data/mobygaze --records speech --texts out/texts.csv --out out/speech.csv
-    0 | subtitles kept in out/texts.csv
-""",
-    "demo": """
-demo --out in/films.csv
-    2 | is not an obygaze demo
-""",
 }
+"""Rows of commands by group."""
+
+COMMAND_TABLES |= {path.stem: path.read_text(encoding="utf-8") for path in sorted(ROWS.glob("*.txt"))}

@@ -1,4 +1,4 @@
-"""Every command as a user meets it: arguments, exit code, files made, words of its output (`lines.py`).
+"""Every command as a user meets it: arguments, exit code, files made, words of its output, by its rows.
 
 No file that a command makes, and nothing it prints, holds a path that nobody typed, or a secret.
 """
@@ -127,7 +127,7 @@ def test_commands_have_the_option_json_unless_they_print_one_value_or_serve():
 def test_every_command_has_a_row_in_the_table():
     in_table = [f"{row.command} " for table in COMMAND_TABLES.values() for row in read_table(table)]
     without_row = [name for name in COMMANDS if not any(row.startswith(f"{name} ") for row in in_table)]
-    assert not without_row, "give each a row of tests/cli/lines.py"
+    assert not without_row, "give each a row, in a new file of tests/cli/rows or in tests/cli/lines.py"
 
 
 def arguments_with_url(command):

@@ -114,7 +114,10 @@ def test_a_metric_with_its_own_bounds_has_intervals(make_planted, least):
     def squared_skill(y, called):
         return 1 - float(np.mean((y - called) ** 2)) / 0.25
 
-    metric = Metric("skill", "skill", "called", squared_skill, fixed(0.0), bounds=(least, 1.0))
+    bounds = (least, 1.0)
+    metric = Metric(
+        "skill", "skill", "called", squared_skill, fixed(0.0), bounds=bounds, method_interval=True
+    )
     run = evaluate(make_planted(direction=1.0), ["linear"], "hn_s", metrics=[metric])
     row = run.metrics.set_index(["model", "metric"]).loc["linear", "skill"]
     assert row["pooled_low"] < row["pooled"] < row["pooled_high"] < 1

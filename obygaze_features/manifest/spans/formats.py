@@ -1,7 +1,7 @@
 """Tell which format of others a file is of, by the table of formats, and what to do where it is not read.
 
-The table (formats.toml) has one entry for each format: its name, its tool, the marks that tell it, and the
-way out by the tool's own menu. Formats that are read are told by their kinds (kinds.toml).
+Formats that are read are told by their kinds (kinds.toml). The table of the others (formats.toml) has one
+entry for each: its name, its tool, the marks that tell it, and the way out by the tool's own menu.
 """
 
 import io
@@ -18,7 +18,7 @@ from typing import Any, Final
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE
 from obygaze_features.manifest.spans.json_values import json_of
-from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.templates import packaged
 
 MOST_LINES: Final = 40
@@ -40,7 +40,7 @@ _STEP: Final = re.compile(r"([^\[\]]*+)((?:\[\])*+)")
 
 @dataclass(frozen=True)
 class Format:
-    """A format that people annotate in: an entry of formats.toml.
+    """A format that people annotate in: an entry of kinds.toml or formats.toml.
 
     Attributes
     ----------
@@ -53,7 +53,8 @@ class Format:
     source
         Where the format and the way out are documented.
     marks
-        Name of a mark -> what it looks for, as formats.toml describes them. All of them must be there.
+        Name of a mark -> what it looks for, as formats.toml describes them. All of them must be there. Empty
+        if the format is read.
     """
 
     name: str
@@ -95,16 +96,15 @@ class Format:
         return max(shares)
 
 
-def _entry(facts: Mapping[str, Any]) -> Format:
-    """Make a format from its entry in formats.toml."""
-    return Format(
-        name=facts["name"],
-        tool=facts["tool"],
-        kind=facts.get("kind", ""),
-        way_out=facts.get("way_out", ""),
-        source=facts["source"],
-        marks={mark: facts[mark] for mark in MARKS if mark in facts},
-    )
+def _read_format(kind: str, facts: Mapping[str, Any]) -> Format:
+    """Make the format of a kind from its entry in kinds.toml."""
+    return Format(facts["name"], facts["tool"], kind, way_out="", source=facts["source"], marks={})
+
+
+def _unread_format(facts: Mapping[str, Any]) -> Format:
+    """Make a format that is not read from its entry in formats.toml."""
+    marks = {mark: facts[mark] for mark in MARKS if mark in facts}
+    return Format(facts["name"], facts["tool"], "", facts["way_out"], facts["source"], marks)
 
 
 def _words_in(values: object) -> Iterator[str]:
@@ -299,9 +299,12 @@ MARKS: Final = {
 }
 """Name of a mark -> whether a file has it. Marks that are found out fastest stand first."""
 
-_TABLE: Final = packaged(__package__, "formats.toml")["formats"]
-FORMATS: Final[Sequence[Format]] = [_entry(facts) for facts in _TABLE]
-"""All formats that are known, those that are read among them."""
+_UNREAD: Final = packaged(__package__, "formats.toml")["formats"]
+FORMATS: Final[Sequence[Format]] = [
+    *(_read_format(kind, facts) for kind, facts in sorted(KINDS.items())),
+    *(_unread_format(facts) for facts in _UNREAD),
+]
+"""All formats that are known, first those that are read, by their kinds."""
 
 
 # --- what a file is

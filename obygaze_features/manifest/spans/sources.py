@@ -1,5 +1,6 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,33 +13,13 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE, no_text
 from obygaze_features.io import local_path
 from obygaze_features.manifest.spans.account import Account
-from obygaze_features.manifest.spans.activitynet import read_activitynet
-from obygaze_features.manifest.spans.answers import read_answers
-from obygaze_features.manifest.spans.ass import read_ass
-from obygaze_features.manifest.spans.boris import read_boris
-from obygaze_features.manifest.spans.cvat import read_cvat
-from obygaze_features.manifest.spans.eaf import read_eaf
-from obygaze_features.manifest.spans.edl import read_edl
-from obygaze_features.manifest.spans.elan_text import is_headless, read_elan_text
-from obygaze_features.manifest.spans.fcpxml import read_fcpxml
+from obygaze_features.manifest.spans.elan_text import is_headless
 from obygaze_features.manifest.spans.formats import MARKS, nearest_formats, unread_format_of
-from obygaze_features.manifest.spans.labelstudio import read_labelstudio
-from obygaze_features.manifest.spans.markers import read_markers
-from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
-from obygaze_features.manifest.spans.otio import read_otio
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
-from obygaze_features.manifest.spans.refi_qda import DAMAGED, is_damaged_archive, read_refi_qda
-from obygaze_features.manifest.spans.rttm import read_rttm
+from obygaze_features.manifest.spans.refi_qda import DAMAGED, is_damaged_archive
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
-from obygaze_features.manifest.spans.subtitles import Subtitle, read_cues
-from obygaze_features.manifest.spans.textgrid import read_textgrid
-from obygaze_features.manifest.spans.transcripts import read_transcript
-from obygaze_features.manifest.spans.ttml import read_ttml
-from obygaze_features.manifest.spans.via import read_via
-from obygaze_features.manifest.spans.vian import read_vian
-from obygaze_features.manifest.spans.web_annotations import read_iiif, read_jsonld
-from obygaze_features.manifest.spans.xmeml import read_xmeml
+from obygaze_features.manifest.spans.subtitles import Subtitle
 from obygaze_features.manifest.text_tables import without_gc
 from obygaze_features.plugins import IMPORTERS, offered
 
@@ -78,36 +59,6 @@ def _read_nothing(_: SpanFile) -> Iterable[RawSpan]:
     """Yield nothing: tables of people are read by their columns, in `importers`."""
     return ()
 
-
-READERS: Final[Mapping[str, Reader]] = {
-    "eaf": read_eaf,
-    "cvat": read_cvat,
-    "answers": read_answers,
-    "labelstudio": read_labelstudio,
-    "moviegraphs": read_moviegraphs,
-    "activitynet": read_activitynet,
-    "vtt": read_cues,
-    "ass": read_ass,
-    "textgrid": read_textgrid,
-    "via": read_via,
-    "rttm": read_rttm,
-    "srt": read_cues,
-    "boris": read_boris,
-    "vian": read_vian,
-    "ttml": read_ttml,
-    "transcript": read_transcript,
-    "markers": read_markers,
-    "edl": read_edl,
-    "xmeml": read_xmeml,
-    "fcpxml": read_fcpxml,
-    "otio": read_otio,
-    "iiif": read_iiif,
-    "jsonld": read_jsonld,
-    "refi-qda": read_refi_qda,
-    "judgements": _read_nothing,
-    "table": _read_nothing,
-    "elan-text": read_elan_text,
-}
 
 OTHER_MARKS: Final = ("members", "paths")
 """Marks that tell a kind, as they tell a format that is not read."""
@@ -205,9 +156,10 @@ def _has_anywhere(file: SpanFile, pattern: str) -> bool:
 
 
 def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:
-    """Make the source of a kind from its entry in `kinds.toml`, whose keys `SpanSource` explains."""
+    """Make the source of a kind from its entry in `kinds.toml`, which explains the keys."""
+    reader: Reader = pkgutil.resolve_name(facts["reader"]) if "reader" in facts else _read_nothing
     return SpanSource(
-        READERS[kind],
+        reader,
         _KindTest.of(kind, facts),
         is_signed=facts.get("is_signed", False),
         tier=facts.get("tier", "label"),

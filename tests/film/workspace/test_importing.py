@@ -22,7 +22,8 @@ from tests.planted_models import codebook
 
 READ_BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
 """Formats in which the tests below change a level, and read it back."""
-ALL_KINDS = tuple(FORMATS)
+ALL_KINDS = tuple(kind for kind in FORMATS if FORMATS[kind].read_as)
+"""Formats from which people's decisions are read back."""
 IN_FRAMES = ("fcpxml7", "markers", "edl")
 """Formats whose times are numbers of frames."""
 WITH_IDS = ("eaf", "csv")

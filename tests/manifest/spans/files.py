@@ -442,4 +442,4 @@ EXAMPLES = {
     ),
     "table": Example("movie,start_s,end_s,level,concepts\ntt0000042,1.0,5.0,S,Body\n", [(1.0, 5.0, "S", ("Body",))]),
 }  # fmt: skip
-"""A file of each kind of `SOURCES`."""
+"""Files of kinds of `SOURCES`, with more records than the samples in kinds.toml and what is left out."""

@@ -6,7 +6,7 @@ import json
 import zipfile
 
 from obygaze_features.manifest.spans.formats import FORMATS
-from tests.manifest.spans.files import EXAMPLES
+from obygaze_features.manifest.spans.span_file import KINDS
 
 
 def zipped(*names: str) -> bytes:
@@ -19,7 +19,7 @@ def zipped(*names: str) -> bytes:
 
 
 READ_KINDS = {known.name: known.kind for known in FORMATS if known.kind}
-"""Formats whose samples are the examples of their kinds."""
+"""Formats whose samples are those of their kinds, in kinds.toml."""
 
 XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -338,5 +338,5 @@ UNREAD: dict[str, str | bytes] = {
 
 def sample(name: str) -> bytes:
     """Return the sample of a format as bytes."""
-    content = EXAMPLES[READ_KINDS[name]].content if name in READ_KINDS else UNREAD[name]
+    content = KINDS[READ_KINDS[name]]["sample"] if name in READ_KINDS else UNREAD[name]
     return content if isinstance(content, bytes) else content.encode()

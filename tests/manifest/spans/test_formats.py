@@ -6,10 +6,10 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.formats import FORMATS
-from obygaze_features.manifest.spans.sources import SOURCES, kind_of
+from obygaze_features.manifest.spans.sources import kind_of
 from obygaze_features.manifest.spans.span_file import SpanFile
+from tests.manifest.spans.files import EXAMPLES
 from tests.manifest.spans.format_samples import READ_KINDS, UNREAD, sample
-from tests.manifest.spans.formats_page import PAGE, page_with_table
 
 NAMES = [known.name for known in FORMATS]
 
@@ -25,9 +25,7 @@ def told_by(path):
     return kinds, unread
 
 
-def test_the_table_has_an_entry_for_each_kind_that_is_read_and_a_sample_for_each_entry():
-    kinds_of_plugins = {kind for kind in SOURCES if kind.startswith("lab-")}
-    assert {entry.kind for entry in FORMATS if entry.kind} == set(SOURCES) - kinds_of_plugins
+def test_there_is_a_sample_of_each_format():
     assert set(NAMES) == READ_KINDS.keys() | UNREAD.keys()
 
 
@@ -45,6 +43,14 @@ def test_a_sample_is_recognised_by_its_own_entry_alone(tmp_path, known):
         assert told_by(path) == ([known.kind], [])
     else:
         assert told_by(path) == ([], [known.name])
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_an_example_of_a_kind_is_recognised_by_its_kind_alone(tmp_path, kind):
+    content = EXAMPLES[kind].content
+    path = tmp_path / "a.x"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert told_by(path) == ([kind], [])
 
 
 @pytest.mark.parametrize("name", UNREAD)
@@ -110,8 +116,3 @@ def test_the_nearest_formats_are_those_of_like_words(read):
     transcript = {"results": {"channels": 1, "alternatives": []}, "metadata": {}}
     with pytest.raises(ManifestError, match="Deepgram"):
         read({"a.json": json.dumps(transcript)})
-
-
-def test_the_page_lists_the_formats_of_the_table():
-    page = PAGE.read_text(encoding="utf-8")
-    assert page == page_with_table(page), "python -m tests.manifest.spans.formats_page writes it"

@@ -3,15 +3,13 @@
 
 import json
 import re
-import textwrap
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
-from tests.manifest.spans.files import EXAMPLES, VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
+from tests.manifest.spans.files import VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
 
 SHORT = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n10\n<exists>\n1\n"IntervalTier"\n"a"\n0\n10\n1\n1\n5\n"S"\n'
 BORIS_7 = "Observation id\to\n\nMedia file(s)\nPlayer #1\ta.mp4\n\nTime offset (s)\t{}\n\nTime\tMedia file path\tSubject\tBehavior\tStatus\n1.0\ta.mp4\t\tS\tSTART\n5.0\ta.mp4\t\tS\tSTOP\n"
@@ -311,32 +309,6 @@ def test_an_import_for_one_film_refuses_a_file_of_two(tmp_path):
     (tmp_path / "a.x").write_text(boris_table(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
     with pytest.raises(ManifestError, match="both be movie 'a'"):
         import_spans([tmp_path / "a.x"], tmp_path, movie="a")
-
-
-PAGE = Path(__file__).parents[3] / "docs" / "corpora.md"
-
-
-EXAMPLE_OF_PAGE = re.compile(
-    r"""
-    ^-\ \*\*([a-z-]+)\*\*.*\n       # an item of the list that begins with a kind: "- **boris** ..."
-    (?:\ \ \S.*\n)*                 # further lines of the item
-    \n
-    ((?:\ {6}.*\n | \n(?=\ {6}))+)  # its sample, indented by 6, maybe with empty lines
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
-
-
-def test_each_format_that_the_page_shows_is_read_as_it_says(tmp_path):
-    """Each sample of the page has a span from 1 to 5 s."""
-    examples = EXAMPLE_OF_PAGE.findall(PAGE.read_text(encoding="utf-8"))
-    assert {kind for kind, _ in examples} == set(EXAMPLES)
-    for kind, sample in examples:
-        path = tmp_path / "tt0000042.x"
-        path.write_text(textwrap.dedent(sample), encoding="utf-8")
-        imported = import_spans([path], tmp_path, rate=Fraction(25))
-        assert imported.accounts[0].kind == kind
-        assert [(c.movie, c.start_s, c.end_s) for c in imported.manifest] == [("tt0000042", 1.0, 5.0)]
 
 
 @pytest.mark.parametrize("name", ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4", "a\1/b\1.mp4"])

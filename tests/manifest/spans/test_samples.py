@@ -1,0 +1,50 @@
+"""The sample of each kind in kinds.toml is read however it is saved; damage is refused or counted."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import import_spans
+from obygaze_features.manifest.spans.span_file import KINDS
+
+LINE_ENDS = ("\n", "\r\n", "\r")
+SIGNS = ("", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n")
+
+
+def read(path, kind=""):
+    return import_spans([path], path.parent, kind, rate=Fraction(25))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sample_is_read_as_its_kind_in_every_marked_encoding_and_line_end(tmp_path, kind, encoding):
+    """It has one span, from 1 to 5 s."""
+    path = tmp_path / "tt0000042.x"
+    for line_end in LINE_ENDS:
+        path.write_bytes(KINDS[kind]["sample"].replace("\n", line_end).encode(encoding))
+        imported = read(path)
+        (account,) = imported.accounts
+        assert (account.kind, account.used) == (kind, 1)
+        assert [(c.movie, c.start_s, c.end_s) for c in imported.manifest] == [("tt0000042", 1.0, 5.0)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_a_damaged_sample_is_read_with_each_record_counted_or_refused_by_the_file(tmp_path, kind, data):
+    """Another sign, or none, is put in place of one sign or more."""
+    sample = KINDS[kind]["sample"]
+    first = data.draw(st.integers(0, len(sample) - 1))
+    n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, len(sample) - first)))
+    sign = data.draw(st.sampled_from(SIGNS))
+    path = tmp_path / "tt0000042.x"
+    path.write_text(sample[:first] + sign + sample[first + n_replaced :], encoding="latin-1", newline="")
+    try:
+        imported = read(path, kind)
+    except ManifestError as error:
+        assert str(path) in str(error)  # noqa: PT017 - a change may be read or refused
+    else:
+        (account,) = imported.accounts
+        assert account.seen == account.used + len(account.left_out)
