@@ -29,7 +29,7 @@ from obygaze_film.claims.of_judgements import decision, pair_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
-from obygaze_film.judged_rate import correct_rates
+from obygaze_film.judged_rate import FilmRates, correct_rates
 from obygaze_film.notes import Message, texts
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
@@ -197,6 +197,9 @@ def test_the_worth_of_a_share_lies_between_judged_and_all_windows(levels):
     if rate.worth is not None:
         n_that_may_be_sure = N - levels.count(NOT_SURE)
         assert rate.n < round(rate.worth) <= n_that_may_be_sure
+        (claim,) = shares_in(FilmRates((rate,)))
+        note = phrases.judged_share_note(claim, [], Words("en"))
+        assert Words("en").say("worth", worth=round(rate.worth)) in note
 
 
 @given(levels_of_a_judge())
@@ -1042,7 +1045,6 @@ def test_a_share_by_one_judge_is_what_this_judge_would_mark(compared_by_ab):
     assert difference["note"] == ""
 
 
-@pytest.mark.long
 def test_a_share_by_different_judges_is_not_what_one_would_mark(compared_by_different_judges):
     """AB judged some films and CD others, so that no one person would mark the share of the group."""
     shares = group_shares(compared_by_different_judges)

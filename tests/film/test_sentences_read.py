@@ -481,12 +481,13 @@ def film_cut_off_at(folder, trained, end_s):
     return score_film(store, [trained.paths["linear"]])
 
 
-@pytest.mark.parametrize("end_s", [150.0, 113.0])
-def test_the_lost_end_of_a_file_is_not_judged(trained, tmp_path, end_s):
+@pytest.mark.parametrize(("end_s", "clock"), [(150.0, "0:02:30"), (113.0, "0:01:53")])
+def test_the_lost_end_of_a_file_is_not_judged(trained, tmp_path, end_s, clock):
     """The planted gun is seen across the cut: the passage with it ends where the file does."""
     film = film_cut_off_at(tmp_path, trained, end_s)
     assert (film.time().judged_s, film.time().unread_s) == (end_s, 168.0 - end_s)
     assert film.segments()["end_s"].max() == end_s
+    assert f"nothing could be read from {clock} on" in " ".join(lines_of_film(film, ENGLISH))
 
 
 @pytest.mark.parametrize("cut_off", CUT_OFF.values(), ids=CUT_OFF)

@@ -287,6 +287,12 @@ def test_an_edit_list_without_time_codes_is_refused(film, rate, start):
         export(film, "edl", rate=Fraction(rate), start=start)
 
 
+def test_a_rate_without_time_code_is_refused_for_an_editor_too(film):
+    pytest.importorskip("opentimelineio")
+    with pytest.raises(FilmError, match=r"12\.5"):
+        export(film, "fcpxml7", rate=Fraction("12.5"))
+
+
 @pytest.fixture(scope="module")
 def without_a_passage(film):
     """The film by a model whose threshold no place reaches."""

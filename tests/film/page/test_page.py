@@ -278,6 +278,13 @@ def test_where_no_passage_is_looked_for_none_is_counted(film):
     assert not any("0 passages" in line for line in lines_of_film(film, Words("en")))
 
 
+def test_a_film_of_a_model_without_calibration_has_a_warning():
+    """Such a model gives no probabilities."""
+    uncalibrated = with_model(ten_minute_film(), calibration=None)
+    assert Words("en")["uncalibrated"] in view_of(uncalibrated).warnings
+    assert view_of(ten_minute_film()).warnings == []
+
+
 def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
     """The worst error is told beside the share, and is not a part of it."""
     film = ten_minute_film()
