@@ -36,7 +36,9 @@ def _list_of_formats() -> str:
     indent = " " * WIDTH_OF_NAMES
     lines = []
     for name, facts in FORMATS.items():
-        lines.append(textwrap.fill(f"{name:{WIDTH_OF_NAMES}}{facts['about']}", 74, subsequent_indent=indent))
+        lines.append(
+            textwrap.fill(f"{name.ljust(WIDTH_OF_NAMES)}{facts['about']}", 74, subsequent_indent=indent)
+        )
     return "\n".join(lines)
 
 
