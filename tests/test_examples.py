@@ -42,7 +42,7 @@ NEEDS = {
 """Script -> the packages that it needs beside ours."""
 
 COSTLY = {"audit_embeddings.py", "own_backbone.py", "own_codebook_and_model.py", "token_transformer.py"}
-"""Scripts that import torch or matplotlib, or train several models."""
+"""Scripts that import torch or matplotlib, or train several models; they run at night."""
 
 
 @pytest.fixture
@@ -58,14 +58,11 @@ def test_every_script_has_a_row():
     assert scripts - HELPERS - ELSEWHERE == OUTPUT.keys()
 
 
-def rows():
-    """List the scripts; the costly ones run at night."""
-    for script in OUTPUT:
-        marks = [pytest.mark.nightly] if script in COSTLY else []
-        yield pytest.param(script, marks=marks)
+def marked(script):
+    return pytest.param(script, marks=[pytest.mark.nightly] if script in COSTLY else [])
 
 
-@pytest.mark.parametrize("script", rows())
+@pytest.mark.parametrize("script", [marked(script) for script in OUTPUT])
 def test_a_script_runs_without_warnings_and_leaves_no_file(script, folders):
     missing = [module for module in NEEDS.get(script, ()) if find_spec(module) is None]
     if missing:
