@@ -258,7 +258,7 @@ def test_a_function_of_any_package_refuses_each_kind_of_thing_that_it_does_not_t
 
 
 @pytest.mark.long
-def test_hardly_a_parameter_takes_anything_at_all():
+def test_fewer_than_eight_parameters_take_any_value():
     """Those that do stand for any value: a cell of a table, a head of a model, concepts or none."""
     pytest.importorskip("torch")
     strange = object()
@@ -272,33 +272,33 @@ def test_hardly_a_parameter_takes_anything_at_all():
     assert len(anything) < 8, sorted(anything)
 
 
-def test_methods_that_take_our_types_refuse_others():
-    for wrong in ("films.csv", KINDS["store"], KINDS["table"]):
-        with pytest.raises(ArgumentError):
-            KINDS["group"].to_frame(wrong)
-        with pytest.raises(ArgumentError):
-            KINDS["run"].save(wrong, ["linear"], "models")
+@pytest.mark.parametrize("kind", ["text", "store", "table"])
+def test_methods_that_take_our_types_refuse_others(kind):
+    with pytest.raises(ArgumentError):
+        KINDS["group"].to_frame(KINDS[kind])
+    with pytest.raises(ArgumentError):
+        KINDS["run"].save(KINDS[kind], ["linear"], "models")
 
 
 @pytest.mark.long
-def test_the_message_has_a_call_that_is_right(prepared, monkeypatch):
+def test_the_call_that_a_message_proposes_runs(prepared, monkeypatch):
     monkeypatch.chdir(prepared)
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises(ArgumentError) as error:
         om.load_dataset("stores/films", "films.csv")
-    line = str(refused.value).rpartition(": ")[2]
+    line = str(error.value).rpartition(": ")[2]
     names = {"open_store": of.open_store, "read_manifest": of.read_manifest, "load_dataset": om.load_dataset}
     places = line.replace("PATH", "'stores/films'", 1).replace("PATH", "'films.csv'", 1)
     assert len(eval(places, names)) == 95  # noqa: S307 - what the message says to type
 
 
-def test_names_signatures_help_and_pickles_stay_those_of_the_function():
+def test_names_signatures_and_help_stay_those_of_the_function():
     assert om.evaluate.__name__ == "evaluate"
     assert list(inspect.signature(om.evaluate).parameters)[:2] == ["data", "models"]
     assert om.evaluate.__doc__.startswith("Test models")
     assert "data: obygaze" in str(inspect.signature(om.evaluate))
 
 
-def test_what_python_itself_refuses_stays_its_error():
+def test_unknown_and_missing_parameters_are_errors_of_python():
     with pytest.raises(TypeError, match="nothing"):
         of.uniform(3, nothing=1)
     with pytest.raises(TypeError, match="'n'"):

@@ -37,7 +37,7 @@ def manifest(tmp_path_factory):
     return Manifest(tuple(clips), tmp_path_factory.mktemp("manifest"))
 
 
-def test_annotated_clips_come_in_the_manifests_order_with_their_own_features(store, manifest):
+def test_annotated_clips_come_in_the_order_of_the_manifest_with_their_features(store, manifest):
     data = load_dataset(store, manifest, backbone="one")
     assert data.clip_ids.tolist() == ["a1", "a2", "b1"]
     assert data.movies.tolist() == ["a", "a", "b"]
@@ -48,7 +48,7 @@ def test_annotated_clips_come_in_the_manifests_order_with_their_own_features(sto
     assert data.store == store.fingerprint
 
 
-def test_a_clip_without_features_is_excluded_with_its_reason_and_nothing_stands_in_for_it(store, manifest):
+def test_a_clip_without_features_is_excluded_with_its_reason(store, manifest):
     data = load_dataset(store, manifest, backbone="one")
     assert data.excluded == (
         Exclusion("c1", "S", "failed: the file is empty (0 bytes)"),
@@ -72,7 +72,9 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
     }
 
 
-def test_clips_of_other_times_and_other_films_are_told(make_store, manifest, tmp_path):
+def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
+    make_store, manifest, tmp_path
+):
     spans = dict.fromkeys(MOVIES, (10.0, 20.0))
     store = open_store(make_store(tmp_path / "films", MOVIES, {"one": {"pooled": POOLED}}, spans=spans))
     a1, a2, b1, c1 = manifest.clips[:4]
@@ -120,7 +122,7 @@ def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, make_st
     assert len({data.label for data in loaded}) == 3
     for data in loaded:
         assert data.clip_ids.tolist() == ["a1", "b1"]
-        assert [one.clip_id for one in data.excluded] == ["a2", "c1", "elsewhere"]
+        assert [exclusion.clip_id for exclusion in data.excluded] == ["a2", "c1", "elsewhere"]
 
 
 def test_a_store_that_is_given_twice_is_named(store, make_store, manifest, tmp_path):
@@ -180,15 +182,23 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
         load_dataset(store, manifest, backbone="one")
 
 
-def test_what_makes_no_dataset_is_refused(store, manifest, tmp_path):
-    others = Manifest((Clip("x", "x", level="S"), Clip("y", "y", level="EN")), tmp_path)
-    for given, how in (
-        ((store, manifest), {}),  # which backbone?
-        ((store, manifest), {"backbone": "two", "features": "pooled"}),
-        ((store, others), {"backbone": "one"}),
-        ((store, Manifest((Clip("a1", "a"),), tmp_path)), {"backbone": "one"}),  # no levels
-    ):
-        with pytest.raises(DatasetError):
-            load_dataset(*given, **how)
-    with pytest.raises(DatasetError, match="'three'"):
-        load_dataset(store, manifest, backbone="three")
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({}, "one"), ({"backbone": "two", "features": "pooled"}, "pooled"), ({"backbone": "three"}, "'three'")],
+    ids=["one of two backbones is not chosen", "no such array", "no such backbone"],
+)
+def test_features_that_are_not_in_the_store_or_not_chosen_are_refused_by_name(
+    store, manifest, options, named
+):
+    with pytest.raises(DatasetError, match=named):
+        load_dataset(store, manifest, **options)
+
+
+@pytest.mark.parametrize(
+    "clips",
+    [(Clip("x", "x", level="S"), Clip("y", "y", level="EN")), (Clip("a1", "a"),)],
+    ids=["no clip is in the store", "no clip has a level"],
+)
+def test_a_manifest_without_an_annotated_clip_of_the_store_is_refused(store, tmp_path, clips):
+    with pytest.raises(DatasetError):
+        load_dataset(store, Manifest(clips, tmp_path), backbone="one")

@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 HELPERS = {"mobygaze_words.py", "toy_films.py"}
 ELSEWHERE = {"words_of_mobygaze.py", "models_of_words.py", "words_of_a_film.py"}
-"""Scripts that need more than an empty folder: tests/studies/test_words_alone.py and test_words_models.py."""
+"""Run by tests/studies/test_words_alone.py and test_words_models.py: they need more than an empty folder."""
 
-SAYS = {
+OUTPUT = {
     "audit_embeddings.py": "sad_by_group",
     "explain_a_clip.py": "with Body at the 95% quantile",
     "features_from_another_tool.py": "verified: True",
@@ -31,7 +31,7 @@ SAYS = {
     "share_a_store.py": "the copy is what was sealed: True True",
     "token_transformer.py": "a clip's tokens: (6, 12)",
 }
-"""Script -> what its output must hold."""
+"""Script -> words that it must print."""
 
 NEEDS = {
     "audit_embeddings.py": ("matplotlib",),
@@ -39,36 +39,48 @@ NEEDS = {
     "share_a_store.py": ("obstore",),
     "token_transformer.py": ("torch",),
 }
+"""Script -> the packages that it needs beside ours."""
+
+COSTLY = {"audit_embeddings.py", "own_backbone.py", "own_codebook_and_model.py", "token_transformer.py"}
+"""Scripts that import torch or matplotlib, or train several models; they run at night."""
 
 
-def run(folder, script, *arguments):
-    """Run a script in an empty folder, on one thread."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        "TMPDIR": str(folder / "tmp"),
-        # PyTorch makes this folder as soon as there is an optimiser, by default among the temporary ones.
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch"),
-    }
-    (folder / "tmp").mkdir()
-    (folder / "here").mkdir()
-    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *arguments]
-    result = execute(*command, cwd=folder / "here", env=environment)
-    assert list((folder / "here").iterdir()) == []
-    assert list((folder / "tmp").iterdir()) == []
-    return result.stdout
+@pytest.fixture
+def folders(tmp_path):
+    """Two empty folders: `here` to run a script in, and `tmp` for its temporary files."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "tmp").mkdir()
+    return tmp_path
 
 
-def test_every_script_is_tried():
-    assert {path.name for path in EXAMPLES.glob("*.py")} - HELPERS - ELSEWHERE == set(SAYS)
+def test_every_script_has_a_row():
+    scripts = {path.name for path in EXAMPLES.glob("*.py")}
+    assert scripts - HELPERS - ELSEWHERE == OUTPUT.keys()
 
 
-@pytest.mark.parametrize("script", sorted(SAYS))
-def test_a_script_runs_alone(script, tmp_path):
+def marked(script):
+    return pytest.param(script, marks=[pytest.mark.nightly] if script in COSTLY else [])
+
+
+@pytest.mark.parametrize("script", [marked(script) for script in OUTPUT])
+def test_a_script_runs_without_warnings_and_leaves_no_file(script, folders):
     missing = [module for module in NEEDS.get(script, ()) if find_spec(module) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed")
+    words = [sys.executable, "-W", "error", EXAMPLES / script]
     videos = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / "data")) / "videos"
-    arguments = [str(videos)] if script == "own_backbone.py" and videos.is_dir() else []
-    assert SAYS[script] in run(tmp_path, script, *arguments)
+    if script == "own_backbone.py" and videos.is_dir():
+        words.append(videos)
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "TMPDIR": str(folders / "tmp"),
+        # PyTorch makes this folder as soon as there is an optimiser, by default among the temporary ones.
+        "TORCHINDUCTOR_CACHE_DIR": str(folders / "torch"),
+    }
+
+    result = execute(*words, cwd=folders / "here", env=environment)
+
+    assert OUTPUT[script] in result.stdout
+    assert list((folders / "here").iterdir()) == []
+    assert list((folders / "tmp").iterdir()) == []

@@ -1,4 +1,4 @@
-"""Faults planted into commands are found by the type checker: five kinds, in each group of commands."""
+"""Faults planted into commands are found by the type checker: five kinds, in a command of each package."""
 
 import ast
 import re
@@ -15,68 +15,6 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
 
-PLANTED = """
-renamed   obygaze_features/commands/store_exchange.py import_ source
-retyped   obygaze_features/commands/store_exchange.py import_ declared
-default   obygaze_features/commands/store_exchange.py import_ version
-misspelt  obygaze_features/commands/store_exchange.py import_ array
-optional  obygaze_features/commands/store_exchange.py import_ licence
-
-renamed   obygaze_features/commands/extract_command.py extract corpus
-retyped   obygaze_features/commands/extract_command.py extract limit
-default   obygaze_features/commands/extract_command.py extract decoder
-misspelt  obygaze_features/commands/extract_command.py extract engine
-optional  obygaze_features/commands/extract_command.py extract manifest
-
-renamed   obygaze_features/commands/manifest_film.py film hop
-retyped   obygaze_features/commands/manifest_film.py film model
-default   obygaze_features/commands/manifest_film.py film shots
-optional  obygaze_features/commands/manifest_inspect.py project annotations
-
-renamed   obygaze_models/commands/evaluate_commands.py evaluate reduce
-retyped   obygaze_models/commands/evaluate_commands.py evaluate refits
-default   obygaze_models/commands/evaluate_commands.py evaluate seed
-misspelt  obygaze_models/commands/evaluate_commands.py evaluate imbalance
-optional  obygaze_models/commands/evaluate_commands.py evaluate manifest
-
-renamed   obygaze_models/commands/unit_commands.py units labels
-retyped   obygaze_models/commands/unit_commands.py units texts
-default   obygaze_models/commands/unit_commands.py units seed
-misspelt  obygaze_models/commands/unit_commands.py units features
-optional  obygaze_models/commands/unit_commands.py units out
-
-renamed   obygaze_studies/commands/audit_commands.py words lists
-retyped   obygaze_studies/commands/audit_commands.py words texts
-default   obygaze_studies/commands/audit_commands.py words min_total
-misspelt  obygaze_studies/commands/audit_commands.py eat variant
-optional  obygaze_studies/commands/audit_commands.py words items
-
-renamed   obygaze_studies/commands/paper_commands.py figure4 segments
-retyped   obygaze_studies/commands/paper_commands.py figure4 span
-default   obygaze_studies/commands/paper_commands.py all_ seed
-misspelt  obygaze_studies/commands/paper_commands.py all_ policy
-optional  obygaze_studies/commands/paper_commands.py figure4 movie
-
-renamed   obygaze_studies/commands/mediaeval15_commands.py train backbone
-retyped   obygaze_studies/commands/mediaeval15_commands.py labels pivots
-default   obygaze_studies/commands/mediaeval15_commands.py train seed
-misspelt  obygaze_studies/commands/folds_command.py folds protocol
-optional  obygaze_studies/commands/mediaeval15_commands.py train run
-
-renamed   obygaze_film/commands/film_judgements.py compare trend
-retyped   obygaze_film/commands/film_judgements.py learn key
-default   obygaze_film/commands/film_output.py report top
-misspelt  obygaze_film/commands/film_output.py report language
-optional  obygaze_film/commands/film_score.py evaluate truth
-
-renamed   obygaze/film_run.py run hop
-retyped   obygaze/film_run.py run workers
-default   obygaze/film_run.py run window
-misspelt  obygaze/film_run.py run language
-optional  obygaze/film_run.py run out
-"""
-"""Kind of fault, file, command's function, option; a group of commands a block (manifest has no choices)."""
-
 
 class Fault(NamedTuple):
     """A fault of an option of a command.
@@ -91,6 +29,47 @@ class Fault(NamedTuple):
     option: str
 
 
+STORE_IMPORT = "obygaze_features/commands/store_exchange.py"
+FAULTS_OF_STORE_IMPORT = [
+    Fault("renamed", STORE_IMPORT, "import_", "source"),
+    Fault("retyped", STORE_IMPORT, "import_", "declared"),
+    Fault("default", STORE_IMPORT, "import_", "version"),
+    Fault("misspelt", STORE_IMPORT, "import_", "array"),
+    Fault("optional", STORE_IMPORT, "import_", "licence"),
+]
+
+EVALUATE = "obygaze_models/commands/evaluate_commands.py"
+AUDITS = "obygaze_studies/commands/audit_commands.py"
+FILM_JUDGEMENTS = "obygaze_film/commands/film_judgements.py"
+FILM_OUTPUT = "obygaze_film/commands/film_output.py"
+FILM_SCORE = "obygaze_film/commands/film_score.py"
+FILM_RUN = "obygaze/film_run.py"
+FAULTS_OF_OTHER_PACKAGES = [
+    Fault("renamed", EVALUATE, "evaluate", "reduce"),
+    Fault("retyped", EVALUATE, "evaluate", "refits"),
+    Fault("default", EVALUATE, "evaluate", "seed"),
+    Fault("misspelt", EVALUATE, "evaluate", "imbalance"),
+    Fault("optional", EVALUATE, "evaluate", "manifest"),
+    Fault("renamed", AUDITS, "words", "lists"),
+    Fault("retyped", AUDITS, "words", "texts"),
+    Fault("default", AUDITS, "words", "min_total"),
+    Fault("misspelt", AUDITS, "eat", "variant"),
+    Fault("optional", AUDITS, "words", "items"),
+    Fault("renamed", FILM_JUDGEMENTS, "compare", "trend"),
+    Fault("retyped", FILM_JUDGEMENTS, "learn", "key"),
+    Fault("default", FILM_OUTPUT, "report", "top"),
+    Fault("misspelt", FILM_OUTPUT, "report", "language"),
+    Fault("optional", FILM_SCORE, "evaluate", "truth"),
+    Fault("renamed", FILM_RUN, "run", "hop"),
+    Fault("retyped", FILM_RUN, "run", "workers"),
+    Fault("default", FILM_RUN, "run", "window"),
+    Fault("misspelt", FILM_RUN, "run", "language"),
+    Fault("optional", FILM_RUN, "run", "out"),
+]
+
+
+# --- to plant a fault
+# ---------------------------------------------------------------------------
 class Parameter(NamedTuple):
     """A parameter of a signature, as it is parsed."""
 
@@ -99,17 +78,17 @@ class Parameter(NamedTuple):
     is_option: bool
 
 
-def command(source: str, name: str) -> ast.FunctionDef:
+def function_called(source: str, name: str) -> ast.FunctionDef:
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     return next(function for function in functions if function.name == name)
 
 
-def parameter(source: str, fault: Fault) -> Parameter:
-    arguments = command(source, fault.function).args
-    result = [Parameter(argument, None, is_option=False) for argument in arguments.args]
+def parameter_of(source: str, fault: Fault) -> Parameter:
+    arguments = function_called(source, fault.function).args
+    parameters = [Parameter(argument, None, is_option=False) for argument in arguments.args]
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        result.append(Parameter(argument, default, is_option=True))
-    return next(each for each in result if each.argument.arg == fault.option)
+        parameters.append(Parameter(argument, default, is_option=True))
+    return next(each for each in parameters if each.argument.arg == fault.option)
 
 
 def with_text(source: str, node: ast.expr | ast.arg, text: str) -> str:
@@ -120,8 +99,8 @@ def with_text(source: str, node: ast.expr | ast.arg, text: str) -> str:
     return (before + text.encode() + after).decode()
 
 
-def plant(source: str, fault: Fault) -> str:
-    argument, default, is_option = parameter(source, fault)
+def with_fault(source: str, fault: Fault) -> str:
+    argument, default, is_option = parameter_of(source, fault)
     text = ast.get_source_segment(source, argument)
     if fault.kind == "renamed":
         return with_text(source, argument, text.replace(fault.option, f"{fault.option}_renamed", 1))
@@ -137,52 +116,104 @@ def plant(source: str, fault: Fault) -> str:
     return with_text(source, argument, f"{text} | None = None" if is_option else f"{text} | None")
 
 
-FAULTS = [Fault(*line.split()) for line in PLANTED.splitlines() if line]
+# --- to find it
+# ---------------------------------------------------------------------------
+class Checked(NamedTuple):
+    """A copy of the packages with faults, and the errors of mypy: (file, line, message)."""
+
+    folder: Path
+    errors: list[tuple[str, int, str]]
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A copy of the packages with all faults planted."""
-    folder = tmp_path_factory.mktemp("checkout")
+def check_with_faults(folder: Path, faults: list[Fault], *words: str) -> Checked:
+    """Copy the packages, plant faults and run mypy, with words behind it."""
+    pytest.importorskip("mypy")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
-    for fault in FAULTS:
+    for fault in faults:
         path = folder / fault.file
-        path.write_text(plant(path.read_text(encoding="utf-8"), fault), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def errors(checkout):
-    """What mypy says of the copy: (file, line, message). It starts from the checkout's cache, if there is."""
-    pytest.importorskip("mypy")
+        path.write_text(with_fault(path.read_text(encoding="utf-8"), fault), encoding="utf-8")
     if (ROOT / ".mypy_cache").is_dir():
-        shutil.copytree(ROOT / ".mypy_cache", checkout / ".mypy_cache")
-    ended = python("-m", "mypy", cwd=checkout, code=1)
-    result = re.findall(r"^(\S+?):(\d+): error: (.*)$", ended.stdout, re.MULTILINE)
-    return [(file, int(line), message) for file, line, message in result]
+        shutil.copytree(ROOT / ".mypy_cache", folder / ".mypy_cache")
+    ended = python("-m", "mypy", *words, cwd=folder, code=1)
+    errors = re.findall(r"^(\S+?):(\d+): error: (.*)$", ended.stdout, re.MULTILINE)
+    return Checked(folder, [(file, int(line), message) for file, line, message in errors])
 
 
-SAYS = {
+def errors_at(checked: Checked, fault: Fault) -> str:
+    """Join the errors in the part of the function where a fault is seen: its signature, or its body."""
+    source = (checked.folder / fault.file).read_text(encoding="utf-8")
+    function = function_called(source, fault.function)
+    first_of_body = function.body[0].lineno
+    if fault.kind in {"default", "misspelt"}:
+        lines = range(function.lineno, first_of_body + 1)
+    else:
+        lines = range(first_of_body, function.end_lineno + 1)
+    return "\n".join(
+        message for file, line, message in checked.errors if file == fault.file and line in lines
+    )
+
+
+MESSAGES = {
     "renamed": 'Name "{option}" is not defined',
     "retyped": "bytes",
     "default": 'Incompatible default for parameter "{option}"',
     "misspelt": 'Incompatible default for parameter "{option}"',
     "optional": "None",
 }
+"""Kind of fault -> what mypy says of it."""
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind} {fault.function} {fault.option}")
-def test_a_fault_is_found_where_it_is(fault, checkout, errors):
-    function = command((checkout / fault.file).read_text(encoding="utf-8"), fault.function)
-    is_of_signature = fault.kind in {"default", "misspelt"}
-    first = function.lineno if is_of_signature else function.body[0].lineno
-    last = function.body[0].lineno if is_of_signature else function.end_lineno
-    here = [message for file, line, message in errors if file == fault.file and first <= line <= last]
-    words = SAYS[fault.kind].format(option=fault.option)
-    assert any(words in message for message in here), here
+def name_of(fault: Fault) -> str:
+    return f"{fault.kind} {fault.function} {fault.option}"
 
 
-def test_nothing_else_is_found(errors):
-    assert {file for file, _, _ in errors} == {fault.file for fault in FAULTS}
+QUICK_CONFIGURATION = """
+[tool.mypy]
+strict = true
+follow_imports = "skip"
+ignore_missing_imports = true
+disallow_subclassing_any = false
+
+[[tool.mypy.overrides]]
+module = ["obygaze_features.*"]
+follow_imports = "silent"
+"""
+"""Checks one file by what it imports of our packages; to read other packages takes most of mypy's time."""
+
+
+@pytest.fixture(scope="module")
+def store_import_checked(tmp_path_factory):
+    """The check of the module of `store import`."""
+    folder = tmp_path_factory.mktemp("one")
+    (folder / "quick.toml").write_text(QUICK_CONFIGURATION, encoding="utf-8")
+    return check_with_faults(folder, FAULTS_OF_STORE_IMPORT, "--config-file", "quick.toml", STORE_IMPORT)
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_STORE_IMPORT, ids=name_of)
+def test_a_fault_in_store_import_is_found(fault, store_import_checked):
+    message = MESSAGES[fault.kind].format(option=fault.option)
+
+    assert message in errors_at(store_import_checked, fault)
+
+
+@pytest.fixture(scope="module")
+def packages_checked(tmp_path_factory):
+    """The check of all packages, as `make types` does it."""
+    return check_with_faults(tmp_path_factory.mktemp("all"), FAULTS_OF_OTHER_PACKAGES)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", FAULTS_OF_OTHER_PACKAGES, ids=name_of)
+def test_a_fault_in_a_command_of_any_package_is_found(fault, packages_checked):
+    message = MESSAGES[fault.kind].format(option=fault.option)
+
+    assert message in errors_at(packages_checked, fault)
+
+
+@pytest.mark.nightly
+def test_nothing_else_is_found(packages_checked):
+    files_with_errors = {file for file, _, _ in packages_checked.errors}
+
+    assert files_with_errors == {EVALUATE, AUDITS, FILM_JUDGEMENTS, FILM_OUTPUT, FILM_SCORE, FILM_RUN}

@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -144,7 +143,7 @@ def test_where_names_can_be_exchanged_a_replaced_folder_is_the_new_one_at_every_
     assert [path.name for path in folder.iterdir()] == ["new file"]
 
 
-def test_where_names_cannot_be_exchanged_the_next_who_writes_there_puts_the_old_folder_back(tmp_path):
+def test_where_names_cannot_be_exchanged_the_next_writer_puts_the_old_folder_back(tmp_path):
     folder = tmp_path / "run"
     replace_and_be_killed(folder, "cannot exchange")
     assert not folder.exists()
@@ -167,38 +166,55 @@ def test_a_line_of_csv_reads_back(cells):
     assert list(csv.reader(io.StringIO(csv_line(cells), newline=""), strict=True)) == [cells]
 
 
-def test_a_lock_on_what_was_swapped_meanwhile_is_not_ours(tmp_path, monkeypatch):
+def test_a_lock_on_a_file_that_was_replaced_meanwhile_is_not_held(tmp_path, monkeypatch):
     path, other = tmp_path / "a", tmp_path / "b"
     path.touch()
     hold = locks.hold
 
-    def swapping(*given, **how):
-        got = hold(*given, **how)
+    def hold_and_replace(*arguments, **options):
+        result = hold(*arguments, **options)
         other.touch()
         other.replace(path)
-        return got
+        return result
 
-    with locks.locked(path, wait=False) as ours:
-        assert ours
-    monkeypatch.setattr(locks, "hold", swapping)
-    with locks.locked(path, wait=False) as ours:
-        assert not ours
+    with locks.locked(path, wait=False) as is_held:
+        assert is_held
+    monkeypatch.setattr(locks, "hold", hold_and_replace)
+    with locks.locked(path, wait=False) as is_held:
+        assert not is_held
 
 
-@pytest.mark.parametrize(("number", "raised"), [(errno.ENOTSUP, False), (errno.EIO, True)])
-def test_on_macos_a_share_that_knows_no_full_fsync_gets_the_other_and_no_error_is_lost(
-    monkeypatch, number, raised
-):
-    def refused(*_):
-        raise OSError(number, os.strerror(number))
+@pytest.fixture
+def macos(monkeypatch):
+    """Let `io` see macOS, whose full fsync fails with an error number.
 
+    Gives a function of this number, which gives the descriptors that the usual fsync forces.
+    """
     forced = []
     monkeypatch.setattr(ours, "sys", SimpleNamespace(platform="darwin"))
-    monkeypatch.setitem(sys.modules, "fcntl", SimpleNamespace(fcntl=refused, F_FULLFSYNC=51))
     monkeypatch.setattr(os, "fsync", forced.append)
-    with pytest.raises(OSError, match="error") if raised else nullcontext():
+
+    def fail_with(number):
+        def full_fsync(*_):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setitem(sys.modules, "fcntl", SimpleNamespace(fcntl=full_fsync, F_FULLFSYNC=51))
+        return forced
+
+    return fail_with
+
+
+def test_on_macos_a_share_without_full_fsync_gets_the_usual_one(macos):
+    forced = macos(errno.ENOTSUP)
+    ours.force_to_disk(7)
+    assert forced == [7]
+
+
+def test_on_macos_an_error_of_full_fsync_is_raised(macos):
+    forced = macos(errno.EIO)
+    with pytest.raises(OSError, match="error"):
         ours.force_to_disk(7)
-    assert forced == ([] if raised else [7])
+    assert forced == []
 
 
 def write_folder(path, data):
@@ -223,7 +239,7 @@ def test_two_writers_of_one_name_never_share_a_file(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such locks and modes")
-def test_what_is_in_use_is_not_swept_and_what_is_left_is(tmp_path, monkeypatch):
+def test_temporary_files_in_use_are_not_swept_and_those_left_behind_are(tmp_path, monkeypatch):
     for name in (".a.0123456789ab.partial", ".b.0123456789ab.old"):
         (tmp_path / name).mkdir()
     (tmp_path / ".c.0123456789ab.partial").write_bytes(b"left")
@@ -308,7 +324,7 @@ def test_a_folder_is_replaced_through_its_link_and_keeps_its_mode(tmp_path):
 
 
 @pytest.mark.parametrize("in_one_step", [True, False])
-def test_what_is_written_once_replaces_nothing(tmp_path, monkeypatch, in_one_step):
+def test_write_once_replaces_nothing(tmp_path, monkeypatch, in_one_step):
     if not in_one_step:
         monkeypatch.setattr(ours, "_rename", lambda *_: False)
     ours.write_once(tmp_path / "a", b"first")

@@ -19,7 +19,6 @@ from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 
-
 OTHER_LIBRARIES = ("import polars", "import duckdb", "import dask")
 
 LOADER = """
@@ -116,29 +115,36 @@ def test_the_lines_of_the_readme_pass_mypys_strict_rules(tmp_path):
     pytest.importorskip("mypy")
     (code,) = blocks("README.md")
     (tmp_path / "lines.py").write_text(code, encoding="utf-8")
-    said = python(
+    checked = python(
         "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "lines.py"), cwd=ROOT
     )
-    assert "Success" in said.stdout
+    assert "Success" in checked.stdout
 
 
-def test_a_manifest_is_what_tables_of_features_take_for_pyright_too():
-    """Pyright takes no cached property for the read-only property of a protocol."""
-    for name in ("by_id", "codebook"):
-        member = inspect.getattr_static(Manifest, name, None)
-        assert not isinstance(member, cached_property)
+@pytest.mark.parametrize("name", ["by_id", "codebook"])
+def test_a_manifests_attributes_are_no_cached_properties(name):
+    """`Group.to_frame` takes a protocol with read-only properties of these names.
+
+    Pyright accepts a field or a plain property of `Manifest` for them, and no cached property.
+    """
+    attribute = inspect.getattr_static(Manifest, name, None)
+
+    assert not isinstance(attribute, cached_property)
 
 
 @pytest.mark.long
 def test_the_page_for_notebooks_runs_from_top_to_bottom_in_the_folder_of_the_first_hour(first_hour):
     pytest.importorskip("xarray")
     pytest.importorskip("torch")
-    checks = (
-        "assert model.concepts_ == ('Body', 'Clothing')\nassert frame.attrs == {'left_out': {'failed': 2}}"
-    )
     code = [block for block in blocks("docs/python.md") if not block.startswith(OTHER_LIBRARIES)]
-    said = first_hour("\n".join([*code, checks]))
-    assert said.startswith("stores/nothing: no such store")
+    checks = (
+        "assert model.concepts_ == ('Body', 'Clothing')",
+        "assert frame.attrs == {'left_out': {'failed': 2}}",
+    )
+
+    printed = first_hour("\n".join([*code, *checks]))
+
+    assert printed.startswith("stores/nothing: no such store")
 
 
 @pytest.mark.parametrize("library", ["polars", "duckdb", "dask"])
@@ -155,9 +161,9 @@ def test_other_libraries_take_what_a_group_gives(library, first_hour):
 @pytest.mark.parametrize(
     "start_method",
     [
-        "fork",
-        pytest.param("spawn", marks=pytest.mark.long),
-        pytest.param("forkserver", marks=pytest.mark.long),
+        "spawn",
+        pytest.param("fork", marks=pytest.mark.nightly),
+        pytest.param("forkserver", marks=pytest.mark.nightly),
     ],
 )
 @pytest.mark.usefixtures("notebook")

@@ -41,31 +41,33 @@ BAD = {
     "isolate": "\u2066",
     "NUL": "\0",
 }
-RUN = ["=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "＝1+1"]
 
 
-def in_lines(text):
-    return any(
-        unicodedata.category(sign) in {"Cc", "Cs"} or sign in BIDI for sign in text if sign not in "\t\n\r"
-    )
-
-
-@given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
-def test_the_rule_is_that_of_unicodes_properties(text):
-    assert (unsuitable(text, lines=True) is not None) == in_lines(text)
-    assert (unsuitable(text) is not None) == (
-        in_lines(text) or not set(text).isdisjoint("\t\n\r\u2028\u2029")
-    )
-
-
-def test_what_scripts_need_is_allowed():
-    for text in ("Léa", "נורא יפה", "می\u200cخواهم", "👩\u200d🚀", "क्\u200dष", "Body\u00a0double", ""):
-        assert unsuitable(text) is None
+def has_control_characters(text):
+    """Whether a text holds what a terminal obeys, tabs and line breaks apart, by Unicode's properties."""
+    signs = set(text) - set("\t\n\r")
+    return any(unicodedata.category(sign) in {"Cc", "Cs"} or sign in BIDI for sign in signs)
 
 
 @given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
-def test_what_is_shown_moves_no_cursor_and_json_stays_the_same(text):
-    assert not in_lines(visible(text))
+def test_a_text_is_unsuitable_by_the_properties_of_its_characters(text):
+    has_controls = has_control_characters(text)
+    has_line_breaks = not set(text).isdisjoint("\t\n\r\u2028\u2029")
+
+    assert (unsuitable(text, lines=True) is not None) == has_controls
+    assert (unsuitable(text) is not None) == (has_controls or has_line_breaks)
+
+
+@pytest.mark.parametrize(
+    "text", ["Léa", "נורא יפה", "می\u200cخواهم", "👩\u200d🚀", "क्\u200dष", "Body\u00a0double", ""]
+)
+def test_joiners_and_blanks_that_scripts_need_are_suitable(text):
+    assert unsuitable(text) is None
+
+
+@given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
+def test_a_text_made_visible_has_no_control_characters_and_is_the_same_in_json(text):
+    assert not has_control_characters(visible(text))
     assert set(visible(text)).isdisjoint("\r\u2028\u2029")
     assert unsuitable(visible(text, lines=False)) is None
     document = json.dumps({"text": text}, ensure_ascii=False)
@@ -73,7 +75,7 @@ def test_what_is_shown_moves_no_cursor_and_json_stays_the_same(text):
 
 
 @given(st.text("'=+-@\t\r\n ＝x1,\"", max_size=6))
-def test_a_cell_for_people_is_never_run_and_is_read_back(cell):
+def test_no_spreadsheet_runs_a_cell_of_a_line_for_people_and_it_is_read_back(cell):
     cells = next(csv.reader(io.StringIO(sheet_line([cell, "x"]), newline="")))
     assert as_written(cells[0]) == cell
     if cells[0][:1] in tuple("=+-@\t\r\n＝"):
@@ -94,31 +96,38 @@ def test_secrets_of_urls_are_left_out(text, shown):
     assert masked(text) == shown
 
 
-def test_data_are_written_as_they_are():
-    assert csv_line(RUN[:4]) == ",".join(RUN[:4]) + "\n"
-    assert [not_a_formula(number) for number in ("-0.5", "+3", "1e-5", "")] == ["-0.5", "+3", "1e-5", ""]
+def test_a_line_of_data_is_written_as_it_is_though_a_spreadsheet_would_run_its_cells():
+    assert csv_line(["=1+1", "+1+1", "-1+1", "@SUM(1)"]) == "=1+1,+1+1,-1+1,@SUM(1)\n"
+
+
+@pytest.mark.parametrize("number", ["-0.5", "+3", "1e-5", ""])
+def test_a_number_is_no_formula(number):
+    assert not_a_formula(number) == number
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("column", ["clip_id", "movie", "video", "annotator", "note", "level"])
-def test_no_manifest_holds_what_a_terminal_obeys(tmp_path, bad, column):
+def test_a_manifest_with_control_characters_is_refused(tmp_path, bad, column):
     path = tmp_path / "films.csv"
     columns = ["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "note"]
     row = {"clip_id": "a", "movie": "m", column: f"b{bad}c"}
     path.write_text(
         csv_line(columns) + csv_line([row.get(name, "") for name in columns]), encoding="utf-8", newline=""
     )
-    with pytest.raises(ManifestError) as refused:
+    with pytest.raises(ManifestError) as error:
         read_manifest(path)
-    assert unsuitable(str(refused.value)) is None
+    assert unsuitable(str(error.value)) is None
 
 
 @pytest.mark.parametrize("bad", [bad for name, bad in BAD.items() if name != "NUL"])
-def test_no_list_of_texts_holds_what_a_terminal_obeys(tmp_path, bad):
+def test_a_list_of_texts_with_control_characters_is_refused(tmp_path, bad):
     path = written(tmp_path / "texts.csv", csv_line(["text_id", "text"]) + csv_line(["a", f"a {bad}"]))
     with pytest.raises(ManifestError, match="line 2"):
         read_texts(path)
-    path.write_text(csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"]), encoding="utf-8")
+
+
+def test_a_text_of_a_list_may_have_several_lines(tmp_path):
+    path = written(tmp_path / "texts.csv", csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"]))
     assert read_texts(path).rows == (("a", "two\nlines"),)
 
 
@@ -144,9 +153,9 @@ def test_usage_errors_are_escaped_too(capsys):
 
 def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
     path = written(tmp_path / "films.csv", "clip_id,movie\x1b]0;mine\x07,video\n")
-    _, said = in_terminal(["manifest", "inspect", str(path)])
-    assert "\\u001b]0;mine" in said
-    assert "\x1b" not in said
+    _, output = in_terminal(["manifest", "inspect", str(path)])
+    assert "\\u001b]0;mine" in output
+    assert "\x1b" not in output
 
 
 @pytest.mark.parametrize(
@@ -163,7 +172,7 @@ def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
         ("Ame\u0301lie", "Am\u00e9lie"),
     ],
 )
-def test_a_name_of_a_file_is_one_that_all_systems_take(text, name):
+def test_a_file_gets_a_name_that_all_systems_take(text, name):
     assert file_name(text) == name
 
 
@@ -174,7 +183,7 @@ def test_two_files_of_one_name_are_refused_also_where_case_does_not_count(second
         file_names(["Alien", "Alien_", "Ali\u00e9n", second])
 
 
-def test_a_value_with_a_line_break_makes_no_two_sentences_of_one(monkeypatch):
+def test_a_line_break_in_a_value_does_not_split_a_sentence_of_a_template(monkeypatch):
     monkeypatch.setattr(templates, "packaged_text", lambda *_: "{{ a }} of {{ n }}\n{{ b }}\nend\n")
     output = templates.sentences("tests", "a template", a="one\ntwo\u2028", n=3, b="")
     assert output == ("one\\u000atwo\\u2028 of 3", "end")

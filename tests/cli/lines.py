@@ -276,6 +276,14 @@ evaluate in/films.csv in/films --task concept:Gun --model linear
     0 | Gun, present or not | run not kept
 evaluate in/marked.csv in/frames:xclip --task levels --model linear --policy paper --json
     0 | "pool": "as stored" | 1 clip changed level
+=compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html
+    0 out/compared/compare.csv out/compared/compare.tex
+compare out/two out/mlp
+    0 | mean of 2 seeds
+compare out/run out/run --model linear --against movie_prior --json
+    0 | "n_movies": 6
+""",
+    "frames and fusions": f"""
 evaluate in/marked.csv in/frames --task concept:Body --model attention --save attention --out out/attention
     0 | attention of all 4 movies kept in out/attention/attention.model | would make EN of
 evaluate in/marked.csv in/marked --task concept:Body --model linear --texts in/texts --out out/zero
@@ -290,12 +298,6 @@ model card out/fused/linear.model
     0 | vivit: pooled (as stored)
 mobygaze in/marked.csv visual=in/marked --task concept:Body
     1 | annotators are compared where two or more labelled
-=compare out/run out/mlp --model linear --against mlp --out out/compared --html out/compared.html
-    0 out/compared/compare.csv out/compared/compare.tex
-compare out/two out/mlp
-    0 | mean of 2 seeds
-compare out/run out/run --model linear --against movie_prior --json
-    0 | "n_movies": 6
 predict out/attention/attention.model in/frames --out out/clips.csv --frames out/frames.csv
     0 out/frames.csv | 256 frames in
 localise out/frames.csv in/segments.csv --positive S

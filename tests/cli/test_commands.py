@@ -21,6 +21,8 @@ COMMANDS = {
 }
 QUICK_GROUPS = {"stores"}
 """The groups that `make test` runs: each of the others takes seconds."""
+GROUPS_AT_NIGHT = {"frames and fusions", "networks", "papers", "released"}
+"""Groups that train or run networks, draw all figures, or read whole corpora."""
 PRINT_ONE_VALUE = ("film export", "film next", "film report")
 """Commands that print the path of what they wrote, or how much it is, and so take no --json."""
 PRINT_AS_THEY_GO = {"demo", "film open", "film run"}
@@ -47,13 +49,16 @@ def networks_at_hand(place, request, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
-GROUPS = [
-    group if group in QUICK_GROUPS else pytest.param(group, marks=pytest.mark.long)
-    for group in COMMAND_TABLES
-]
+def marked(group):
+    marks = []
+    if group not in QUICK_GROUPS:
+        marks.append(pytest.mark.long)
+    if group in GROUPS_AT_NIGHT:
+        marks.append(pytest.mark.nightly)
+    return pytest.param(group, marks=marks)
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", [marked(group) for group in COMMAND_TABLES])
 def test_commands_do_what_the_table_says(group, place, run, request):
     """Commands of a group run in turn in one folder, where one may need what another made.
 

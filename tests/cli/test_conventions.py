@@ -44,8 +44,6 @@ def run_with_input(tmp_path):
 
 
 TABLE_OF_TWO_SPANS = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
-
-
 IMPORT_SPANS_TO_STDOUT = "manifest import spans - --videos films --out -"
 
 
@@ -112,7 +110,22 @@ def set_what_the_shell_sets_on_tab(monkeypatch, shell, typed_words, begun_word):
         monkeypatch.setenv("COMP_CWORD", str(len(typed_words.split())))
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.fixture
+def complete(tmp_path, monkeypatch, capfd):
+    """Type the beginning of a value and the tab key; gives the values that the shell is then offered."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "films.csv").write_text(f"{HEADER_OF_MANIFEST}\na,m,,0,1,S,,\n", encoding="utf-8")
+
+    def complete(line, begun_word, shell):
+        set_what_the_shell_sets_on_tab(monkeypatch, shell, f"obygaze {line} ", begun_word)
+        assert obygaze() == 0
+        out, err = capfd.readouterr()
+        assert err == ""
+        return set(re.findall(REGEX_OF_VALUES[shell], out))
+
+    return complete
+
+
 @pytest.mark.parametrize(
     ("line", "begun_word", "values"),
     [
@@ -129,19 +142,13 @@ def set_what_the_shell_sets_on_tab(monkeypatch, shell, typed_words, begun_word):
     ],
     ids=["backbones", "a codebook to show", "an option --codebook", "models", "tasks", "no manifest"],
 )
-def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell, line, begun_word, values):
-    """The user types the beginning of a value and the tab key.
+def test_all_values_that_begin_so_are_offered(complete, line, begun_word, values):
+    assert complete(line, begun_word, "bash") == values
 
-    The shell asks the command for all values that begin so.
-    """
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "films.csv").write_text(f"{HEADER_OF_MANIFEST}\na,m,,0,1,S,,\n", encoding="utf-8")
-    set_what_the_shell_sets_on_tab(monkeypatch, shell, f"obygaze {line} ", begun_word)
-    assert obygaze() == 0
-    out, err = capfd.readouterr()
 
-    assert set(re.findall(REGEX_OF_VALUES[shell], out)) == values
-    assert err == ""
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_than_bash_are_offered_the_same(complete, shell):
+    assert complete("evaluate films.csv store --task", "concept:Bo", shell) == {"concept:Body"}
 
 
 @pytest.mark.long
@@ -202,20 +209,19 @@ def test_a_store_that_is_sealed_apart_gets_the_licence_of_the_environment():
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("options_in_environment")
-def test_store_ls_without_a_folder_lists_the_folder_that_the_environment_sets(capfd):
-    assert run_line("extract a.csv stores/a") == 0
-    capfd.readouterr()
-    assert run_line("store ls --json") == 0
-    assert "a-1.0.0" in {store["name"] for store in json.loads(capfd.readouterr().out)}
-
-
-@pytest.mark.long
-def test_store_rm_without_a_folder_clears_the_folder_that_the_environment_sets(options_in_environment):
+def test_store_ls_and_rm_without_a_folder_take_the_one_that_the_environment_sets(
+    options_in_environment, capfd
+):
     assert run_line("extract a.csv stores/a") == 0
     stage = options_in_environment / "stores" / "a.staging"  # it stays, so that the store can grow
     assert stage.exists()
+    capfd.readouterr()
+
+    assert run_line("store ls --json") == 0
+    listed = {store["name"] for store in json.loads(capfd.readouterr().out)}
     assert run_line("store rm --sealed-stages --yes") == 0
+
+    assert "a-1.0.0" in listed
     assert not stage.exists()
 
 
@@ -306,10 +312,12 @@ def test_no_help_shows_the_name_of_a_function_as_a_value():
             assert option.metavar or not is_parsed_by_function, (path, option.opts)
 
 
-@pytest.mark.parametrize("command", ["--help", "codebook show obygaze12", "manifest inspect no.csv"])
-def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command):
+@pytest.mark.parametrize("command", ["codebook show obygaze12", "manifest inspect no.csv"])
+def test_no_colour_is_printed_on_a_terminal(tmp_path, command):
     """Output is often copied into reports and compared, where colour codes would be noise."""
-    assert "\x1b" not in in_terminal(command.split(), tmp_path)[1]
+    _, output = in_terminal(command.split(), tmp_path)
+
+    assert "\x1b" not in output
 
 
 @pytest.fixture

@@ -34,12 +34,8 @@ from tests.private import files_below
 
 PAGE_ON_CODEBOOKS = Path(__file__).parents[2] / "docs" / "codebooks.md"
 
-
 N_GREYS = 20
-
-
 STEP_OF_GREY = 10
-
 
 OBYGAZE_WORDS = re.compile(
     r"\b(EN|HN|NS|S|Sure|Body|Look|Speech|ObyGaze12|obygaze12|printed|paper|released|hn_s|objectif\w*)\b"
@@ -51,8 +47,8 @@ def ok(run, place):
     """Run a command that must succeed; gives what it printed."""
 
     def ok(command, *, code=0):
-        found, out, err = run(command, place)
-        assert found == code, err
+        exit_code, out, err = run(command, place)
+        assert exit_code == code, err
         return out
 
     return ok
@@ -177,24 +173,17 @@ def test_a_sheet_shows_the_middle_frame_of_a_clip(ok, two_films, shared_data):
     assert float(row_of_b1["time_s"]) == pytest.approx(1.5, abs=0.1)
 
 
-def test_sheets_are_not_replaced_without_force(ok, run, two_films):
+def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(ok, run, two_films):
+    folder = two_films / "out/s"
     ok(MAKE_SHEETS)
-    code, _, _ = run(MAKE_SHEETS, two_films)
-    assert code == 1
+    (folder / "mine.txt").touch()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-
-def test_sheets_are_replaced_by_the_same_bytes(ok, two_films):
-    ok(MAKE_SHEETS)
-    made = {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()}
+    code_without_force, _, _ = run(MAKE_SHEETS, two_films)
     ok(f"{MAKE_SHEETS} --force")
-    assert {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()} == made
 
-
-def test_replacing_sheets_leaves_other_files_in_the_folder(ok, two_films):
-    ok(MAKE_SHEETS)
-    (two_films / "out/s/mine.txt").touch()
-    ok(f"{MAKE_SHEETS} --force")
-    assert (two_films / "out/s/mine.txt").exists()
+    assert code_without_force == 1
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 HEADER_OF_PREDICTIONS = "model,task,fold,clip_id,label,score,threshold"
@@ -356,8 +345,9 @@ def pth_files(place):
         lambda torch: {"a": torch.zeros(4), "b": torch.zeros(4)},
         lambda torch: torch.zeros(5),
         lambda torch: torch.full((4,), torch.nan),
+        None,
     ],
-    ids=["code", "two tensors", "another length", "not finite"],
+    ids=["code", "two tensors", "another length", "not finite", "an empty file"],
 )
 def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, pth_files, content):
     """A .pth file is a pickle, which can run any code.
@@ -366,18 +356,16 @@ def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, p
     """
     import torch
 
-    torch.save(content(torch), pth_files / "b.pth")
+    if content is None:
+        (pth_files / "b.pth").write_bytes(b"")
+    else:
+        torch.save(content(torch), pth_files / "b.pth")
+
     code, out, err = run(IMPORT_PTH, place)
+
     assert (code, out) == (1, "")
     assert "in/pth/b.pth: " in err
     assert not (place / "pwned").exists()
-
-
-def test_an_empty_pth_is_refused(run, place, pth_files):
-    (pth_files / "b.pth").write_bytes(b"")
-    code, out, err = run(IMPORT_PTH, place)
-    assert (code, out) == (1, "")
-    assert "in/pth/b.pth: " in err
 
 
 @pytest.fixture
@@ -490,21 +478,17 @@ EVALUATION = "evaluate in/films.csv in/films --task calm_violent --model linear 
 
 
 @pytest.mark.long
-def test_an_evaluation_prints_a_row_for_each_model_and_for_chance(ok):
-    assert re.findall(r"([a-z()]+) \d\.\d{3} ", ok(EVALUATION)) == ["linear", "mlp", "(chance)"]
-
-
-@pytest.mark.long
-def test_an_evaluation_keeps_nothing_unless_it_is_asked_to(ok, place):
+def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(ok, place):
+    """It prints a row for each model and for chance."""
     before = files_below(place)
-    ok(EVALUATION)
-    assert files_below(place) == before
+    printed = ok(EVALUATION)
+    after = files_below(place)
+    printed_when_kept = ok(f"{EVALUATION} --out out/kept")
 
-
-@pytest.mark.long
-def test_an_evaluation_that_is_kept_prints_the_same_and_has_a_report(ok, place):
-    assert ok(f"{EVALUATION} --out out/again") == ok(EVALUATION)
-    assert "AP by movie" in (place / "out/again/report.md").read_text("utf-8")
+    assert re.findall(r"([a-z()]+) \d\.\d{3} ", printed) == ["linear", "mlp", "(chance)"]
+    assert after == before
+    assert printed_when_kept == printed
+    assert "AP by movie" in (place / "out/kept/report.md").read_text("utf-8")
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ SYSTEMS_AND_GROUPS = [
     ("windows", "manifests"),
     ("windows", "stores"),
     ("windows", "zoo"),
+    ("windows", "frames and fusions"),
     ("windows", "papers"),
     ("macos", "manifests"),
     ("macos", "stores"),
