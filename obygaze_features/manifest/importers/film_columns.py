@@ -2,14 +2,25 @@
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from obygaze_features.manifest.importers.column_contents import are_clocks, are_files, are_marks
 from obygaze_features.manifest.importers.proposal import START
 from obygaze_features.manifest.importers.table_layout import SECTION
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, value_in_titles
-from obygaze_features.manifest.spans.headings import meanings_of_heading
+from obygaze_features.manifest.spans.headings import (
+    LABEL_COLUMNS,
+    bare_heading,
+    columns_meant,
+    meanings_of_heading,
+)
 from obygaze_features.text import number_of
 from obygaze_features.workbook import SHEET
+
+HEADINGS_OF_TIERS: Final = frozenset(
+    {"tier", "tiers", "tier name", "track", "layer", "ebene", "spur", "zeile", "piste", "pista", "capa"}
+)
+"""Headings of columns that say on which tier of a tool a row stands: its films are elsewhere."""
 
 
 class FilmColumns:
@@ -111,9 +122,14 @@ class FilmColumns:
         """Return the table's first column if it holds names and its heading has no known meaning; else ""."""
         column = self._table.columns[0]
         is_unread = column in self._unread.remaining
-        if is_unread and not meanings_of_heading(column) and self._can_be_repeated_names(column):
-            return column
-        return ""
+        if not is_unread or meanings_of_heading(column) or self._is_of_tiers(column):
+            return ""
+        return column if self._can_be_repeated_names(column) else ""
+
+    def _is_of_tiers(self, column: str) -> bool:
+        """Return whether a column names the tier of each row: by its heading, or by cells such as `level`."""
+        is_headed_as_tiers = bare_heading(column) in HEADINGS_OF_TIERS
+        return is_headed_as_tiers or not columns_meant(self._cells[column]).isdisjoint(LABEL_COLUMNS)
 
     def _can_be_repeated_names(self, column: str) -> bool:
         """Return whether a column has a text in each row, and the same in several, like names of films."""

@@ -74,6 +74,17 @@ def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_o
 
 
 @pytest.mark.parametrize(
+    ("heading", "level", "other"),
+    [("tier", "level", "concepts"), ("Was", "Stufe", "Merkmal"), ("track", "V1", "V2")],
+    ids=["tier", "names of labels", "track"],
+)
+def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_films(read, heading, level, other):
+    rows = f"{level},1,2,S\n{other},1,2,Body\n{level},3,4,EN\n"
+    options = proposed_options(read, f"{heading},start_s,end_s,value\n{rows}")
+    assert options == {"columns": {"level": ["value"]}, "wide": [], "words": {}, "movie": "t"}
+
+
+@pytest.mark.parametrize(
     "heading",
     ["rating", "class", "category", "objectification", "Stufe", "code", "niveau", "tags", "x", "lvl", "AB"],
 )
