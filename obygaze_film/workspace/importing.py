@@ -29,7 +29,6 @@ from obygaze_features.manifest import (
     find_film,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.registry import FORMATS, MILLISECOND_ROUNDING_S
 from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.ledger import TableRow
@@ -41,12 +40,6 @@ if TYPE_CHECKING:
 HUNDREDTHS_ROUNDING_S: Final = 0.0065
 """Seconds by which a time in hundredths of a second may differ from a decision's and be the same: half of
 one, and the milliseconds of the decision. Subtitles that an editor saved as `ass` have such times."""
-
-ROUNDING_S_OF_KIND: Final = {
-    "ass": HUNDREDTHS_ROUNDING_S,
-    **{written.read_as: written.rounding_s for written in FORMATS.values() if written.read_as},
-}
-"""The same for each kind of files that people's decisions are read from."""
 
 ADVICE_OF_A_RATE: Final = "--rate"
 """Part of the message of `import_spans` about times in frames without a frame rate. The option that it
@@ -86,8 +79,22 @@ class Annotated(NamedTuple):
 
     @property
     def rounding_s(self) -> float:
-        """Tolerance in seconds within which a time in the file and a decision's time are equal."""
-        return ROUNDING_S_OF_KIND.get(self.kind, MILLISECOND_ROUNDING_S)
+        """Tolerance in seconds within which a time in the file and a decision's time are equal.
+
+        It is that of the format that is read as this kind of file; a kind that we do not write has
+        milliseconds.
+        """
+        from obygaze_film.exchange.registry import (  # noqa: PLC0415 - slow, and films are opened without it
+            FORMATS,
+            MILLISECOND_ROUNDING_S,
+        )
+
+        if self.kind == "ass":  # we write none: an editor saved our subtitles as such
+            return HUNDREDTHS_ROUNDING_S
+        for written in FORMATS.values():
+            if written.read_as == self.kind:
+                return written.rounding_s
+        return MILLISECOND_ROUNDING_S
 
     def of_film(self, movie: str) -> "Annotated":
         """Return the annotations of one film, as a file may annotate several films."""
