@@ -25,9 +25,10 @@ from av.stream import Discard
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video.file_facts import cached_fact
+from obygaze_features.video.file_facts import cached_fact, files_of
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.late_streams import bytes_to_probe
+from obygaze_features.video.late_streams import LateStream, bytes_to_probe, late_streams
+from obygaze_features.video.packets import ListedStream
 from obygaze_features.video.source import Source, opened, opened_to
 from obygaze_features.video.stream import ENCRYPTED, ENCRYPTED_SIGNS, is_encrypted, note_side_data
 
@@ -499,18 +500,34 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
         The track may be one that begins too late in the file.
     """
     late = [stream for stream in index_packets(path).late if stream.kind == "audio"]
-    if not late:
-        return 0
     with opened(path) as source:
-        early_tracks = source.container.streams.audio  # those that begin with the file
+        early_tracks = source.container.streams.audio  # those that FFmpeg knows when it opens the file
         languages = {stream.metadata.get("language", "") for stream in early_tracks}
-    if not track:
-        begins_early = len(early_tracks) > 0
-    elif track.isdecimal() and int(track) < len(early_tracks):
-        begins_early = True
-    else:
-        begins_early = track in languages
-    return 0 if begins_early else bytes_to_probe(path, late)
+        if not track:
+            begins_early = len(early_tracks) > 0
+        elif track.isdecimal() and int(track) < len(early_tracks):
+            begins_early = True
+        else:
+            begins_early = track in languages
+        if begins_early:
+            late = _announced_too_early(source, track)
+    return bytes_to_probe(path, late)
+
+
+def _announced_too_early(source: Source, track: str) -> list[LateStream]:
+    """Return the chosen track of a file if nothing but its number and codec is known when the file is opened.
+
+    So it is if a recording announces sound that begins some seconds after its pictures.
+    """
+    try:
+        stream = _chosen_track(source, track)
+    except VideoError:  # which is raised, too, where the track is opened
+        return []
+    context = stream.codec_context
+    if context is None or context.sample_rate > 0:
+        return []
+    listed = ListedStream(stream.index, stream.id, "audio", context.name)
+    return late_streams(files_of(source.path), source.formats, [listed])
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:

@@ -281,6 +281,26 @@ def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_la
         assert heard_s - heard_of_whole_s == pytest.approx(moved_s, abs=0.001)
 
 
+@pytest.mark.parametrize("suffix", ["ts", "vob"])
+@pytest.mark.parametrize("track", ["", "0"])
+def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path, suffix, track):
+    """FFmpeg looks through a recording's first seconds for the settings of its sound: they come later."""
+    film = write_film(
+        tmp_path / f"late.{suffix}",
+        {"": clicks([10.5, 11.5], 12.0)},
+        seconds=12.0,
+        codec="mp2",
+        gap=(-1.0, 10.0),
+    )
+
+    sound = SoundTrack(film, track)
+
+    (samples,), missing_s = sound.parts(0.0, 12.0, (), rate=RATE)
+    assert missing_s == pytest.approx(10.0, abs=0.1)
+    for click_s in (10.5, 11.5):
+        assert time_of_click(samples, RATE, click_s) == pytest.approx(click_s, abs=0.05)
+
+
 @pytest.mark.usefixtures("little_is_probed")
 def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sound, monkeypatch):
     """The limit of what may be read to find a stream is set below the place where the sound begins."""
