@@ -395,6 +395,7 @@ def test_what_was_added_works(command, words, checkout):
     assert words in ended.stdout + ended.stderr
 
 
+@pytest.mark.nightly
 def test_a_new_backbone_fills_a_store_that_verifies(checkout):
     (checkout / "stills").mkdir()
     Image.new("RGB", (64, 48), "red").save(checkout / "stills/a.png")
@@ -407,6 +408,7 @@ def test_a_new_backbone_fills_a_store_that_verifies(checkout):
     assert "nothing wrong" in obygaze("store", "verify", "red-1.0.0", "--full")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("files", "chosen"),
     [

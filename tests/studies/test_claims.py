@@ -743,6 +743,7 @@ def test_claims_seldom_hold_where_levels_are_exchanged_within_films(obygaze12):
 
 
 @pytest.mark.long  # simulates
+@pytest.mark.nightly
 def test_claims_seldom_hold_where_one_annotators_levels_are_exchanged(segments):
     tested = parts_tested("mobygaze", "one annotator's labels within films")
     n_holding = n_holding_by_claim(tested, segments, one_annotators_levels_exchanged)
