@@ -58,7 +58,7 @@ def count_lost(error: ObygazeError) -> None:
     """Count the ends of a process that reads HDF5; let other ends, and a flood of memory, be findings."""
     if "needs more memory" in str(error):
         raise MemoryError(str(error))
-    if apart.GIVEN_UP in str(error):
+    if apart.WHAT_TO_DO in str(error):
         raise GivenUpError(str(error))
     LOST.update(re.findall(r"crashed .*\(signal \d+\)|took more than \d+ s|was killed", str(error)))
 

@@ -41,6 +41,7 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import Table
 from tests.manifest.spans.files import aligned, eaf, open_document, referring, sheet, tier
+from tests.process import python
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the parent watches there")
 
@@ -940,3 +941,10 @@ def test_a_document_of_few_cells_repeated_very_often_is_refused(tmp_path):
     open_document(path, [["movie", "start_s", "end_s", "level"], ["m", "1", "2", "S"]], repeated=300_000)
     with pytest.raises(ManifestError, match="repeated"):
         import_spans([path], tmp_path)
+
+
+@pytest.mark.long
+def test_the_fuzzer_of_tables_finds_nothing_in_a_refusal():
+    """Most of its inputs are refused: it has to tell a refusal from a file that was given up."""
+    ended = python("benchmarks/fuzz.py", "--inputs", 40, "spans table", cwd=ROOT)
+    assert "spans table: 40 inputs, 0 findings" in ended.stdout
