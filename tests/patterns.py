@@ -37,11 +37,11 @@ LARGE = {"torch", "transformers", "ray", "matplotlib"}
 """Libraries that take seconds to import."""
 USUAL_LETTERS = "a0 A_\t"
 """One of each class that patterns name: letters, digits, blanks and words."""
-MOST_PAIRED = 6
+MOST_PAIRED = 9
 """Letters of which each pair is a unit."""
 BAD_END = "\x01\n"
 """An end that fits no pattern, so that each attempt to match fails at the end of the text."""
-MOST_UNITS = 40
+MOST_UNITS = 80
 """Units that are tried of a pattern, the shortest ones: each is more or less a part of a longer one."""
 
 

@@ -111,7 +111,7 @@ def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(wind
     assert rows["mean_frames"] < rows["attention"]
 
 
-def test_what_has_no_times_is_refused(windows, tmp_path):
+def test_clips_and_windows_without_times_are_refused(windows, tmp_path):
     store, manifest = windows
     whole = manifest.with_clips([of.Clip("f0", "f0", "f0.mp4", level="S")])
     with pytest.raises(DatasetError, match="f0"):
@@ -129,7 +129,7 @@ def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
 
 
 @pytest.mark.long
-def test_segments_that_annotators_drew_for_themselves_are_tests_of_their_own_beside_the_length(windows):
+def test_each_annotators_segments_are_a_test_of_their_own_beside_the_length(windows):
     """The maximum of noise over a bag tells its length, so the length stands beside the models."""
     store, manifest = windows
     rng = np.random.default_rng(1)

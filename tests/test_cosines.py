@@ -54,7 +54,7 @@ def test_scores_are_those_of_the_whole_array(group, standard):
 
 
 @pytest.mark.parametrize("unit", [1e25, 1e-25, 1e-40])
-def test_scores_have_no_unit(tmp_path, unit):
+def test_scores_do_not_depend_on_the_unit_of_the_features(tmp_path, unit):
     X = (unit * spread(1, 8, 50).astype(np.float64)).astype(np.float32)
     group = open_store(
         seal_arrays(tmp_path / "s", {f"c{row:02}": "film" for row in range(50)}, {"toy": {"pooled": X}})

@@ -25,7 +25,7 @@ def test_a_manifest_of_thousands_shows_itself_in_a_line_and_its_first_rows(share
     assert [name for name in frame if name.startswith("fold_")]
 
 
-def test_data_runs_and_predictions_are_short():
+def test_data_runs_and_predictions_show_themselves_in_few_characters():
     data = planted(direction=2.0)
     run = evaluate(data, {"linear": linear_probe()}, task="hn_s")
     predicted = Predicted(run.predictions.table, {})

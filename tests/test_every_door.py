@@ -143,7 +143,7 @@ def test_every_name_with_a_path_is_walked():
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*READ, *WRITTEN])
 @pytest.mark.parametrize("case", KINDS)
-def test_a_name_refuses_or_reads_it(home, name, case):
+def test_a_public_name_reads_an_odd_file_or_refuses_it_in_one_line(home, name, case):
     place = (READ | WRITTEN)[name]
     for made in MADE_ONCE:
         node = home / "out" / made
@@ -258,7 +258,7 @@ def fault_of(trial, kind):
 @pytest.mark.filterwarnings("ignore:constrained_layout")  # a name may be longer than a figure is wide
 @pytest.mark.parametrize("group", COMMAND_TABLES)
 @pytest.mark.nightly
-def test_a_command_refuses_or_reads_it(inputs, tmp_path, monkeypatch, group):  # noqa: F811
+def test_a_command_reads_an_odd_file_or_refuses_it(inputs, tmp_path, monkeypatch, group):  # noqa: F811
     """Whatever is in the place of a file of its inputs, a command ends soon and raises nothing."""
     shutil.copytree(inputs, tmp_path / "in", symlinks=True)
     stand_in(tmp_path, monkeypatch)

@@ -97,7 +97,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_expected_is_called_by_its_name_with_a_remedy(tmp_path, name):
+def test_a_file_of_another_kind_is_refused_with_its_kind_and_a_remedy(tmp_path, name):
     content, kind, remedy = REFUSED[name]
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
@@ -149,7 +149,7 @@ def test_a_table_that_begins_like_a_binary_format_is_text(text):
     assert file_kind(text.encode()).name == TEXT
 
 
-def test_a_folder_and_what_can_never_be_read_are_named(tmp_path):
+def test_a_folder_and_unknown_bytes_have_a_kind(tmp_path):
     assert file_kind(tmp_path).name == "a folder"
     assert file_kind(b"\0\xff\0\xff") == UNKNOWN
 

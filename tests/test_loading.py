@@ -60,7 +60,7 @@ def test_a_worker_reads_into_memory_that_the_main_process_sees(group, monkeypatc
     assert np.array_equal(X.numpy(), group.rows("tokens", slice(16, 32)))
 
 
-def test_it_pickles_without_features(group):
+def test_pieces_pickle_without_features(group):
     pieces = of.Pieces(group, "frames", range(N))
     pickled = pickle.dumps(pieces)
     again = pickle.loads(pickled)  # noqa: S301 - made a line above
@@ -73,7 +73,7 @@ def test_it_pickles_without_features(group):
     [("frames", [0] * (N - 1)), ("patches", [0] * N)],
     ids=["too few classes", "no such array"],
 )
-def test_what_does_not_fit_the_store_is_refused(group, array, y):
+def test_classes_and_arrays_that_do_not_fit_the_store_are_refused(group, array, y):
     with pytest.raises(StoreError):
         of.Pieces(group, array, y)
 

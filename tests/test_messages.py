@@ -54,7 +54,7 @@ def test_a_block_is_used_again_once_the_last_view_of_it_is_forgotten(ends):
     assert len(packer._blocks) == 2
 
 
-def test_what_a_free_block_is_too_small_for_has_a_block_of_its_own(ends):
+def test_an_array_larger_than_a_free_block_gets_a_block_of_its_own(ends):
     packer, unpacker = ends
     unpacker.unpack(packer.pack(FRAMES))
     packer.take_back(unpacker.take_free())

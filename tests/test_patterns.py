@@ -44,9 +44,10 @@ def _cpu_s(work: Callable[[], object], repeats: int = 1) -> float:
 def slow_shape(use: Use) -> tuple[Shape, float] | None:
     """Return the first shape on which a pattern is slower than linear, with the ratio of its times."""
     for shape in shapes_for(use.pattern):
-        if _is_slow(use, shape, FEW_UNITS):
+        if _is_slow(use, shape, FEW_UNITS, QUICK_S):
             return shape, math.inf
-        if not _is_slow(use, shape, UNITS):
+        # Whatever is quadratic and takes QUICK_S at UNITS takes a 16th of it at a quarter of them.
+        if not _is_slow(use, shape, UNITS // 4, QUICK_S / 16) or not _is_slow(use, shape, UNITS, QUICK_S):
             continue
         n = min(UNITS, MOST_CHARACTERS // len(shape.unit))
         once = _cpu_s(_work(use, shape.text(n)), REPEATS)
@@ -56,10 +57,10 @@ def slow_shape(use: Use) -> tuple[Shape, float] | None:
     return None
 
 
-def _is_slow(use: Use, shape: Shape, n: int) -> bool:
-    """Return whether a pattern takes longer than every linear one, more than once."""
+def _is_slow(use: Use, shape: Shape, n: int, limit_s: float) -> bool:
+    """Return whether a pattern takes longer than a limit on n units, more than once."""
     work = _work(use, shape.text(min(n, MOST_CHARACTERS // len(shape.unit))))
-    return _cpu_s(work) > QUICK_S and _cpu_s(work, REPEATS) > QUICK_S
+    return _cpu_s(work) > limit_s and _cpu_s(work, REPEATS) > limit_s
 
 
 KNOWN_HIDDEN = {

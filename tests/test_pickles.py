@@ -80,7 +80,7 @@ def test_a_store_on_a_server_is_opened_again_and_no_features_travel(tmp_path, mo
         read(pickled)
 
 
-def test_a_newer_version_beside_it_changes_nothing(tmp_path, store):
+def test_a_pickled_store_stays_the_same_beside_a_newer_version(tmp_path, store):
     pickled = pickle.dumps(of.open_store(tmp_path / "s"))
     shutil.copytree(store.path, tmp_path / "s-2.0.0")
     assert read(pickled).path == store.path
@@ -97,7 +97,7 @@ def test_another_content_is_refused_and_a_place_that_is_gone_is_named(tmp_path, 
         read(pickled)
 
 
-def test_what_xarray_reads_later_pickles_too(store):
+def test_lazy_arrays_of_xarray_pickle(store):
     pytest.importorskip("xarray")
     for data in again(store["net"].to_xarray()):
         assert np.array_equal(data.tokens, store["net"].tokens())
@@ -162,7 +162,7 @@ def test_everything_that_the_packages_hand_out_pickles(things):
     ["fork", *(pytest.param(name, marks=pytest.mark.long) for name in ("spawn", "forkserver"))],
 )
 @pytest.mark.filterwarnings("ignore:.*fork")  # beside threads, from Python 3.12 on
-def test_it_arrives_whole_in_another_process_however_that_was_started(things, start_method):
+def test_everything_arrives_whole_in_a_process_of_any_start_method(things, start_method):
     if start_method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{start_method} is not of this system")
     with ProcessPoolExecutor(1, multiprocessing.get_context(start_method)) as pool:

@@ -42,11 +42,11 @@ def numbers_before_nouns(path):
 @pytest.mark.long
 @pytest.mark.parametrize("package", ["obygaze", "obygaze_features", "obygaze_models", "obygaze_studies"])
 def test_no_message_writes_one_thing_as_several(package):
-    found = []
+    uncounted = []
     for path in sorted((ROOT / package).rglob("*.py")):
         if str(path.relative_to(ROOT)) not in ALWAYS_SEVERAL:
-            found += numbers_before_nouns(path)
-    assert found == []
+            uncounted += numbers_before_nouns(path)
+    assert uncounted == []
 
 
 @pytest.mark.parametrize(("n", "written"), [(0, "0 films"), (1, "1 film"), (2, "2 films")])

@@ -64,20 +64,20 @@ def test_importing_loads_nothing_heavy(module):
 
 @pytest.mark.long
 def test_every_error_for_users_has_the_one_base():
-    result = 0
+    n_errors = 0
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if not isinstance(node, ast.ClassDef) or not node.name.endswith("Error"):
                     continue
-                result += 1
+                n_errors += 1
                 bases = {ast.unparse(base) for base in node.bases}
                 assert all(base.endswith("Error") for base in bases), (path, node.name)
                 assert not any(hasattr(builtins, base) for base in bases) or node.name == "ObygazeError", (
                     path,
                     node.name,
                 )
-    assert result > 10
+    assert n_errors > 10
 
 
 def test_the_errors_of_the_feature_store_are_in_one_module():

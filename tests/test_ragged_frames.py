@@ -112,14 +112,14 @@ def test_a_kept_model_scores_a_clip_as_if_it_were_alone(films, kept, name):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["attention", "pcbm_time"])
-def test_each_frame_of_a_clip_is_told_with_its_time_and_none_that_it_lacks(films, kept, name):
+def test_predictions_have_each_frame_of_a_clip_with_its_time_and_no_padding(films, kept, name):
     output = predict_frames(load_model(kept[name]), films.store)
     for clip_id, rows in output.groupby("clip_id"):
         assert rows["time_s"].tolist() == films.times[clip_id].tolist()
     assert len(output) == sum(len(frames) for frames in films.frames.values())
 
 
-def test_the_attentive_probe_reads_them_from_the_store_as_from_padding_by_hand(films):
+def test_the_attentive_probe_reads_frames_of_the_store_as_if_they_were_padded_by_hand(films):
     data = load_dataset(films.store, films.manifest)
     y = (data.levels == "S").astype(np.int64)
     by_hand = padded_by_hand([films.frames[clip_id] for clip_id in data.clip_ids])

@@ -78,7 +78,7 @@ def test_a_rule_is_text(text, written):
 
 
 @pytest.mark.parametrize("text", ["", "max", "top", "top:0", "project", "mean+", "+project:4", "mean+top:3"])
-def test_what_is_no_rule_is_refused_with_the_rules_there_are(text):
+def test_a_text_that_is_no_rule_is_refused(text):
     with pytest.raises(DatasetError):
         TokenRule.parse(text)
 
@@ -359,7 +359,7 @@ def test_a_model_of_the_mean_frame_scores_every_clip_by_its_reduced_tokens(films
 
 
 @POSIX
-def test_whatever_is_in_the_place_of_the_file_is_read_or_named_at_once(tmp_path):
+def test_odd_content_of_a_reduction_is_read_or_refused_in_one_line(tmp_path):
     store = store_of(tmp_path, tokens_of(8))
     path = reduce_tokens(store, "toy", "top:2").path
     good = path.read_bytes()
@@ -374,7 +374,7 @@ def test_whatever_is_in_the_place_of_the_file_is_read_or_named_at_once(tmp_path)
             assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
 
 
-def test_a_time_step_that_there_is_none_is_damage(tmp_path):
+def test_a_time_step_out_of_range_is_damage(tmp_path):
     store = store_of(tmp_path, tokens_of(8))
     result = reduce_tokens(store, "toy", "top:2")
     data = result.path.read_bytes()
