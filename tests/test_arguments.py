@@ -280,6 +280,13 @@ def test_methods_that_take_our_types_refuse_others(kind):
         KINDS["run"].save(KINDS[kind], ["linear"], "models")
 
 
+@pytest.mark.parametrize("wrong", ["a-01", 5, None, [5]], ids=repr)
+def test_clips_that_are_read_together_are_a_list_of_ids(wrong):
+    """The letters of one id would be taken for ids of clips."""
+    with pytest.raises(ArgumentError, match=r"clip_ids is .*; expected a list, each item a text"):
+        KINDS["group"].read_many(wrong, "pooled")
+
+
 @pytest.mark.long
 def test_the_call_that_a_message_proposes_runs(prepared, monkeypatch):
     monkeypatch.chdir(prepared)

@@ -395,6 +395,7 @@ class Group:
         values = self.rows(array, slice(row, row + 1))
         return values if self.is_ragged(array) else np.asarray(values[0])
 
+    @checked
     def read_many(self, clip_ids: Sequence[str], array: str) -> NDArray[Any]:
         """Read the values of n clips in an array, in the order of their ids: [n, ...].
 

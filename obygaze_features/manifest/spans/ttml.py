@@ -21,7 +21,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
-from obygaze_features.manifest.spans.tier_names import split_people_tier
+from obygaze_features.manifest.spans.tier_names import is_of_a_model, split_people_tier
 from obygaze_features.manifest.spans.xml_names import attribute, children, descendants, local_name
 from obygaze_features.text import first_few
 
@@ -170,6 +170,15 @@ def read_ttml(file: SpanFile) -> Iterator[RawSpan]:
     reader = _Reader(file, root)
     yield from reader.texts(root)
     reader.note_languages()
+    if _shows_model_output(root):
+        file.account.shows_model_output = True
+
+
+def _shows_model_output(root: Element) -> bool:
+    """Return whether a description in the head of a document says that an export of a model wrote it."""
+    heads = children(root, "head")
+    descriptions = (description for head in heads for description in descendants(head, "desc"))
+    return any(is_of_a_model(description.text or "") for description in descriptions)
 
 
 def _why_left_out(text: str, interval: Interval, shown: Interval) -> str:
