@@ -533,9 +533,9 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
         written = _write_all(root, stage, best, shards, progress=progress, workers=workers)
         damaged_pieces: set[int] = set()
         files: dict[str, str] = {}
-        for part in written:
-            damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
-            files |= part.digests
+        for written_files in written:
+            damaged_pieces.update(row // PIECE_ROWS for row in written_files.damaged_rows)
+            files |= written_files.digests
         if damaged_pieces:
             _rewrite_pieces(stage, sorted(damaged_pieces))
             continue
@@ -602,11 +602,16 @@ def _write_all(
     n_done = 0
     written = []
     with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
-        for part in threads.map(lambda task: task(), tasks):
-            written.append(part)
-            n_done += len(part.rows)
+        for written_files in threads.map(_do_task, tasks):
+            written.append(written_files)
+            n_done += len(written_files.rows)
             progress(n_done, n_total)
     return written
+
+
+def _do_task(task: Callable[[], _Written]) -> _Written:
+    """Do one of the tasks that `_write_tasks` returns, in a thread."""
+    return task()
 
 
 def _write_tasks(
@@ -722,10 +727,11 @@ class _ClipFrames(NamedTuple):
         return int(np.searchsorted(self.ends, frame, side="right"))
 
 
-def _part_of_clip(frames_of_clip: range, frames: range) -> range:
+def _frames_in_clip(frames_of_clip: range, frames: range) -> range:
     """Return which frames of a clip are among some frames, counted from the clip's first frame.
 
-    Both ranges are counted over all clips.
+    The arguments are counted over all clips: of a clip with the frames 10 to 19, the frames 15 to 24 have the
+    frames 5 to 9.
     """
     start = max(frames.start, frames_of_clip.start)
     end = min(frames.stop, frames_of_clip.stop)
@@ -765,10 +771,10 @@ def _write_frames(
         if arrays is None:
             written.damaged_rows.add(row)
         elif not written.damaged_rows:
-            part = _part_of_clip(frames_of_clip, frames)
+            frames_to_write = _frames_in_clip(frames_of_clip, frames)
             for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
-                start_byte = part.start * array.row_bytes
-                end_byte = part.stop * array.row_bytes
+                start_byte = frames_to_write.start * array.row_bytes
+                end_byte = frames_to_write.stop * array.row_bytes
                 chunk.add(data[start_byte:end_byte])
     for chunk in chunks:
         if not written.damaged_rows:
