@@ -196,7 +196,7 @@ class _ImportedClips(NamedTuple):
 
 
 def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_clips: int) -> list[str]:
-    """Return warnings on axes that may be swapped, and on clips whose features are all the same number."""
+    """Return warnings on imported features: on axes that may be swapped, and clips with one number only."""
     warnings = []
     axes_warning = _warn_of_swapped_axes(group, declared, imported.most_frames)
     if axes_warning:

@@ -375,7 +375,7 @@ def pull(
 
 
 def _refuse_another_store(files: StoreFiles, destination: Path, digest_of_manifest: str) -> None:
-    """Raise a StoreError if a destination exists, is not empty, and is not a copy of the same store.
+    """Refuse to copy a store into a folder that holds anything but a copy of the same store.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def _refuse_another_store(files: StoreFiles, destination: Path, digest_of_manife
     destination
         The folder of the copy.
     digest_of_manifest
-        SHA-256 of the store's list of digests.
+        SHA-256 of the store's list of digests, which identifies its whole content.
     """
     if not destination.exists():
         return

@@ -490,20 +490,34 @@ class SealedArray:
         return INDEX_BYTES * self._block_rows + CRC_BYTES
 
     def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
-        """Decode the index at a shard's end: [offset, size] in bytes for each of some rows.
+        """Decode the index at the end of a shard, a file with the values of several clips, each a row.
 
-        Rows that the shard does not have are `_NO_ROW`. None if the index is damaged.
+        Parameters
+        ----------
+        data
+            The index as it is stored, with its checksum.
+        rows
+            The rows to look up, counted within the shard.
+
+        Returns
+        -------
+        list or None
+            Offset and size of each row in the file, in bytes; `_NO_ROW` for a row that the shard does not
+            have. None if the index is damaged.
         """
         has_right_size = len(data) == self._index_bytes
         if not has_right_size or not has_right_checksum(memoryview(data)):
             return None
-        index: list[list[int]] = (
-            np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block_rows, 2)[rows].tolist()
-        )
+        numbers = np.frombuffer(data[:-CRC_BYTES], "<u8")  # offset, size, offset, size, ...
+        offsets_and_sizes = numbers.reshape(self._block_rows, 2)
+        index: list[list[int]] = offsets_and_sizes[rows].tolist()
         row_bytes = self._row_bytes + CRC_BYTES
+        last_offset = self._block_rows * row_bytes
         for entry in index:
+            if entry == _NO_ROW:
+                continue
             offset, size = entry  # not negative, as both are unsigned
-            if entry != _NO_ROW and (size != row_bytes or offset > self._block_rows * row_bytes):
+            if size != row_bytes or offset > last_offset:
                 return None
         return index
 

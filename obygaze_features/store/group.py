@@ -545,7 +545,10 @@ class Group:
         return self._refuse_lost_rows(array, first, values)
 
     def _ragged_pieces(self, array: str) -> list[slice]:
-        """Divide the clips into slices whose frames begin in the same stored object."""
+        """Divide the clips, whose frames are stored one after the other, into slices to read at once.
+
+        The frames of all clips of a slice begin in the same stored object (a chunk).
+        """
         frame_starts = self.frame_ends - self.row_size
         object_of_clip = frame_starts // self._array(array).rows_per_read
         # A slice begins with the first clip, and with each clip of another object than the clip before it.
@@ -554,10 +557,11 @@ class Group:
         return [slice(first, end) for first, end in pairwise([*first_clips, len(self.clip_ids)])]
 
     def _frames_to_check(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the frames of a ragged array to look at, to find out whether all its frames are stored.
+        """Return which frames must be looked at to find out whether a range of frames is stored.
 
-        If a stored object is lost, all its frames are NaN. So it is enough to look at the first frame that
-        each clip has in each stored object.
+        The frames of all clips are stored one after the other, in objects (chunks) of many frames. If an
+        object is lost, all its frames are NaN. So it is enough to look at the first frame that each clip has
+        in each object.
 
         Parameters
         ----------
@@ -801,7 +805,7 @@ class _FrameReader:
 
 
 def _positions_by_object(rows: NDArray[np.intp], rows_per_object: int) -> list[NDArray[np.intp]]:
-    """Divide rows by the stored object that holds them.
+    """Divide rows by the stored object (a chunk or shard) that holds them, so that each is read once.
 
     Parameters
     ----------

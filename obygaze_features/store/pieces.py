@@ -309,10 +309,10 @@ class StagedRows:
             self._parent_digests = read_digests(FolderFiles(parent.folder))
 
     def small_rows(self, entry: JournalEntry) -> memoryview | None:
-        """Return the bytes of a clip's rows of all small arrays, one after the other.
+        """Read a clip's row of every small array, one after the other; return None if a digest is wrong.
 
-        They are read from the file of the attempt that wrote them, or from the parent store. None if a digest
-        is wrong.
+        Small arrays are those that are stored in chunks, and not in shards. The rows are read from the file
+        that the journal entry of the clip names, or from the store that is extended.
         """
         if entry.is_in_parent:
             rows = [self._row_of_parent(entry, array) for array in self.layout.small_arrays]
@@ -329,10 +329,10 @@ class StagedRows:
         return small_rows
 
     def sharded_row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
-        """Return the bytes of a clip's row in a sharded array; None if its digest is wrong.
+        """Read a clip's row of an array that is stored in shards; return None if its digest is wrong.
 
-        It is read from the file of the attempt that wrote it, or from the parent store. Damage of the parent
-        store is raised as a StoreError.
+        It is read from the file that the journal entry of the clip names, or from the store that is extended,
+        whose damage is raised as a StoreError.
         """
         if entry.is_in_parent:
             return self._row_of_parent(entry, array)
@@ -343,9 +343,13 @@ class StagedRows:
         return row
 
     def frames(self, entry: JournalEntry, group: RaggedGroup) -> dict[RaggedArray, memoryview] | None:
-        """Return the bytes of a clip's frames in each array of a ragged group; None if a digest is wrong.
+        """Read a clip's frames in each array of a group whose clips have different numbers of frames.
 
-        They are empty if the clip is absent in the group.
+        Returns
+        -------
+        dict or None
+            Array -> the bytes of the frames; empty if the group has no features of the clip. None if a digest
+            is wrong.
         """
         if group.name not in entry.frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}

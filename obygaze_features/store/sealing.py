@@ -544,7 +544,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
 
 
 def _rewrite_pieces(stage: Stage, pieces: Sequence[int]) -> None:
-    """Write pieces once more, each as one attempt; rows that are damaged are marked as missing."""
+    """Write pieces, 16 neighbouring rows each, once more into new files; mark damaged rows as missing."""
     with stage.writer([]) as writer:
         for piece in pieces:
             writer.rewrite_piece(piece)
@@ -878,14 +878,15 @@ class _Shard:
 
 
 def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
-    """Find the file of every shard of a store.
+    """Find the file of every shard of a store: it was written with the rows, and needs only be linked.
 
     Returns
     -------
     list of _Shard
-        The shards of all pieces whose rows lie in one attempt or in the parent store.
+        The shards of all pieces (16 neighbouring rows) that lie in the files of one attempt, or in the store
+        that is extended.
     list of int
-        Numbers of the other pieces, whose rows are scattered over several attempts.
+        Numbers of the other pieces, whose rows are scattered over the files of several attempts.
     """
     layout = stage.layout
     if not layout.sharded_arrays:
@@ -912,11 +913,11 @@ def _done_entry(best: BestEntries, row: int) -> JournalEntry | None:
 def _shards_of_piece(
     stage: Stage, reader: StagedRows, rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of a piece, one for each sharded array; None if its rows are scattered.
+    """Find the files of the shards with 16 neighbouring rows, one for each array that is stored in shards.
 
-    They are files of the stage if a single attempt has all rows with features and its shards are whole; else
-    files of the parent store if its shards have exactly these rows; else, if no row has features, they have
-    no files.
+    They are files of the stage if a single attempt to write these rows has all with features, and its shards
+    are whole; else files of the store that is extended, if its shards have exactly these rows; else, if no
+    row has features, they have no files. None if the rows are scattered over several files.
 
     Parameters
     ----------
@@ -946,7 +947,7 @@ def _shards_of_piece(
 def _shards_of_parent(
     reader: StagedRows, arrays: Sequence[StoredArray], rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of the parent store that have exactly the rows of a piece; None if one has others.
+    """Find the shards of the store that is extended with exactly the rows of a piece; None if one has others.
 
     The parameters are those of `_shards_of_piece`, with the sharded arrays.
     """

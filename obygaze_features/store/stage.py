@@ -326,9 +326,9 @@ class Stage:
         return len([journal for journal in journals if not has_ended(journal)])
 
     def best_entries(self) -> dict[int, JournalEntry]:
-        """Return row -> its best entry, from the journals, which are read again if they have changed.
+        """Return what became of each clip: row -> its best journal entry; rows without one are still to do.
 
-        Rows without an entry are missing.
+        The journals are read again if they have changed.
 
         Raises
         ------
@@ -339,7 +339,7 @@ class Stage:
         return self._best
 
     def _read_changed_journals(self) -> None:
-        """Read the journals, if they have changed since the last time, and find each row's best entry.
+        """Read from the journals what became of each clip, if they have changed since the last time.
 
         The result is stored in the attributes that hold the content of the journals.
         """
@@ -376,7 +376,7 @@ class Stage:
                 )
 
     def _parent_entries(self) -> Iterable[JournalEntry]:
-        """Yield an entry for each clip of the parent store that is in the plan and not missing there.
+        """Yield a journal entry for each clip that the store which this stage extends has done already.
 
         Such an entry has no writer (`JournalEntry.is_in_parent`).
         """
@@ -496,16 +496,19 @@ class Stage:
         )
 
     def sweep(self, keep: Collection[int] = ()) -> int:
-        """Remove the files of pieces that killed writers left unfinished.
-
-        Returns the number of clips that may be lost by that. It is not known which rows of such a piece were
-        written, so all its clips that are still to do are counted.
+        """Remove the files that killed writers left unfinished.
 
         Parameters
         ----------
         keep
-            Numbers of pieces whose files stay, because writers on other machines, whose locks cannot be seen
-            here, work on them.
+            Numbers of pieces (16 neighbouring rows each) whose files stay, because writers on other machines,
+            whose locks cannot be seen here, work on them.
+
+        Returns
+        -------
+        int
+            Number of clips that may be lost by that. It is not known which rows of an unfinished piece were
+            written, so all its clips that are still to do are counted.
         """
         files_of_attempt = self._files_of_attempts()
         writers = {attempt.writer for attempt in files_of_attempt}
@@ -525,7 +528,10 @@ class Stage:
         return len(lost_rows)
 
     def _files_of_attempts(self) -> dict[PieceAttempt, list[Path]]:
-        """Return the attempts at pieces that have files, finished or not, with their files."""
+        """Group the files of written rows by the attempt that they are of: attempt -> its files.
+
+        An attempt writes a piece, 16 neighbouring rows; it may be unfinished.
+        """
         files_of_attempt = defaultdict(list)
         for path in (self.path / PIECES).iterdir():
             # PIECE.WRITER.NUMBER.ENDING, as `attempt_file` names them.
