@@ -161,7 +161,7 @@ def reader_process() -> Iterator[Child]:
 
 
 def _call_here(request: Request, _where: str) -> Iterable[bytes]:
-    """Do a request in this process."""
+    """Do a request in this process, which is a child with limits already."""
     return request.work(*request.arguments)
 
 
@@ -588,7 +588,7 @@ def _unpacked_ending(item: bytes) -> _Message:
 
 
 def _current_pool() -> WorkerPool:
-    """Return the pool of the worker that was kept; a new one if `sys.path` has changed since."""
+    """Return the pool of the worker that reads files; a new one if `sys.path` has changed meanwhile."""
     search_path = tuple(sys.path)
     if search_path not in _pools:
         end_children()

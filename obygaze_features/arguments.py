@@ -62,14 +62,14 @@ def checked(function: F) -> F:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         """Call the function if every argument has a type that its annotation allows."""
-        expected = _annotations(function)
+        annotations = _annotations(function)
         try:
-            given = _signature(function).bind_partial(*args, **kwargs).arguments
+            value_of_parameter = _signature(function).bind_partial(*args, **kwargs).arguments
         except TypeError:  # an unknown argument, which Python's own message names when the function is called
-            given = {}
-        for name, value in given.items():
-            if name in expected and not allows(expected[name], value):
-                raise ArgumentError(_message_of_refusal(function, name, value, expected))
+            value_of_parameter = {}
+        for name, value in value_of_parameter.items():
+            if name in annotations and not allows(annotations[name], value):
+                raise ArgumentError(_message_of_refusal(function, name, value, annotations))
         return function(*args, **kwargs)
 
     return cast("F", call)
@@ -220,9 +220,11 @@ def _is_ndarray(kind: Any) -> bool:
 
 
 def _union_allows(members: tuple[Any, ...], value: object) -> bool:
-    """Return whether a member of a union allows a value."""
+    """Return whether a member of a union, such as ``int | None``, allows a value."""
     if _has_array_like(members):
-        return _is_array_like(value) or _union_allows(_without_array_like(members), value)
+        if _is_array_like(value):
+            return True
+        members = _without_array_like(members)
     return any(allows(member, value) for member in members)
 
 
@@ -463,15 +465,16 @@ def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[st
 
     Each argument is a Python expression that makes a value of its type, or its name in capitals.
     """
-    parts = []
+    arguments = []
     for name, parameter in _signature(function).parameters.items():
         is_required = parameter.default is inspect.Parameter.empty
-        if name not in expected or not (is_required or name == wrong):
+        is_shown = is_required or name == wrong
+        if name not in expected or not is_shown:
             continue
         value = _example_value(expected[name]) or name.upper()
         by_name = parameter.kind is inspect.Parameter.KEYWORD_ONLY or not is_required
-        parts.append(f"{name}={value}" if by_name else value)
-    return f"{function.__qualname__}({', '.join(parts)})"
+        arguments.append(f"{name}={value}" if by_name else value)
+    return f"{function.__qualname__}({', '.join(arguments)})"
 
 
 def _example_value(annotation: Any) -> str:

@@ -61,9 +61,11 @@ def _cores_of_one_job(n_cores: int, shards: int) -> int:
     cores if this process sees none or all of the GPUs.
     """
     n_gpus_of_node = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
-    visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")  # such as "0,1"
     n_gpus = len([name for name in visible_gpus if name.strip()])
     has_some_gpus = 0 < n_gpus < n_gpus_of_node
     if not has_some_gpus:
         return n_cores
-    return max(n_cores * n_gpus // n_gpus_of_node, n_cores // shards, 1)
+    share_by_gpus = n_cores * n_gpus // n_gpus_of_node
+    equal_share = n_cores // shards
+    return max(share_by_gpus, equal_share, 1)

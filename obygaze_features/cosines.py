@@ -38,11 +38,12 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     width = group.shape("pooled")[1]
     if len(vector) != width:
         raise SearchError(f"the query has {len(vector)} values, the clips have {width}")
+    # What is subtracted from all vectors, and what they are then multiplied by.
+    mean = np.zeros(width)
+    scale = np.ones(width)
     if standard:
         mean, scale = _standardisation(group)
         vector = (vector - mean) * scale
-    else:
-        mean, scale = np.zeros(width), np.ones(width)
     length = float(np.linalg.norm(vector))
     unit_vector = vector if length == 0 else vector / length
     scores = np.full(len(group.clip_ids), np.nan, np.float32)

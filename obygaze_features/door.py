@@ -101,7 +101,9 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
 def _refuse_links(path: Path | str, within: Path) -> None:
     """Refuse a path in which a part below the folder `within` is a symbolic link."""
     inside = os.path.relpath(path, within)
-    if os.path.realpath(path) != os.path.join(os.path.realpath(within), inside):  # noqa: PTH118
+    # The path without any link, compared with one in which only links above the folder are resolved.
+    path_without_links = os.path.join(os.path.realpath(within), inside)  # noqa: PTH118
+    if os.path.realpath(path) != path_without_links:
         raise LinkError(f"{path}: a link, and a file of this folder was expected")
 
 
@@ -147,16 +149,18 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
 def _read_up_to(file: io.FileIO, most: int) -> bytes:
     """Read a file to its end, or until more than `most` bytes were read."""
     # Each read reserves memory for all that it asks for, so it asks for the size that the file has now.
-    step = max(os.fstat(file.fileno()).st_size + 1, LEAST_READ_BYTES)
-    parts = []
+    # The byte more than that shows whether the file has grown meanwhile.
+    file_bytes = os.fstat(file.fileno()).st_size
+    bytes_at_once = max(file_bytes + 1, LEAST_READ_BYTES)
+    blocks = []
     n_bytes = 0
     while n_bytes <= most:
-        part = file.read(step)
-        if not part:
+        block = file.read(bytes_at_once)
+        if not block:
             break
-        parts.append(part)
-        n_bytes += len(part)
-    return b"".join(parts)
+        blocks.append(block)
+        n_bytes += len(block)
+    return b"".join(blocks)
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:

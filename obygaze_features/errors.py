@@ -46,7 +46,9 @@ class ManifestError(ObygazeError):
     """
 
     def __init__(self, message: str, column: str = "") -> None:
-        super().__init__(message if len(message) < 2000 else f"{message[:1200]} ... {message[-600:]}")
+        if len(message) >= 2000:
+            message = f"{message[:1200]} ... {message[-600:]}"
+        super().__init__(message)
         self.column = column
 
 
@@ -148,7 +150,8 @@ def first_line(error: BaseException | str, longest: int | None = None) -> str:
     ('not a whole file', 'EOFError')
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:longest]
+    text = lines[0] if lines else type(error).__name__
+    return text[:longest]
 
 
 def install_command(requirement: str) -> str:

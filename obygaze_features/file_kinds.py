@@ -152,7 +152,8 @@ def where_damaged(error: Exception, file: Path | bytes, wanted: str) -> str:
     """
     if file_kind(file).name not in (TEXT, XML) or isinstance(error, UnicodeDecodeError):
         return why_not(file, wanted)
-    line = re.search(r"\bline (\d+)", str(error))
     if isinstance(error, RecursionError):
         return f"not {wanted}: nested too deeply"
-    return f"not {wanted}: damaged{f' at line {line[1]}' if line else ''}, or cut short; {AGAIN}"
+    line = re.search(r"\bline (\d+)", str(error))
+    place = f" at line {line[1]}" if line else ""
+    return f"not {wanted}: damaged{place}, or cut short; {AGAIN}"

@@ -144,8 +144,9 @@ def _without_marks(text: str) -> str:
     """Remove accents and other marks on letters, and signs without width."""
     if text.isascii():
         return text
-    kept = [sign for sign in normalised("NFD", text) if not _is_mark(sign)]
-    return normalised("NFC", "".join(kept))
+    signs_and_marks = normalised("NFD", text)  # in which a letter and its accent are two signs
+    signs = [sign for sign in signs_and_marks if not _is_mark(sign)]
+    return normalised("NFC", "".join(signs))
 
 
 @lru_cache(1 << 16)

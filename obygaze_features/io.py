@@ -128,8 +128,9 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
     OSError
         Naming `path`.
     """
+    content = data.encode() if isinstance(data, str) else data
     with whole_file(path, links=links) as partial:
-        _fill(partial, data.encode() if isinstance(data, str) else data)
+        _fill(partial, content)
 
 
 def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
@@ -242,12 +243,16 @@ def _rename(path: Path, other: Path, flag: int) -> bool:
     """
     if sys.platform != "linux":
         return False
-    with suppress(AttributeError):  # a C library older than glibc 2.28
+    try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-        if rename(AT_FDCWD, os.fsencode(path), AT_FDCWD, os.fsencode(other), flag) == 0:
-            return True
-        if ctypes.get_errno() not in {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(other))
+    except AttributeError:  # a C library older than glibc 2.28
+        return False
+    if rename(AT_FDCWD, os.fsencode(path), AT_FDCWD, os.fsencode(other), flag) == 0:
+        return True
+    number = ctypes.get_errno()
+    is_unsupported = number in {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
+    if not is_unsupported:
+        raise OSError(number, os.strerror(number), str(other))
     return False
 
 
@@ -482,13 +487,13 @@ def in_any_form(folder: Path, inside: str) -> Path:
     if inside.isascii():
         return folder / inside
     path = folder
-    for part in Path(inside).parts:
-        stored = part
-        for form in (part, normalised("NFC", part), normalised("NFD", part)):
+    for name in Path(inside).parts:
+        stored_name = name
+        for form in (name, normalised("NFC", name), normalised("NFD", name)):
             if os.path.lexists(path / form):
-                stored = form
+                stored_name = form
                 break
-        path /= stored
+        path /= stored_name
     return path
 
 
@@ -502,10 +507,12 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
     OSError
         Naming the first whose folder can't be written.
     """
-    for path in filter(None, paths):
+    for path in paths:
+        if path is None:
+            continue
         if path.exists() and not force:
             raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
-        nearest_folder = next(filter(Path.exists, path.absolute().parents))
+        nearest_folder = next(folder for folder in path.absolute().parents if folder.exists())
         try:
             TemporaryFile(dir=nearest_folder).close()
         except OSError as error:
@@ -521,14 +528,15 @@ def file_names(texts: Iterable[str]) -> dict[str, str]:
     OutputError
         Two texts would have one name.
     """
-    names: dict[str, str] = {}
-    first: dict[str, str] = {}
+    name_of_text: dict[str, str] = {}
+    text_of_name: dict[str, str] = {}  # name in small letters -> the first text that has it
     for text in texts:
-        names[text] = file_name(text)
-        other = first.setdefault(names[text].casefold(), text)
-        if other != text:
-            raise OutputError(f"{other!r} and {text!r} would both be called {names[text]!r}: rename one")
-    return names
+        name = file_name(text)
+        name_of_text[text] = name
+        first_text = text_of_name.setdefault(name.casefold(), text)
+        if first_text != text:
+            raise OutputError(f"{first_text!r} and {text!r} would both be called {name!r}: rename one")
+    return name_of_text
 
 
 # --- digests
@@ -564,7 +572,11 @@ def naming(path: Path) -> Iterator[None]:
 
 def open_binary(path: Path | str, flags: int) -> int:
     """Open a file as `os.open` does, without waiting; on Windows too, line ends stay as they are."""
-    return os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0), 0o644)
+    # Each system has only some of these flags.
+    binary = getattr(os, "O_BINARY", 0)  # Windows would convert line ends
+    without_waiting = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait until somebody writes to it
+    mode_of_new_file = 0o644
+    return os.open(path, flags | binary | without_waiting, mode_of_new_file)
 
 
 def force_to_disk(descriptor: int) -> None:
@@ -597,11 +609,12 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 def sync(path: Path) -> None:
     """Flush a file, or the entries of a folder (after files were created or renamed), to the disk."""
-    windows = sys.platform == "win32"
-    if windows and path.is_dir():
+    is_windows = sys.platform == "win32"
+    if is_windows and path.is_dir():
         return  # NTFS keeps a journal of names, and no folder can be opened
+    access = os.O_RDWR if is_windows else os.O_RDONLY  # Windows flushes only what may be written
     with naming(path):
-        descriptor = open_binary(path, os.O_RDWR if windows else os.O_RDONLY)
+        descriptor = open_binary(path, access)
         try:
             force_to_disk(descriptor)
         finally:
@@ -620,7 +633,11 @@ def sync_all(paths: Iterable[Path]) -> None:
 
 
 def sync_tree(root: Path) -> None:
-    """Force every file and folder below a root to the disk, files first."""
-    walked = list(os.walk(root, topdown=False))
-    sync_all(Path(folder, name) for folder, _, names in walked for name in names)
-    sync_all(Path(folder) for folder, _, _ in walked)
+    """Flush the root folder, and every file and folder below it, to the disk: the files first."""
+    files: list[Path] = []
+    folders: list[Path] = []
+    for folder, _, names in os.walk(root, topdown=False):
+        folders.append(Path(folder))
+        files += [Path(folder, name) for name in names]
+    sync_all(files)
+    sync_all(folders)

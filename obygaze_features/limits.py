@@ -213,17 +213,18 @@ def used_by(pid: int) -> Used:
 def _memory_on_linux(pid: int) -> int:
     """Return the bytes of memory that a process has; 0 if it has ended."""
     try:
-        n_pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        fields = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
     except OSError:
         return 0
+    n_pages = int(fields[1])  # those that are in memory now (man proc_pid_statm)
     return n_pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _memory_on_macos(pid: int) -> int:
     """Return the bytes of memory that a process has, which `ps` says in KB; 0 if it has ended."""
-    words = subprocess.run(  # noqa: S603
-        ["/bin/ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False
-    ).stdout.split()
+    command = ["/bin/ps", "-o", "rss=", "-p", str(pid)]  # prints the memory alone, without a heading
+    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    words = result.stdout.split()
     return int(words[0]) * 1024 if words else 0
 
 

@@ -139,13 +139,15 @@ class LineJournal:
 
     def __init__(self, path: Path) -> None:
         """Open a journal to append to, and end an incomplete last line; create the file if it is missing."""
-        self._path, self._lock = path, Lock()
-        self._failed: OSError | None = None
+        self._path = path
+        self._lock = Lock()
+        self._failed: OSError | None = None  # the error that made appending fail
         with naming(path):
             self.descriptor = open_binary(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            if os.fstat(self.descriptor).st_size:
+            if os.fstat(self.descriptor).st_size > 0:
                 os.lseek(self.descriptor, -1, os.SEEK_END)
-                if os.read(self.descriptor, 1) != b"\n":
+                last_byte = os.read(self.descriptor, 1)
+                if last_byte != b"\n":
                     write_all(self.descriptor, b"\n")
 
     def append(self, entry: object, *, force: bool = True) -> None:

@@ -86,13 +86,15 @@ class Pieces:
         import torch  # noqa: PLC0415 - obygaze[extract]
 
         rows = self.pieces[number]
-        X = _new_tensor(
-            (rows.stop - rows.start, *self.group.shape(self.array)[1:]), self.group.dtype(self.array)
-        )
-        self.group.rows(self.array, rows, out=X.numpy())
+        n_rows = rows.stop - rows.start
+        shape = (n_rows, *self.group.shape(self.array)[1:])
+        X = _new_tensor(shape, self.group.dtype(self.array))
+        self.group.rows(self.array, rows, out=X.numpy())  # the array shares the tensor's memory
         y = torch.from_numpy(self.y[rows])
-        used = y != LEFT_OUT
-        return (X, y) if bool(used.all()) else (X[used], y[used])
+        is_used = y != LEFT_OUT
+        if bool(is_used.all()):  # nothing need be copied
+            return X, y
+        return X[is_used], y[is_used]
 
 
 def _new_tensor(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":

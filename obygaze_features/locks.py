@@ -89,7 +89,7 @@ def require_locks(path: Path) -> None:
     """
     if path.exists() or sys.platform == "win32":
         return
-    folder = next(filter(Path.exists, path.absolute().parents))
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
     with naming(folder):
         descriptor = open_binary(folder, os.O_RDONLY)
         try:

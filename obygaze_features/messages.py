@@ -192,8 +192,11 @@ class _Lease:
     """Owner of the memory of one object's arrays; frees the block when the last of them is collected."""
 
     def __init__(self, number: int, memory: NDArray[np.uint8], free: list[int]) -> None:
-        self._number, self._memory, self._free = number, memory, free
-        self.__array_interface__ = memory.__array_interface__
+        """Hold the bytes of a block by its number; `free` gets the number when no array uses them."""
+        self._number = number
+        self._memory = memory
+        self._free = free
+        self.__array_interface__ = memory.__array_interface__  # by which numpy makes an array of this object
 
     def __del__(self) -> None:
         self._free.append(self._number)

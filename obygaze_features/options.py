@@ -92,10 +92,11 @@ def completed(
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the completions of an incomplete word."""
-        found = [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
+        completions = [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
         if files:
-            return [CompletionItem(incomplete, type="file"), *found]
-        return found
+            # The shell itself completes an item of this type to names of files.
+            return [CompletionItem(incomplete, type="file"), *completions]
+        return completions
 
     return complete
 
@@ -133,14 +134,11 @@ class GroupedCommand(click.Command):
             if isinstance(parameter, click.Option) and record is not None:
                 record_of_option[parameter.opts[0].lstrip("-")] = record
         sections = {}
-        grouped_names = set[str]()
         for title, names in self.groups.items():
-            sections[title] = [record_of_option[name] for name in names.split()]
-            grouped_names.update(names.split())
+            # What remains in `record_of_option` after the loop is in no group.
+            sections[title] = [record_of_option.pop(name) for name in names.split()]
         title_of_others = "Other options" if self.groups else "Options"
-        sections[title_of_others] = [
-            record for name, record in record_of_option.items() if name not in grouped_names
-        ]
+        sections[title_of_others] = list(record_of_option.values())
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -197,19 +195,20 @@ def _is_written(parameter: click.Parameter) -> bool:
     return isinstance(parameter.type, NewFile) or parameter.name in {"out", "html"}
 
 
-def _possible_files(given: Iterable[object]) -> set[str]:
+def _possible_files(values: Iterable[object]) -> set[str]:
     """Return all texts in the values of a command's parameters that may name a file that it reads.
 
     A value may hold several texts: `clip=onnx:a.onnx` gives `clip`, `onnx`, `a.onnx` and the whole. An ONNX
     network is read with its description, a .toml of the same name, here `a.toml`.
     """
     names = set()
-    for value in given:
+    for value in values:
         items = value if isinstance(value, tuple) else (value,)  # a repeatable option is a tuple
         for item in items:
             names.add(str(item))
             names.update(re.split("[:=]", str(item)))
-    names |= {f"{name.removesuffix('.onnx')}.toml" for name in names if name.endswith(".onnx")}
+    networks = [name.removesuffix(".onnx") for name in names if name.endswith(".onnx")]
+    names.update(f"{network}.toml" for network in networks)
     return names - {""}
 
 

@@ -70,9 +70,9 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     >>> perceived({"preset": {"resize": "224"}}), perceived({"perceives": ["heard"]}), perceived({})
     (('visual', 'moving'), ('heard',), ())
     """
-    stated = provenance.get("perceives")
-    if isinstance(stated, Sequence) and not isinstance(stated, str):
-        return tuple(name for name in MODALITIES if name in stated)
+    stated_modalities = provenance.get("perceives")
+    if isinstance(stated_modalities, Sequence) and not isinstance(stated_modalities, str):
+        return tuple(name for name in MODALITIES if name in stated_modalities)
     preset = provenance.get("preset")
     # A store writes all fields of a preset, each empty where no picture or sound was prepared.
     if isinstance(preset, Mapping) and any(value is not None for value in preset.values()):
@@ -135,11 +135,11 @@ def modalities_of(names: Iterable[str], where: str) -> tuple[str, ...]:
     ObygazeError
         A name is none of MODALITIES, or there are no names.
     """
-    given = list(names)
+    modalities = list(names)
     expected = f"expected some of {', '.join(MODALITIES)}"
-    for name in given:
+    for name in modalities:
         if name not in MODALITIES:
             raise ObygazeError(f"{where}: perceives {name!r:.40}: {expected}")
-    if not given:
+    if not modalities:
         raise ObygazeError(f"{where}: perceives nothing: {expected}")
-    return tuple(name for name in MODALITIES if name in given)
+    return tuple(name for name in MODALITIES if name in modalities)

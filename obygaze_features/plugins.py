@@ -56,6 +56,7 @@ def points(group: str) -> tuple[EntryPoint, ...]:
 
 @cache
 def _points(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Look up the entry points of a group anew for each search path of modules (`sys.path`)."""
     return tuple(entry_points(group=group))
 
 
@@ -67,10 +68,10 @@ def offered(group: str, kind: type[T]) -> dict[str, T]:
     ObygazeError
         An object is not of the class `kind`.
     """
-    found: dict[str, T] = {}
+    object_of_name: dict[str, T] = {}
     for point in points(group):
         value = point.load()
         if not isinstance(value, kind):
             raise ObygazeError(f"entry point {point.name} of {group}: expected a {kind.__name__}")
-        found[point.name] = value
-    return found
+        object_of_name[point.name] = value
+    return object_of_name

@@ -286,12 +286,16 @@ def duplicates(
     clips = _read_signatures(stores, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
         likenesses = _compare_clips(clips, show)
-    n_compared = Counter(clip.store for clip in clips.clips)
-    n_without = [int(np.count_nonzero(~one_store[GROUP].usable)) for one_store in stores]
+    n_compared = Counter(clip.store for clip in clips.clips)  # store, 1 or 2 -> number of its clips
+    store_numbers = range(1, len(stores) + 1)
+    n_without = []
+    for compared_store in stores:
+        is_without_signature = ~compared_store[GROUP].usable
+        n_without.append(int(np.count_nonzero(is_without_signature)))
     return Duplicates(
         clips=tuple(_list_groups(clips, likenesses.nearest, likenesses.group_of)),
         movies=tuple(_find_shared_movies(clips, likenesses.pairs())),
-        compared=tuple(n_compared[number] for number in range(1, len(stores) + 1)),
+        compared=tuple(n_compared[number] for number in store_numbers),
         plain=tuple(clips.n_plain),
         without=tuple(n_without),
     )
@@ -679,6 +683,7 @@ def _list_groups(
         signatures_of_group[group_of[signature]].append(signature)
 
     def most_alike_first(signatures: list[int]) -> tuple[float, int]:
+        """Return the key by which groups are sorted: by falling likeness, then by their first signature."""
         return -float(nearest[signatures].max()), signatures[0]
 
     groups = sorted(signatures_of_group.values(), key=most_alike_first)

@@ -134,9 +134,11 @@ def expected(kind: Any) -> str:
     if all(get_origin(choice) is Annotated for choice in kinds):
         return " or ".join(_description(choice) for choice in kinds)
     if get_origin(kind) is Literal:
-        return f"one of {', '.join(map(str, get_args(kind)))}"
+        words = [str(value) for value in get_args(kind)]
+        return f"one of {', '.join(words)}"
     if get_origin(kind) in (list, tuple):
-        return f"a list; each item {expected(get_args(kind)[0])}"
+        kind_of_items = get_args(kind)[0]
+        return f"a list; each item {expected(kind_of_items)}"
     schema = nested(kind)
     if schema is not None:
         names = [field.name for field in _own_fields(schema)]

@@ -54,20 +54,27 @@ def table(
     drop_empty_columns
         Whether columns without any text are left out.
     """
-    cells = [[str(cell) for cell in row] for row in rows]
+    lines = [_as_texts(row) for row in rows]
     if drop_empty_columns:
-        is_filled = [any(column) for column in zip(*cells, strict=True)]
-        headers = [*compress(headers, is_filled)]
-        cells = [[*compress(row, is_filled)] for row in cells]
-    every_row = [list(headers), *cells] if headers else cells
-    widths = [_longest_line(column) for column in zip(*every_row, strict=True)]
-    room = (width or terminal_width()) - len(GAP) * (len(widths) - 1)
+        is_filled = [any(column) for column in zip(*lines, strict=True)]
+        headers = list(compress(headers, is_filled))
+        lines = [list(compress(line, is_filled)) for line in lines]
+    if headers:
+        lines.insert(0, list(headers))
+    widths = [_longest_line(column) for column in zip(*lines, strict=True)]
+    n_gaps = len(widths) - 1
+    room = (width or terminal_width()) - n_gaps * len(GAP)  # for the columns, without the gaps between them
     _narrow(widths, range(1, len(widths)), room)
     _narrow(widths, range(len(widths)), room)
     if headers:
-        rules = ["-" * n for n in widths]
-        every_row.insert(1, rules)
-    return "\n".join(_line(row, widths, right) for row in every_row)
+        rules = ["-" * column_width for column_width in widths]
+        lines.insert(1, rules)
+    return "\n".join(_line(line, widths, right) for line in lines)
+
+
+def _as_texts(row: Sequence[object]) -> list[str]:
+    """Return the cells of a row as texts."""
+    return [str(cell) for cell in row]
 
 
 def _longest_line(column: Iterable[str]) -> int:
@@ -96,12 +103,13 @@ def _narrow(widths: list[int], columns: range, room: int) -> None:
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> str:
     """Lay out a row, in as many lines as its longest cell needs."""
+    lines_of_cells = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     lines = []
-    for parts in zip_longest(*map(_wrapped, row, widths), fillvalue=""):
+    for texts in zip_longest(*lines_of_cells, fillvalue=""):  # of each cell its first line, then its second
         aligned = []
-        for column, part in enumerate(parts):
+        for column, text in enumerate(texts):
             width = widths[column]
-            aligned.append(part.rjust(width) if column in right else part.ljust(width))
+            aligned.append(text.rjust(width) if column in right else text.ljust(width))
         lines.append(GAP.join(aligned).rstrip())
     return "\n".join(lines)
 
@@ -110,14 +118,14 @@ def _wrapped(cell: str, width: int) -> list[str]:
     """Break a cell into lines of at most `width` characters: at blanks if possible."""
     lines = []
     for line in cell.split("\n"):
-        rest = line
-        while len(rest) > width:
-            cut = rest.rfind(" ", 1, width + 1)
-            if cut < 0:
-                cut = width
-            lines.append(rest[:cut].rstrip())
-            rest = rest[cut:].lstrip()
-        lines.append(rest)
+        remaining = line
+        while len(remaining) > width:
+            end = remaining.rfind(" ", 1, width + 1)  # the last blank at which a line may end
+            if end < 0:  # a word that is longer than a line
+                end = width
+            lines.append(remaining[:end].rstrip())
+            remaining = remaining[end:].lstrip()
+        lines.append(remaining)
     return lines
 
 
@@ -164,14 +172,23 @@ def shown_progress(
         As for `progress_bar`.
     """
     if callable(progress):
-        yield lambda done, total, _note="", /: progress(done, total)
+
+        def report(done: int, total: int, _note: str = "", /) -> None:
+            """Call the function, which takes no note."""
+            progress(done, total)
+
+        yield report
         return
     shows_bar = in_notebook() if progress is None else progress
     if shows_bar:
         with progress_bar(what, unit, scaled=scaled) as show:
             yield show
     else:
-        yield lambda *_: None
+        yield _show_nothing
+
+
+def _show_nothing(_done: int, _total: int, _note: str = "", /) -> None:
+    """Show no progress."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ LEAST_FRAMES = 4
 SHIFTS = range(-3, 4)
 """Numbers of frames by which one clip may be later than the other."""
 
-PART = 64
+CLIPS_AT_ONCE = 64
 """Number of clips whose cosines are ranked at a time, so that they stay in the processor's cache."""
 
 CELLS = 12
@@ -133,17 +133,19 @@ def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> 
         possible_counts = [*range(LEAST_FRAMES, len(cosines) + 1)]
         np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
     needed_ranks = frozenset(chain.from_iterable(map(_middle_ranks, possible_counts)))
-    for start in range(0, len(best), PART):
-        part = slice(start, start + PART)
-        best_of_part = best[part]  # a view: what is written to it is in `best`
-        cosines_by_rank = _select_ranks(list(cosines[:, part]), needed_ranks)
+    for start in range(0, len(best), CLIPS_AT_ONCE):
+        clips = slice(start, start + CLIPS_AT_ONCE)
+        best_of_clips = best[clips]  # a view: what is written to it is in `best`
+        cosines_of_frames = list(cosines[:, clips])  # an array [clips, m] for each frame
+        cosines_by_rank = _select_ranks(cosines_of_frames, needed_ranks)
         for count in possible_counts:
             lower, upper = _middle_ranks(count)
             median = (cosines_by_rank[lower] + cosines_by_rank[upper]) / 2
             if n_shown is None:
-                np.maximum(best_of_part, median, out=best_of_part)
+                np.maximum(best_of_clips, median, out=best_of_clips)
             else:
-                np.maximum(best_of_part, median, out=best_of_part, where=n_shown[part] == count)
+                has_count = n_shown[clips] == count
+                np.maximum(best_of_clips, median, out=best_of_clips, where=has_count)
 
 
 def _middle_ranks(count: int) -> tuple[int, int]:

@@ -34,10 +34,13 @@ def ass_text(text: str) -> str:
 
 
 def vtt_text(text: str) -> str:
-    """Return what is said in a subtitle of WebVTT: without tags, and with entities decoded once."""
-    return html.unescape(_VTT_TAG.sub("", _BREAK.sub(" ", text)))
+    """Return the words of a WebVTT subtitle: without tags, and with entities such as `&amp;` decoded once."""
+    without_breaks = _BREAK.sub(" ", text)
+    without_tags = _VTT_TAG.sub("", without_breaks)
+    return html.unescape(without_tags)
 
 
 def srt_text(text: str) -> str:
-    """Return what is said in a subtitle of SubRip: without tags that format, and settings as of ASS."""
-    return _SRT_TAG.sub("", _BREAK.sub(" ", text))
+    """Return the words of a SubRip subtitle: without tags that format, and settings as of ASS."""
+    without_breaks = _BREAK.sub(" ", text)
+    return _SRT_TAG.sub("", without_breaks)

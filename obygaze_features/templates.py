@@ -91,7 +91,8 @@ def sentences(
 
     Line breaks in values are escaped, so that a value cannot divide a sentence.
     """
-    return tuple(filter(None, filled(package, name, values, _in_line, filters).split("\n")))
+    text = filled(package, name, values, _in_line, filters)
+    return tuple(line for line in text.split("\n") if line)
 
 
 def _in_line(value: object) -> object:

@@ -239,8 +239,11 @@ def first_few(texts: Sequence[str], most: int) -> str:
     >>> first_few(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    rest = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+    shown = ", ".join(texts[:most])
+    n_more = len(texts) - most
+    if n_more <= 0:
+        return shown
+    return f"{shown} and {n_more:,} more"
 
 
 def counted(number: int, singular: str, many: str = "") -> str:

@@ -46,7 +46,10 @@ SHARE_OF_ZEROS_IN_LATIN = 0.3
 
 def marked_encoding(content: bytes) -> str:
     """Return the encoding that a byte order mark names; "" if there is none."""
-    return next((name for mark, name in MARKS.items() if content.startswith(mark)), "")
+    for mark, encoding in MARKS.items():
+        if content.startswith(mark):
+            return encoding
+    return ""
 
 
 def unmarked_encoding(content: bytes) -> str:
@@ -265,7 +268,8 @@ def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:
 
 def _split_lines(text: str) -> Iterator[str]:
     """Yield lines with their ends, one at a time: tables may be large."""
-    return (found[0] for found in _LINE.finditer(text))
+    for match in _LINE.finditer(text):
+        yield match[0]
 
 
 def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> int:
@@ -310,11 +314,12 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
     """
     score_of_sign = {}
     for sign in signs:
-        rows = list(islice(csv.reader(_split_lines(text[:SAMPLE]), delimiter=sign), HEADER_ROWS))
-        n_rows_by_width = Counter(len(row) for row in rows if any(row))
+        reader = csv.reader(_split_lines(text[:SAMPLE]), delimiter=sign)
+        rows = list(islice(reader, HEADER_ROWS))
+        n_rows_by_width = Counter(len(row) for row in rows if any(row))  # without empty rows
         if not n_rows_by_width:
             continue
-        width, n_even_rows = n_rows_by_width.most_common(1)[0]
+        ((width, n_even_rows),) = n_rows_by_width.most_common(1)
         if width < 2:  # the sign divides no row, or too few
             continue
         score_of_sign[sign] = _DelimiterScore(

@@ -377,11 +377,12 @@ def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query
     untrained = group.provenance.get("untrained")
     notes = ("the network is untrained: the order says nothing",) if untrained else ()
     rows = best(scores, top).tolist()
-    clips = store.clips_at(rows)
-    hits = [
-        Hit(rank, clips[row].clip_id, clips[row].movie, *_span_of_clip(clips[row]), float(scores[row]))
-        for rank, row in enumerate(rows, start=1)
-    ]
+    clip_of_row = store.clips_at(rows)
+    hits = []
+    for rank, row in enumerate(rows, start=1):
+        clip = clip_of_row[row]
+        start_s, end_s = _span_of_clip(clip)
+        hits.append(Hit(rank, clip.clip_id, clip.movie, start_s, end_s, float(scores[row])))
     return Ranking(
         query=query.text,
         hits=tuple(hits),
@@ -416,10 +417,12 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
     """
     pooled = [name for name in store.names if "pooled" in store[name].arrays]
     if not pooled:
-        arrays = sorted({array for name in store.names for array in store[name].arrays})
+        arrays: set[str] = set()  # of all groups
+        for name in store.names:
+            arrays.update(store[name].arrays)
         raise SearchError(
             f"{store.where}: search compares pooled vectors, one a clip, and the store has "
-            f"{', '.join(arrays)} alone"
+            f"{', '.join(sorted(arrays))} alone"
         )
     searchable = []
     for name in pooled:

@@ -159,31 +159,36 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
     parts = _check_parts(path, content, refusal)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
-        is_hidden = {
-            sheet.name: sheet.visible != calamine.SheetVisibleEnum.Visible for sheet in book.sheets_metadata
-        }
-        visible_first = sorted(book.sheet_names, key=lambda name: is_hidden[name])
-        values = {
-            name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in visible_first
-        }
+        is_hidden = {}
+        for sheet in book.sheets_metadata:
+            is_hidden[sheet.name] = sheet.visible != calamine.SheetVisibleEnum.Visible
+        visible_first = sorted(book.sheet_names, key=is_hidden.__getitem__)
+        cells_of_sheet = {}
+        for name in visible_first:
+            # With the empty rows and columns before the cells, so that the numbers of lines are right.
+            cells_of_sheet[name] = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
     except (calamine.CalamineError, OSError, ValueError):
         raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
     sheets = {}
-    for name, cells_of_sheet in values.items():
-        records = _visible_rows(path, cells_of_sheet, parts.sheets.get(name, NO_FACTS), refusal)
+    for name, cells in cells_of_sheet.items():
+        facts = parts.sheets.get(name, NO_FACTS)
+        records = _visible_rows(path, cells, facts, refusal)
         if records:
             sheets[name] = records
     if not sheets:
         raise refusal(f"{path}: its sheets are empty")
-    return Workbook(sheets, tuple(parts.notes), frozenset(name for name in sheets if is_hidden.get(name)))
+    hidden_sheets = frozenset(name for name in sheets if is_hidden.get(name))
+    return Workbook(sheets, tuple(parts.notes), hidden_sheets)
 
 
 def clock_notes(records: Records) -> list[str]:
     """Return a note if all times of a sheet are whole minutes: 1:30 may stand for a minute and a half."""
-    clocks = [cell for _, cells in records for cell in cells if CLOCK_CELL.fullmatch(cell)]
-    if clocks and all(map(is_of_whole_minutes, clocks)):
-        return [f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s"]
-    return []
+    times: list[str] = []
+    for _, cells in records:
+        times += filter(CLOCK_CELL.fullmatch, cells)
+    if not times or not all(is_of_whole_minutes(cell) for cell in times):
+        return []
+    return [f"times are whole minutes ({times[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s"]
 
 
 def is_of_whole_minutes(cell: str) -> bool:
@@ -209,7 +214,7 @@ def _visible_rows(
     refusal
         The error to raise for a cell that is too long.
     """
-    rows = [[_cell_text(cell) for cell in row] for row in cells]
+    rows = [_texts_of_row(row) for row in cells]
     for line, row in enumerate(rows, start=1):
         if any(len(cell) > MOST_CHARACTERS for cell in row):
             raise refusal(f"{path}: line {line}: a cell of more than {MOST_CHARACTERS:,} characters")
@@ -217,10 +222,16 @@ def _visible_rows(
         _set_cell(rows, cell)
     _fill_merged(rows, facts.merged)  # after errors, which are copied too
     if facts.unreadable or facts.merged:  # these may have lengthened single rows
-        width = max(map(len, rows), default=0)
+        width = max((len(row) for row in rows), default=0)
         for row in rows:
-            row.extend([""] * (width - len(row)))
+            n_missing = width - len(row)
+            row.extend([""] * n_missing)
     return [(line, row) for line, row in enumerate(rows, start=1) if any(row)]
+
+
+def _texts_of_row(row: Sequence[Any]) -> list[str]:
+    """Return the texts of a row's cells."""
+    return [_cell_text(cell) for cell in row]
 
 
 def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | None:
@@ -302,13 +313,14 @@ def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
     """
     records = book.sheets[main_sheet]
     not_joined = {main_sheet, *book.hidden}
-    others = {name: rows for name, rows in book.sheets.items() if name not in not_joined}
-    header = _shared_header(records, list(others.values()))
+    other_sheets = {name: rows for name, rows in book.sheets.items() if name not in not_joined}
+    header = _shared_header(records, list(other_sheets.values()))
     if header is None:
         return Sheets(records, [main_sheet])
-    alike = {name: rows for name, rows in others.items() if _find_header(header, rows) is not None}
-    joined = _join_sheets({main_sheet: records, **alike}, header)
-    return Sheets(joined, [main_sheet, *alike])
+    has_header = {name: _find_header(header, rows) is not None for name, rows in other_sheets.items()}
+    names = [main_sheet, *(name for name in other_sheets if has_header[name])]
+    sheets_to_join = {name: book.sheets[name] for name in names}
+    return Sheets(_join_sheets(sheets_to_join, header), names)
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
@@ -321,14 +333,18 @@ def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
         notes.append(f"{len(left_out) - MOST_SHEETS_SHOWN:,} more sheets left out")
     notes += book.notes
     if len(read.names) > 1:
-        shown = first_few(list(map(repr, read.names)), MOST_SHEETS_SHOWN)
+        quoted_names = [repr(name) for name in read.names]
+        shown = first_few(quoted_names, MOST_SHEETS_SHOWN)
         notes.append(f"sheets {shown} read together, each row with its sheet and its line")
     return (*notes, *clock_notes(read.records))
 
 
 def n_filled(records: Records) -> int:
     """Count the cells of a sheet that are not empty."""
-    return sum(bool(cell) for _, cells in records for cell in cells)
+    n_cells = 0
+    for _, cells in records:
+        n_cells += sum(cell != "" for cell in cells)
+    return n_cells
 
 
 def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
@@ -379,8 +395,8 @@ def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Par
     except TooLargeError as error:
         raise refusal(f"{path}: {error}") from None
     except (DamagedPartError, *DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
-        what = "a workbook" if is_open_document(content) else "an Excel workbook"
-        raise refusal(f"{path}: {what} that is {DAMAGED}") from None
+        kind = "a workbook" if is_open_document(content) else "an Excel workbook"
+        raise refusal(f"{path}: {kind} that is {DAMAGED}") from None
 
 
 def _cell_text(cell: Any) -> str:

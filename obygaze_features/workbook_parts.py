@@ -164,14 +164,15 @@ def read_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
     if len(set(names)) < len(names) or not OTHER_KINDS.isdisjoint(names):
         raise DamagedPartError
     places_of_note = {note: Places() for note in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
-    sheets = _read_sheets(archive, members, places_of_note)
-    where = "cells of any sheet" if len(sheets) > 1 else "cells"
+    sheet_of_part = _read_sheets(archive, members, places_of_note)
+    where = "cells of any sheet" if len(sheet_of_part) > 1 else "cells"
     notes = [f"{where} {note}: {places.line()}" for note, places in places_of_note.items() if places.n]
-    facts = {}
+    facts_of_sheet = {}
     for name, part in _part_of_sheet(archive).items():
-        if part in sheets:
-            facts[name] = SheetFacts(sheets[part].unreadable, sheets[part].merged)
-    return Parts(facts, notes)
+        sheet = sheet_of_part.get(part)
+        if sheet is not None:
+            facts_of_sheet[name] = SheetFacts(sheet.unreadable, sheet.merged)
+    return Parts(facts_of_sheet, notes)
 
 
 def _read_sheets(
@@ -341,16 +342,19 @@ def _relation_id(sheet: Mapping[str, str]) -> str:
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
     """Return the attributes of all elements with some tag in a part of the zip; prefixes are ignored."""
-    found: list[dict[str, str]] = []
+    elements: list[dict[str, str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
         """Store the attributes of an element that has the tag."""
         if _local(name) == tag:
-            found.append(attributes)
+            elements.append(attributes)
+
+    def end(_name: str) -> None:
+        """Do nothing at the end of an element."""
 
     if part in archive.namelist():
-        _parse(archive.open(part), start, lambda _: None)
-    return found
+        _parse(archive.open(part), start, end)
+    return elements
 
 
 @dataclass

@@ -50,7 +50,8 @@ def show(
     codebooks = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
     rows = [[codebook.name, codebook.version, _counts(codebook), codebook.source] for codebook in codebooks]
     shown = table(rows, ["name", "version", "holds", "source"], drop_empty_columns=True)
-    return Answer([_record(codebook) for codebook in codebooks], f"{shown}\n")
+    records = [_record(codebook) for codebook in codebooks]
+    return Answer(records, f"{shown}\n")
 
 
 @command()
@@ -251,7 +252,14 @@ def questions(
     conveyed_by = {f"concept:{concept.name}": concept.conveyed for concept in clips.codebook.concepts}
     conveyed = {name: conveyed_by[name] for name in clip_questions if name in conveyed_by}
     prompt = sha256_of(json_bytes(clip_questions))
-    lines: dict[str, str] = {}  # clip id -> line, since a clip may have a row for each annotator
+    same_for_all_clips = {
+        "prompt": prompt,
+        "perceives": perceives,
+        "conveyed": conveyed,
+        "absent": absent,
+        "questions": clip_questions,
+    }
+    line_of_clip: dict[str, str] = {}  # by its id, since a clip may have a row for each annotator
     for clip in clips:
         line = {
             "clip_id": clip.clip_id,
@@ -259,23 +267,20 @@ def questions(
             "video": clip.video,
             "start_s": clip.start_s,
             "end_s": clip.end_s,
-            "prompt": prompt,
-            "perceives": perceives,
-            "conveyed": conveyed,
-            "absent": absent,
-            "questions": clip_questions,
+            **same_for_all_clips,
         }
-        lines[clip.clip_id] = json.dumps(line, ensure_ascii=False)
-    write_whole(out, "".join(f"{line}\n" for line in lines.values()))
+        line_of_clip[clip.clip_id] = json.dumps(line, ensure_ascii=False)
+    write_whole(out, "".join(f"{line}\n" for line in line_of_clip.values()))
+    n_clips = len(line_of_clip)
     document = {
         "file": str(out),
-        "clips": len(lines),
+        "clips": n_clips,
         "perceives": perceives,
         "questions": clip_questions,
         "absent": absent,
         "prompt": prompt,
     }
-    counts = f"{counted(len(clip_questions), 'question')} about {manifests.counted(len(lines), 'clip')}"
+    counts = f"{counted(len(clip_questions), 'question')} about {manifests.counted(n_clips, 'clip')}"
     shown = [f"{out}: {counts}"]
     if absent:
         shown.append(f"not asked: {manifests.counted(len(absent), 'concept')}: {'; '.join(absent.values())}")
@@ -315,12 +320,13 @@ def template(
     return Answer(document, f"{out}: {count} of codebook {codebook.name}")
 
 
-def _codebook_of(what: str) -> "manifests.Codebook":
-    """Return the codebook of a name, a file or a manifest."""
-    path = Path(what)
-    if what not in manifests.BUILTIN and path.suffix.lower() != ".toml" and path.is_file():
-        return manifests.read_manifest(path).codebook
-    return manifests.find_codebook(what)
+def _codebook_of(source: str) -> "manifests.Codebook":
+    """Return a codebook, given its name if it is built in, its file (.toml), or a manifest that names it."""
+    path = Path(source)
+    is_codebook_file = path.suffix.lower() == ".toml"
+    if source in manifests.BUILTIN or is_codebook_file or not path.is_file():
+        return manifests.find_codebook(source)
+    return manifests.read_manifest(path).codebook
 
 
 def _counts(codebook: "manifests.Codebook") -> str:
@@ -367,41 +373,32 @@ def _lines(codebook: "manifests.Codebook") -> list[str]:
 
 def _tables(codebook: "manifests.Codebook") -> list[str]:
     """Write the levels, concepts, tasks and scales as a table each, if there are any."""
-    tables = []
-    if codebook.levels:
-        rows = [
-            [level.name, level.title, _yes_or_no(level.label), ", ".join(level.synonyms)]
-            for level in codebook.levels
-        ]
-        tables.append(table(rows, ["level", "title", "in tasks", "also spelled"], drop_empty_columns=True))
-    if codebook.concepts:
-        rows = [
-            [
-                concept.name,
-                concept.group,
-                _yes_or_no(concept.visual),
-                ", ".join(concept.synonyms),
-                concept.definition,
-            ]
-            for concept in codebook.concepts
-        ]
-        tables.append(
-            table(rows, ["concept", "group", "visual", "also spelled", "definition"], drop_empty_columns=True)
-        )
-    if codebook.tasks:
-        rows = [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks]
-        tables.append(table(rows, ["task", "negative", "positive"], drop_empty_columns=True))
-    if codebook.scales:
-        rows = []
-        for scale in codebook.scales:
-            levels = ", ".join(level.name for level in scale.levels)
-            cuts = ", ".join(f"{cut:g}" for cut in scale.cuts)
-            rows.append([scale.name, levels, cuts])
-        tables.append(table(rows, ["scale", "levels", "cuts"], drop_empty_columns=True))
-    return tables
+    levels = []
+    for level in codebook.levels:
+        synonyms = ", ".join(level.synonyms)
+        levels.append([level.name, level.title, _yes_or_no(level.label), synonyms])
+    concepts = []
+    for concept in codebook.concepts:
+        synonyms = ", ".join(concept.synonyms)
+        is_visual = _yes_or_no(concept.visual)
+        concepts.append([concept.name, concept.group, is_visual, synonyms, concept.definition])
+    tasks = [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks]
+    scales = []
+    for scale in codebook.scales:
+        names = ", ".join(level.name for level in scale.levels)
+        cuts = ", ".join(f"{cut:g}" for cut in scale.cuts)
+        scales.append([scale.name, names, cuts])
+    rows_and_headings = (
+        (levels, ["level", "title", "in tasks", "also spelled"]),
+        (concepts, ["concept", "group", "visual", "also spelled", "definition"]),
+        (tasks, ["task", "negative", "positive"]),
+        (scales, ["scale", "levels", "cuts"]),
+    )
+    return [table(rows, headings, drop_empty_columns=True) for rows, headings in rows_and_headings if rows]
 
 
 def _yes_or_no(value: bool) -> str:
+    """Write a truth value as a word."""
     return "yes" if value else "no"
 
 

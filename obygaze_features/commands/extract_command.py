@@ -399,7 +399,8 @@ def extract(
 
     # What was typed: which clips, on which devices, of which kind.
     ctx = click.get_current_context()
-    shard_of_job = _shard_or_usage_error(None if shard is None else _parse_shard(shard), store)
+    typed_shard = None if shard is None else _parse_shard(shard)
+    shard_of_job = _shard_or_usage_error(typed_shard, store)
     gpu_indices = _parse_gpu_indices(gpus)
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
@@ -567,12 +568,13 @@ def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
 
 def _parse_shard(text: str) -> tuple[int, int]:
     """Parse the option --shard, `i/n`: this job does shard i (from 0) of n shards of the clips."""
-    part, _, parts = text.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and int(part) < int(parts)):
+    number, _, n_shards = text.partition("/")
+    are_numbers = number.isdecimal() and n_shards.isdecimal()
+    if not are_numbers or int(number) >= int(n_shards):
         raise click.BadParameter(
             f"'{text}' is not i/n with i from 0 to n-1, as in 0/4", param_hint="'--shard'"
         )
-    return int(part), int(parts)
+    return int(number), int(n_shards)
 
 
 def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
@@ -625,10 +627,10 @@ def _parse_gpu_indices(text: str) -> tuple[int, ...]:
     """Parse the option --gpus, such as `0,1,3`, into GPU indices; an empty text means none."""
     if not text:
         return ()
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
+    indices = [index.strip() for index in text.split(",")]
+    if not all(index.isdecimal() for index in indices):
         raise click.BadParameter(f"'{text}' is no list of numbers such as 0,1", param_hint="'--gpus'")
-    return tuple(int(part) for part in parts)
+    return tuple(int(index) for index in indices)
 
 
 def _refuse_without_gpu(names: Iterable[str], device: str | None, gpus: Sequence[int]) -> None:

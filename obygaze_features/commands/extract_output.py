@@ -109,7 +109,8 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     where = " in the whole stage" if n_left else ""
     lines.append(f"{statuses}, {n_left} left to do{where}")
     if sealed is not None:
-        lines.append(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
+        has_done_nothing = not report.clips
+        lines.append(f"nothing to do; sealed: {sealed}" if has_done_nothing else f"sealed: {sealed}")
         if stage.parent_store is not None:
             grown = growth_of(sealed, stage.parent_store.path)
             document |= grown.document

@@ -1,6 +1,7 @@
 """`obygaze film variables`: measure sound, cuts, camera and people in windows of films."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -116,6 +117,7 @@ def variables(
     refuse_existing(out, force=force)
     people_detectors = load_people(people) if people else None
     windows = _find_windows(films, source)
+    print_note = partial(click.echo, err=True)
     # What a store has need not be measured.
     camera_of_clip = _read_camera_rows(source)
     people_of_clip = None if people else _read_people_rows(source)
@@ -136,14 +138,17 @@ def variables(
                 people_rows=_rows_of_windows(people_of_clip, film_windows),
                 speech=sound,
                 people=people_detectors,
-                note=lambda line: click.echo(line, err=True),
+                note=print_note,
                 show=show,
             )
         rows += zip(film_windows, measured, strict=True)
         has_pictures = any("cuts" in values for values in measured)  # cuts are known wherever there are some
         if not has_pictures:
             code = PROBLEMS_FOUND
-    columns = [name for name in VARIABLES if any(name in values for _, values in rows)]
+    measured_names = set[str]()
+    for _, values in rows:
+        measured_names.update(values)
+    columns = [name for name in VARIABLES if name in measured_names]
     write_whole(out, _table_of_variables(rows, columns).encode())
     perceives = {name: manifests.OF_VARIABLES[name] for name in columns}
     document = {"file": str(out), "windows": len(rows), "columns": columns, "perceives": perceives}

@@ -100,15 +100,23 @@ def frames(
     sampling = chosen_sampling(n, indices, rate, keyframes, default=1 if videos.is_still(video) else 32)
     check_output(npz, ".npz", "--npz", force=force)
     check_output(sheet, ".png", "--sheet", force=force)
-    keep = thumbnail if npz is None else lambda frame: frame
-    taken = of.read_frames(video, sampling, start_s=start, end_s=end, each=keep)
+    # Only --npz needs whole frames: otherwise each is made small at once, which saves memory.
+    keeps_whole_frames = npz is not None
+    make_small_or_keep = _same_frame if keeps_whole_frames else thumbnail
+    taken = of.read_frames(video, sampling, start_s=start, end_s=end, each=make_small_or_keep)
     if npz is not None:
         save_npz(npz, video, taken)
     if sheet is not None:
-        pictures = taken.images if npz is None else [thumbnail(image) for image in taken.images]
+        pictures = [thumbnail(image) for image in taken.images] if keeps_whole_frames else taken.images
         write_whole(sheet, contact_sheet(pictures, taken.index, taken.time_s))
     document = as_document(video, sampling, start, end, taken)
-    return Answer(document, as_table(video, taken), [f"saved {path}" for path in (npz, sheet) if path])
+    remarks = [f"saved {path}" for path in (npz, sheet) if path]
+    return Answer(document, as_table(video, taken), remarks)
+
+
+def _same_frame(frame: "NDArray[np.uint8]") -> "NDArray[np.uint8]":
+    """Return a frame as it is."""
+    return frame
 
 
 def chosen_sampling(

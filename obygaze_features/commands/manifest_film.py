@@ -239,13 +239,15 @@ def _median_duration(path: Path) -> float:
     import numpy as np
 
     clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]
-    lengths = [clip.duration_s for clip in clips if clip.duration_s is not None]
-    if not lengths or len(lengths) < len(clips):
+    durations_s = [clip.duration_s for clip in clips if clip.duration_s is not None]
+    n_unknown = len(clips) - len(durations_s)
+    if not durations_s or n_unknown:
         raise ManifestError(
-            f"{path}: the store does not say the length of {len(clips) - len(lengths):,} of "
+            f"{path}: the store does not say the length of {n_unknown:,} of "
             f"{counted(len(clips), 'clip')}; give --window SECONDS"
         )
-    return round(float(np.median(lengths)), 3)
+    median_s = float(np.median(durations_s))
+    return round(median_s, 3)
 
 
 def _find_shots(film: "manifests.Film", detector: str) -> "list[manifests.FilmPart]":

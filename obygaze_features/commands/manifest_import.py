@@ -184,10 +184,9 @@ def spans(
             "--codebook": codebook or "",
             "--out": str(out),
         }
-        typed_words = [f"--word {shlex.quote(word)}" for word in words]
-        raise ManifestError(
-            _message_with_command(error, files, [*typed_words, *_typed_options(typed)], force=force)
-        ) from None
+        typed_options = [f"--word {shlex.quote(word)}" for word in words]
+        typed_options += _typed_options(typed)
+        raise ManifestError(_message_with_command(error, files, typed_options, force=force)) from None
     accounts = [account.record() for account in imported.accounts]
     if not imported.manifest.clips:
         return _nothing_imported(imported, out, accounts)
@@ -203,7 +202,7 @@ def _nothing_imported(imported: "manifests.Imported", out: Path, accounts: Seque
 
 
 def _message_with_command(
-    error: "manifests.UnreadColumnsError", files: Sequence[Path], given: Sequence[str], *, force: bool
+    error: "manifests.UnreadColumnsError", files: Sequence[Path], typed: Sequence[str], *, force: bool
 ) -> str:
     """Return the message for a table with unread columns; it ends with the command that reads them.
 
@@ -213,22 +212,22 @@ def _message_with_command(
         The columns, and the options that read them.
     files
         The files of the command.
-    given
-        The other options of the command, as typed.
+    typed
+        The other options of the command, as they were typed.
     force
         Whether --force was given.
     """
     names = [shlex.quote(str(path)) for path in files]
-    parts = ["obygaze manifest import spans", *names, *error.options, *given]
+    words = ["obygaze manifest import spans", *names, *error.options, *typed]
     if force:
-        parts.append("--force")
+        words.append("--force")
     doubts = "".join(f" ({doubt})" for doubt in error.doubts)
-    return f"{error.reason}; read it with{doubts}: {' '.join(parts)}"
+    return f"{error.reason}; read it with{doubts}: {' '.join(words)}"
 
 
-def _typed_options(given: Mapping[str, str]) -> list[str]:
+def _typed_options(value_of_option: Mapping[str, str]) -> list[str]:
     """Return the options that have a value as they are typed on a command line, with quotes."""
-    return [f"{name} {shlex.quote(value)}" for name, value in given.items() if value]
+    return [f"{name} {shlex.quote(value)}" for name, value in value_of_option.items() if value]
 
 
 def roles_of_tiers(tiers: Sequence[str]) -> dict[str, str]:

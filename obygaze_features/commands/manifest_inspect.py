@@ -1,5 +1,6 @@
 """`obygaze manifest inspect | project | sheets`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.commands.manifest_file import NewManifest, folder_for, level_counts, write_imported
 from obygaze_features.options import Answer, Number
 from obygaze_features.screen import table
-from obygaze_features.signatures import Force, argument, command, option
+from obygaze_features.signatures import Force, argument, command, needed, option
 from obygaze_features.text import counted
 
 SHOWN_ROWS = 5
@@ -79,10 +80,15 @@ def sheets(
     else:
         groups = error_groups(clips, predictions, model, task)
     drawn = write_sheets(clips, groups, out, n=CLIPS_A_SHEET, force=force)
-    columns = ("name", "n_clips", "n_with_video", "n_drawn", "file")
-    rows = [[sheet[column] or "-" for column in columns] for sheet in drawn]
+    rows = [_row_of_sheet(sheet) for sheet in drawn]
     headers = ("sheet", "clips", "with video here", "drawn", "file")
     return Answer(drawn, table(rows, headers, right=range(1, 4)), [f"kept in {out}"])
+
+
+def _row_of_sheet(sheet: Mapping[str, object]) -> list[object]:
+    """Return the cells of a contact sheet in the printed table; "-" stands for 0, and for no file."""
+    columns = ("name", "n_clips", "n_with_video", "n_drawn", "file")
+    return [sheet[column] or "-" for column in columns]
 
 
 @command()
@@ -149,8 +155,10 @@ def project(
         raise click.UsageError("say what to project onto: either --onto CLIPS or --window SECONDS")
     marks = manifests.read_manifest(annotations)
     folder_for(out, marks.codebook, force=force)
-    # One of both is given: `or 0.0` is for type checkers.
-    clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
+    if onto is not None:
+        clips = manifests.read_manifest(onto)
+    else:
+        clips = manifests.windows(marks, needed(window, "window"))
     if per_annotator and merge:
         raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
     # To merge rows by a rule, or to choose one annotator's, each annotator needs a row first.
@@ -196,8 +204,12 @@ def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
     from obygaze_features.video.file_facts import is_here
 
     codebook = manifest.codebook
-    paths = set(map(manifest.video_path, manifest)) - {None}
-    missing = sorted(str(path) for path in paths if path is not None and not is_here(path))
+    paths = set[Path]()
+    for clip in manifest:
+        path = manifest.video_path(clip)
+        if path is not None:
+            paths.add(path)
+    missing = sorted(str(path) for path in paths if not is_here(path))
     durations_s = [clip.duration_s for clip in manifest if clip.duration_s is not None]
     return {
         "clips": len(manifest),
@@ -239,10 +251,10 @@ def _format_fact(value: str | int | list[str] | dict[str, int]) -> str:
 
 def _number_of(number: float, name: str) -> str:
     """Write a number with its name; a plural noun in it becomes singular for the number 1."""
-    noun, _, rest = name.partition(" ")
+    noun, _, other_words = name.partition(" ")
     if number == 1 and noun in {"clips", "files", "seconds"}:
         noun = noun.removesuffix("s")
-    return f"{number:,} {noun} {rest}".rstrip()
+    return f"{number:,} {noun} {other_words}".rstrip()
 
 
 def _as_words(name: str) -> str:

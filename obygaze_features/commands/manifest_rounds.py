@@ -49,12 +49,14 @@ def assign(
     assigned = manifests.assign(clips, annotators, each, calibration=calibration, seed=seed)
     written = manifests.write_manifest(assigned, out)
     n_clips = Counter(clip.annotator for clip in written)
-    films: dict[str, list[str]] = {}
+    films_of_annotator: dict[str, list[str]] = {}
     rows = []
-    for annotator in map(composed, annotators):
+    for typed_name in annotators:
+        annotator = composed(typed_name)
         movies = [clip.movie for clip in written if clip.annotator == annotator]
-        films[annotator] = list(dict.fromkeys(movies))
-        in_order = films[annotator]
-        rows.append([annotator, len(in_order), f"{n_clips[annotator]:,}", ", ".join(in_order)])
+        films = list(dict.fromkeys(movies))  # in order, each once
+        films_of_annotator[annotator] = films
+        rows.append([annotator, len(films), f"{n_clips[annotator]:,}", ", ".join(films)])
     shown = table(rows, ["annotator", "films", "clips", "in this order"], right=[1, 2])
-    return Answer({"manifest": str(out), "films": films}, f"{shown}\n\n{out}: the round")
+    document = {"manifest": str(out), "films": films_of_annotator}
+    return Answer(document, f"{shown}\n\n{out}: the round")

@@ -61,11 +61,10 @@ def init(
     options = dict(_parse_sbatch_option(text) for text in sbatch)
     site = extraction.Site(licence=licence, tasks=tasks, sbatch=options, setup=setup)
     paths = extraction.write_job_scripts(folder, site)
-    lines = [str(path) for path in paths]
+    names = [str(path) for path in paths]
     submit = next(path for path in paths if path.suffix == ".sh")
-    return Answer(
-        {"scripts": lines}, "\n".join(lines), [f"{submit} MANIFEST STORE --backbone NAME submits all of it"]
-    )
+    remark = f"{submit} MANIFEST STORE --backbone NAME submits all of it"
+    return Answer({"scripts": names}, "\n".join(names), [remark])
 
 
 def _parse_sbatch_option(text: str) -> tuple[str, str]:

@@ -32,10 +32,12 @@ def diff(
     from obygaze_features.exchange.diff import describe_differences
 
     difference = of.diff(of.open_store(first), of.open_store(second))
-    lines = [*describe_differences(difference, first, second, most=SHOWN)]
+    lines = describe_differences(difference, first, second, most=SHOWN)
+    code = PROBLEMS_FOUND
     if difference.equal:
         lines.append("nothing differs")
-    return Answer(difference.record(), "\n".join(lines), code=0 if difference.equal else PROBLEMS_FOUND)
+        code = 0
+    return Answer(difference.record(), "\n".join(lines), code=code)
 
 
 @command()

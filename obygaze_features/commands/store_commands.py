@@ -72,7 +72,7 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
     from obygaze_features.store.growth import why_needed
 
     removable: list[Removable] = []
-    kept: dict[str, str] = {}
+    why_kept: dict[str, str] = {}  # path of a stage -> why it stays
     for path in _find_stages(folders):
         try:
             _kind_of_removable(path)  # raises if it may not be removed
@@ -81,14 +81,15 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
             reason = str(error)
         if reason:
             click.echo(f"kept {path}: {reason}", err=True)
-            kept[str(path)] = reason
+            why_kept[str(path)] = reason
         else:
             removable.append(Removable(path, "stage, sealed"))
     removed = _remove(removable, yes=yes) if removable else []
     lines = [f"removed {path}" for path in removed]
     if not lines:
-        lines = [f"nothing to remove in {', '.join(map(str, folders))}"]
-    return Answer({"removed": removed, "kept": kept}, "\n".join(lines))
+        names = ", ".join(str(folder) for folder in folders)
+        lines = [f"nothing to remove in {names}"]
+    return Answer({"removed": removed, "kept": why_kept}, "\n".join(lines))
 
 
 def _find_stages(folders: Sequence[Path]) -> list[Path]:
@@ -286,8 +287,11 @@ def _describe_store(path: Path) -> ListedStore:
 
 def _may_be_sealed(path: Path) -> bool:
     """Return whether a path looks like a sealed store: a zip, or a folder with features not being built."""
-    packed = path.suffix == ".zip" and path.is_file()
-    return packed or ((path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"))
+    is_zip = path.suffix == ".zip" and path.is_file()
+    if is_zip:
+        return True
+    is_being_built = path.name.endswith(".building")
+    return (path / "data" / "features.zarr").is_dir() and not is_being_built
 
 
 @command()
@@ -329,12 +333,13 @@ def _store_record(store: "of.Store") -> dict[str, Any]:
     from obygaze_features.store.records import absent_counts
 
     counts = Counter(clip.status for clip in store.clips)
+    is_of_clips = all(clip.text is None for clip in store.clips)
     record = {
         "name": store.name,
         "version": store.version,
         "fingerprint": store.fingerprint,
         **store.attributes,
-        "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
+        "rows": "clips" if is_of_clips else "texts",
         "clips": {status: counts[status] for status in stores.STATUSES},
     }
     n_absent = absent_counts(store.clips)

@@ -60,14 +60,22 @@ def duplicates(
     columns = tuple(SameClip.__dataclass_fields__)
     rows = [astuple(clip) for clip in result.clips]
     if out is not None:
-        csv_lines = [csv_line([str(cell) for cell in row]) for row in [columns, *rows]]
-        write_whole(out, "".join(csv_lines))
+        write_whole(out, _csv_table([columns, *rows]))
     summary = _summary_line(result)
     has_one_movie = len({clip.movie for clip in stores[0].clips}) == 1
     if other is None and has_one_movie:
         summary += "; all are of one movie, which is not compared with itself: give OTHER"
     lines = [*_table_lines(rows, columns), *_lines_on_movies(result), summary]
     return Answer(asdict(result), "\n".join(lines))
+
+
+def _csv_table(rows: Sequence[tuple[Any, ...]]) -> str:
+    """Write rows, the first of which are the headings, as a CSV table."""
+    lines = []
+    for row in rows:
+        cells = [str(cell) for cell in row]
+        lines.append(csv_line(cells))
+    return "".join(lines)
 
 
 def _table_lines(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[str]:

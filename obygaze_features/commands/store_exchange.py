@@ -283,6 +283,7 @@ def import_(
       obygaze store import films.csv all.parquet stores/lab --from table \\
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
+    from obygaze_features.exchange.columns import LEAVE_OUT
     from obygaze_features.exchange.import_features import Declared, import_features
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
@@ -315,10 +316,11 @@ def import_(
             raise click.UsageError("say what the features are called: --backbone")
         matched = _match_clips(items, clip_names, times, table)
         if matched.unknown and not matched.features:
+            name_of_first_clip = next(iter(clip_names.values()), "")
             raise StoreError(
                 f"{source}: none of its {counted(len(items), 'name')} is a clip's: it has "
                 f"{matched.unknown[0]!r}, "
-                f"and by --pattern {pattern} clips are called {next(iter(clip_names.values()), '')!r}"
+                f"and by --pattern {pattern} clips are called {name_of_first_clip!r}"
             )
         for notice in _notices_on_unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
@@ -328,7 +330,7 @@ def import_(
             array,
             provenance,
             dtype,
-            are_features_named=any(not wanted.startswith("!") for wanted in patterns_of_features),
+            are_features_named=any(not wanted.startswith(LEAVE_OUT) for wanted in patterns_of_features),
             series=_series_name(about.get("features", "")),
             axes=_choose_axes(axes, about, source),
             per_second=rate,
@@ -349,10 +351,25 @@ def import_(
         )
         for notice in _notices_on_source(about):
             click.echo(notice, err=True)
+    return _answer_on_import(path, name, rate)
+
+
+def _answer_on_import(path: Path, name: str, rate: float | None) -> Answer:
+    """Return what to print of an imported store: its summary, and the sizes of a clip's arrays.
+
+    Parameters
+    ----------
+    path
+        The store.
+    name
+        The group of the imported features.
+    rate
+        Frames in a second of the video, if they were declared.
+    """
     group = of.open_store(path)[name]
-    shapes = {array_name: list(group.clip_shape(array_name)) for array_name in group.arrays}
+    shapes = {array: list(group.clip_shape(array)) for array in group.arrays}
     answer = sealed_result(path, arrays=shapes)
-    sizes = ", ".join(_size_in_words(group, array_name) for array_name in shapes)
+    sizes = ", ".join(_size_in_words(group, array) for array in shapes)
     if rate is not None:
         sizes += f", {rate:g} a second"
     return replace(answer, text=f"{answer.text}\neach clip has: {sizes}")

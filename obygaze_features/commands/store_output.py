@@ -91,4 +91,7 @@ def growth_of(path: Path, older: Path | str) -> Growth:
                 f"{group.clips:,} of its clips ({group.first} and later)"
             )
         lines.append(line)
-    return Growth({"moved": [group._asdict() for group in moved]} if moved else {}, lines)
+    document: dict[str, object] = {}
+    if moved:
+        document["moved"] = [group._asdict() for group in moved]
+    return Growth(document, lines)

@@ -60,9 +60,10 @@ def unpack(
     from obygaze_features.store.files_zip import open_zip
 
     files = open_zip(packed)
+    folder = out or packed.with_name(files.name)
     with file_progress_shown(True, "unpack") as progress:
-        done = download(files, out or packed.with_name(files.name), progress=progress)
-    return _answer_download(done)
+        result = download(files, folder, progress=progress)
+    return _answer_download(result)
 
 
 @command()
@@ -101,8 +102,9 @@ def pull(
     """
     from obygaze_features.exchange.row_ids import read_ids
 
-    wanted = None if clips is None else read_ids(clips)
-    return _answer_download(of.pull(url, destination, arrays=arrays or None, clips=wanted, progress=True))
+    clip_ids = None if clips is None else read_ids(clips)
+    result = of.pull(url, destination, arrays=arrays or None, clips=clip_ids, progress=True)
+    return _answer_download(result)
 
 
 @command()
@@ -127,11 +129,11 @@ def push(
     return Answer({"url": url, "fingerprint": digest}, f"{url}: fingerprint {digest}")
 
 
-def _answer_download(done: "Downloaded") -> Answer:
+def _answer_download(result: "Downloaded") -> Answer:
     """Return what to print of a copied store: files copied, already present and left out; its fingerprint."""
-    counts = f"{counted(done.files, 'file')}, {done.octets / 1e6:.1f} MB, {done.kept} were here"
-    if done.left:
-        counts += f", {done.left} left out (fetch.txt)"
-    digest = fingerprint(done.path)
-    document = {**asdict(done), "path": str(done.path), "fingerprint": digest}
-    return Answer(document, f"{done.path}: {counts}; fingerprint {digest}")
+    counts = f"{counted(result.files, 'file')}, {result.octets / 1e6:.1f} MB, {result.kept} were here"
+    if result.left:
+        counts += f", {result.left} left out (fetch.txt)"
+    digest = fingerprint(result.path)
+    document = {**asdict(result), "path": str(result.path), "fingerprint": digest}
+    return Answer(document, f"{result.path}: {counts}; fingerprint {digest}")

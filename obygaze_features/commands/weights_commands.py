@@ -38,8 +38,9 @@ def fetch(
     known_name, _, revision = name.partition("@")
     repository = weights.HUB.get(known_name, known_name)
     layout = weights.TRANSFORMERS
-    if repository in weights.OPENCLIP:
-        repository, layout = weights.OPENCLIP[repository].repository, weights.OPEN_CLIP
+    if repository in weights.OPENCLIP:  # a model that OpenCLIP has under a known name
+        repository = weights.OPENCLIP[repository].repository
+        layout = weights.OPEN_CLIP
     if "/" not in repository:
         raise BackboneError(
             f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}), "
@@ -53,7 +54,8 @@ def fetch(
     lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
     if beside:
         lines.append(f"beside    {', '.join(beside)}")
-    return Answer(_weights_record(weight_files) | {"licence": licence, "beside": beside}, "\n".join(lines))
+    document = {**_weights_record(weight_files), "licence": licence, "beside": beside}
+    return Answer(document, "\n".join(lines))
 
 
 @command()
@@ -130,7 +132,8 @@ def check(
         shapes = ", ".join(f"{array} {shape}" for array, shape in conformance.shapes.items())
         lines += [f"vector    {conformance.pooled}", f"arrays    {shapes}"]
     for finding in conformance.findings:
-        lines.append(f"{'passed' if finding.passed else 'FAILED':9} {finding.check}: {finding.detail}")
+        verdict = "passed" if finding.passed else "FAILED"
+        lines.append(f"{verdict:9} {finding.check}: {finding.detail}")
     record = {
         "weights": conformance.weights,
         "model_type": conformance.model_type,
@@ -173,7 +176,8 @@ def convert(
     refuse_existing(out.with_suffix(".toml"), force=force)
     digests = convert_package(path, out)
     lines = [f"{sha256}  {name}" for name, sha256 in digests.items()]
-    return Answer(dict(digests), "\n".join([*lines, f"find people with it: --people onnx:{out}"]))
+    lines.append(f"find people with it: --people onnx:{out}")
+    return Answer(dict(digests), "\n".join(lines))
 
 
 def _weights_record(weight_files: "Weights") -> dict[str, Any]:

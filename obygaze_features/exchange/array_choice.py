@@ -100,19 +100,22 @@ class ArrayChoice:
 
     def _names_of_format(self, arrays: Mapping[str, Any]) -> list[str]:
         """Return the arrays with names of the format; an empty list if only times have such names."""
-        names = [
-            name
-            for name, array in arrays.items()
-            if name in FORMAT_NAMES and _n_axes(array) > self.n_leading_axes
-        ]
+        names = []
+        for name, array in arrays.items():
+            has_axes_of_features = _n_axes(array) > self.n_leading_axes
+            if name in FORMAT_NAMES and has_axes_of_features:
+                names.append(name)
         has_features = any(name in FEATURE_ARRAYS for name in names)
         return names if has_features else []
 
     def _choose_as_columns(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Choose the features by the patterns, or, without patterns, by the rule for columns of a table."""
-        return choose_columns(
-            where, list(arrays), lambda name: kind_of_array(arrays, name, self.n_leading_axes), self.patterns
-        )
+
+        def kind_of(name: str) -> ColumnKind:
+            """Return what an array of the file holds, in the words for columns of a table."""
+            return kind_of_array(arrays, name, self.n_leading_axes)
+
+        return choose_columns(where, list(arrays), kind_of, self.patterns)
 
     def _refuse_several(self, where: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
         """Refuse several arrays of features, unless all have names of the format, or all are columns."""

@@ -106,8 +106,8 @@ def _fits(shape: Sequence[int], axes: Axes) -> bool:
     """
     if axes in ("TD", "DT"):
         is_matrix = len(shape) == 2
-        is_one_matrix = len(shape) == 3 and shape[0] == 1
-        return is_matrix or is_one_matrix
+        is_list_of_one_matrix = len(shape) == 3 and shape[0] == 1  # such as a batch of one clip
+        return is_matrix or is_list_of_one_matrix
     if axes == "T1D":
         return len(shape) == 3 and shape[1] == 1
     has_axes_of_td11 = len(shape) in (4, 5)  # [T, D, 1, 1] or [T, D, 1, 1, 1]

@@ -125,18 +125,22 @@ def citation_of(store: Store, licence: str) -> Citation:
     """
     corpus = str(store.attributes["corpus"]["name"])
     name = store.name if store.name.endswith(store.version) else f"{store.name}-{store.version}"
+    key = re.sub(r"[^A-Za-z0-9.:+-]+", "-", name).strip("-")  # other characters end a key of BibTeX
+    stated = store.attributes["citation"]
+    url = as_url(store.where)
     return Citation(
-        key=re.sub(r"[^A-Za-z0-9.:+-]+", "-", name).strip("-") or "store",
+        key=key or "store",
         title=f"Features of {corpus}",
         version=store.version,
         fingerprint=store.fingerprint,
         licence=licence,
-        stated=str(store.attributes["citation"] or ""),
-        url=_without_secrets(as_url(store.where) or ""),
+        stated=str(stated) if stated else "",
+        url=_without_secrets(url) if url else "",
     )
 
 
 def _without_secrets(url: str) -> str:
     """Return a URL without user, password, query and fragment: they may hold what is secret."""
-    without_query = url.partition("?")[0].partition("#")[0]
-    return re.sub(r"//[^/@]*@", "//", without_query)
+    without_query, _, _query = url.partition("?")
+    without_fragment, _, _fragment = without_query.partition("#")
+    return re.sub(r"//[^/@]*@", "//", without_fragment)  # such as https://USER:PASSWORD@HOST/NAME

@@ -68,10 +68,7 @@ def choose_columns(
     _refuse_equal_names(path, possible)
     _refuse_patterns_without_match(path, possible, patterns)
     wanted_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
-    unwanted_patterns = [
-        pattern.removeprefix(LEAVE_OUT) for pattern in patterns if pattern.startswith(LEAVE_OUT)
-    ]
-    left_out = set(_matching(possible, unwanted_patterns))
+    left_out = set(_matching(possible, patterns_to_leave_out(patterns)))
     candidates = [name for name in possible if name not in left_out]
     if wanted_patterns:
         return _matching(candidates, wanted_patterns)
@@ -83,6 +80,17 @@ def choose_columns(
     if len(feature_sets) != 1 or other_numbers:
         raise _ambiguous_features(path, feature_sets, other_numbers)
     return feature_sets[0]
+
+
+def patterns_to_leave_out(patterns: Sequence[str]) -> list[str]:
+    """Return the patterns that leave columns out, without the `!` with which they begin.
+
+    Examples
+    --------
+    >>> patterns_to_leave_out(["f[0-9]*", "!label"])
+    ['label']
+    """
+    return [pattern.removeprefix(LEAVE_OUT) for pattern in patterns if pattern.startswith(LEAVE_OUT)]
 
 
 class _PossibleFeatures(NamedTuple):

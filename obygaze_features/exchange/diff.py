@@ -157,12 +157,13 @@ def diff(first: Store, second: Store) -> StoreDiff:
     Examples
     --------
     >>> from obygaze_features import diff, open_store
-    >>> found = diff(open_store("stores/films"), open_store("stores/films-1.0.0"))
-    >>> found.equal
+    >>> differences = diff(open_store("stores/films"), open_store("stores/films-1.0.0"))
+    >>> differences.equal
     True
     """
     second_clips = {clip.clip_id: clip for clip in second.clips}
     first_ids = {clip.clip_id for clip in first.clips}
+    # Each clip that both stores have, as the first and as the second store record it.
     common = [(clip, second_clips[clip.clip_id]) for clip in first.clips if clip.clip_id in second_clips]
     provenance: dict[str, Contrasts] = {}
     fields_against_mixing: dict[str, tuple[str, ...]] = {}
@@ -173,13 +174,15 @@ def diff(first: Store, second: Store) -> StoreDiff:
         first_provenance = first[name].provenance
         second_provenance = second[name].provenance
         provenance[name] = tuple(contrasts(first_provenance, second_provenance))
-        # Its name asks whether numerics are the same; its result are the fields for which they are not.
+        # The result of `same_numerics` are the fields that differ, not those that are the same.
         fields_against_mixing[name] = tuple(same_numerics(first_provenance, second_provenance))
         arrays += _compare(first[name], second[name])
+    attribute_contrasts = contrasts(dict(first.attributes), dict(second.attributes))
+    ids_only_in_second = second_clips.keys() - first_ids
     return StoreDiff(
-        about=tuple(contrasts(dict(first.attributes), dict(second.attributes))),
+        about=tuple(attribute_contrasts),
         only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
-        only_second=tuple(sorted(second_clips.keys() - first_ids)),
+        only_second=tuple(sorted(ids_only_in_second)),
         clips=_changed_clips(common),
         statuses=_changed_statuses(common),
         groups_first=tuple(name for name in first if name not in second),
@@ -200,13 +203,12 @@ def _changed_clips(common: Sequence[tuple[StoredClip, StoredClip]]) -> dict[str,
     """
     changed_clips = {}
     for field in CLIP_FIELDS:
-        changed = [
-            in_first.clip_id
-            for in_first, in_second in common
-            if getattr(in_first, field) != getattr(in_second, field)
-        ]
-        if changed:
-            changed_clips[field] = tuple(changed)
+        changed_ids = []
+        for in_first, in_second in common:
+            if getattr(in_first, field) != getattr(in_second, field):
+                changed_ids.append(in_first.clip_id)
+        if changed_ids:
+            changed_clips[field] = tuple(changed_ids)
     return changed_clips
 
 
@@ -221,21 +223,23 @@ def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counte
 
 def _compare(first: Group, second: Group) -> list[ArrayDiff]:
     """Compare every array of a group in two stores, over the clips for which both have usable features."""
-    second_rows = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
-    rows_in_first = []
+    usable_in_second = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
+    rows_in_first = []  # of the same clips, in the same order, as `rows_in_second`
     rows_in_second = []
     for row, clip in enumerate(first.clip_ids):
-        if first.usable[row] and clip in second_rows:
+        if first.usable[row] and clip in usable_in_second:
             rows_in_first.append(row)
-            rows_in_second.append(second_rows[clip])
+            rows_in_second.append(usable_in_second[clip])
+    first_rows = _Rows(first, rows_in_first)
+    second_rows = _Rows(second, rows_in_second)
     all_arrays = dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS))  # each name once, in order
     diffs = []
     for array in all_arrays:
-        reason = _why_not_comparable(first, second, array)
-        if reason:
-            diffs.append(ArrayDiff(f"{first.name}/{array}", reason))
+        why_unlike = _why_not_comparable(first, second, array)
+        if why_unlike:
+            diffs.append(ArrayDiff(f"{first.name}/{array}", why_unlike))
         else:
-            diffs.append(_compare_values(array, _Rows(first, rows_in_first), _Rows(second, rows_in_second)))
+            diffs.append(_compare_values(array, first_rows, second_rows))
     return diffs
 
 

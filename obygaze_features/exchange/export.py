@@ -137,8 +137,9 @@ def _clip_columns(
     }
     if group.text:
         columns["text"] = [clip.text for clip in clips]
-    for name, texts in (labels or {}).items():
-        columns[name] = [texts.get(clip.clip_id, "") for clip in clips]
+    if labels is not None:
+        for name, text_of_clip in labels.items():
+            columns[name] = [text_of_clip.get(clip.clip_id, "") for clip in clips]
     columns["start_s"] = [clip.start_s for clip in clips]
     columns["end_s"] = [clip.end_s for clip in clips]
     if any(clip.without_pictures_s for clip in clips):
@@ -175,13 +176,28 @@ def _mark_encoding(node: h5py.HLObject, kind: str, version: str) -> None:
 
 
 def _write_dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
-    """Write columns as a data frame in AnnData's encoding."""
+    """Write columns as a data frame in AnnData's encoding: a group with an array for each column.
+
+    Parameters
+    ----------
+    file
+        The file to write into.
+    name
+        Name of the data frame: `obs` for the clips, `var` for the features.
+    index
+        Names of its rows.
+    columns
+        Name of each column -> its values: numbers for `NUMBER_COLUMNS`, else texts.
+    """
     node = file.create_group(name)
     _mark_encoding(node, "dataframe", "0.2.0")
-    node.attrs["_index"] = "_index"
+    node.attrs["_index"] = "_index"  # the name of the column of the index
     node.attrs.create("column-order", [*columns], (len(columns),), h5py.string_dtype())
     for column, values in {"_index": index, **columns}.items():
-        _write(node, column, np.array(values, np.float64) if column in NUMBER_COLUMNS else values)
+        if column in NUMBER_COLUMNS:
+            _write(node, column, np.array(values, np.float64))
+        else:
+            _write(node, column, values)
 
 
 def _write(parent: h5py.Group, name: str, element: object) -> None:
@@ -195,9 +211,11 @@ def _write(parent: h5py.Group, name: str, element: object) -> None:
         dataset = parent.create_dataset(name, (len(element),), h5py.string_dtype(), element)
         _mark_encoding(dataset, "string-array", "0.2.0")
     elif isinstance(element, str):
-        _mark_encoding(parent.create_dataset(name, None, h5py.string_dtype(), element), "string", "0.2.0")
+        dataset = parent.create_dataset(name, dtype=h5py.string_dtype(), data=element)
+        _mark_encoding(dataset, "string", "0.2.0")
     else:
-        _mark_encoding(parent.create_dataset(name, None, None, element), "array", "0.2.0")
+        dataset = parent.create_dataset(name, data=element)
+        _mark_encoding(dataset, "array", "0.2.0")
 
 
 class _ErrorKeepingFile(FileIO):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.columns import LEAVE_OUT
+from obygaze_features.exchange.columns import patterns_to_leave_out
 from obygaze_features.exchange.import_items import Arrays, ImportItem, TableOptions
 from obygaze_features.store.format import TIME_ARRAYS
 
@@ -67,10 +67,8 @@ def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) 
     >>> find_frame_columns(Path("a.csv"), ["clip_id", "frame", "Timestamp (ms)", "f0"], options)
     FrameColumns(times='Timestamp (ms)', numbers='frame')
     """
-    left_out = [
-        pattern.removeprefix(LEAVE_OUT) for pattern in options.columns if pattern.startswith(LEAVE_OUT)
-    ]
-    candidates = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in left_out)]
+    patterns = patterns_to_leave_out(options.columns)
+    candidates = [name for name in names if not _matches_any(name, patterns)]
     named_as_numbers = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
     number_column = _only_or_format_column(path, named_as_numbers, "number the frames")
     if options.times is None:
@@ -78,10 +76,16 @@ def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) 
         time_column = _only_or_format_column(path, named_as_times, "may be times of frames")
         return FrameColumns(times=time_column, numbers=number_column)
     if options.times not in names:
-        found = ", ".join(names[:SHOWN])
-        raise StoreError(f"{path}: has no column {options.times} (--times); found {found}")
-    has_separate_numbers = number_column != options.times
-    return FrameColumns(times=options.times, numbers=number_column if has_separate_numbers else "")
+        shown_names = ", ".join(names[:SHOWN])
+        raise StoreError(f"{path}: has no column {options.times} (--times); found {shown_names}")
+    if number_column == options.times:  # the user says that its numbers are times
+        number_column = ""
+    return FrameColumns(times=options.times, numbers=number_column)
+
+
+def _matches_any(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether a column's name matches one of some shell patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _only_or_format_column(path: Path, candidates: list[str], what_they_do: str) -> str:
@@ -313,17 +317,30 @@ def _load_clip(
 
 
 def _sort_rows(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, where: str) -> NDArray[np.intp]:
-    """Sort the rows of a clip by a column; raise an error if two rows have the same value."""
-    rows = rows[np.argsort(order[rows], kind="stable")]
-    equal = np.flatnonzero(np.diff(order[rows]) == 0)
-    if len(equal):
-        first = equal[0]
-        row, other_row = sorted(rows[first : first + 2] + 1)
+    """Sort the rows of a clip by a column; raise an error if two rows have the same value.
+
+    Parameters
+    ----------
+    rows
+        Numbers of the clip's rows, [T].
+    order
+        Values of the column in all rows of the table, [R].
+    name
+        Name of the column.
+    where
+        The table and the clip, for messages.
+    """
+    sorted_rows = rows[np.argsort(order[rows], kind="stable")]
+    positions_of_equals = np.flatnonzero(np.diff(order[sorted_rows]) == 0)
+    if len(positions_of_equals):
+        first = positions_of_equals[0]
+        equal_rows = sorted_rows[first : first + 2]
+        row, other_row = sorted(equal_rows + 1)  # users count rows from 1
         raise StoreError(
-            f"{where}: rows {row} and {other_row} have the same {name}, {order[rows[first]]:g}; "
+            f"{where}: rows {row} and {other_row} have the same {name}, {order[sorted_rows[first]]:g}; "
             "expected a row for each frame"
         )
-    return rows
+    return sorted_rows
 
 
 def _whole_indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -196,7 +196,7 @@ class _ImportedClips(NamedTuple):
 
 
 def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_clips: int) -> list[str]:
-    """Return warnings on axes that may be swapped, and on clips whose features are all the same number."""
+    """Return warnings on imported features: on axes that may be swapped, and clips with one number only."""
     warnings = []
     axes_warning = _warn_of_swapped_axes(group, declared, imported.most_frames)
     if axes_warning:
@@ -430,9 +430,11 @@ def _with_declared_name(arrays: Arrays, declared_name: str) -> Arrays:
     feature_names = arrays.keys() - set(TIME_ARRAYS)
     if len(feature_names) != 1:
         return arrays
+    (feature_name,) = feature_names
     renamed = {}
     for name, values in arrays.items():
-        renamed[name if name in TIME_ARRAYS else declared_name] = values
+        new_name = declared_name if name == feature_name else name
+        renamed[new_name] = values
     return renamed
 
 
@@ -525,19 +527,19 @@ def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: s
 
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     """Return the declaration of the store's group, with the shapes of the first clip's arrays."""
-    specs = tuple(
-        ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
-        for name in FEATURE_ARRAYS
-        if name in arrays
-    )
+    names = [name for name in FEATURE_ARRAYS if name in arrays]
+    specs = [ArraySpec(name, arrays[name].shape, arrays[name].dtype.name) for name in names]
     provenance = declaration(declared.provenance, declared.backbone)
     if declared.dtype is not None:
         provenance["converted_to"] = declared.dtype
+    declared_n: object = None
     sampling = provenance["sampling"]
-    if declared.per_second is not None and isinstance(sampling, dict):
-        provenance["sampling"] = {**sampling, "per_second": declared.per_second}
-    declared_n = sampling.get("n") if isinstance(sampling, dict) else None
-    return GroupSpec(declared.backbone, specs, _n_sampled_frames(arrays, declared_n), provenance)
+    if isinstance(sampling, dict):  # `GroupSpec` refuses anything else
+        declared_n = sampling.get("n")
+        if declared.per_second is not None:
+            provenance["sampling"] = {**sampling, "per_second": declared.per_second}
+    n_frames = _n_sampled_frames(arrays, declared_n)
+    return GroupSpec(declared.backbone, tuple(specs), n_frames, provenance)
 
 
 def _n_sampled_frames(arrays: Arrays, declared_n: object) -> int:
@@ -652,6 +654,7 @@ def _check_times(
         if len(values) != n_frames:
             raise StoreError(f"{item.where}: {len(values)} {name}, and {counted(n_frames, 'frame')}")
     last_s = time_s[-1]
-    latest_s = (clip.end_s or np.inf) + MOST_AFTER_S
+    end_s = clip.end_s or np.inf  # a clip without an end may have any times
+    latest_s = end_s + MOST_AFTER_S
     if last_s > latest_s:
         raise StoreError(f"{item.where}: time_s {last_s:g}; expected the video's seconds, up to {latest_s:g}")

@@ -75,10 +75,12 @@ def _refuse_no_folder(path: Path, suffixes: tuple[str, ...]) -> None:
     kind = file_kind(path)
     if path.is_dir() and not kind.remedy:
         return
-    found = f"this is {kind.name}: {kind.remedy}" if kind.remedy else "is a file"
+    problem = "is a file"
+    if kind.remedy:  # a known kind of file or folder, which must be converted first
+        problem = f"this is {kind.name}: {kind.remedy}"
     format_name = suffixes[0].removeprefix(".")
     raise StoreError(
-        f"{path}: {found}; --from {format_name} reads a folder with a file per clip. "
+        f"{path}: {problem}; --from {format_name} reads a folder with a file per clip. "
         f"One matrix with a row per clip: --from table --ids FILE{_array_option(path)}"
     )
 
@@ -138,11 +140,18 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     dict
         Path without suffix, relative to the folder or as the tar has it -> features.
     """
-    tars = [source] if source.is_file() and file_kind(source).name == "a tar archive" else []
-    if source.is_dir() and not walk(source, ARRAY_SUFFIXES):
+    tars: list[Path] = []
+    if source.is_file() and file_kind(source).name == "a tar archive":
+        tars = [source]
+    elif source.is_dir() and not walk(source, ARRAY_SUFFIXES):
         tars = walk(source, (".tar",))
     if not tars:
-        return files_below(source, ARRAY_SUFFIXES, lambda path: _read_file(path, str(path), choice))
+
+        def read(path: Path) -> Arrays:
+            """Read the features in a file of one clip."""
+            return _read_file(path, str(path), choice)
+
+        return files_below(source, ARRAY_SUFFIXES, read)
     items: dict[str, ImportItem] = {}
     for path in tars:
         for key, item in _tar_items(path, choice):
@@ -396,9 +405,13 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
 def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     """Find the .pth, .pt and .safetensors files of a folder, or the clips of a dict in one file."""
     if source.is_dir():
-        return files_below(
-            source, TORCH_SUFFIXES, lambda path: _convert_tensors(_load_torch_file(path), str(path), choice)
-        )
+
+        def read(path: Path) -> Arrays:
+            """Read the features in a file of one clip."""
+            content = _load_torch_file(path)
+            return _convert_tensors(content, str(path), choice)
+
+        return files_below(source, TORCH_SUFFIXES, read)
     clips = _load_torch_file(source)
     if not isinstance(clips, dict):
         raise StoreError(

@@ -110,16 +110,17 @@ def table_items(
         times=times,
         at_a_rate=at_a_rate,
     )
-    parts = walk(path, TABLES) if path.is_dir() else [path]
-    if not parts or parts[0].suffix.lower() not in READERS:
+    files = walk(path, TABLES) if path.is_dir() else [path]  # those of a folder are parts of one table
+    if not files or files[0].suffix.lower() not in READERS:
         raise _not_a_table(path)
     with ExitStack() as still_open:
         contents = []
-        for part in parts:
-            _refuse_pipe(part)
-            read = READERS[part.suffix.lower()]
-            contents.append(still_open.enter_context(read(part, options)))
-        yield _join_parts(parts, contents)
+        for file in files:
+            _refuse_pipe(file)
+            open_table = READERS[file.suffix.lower()]
+            content = still_open.enter_context(open_table(file, options))
+            contents.append(content)
+        yield _join_parts(files, contents)
 
 
 def _refuse_pipe(path: Path) -> None:
@@ -127,23 +128,27 @@ def _refuse_pipe(path: Path) -> None:
     open_regular(path).close()
 
 
-def _join_parts(parts: Sequence[Path], contents: Sequence[FileContent]) -> FileContent:
-    """Join the contents of the parts of a table, which must have the same features and no clip in common."""
+def _join_parts(files: Sequence[Path], contents: Sequence[FileContent]) -> FileContent:
+    """Join the contents of files that are parts of one table: features by clip, and texts about the table.
+
+    The files must have the same columns of features, in one order, and no clip in common. The content of a
+    single file, of any kind, is returned as it is.
+    """
     first_items, texts = contents[0]
     items = dict(first_items)
-    for part, (items_of_part, texts_of_part) in zip(parts[1:], contents[1:], strict=True):
-        for clip in items_of_part:
+    for file, (items_of_file, texts_of_file) in zip(files[1:], contents[1:], strict=True):
+        for clip in items_of_file:
             if clip in items:
-                both = f"{items_of_part[clip].where} and {items[clip].where}"
+                both = f"{items_of_file[clip].where} and {items[clip].where}"
                 raise StoreError(f"{both}: both are of {clip!r}")
-        has_same_features = texts_of_part["features"] == texts["features"]
+        has_same_features = texts_of_file["features"] == texts["features"]
         if not has_same_features:
             raise StoreError(
-                f"{part}: its features are not those of {parts[0]}, or in another order: name them "
+                f"{file}: its features are not those of {files[0]}, or in another order: name them "
                 "(--columns), and give all parts one order"
             )
-        items.update(items_of_part)
-        _note_left_out(texts, texts_of_part.get("left_out", ""))
+        items.update(items_of_file)
+        _note_left_out(texts, texts_of_file.get("left_out", ""))
     return items, texts
 
 

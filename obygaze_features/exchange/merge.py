@@ -84,7 +84,8 @@ def merge(
     position_of_clip = _positions_to_copy_from(chosen_rows)
     # Each store counts its clips, for example by GPU. The counts can be added up only if no clip is in two
     # stores.
-    are_disjoint = sum(len(store.clips) for store in stores) == len(chosen_rows)
+    n_clips_of_stores = sum(len(store.clips) for store in stores)
+    are_disjoint = n_clips_of_stores == len(chosen_rows)
     attributes_to_add_up = [store.attributes for store in stores] if are_disjoint else []
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,

@@ -116,11 +116,15 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     >>> open_store(packed).names
     ('toy',)
     """
-    is_path = isinstance(store, str | Path)
-    # Without `out`, the zip is written beside the store, which must then be a folder.
-    files = folder_of(store) if is_path or out is None else files_of(store)
-    if out is None:
-        out = store_path(folder_of(store).path).with_name(f"{files.name}.zip")
+    files: StoreFiles
+    if out is None:  # the zip is written beside the store, which must then be a folder
+        folder = folder_of(store)
+        files = folder
+        out = store_path(folder.path).with_name(f"{folder.name}.zip")
+    elif isinstance(store, str | Path):
+        files = folder_of(store)
+    else:
+        files = files_of(store)
     out = local_path(out)
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)

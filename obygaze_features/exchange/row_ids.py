@@ -116,13 +116,17 @@ def _is_any_header(_cells: Sequence[str]) -> bool:
 @contextmanager
 def parquet_ids(path: Path) -> Iterator[FileContent]:
     """Read the ids of a Parquet file in this process: a column of `ID_NAMES`, or the only one of texts."""
-    types, read = open_parquet(path)
-    candidates = [name for name in types if name in ID_NAMES]
+    type_of_column, read = open_parquet(path)
+    candidates = [name for name in type_of_column if name in ID_NAMES]
     if not candidates:
-        candidates = [name for name, kind in types.items() if str(kind) in {"string", "large_string"}]
+        text_types = {"string", "large_string"}
+        candidates = [name for name, kind in type_of_column.items() if str(kind) in text_types]
     if len(candidates) != 1:
-        raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(types)}")
-    yield {}, {"ids": json.dumps(id_texts(read(candidates[0]), path))}
+        columns = ", ".join(type_of_column)
+        raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {columns}")
+    ids = id_texts(read(candidates[0]), path)
+    no_items: dict[str, ImportItem] = {}
+    yield no_items, {"ids": json.dumps(ids)}
 
 
 def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:

@@ -149,11 +149,13 @@ def wanted_files(
             continue
         chunk = chunk_of_file[name]
         # Arrays that are no features, such as times, are copied with any array of features.
-        is_wanted_array = arrays is None or chunk.array in arrays or chunk.array not in FEATURE_ARRAYS
-        is_copied_whole = clips is None or chunk.array not in CUT_BY_CLIPS
-        has_wanted_rows = is_copied_whole or chunk in chunks_of_clips
-        if is_wanted_array and has_wanted_rows:
-            wanted.add(name)
+        is_of_features = chunk.array in FEATURE_ARRAYS
+        if is_of_features and arrays is not None and chunk.array not in arrays:
+            continue
+        is_cut_by_clips = clips is not None and chunk.array in CUT_BY_CLIPS
+        if is_cut_by_clips and chunk not in chunks_of_clips:
+            continue
+        wanted.add(name)
     return wanted
 
 
@@ -373,7 +375,7 @@ def pull(
 
 
 def _refuse_another_store(files: StoreFiles, destination: Path, digest_of_manifest: str) -> None:
-    """Raise a StoreError if a destination exists, is not empty, and is not a copy of the same store.
+    """Refuse to copy a store into a folder that holds anything but a copy of the same store.
 
     Parameters
     ----------
@@ -382,7 +384,7 @@ def _refuse_another_store(files: StoreFiles, destination: Path, digest_of_manife
     destination
         The folder of the copy.
     digest_of_manifest
-        SHA-256 of the store's list of digests.
+        SHA-256 of the store's list of digests, which identifies its whole content.
     """
     if not destination.exists():
         return
@@ -436,9 +438,8 @@ class _Transfer:
         self._extends_copy = (destination / DIGESTS).is_file()
         self._root = destination if self._extends_copy else building
         self._progress = progress
-        self._most_bytes = (
-            MOST_INFO  # of the next file; `run` reads the limit of the others from bag-info.txt
-        )
+        # Limit of the first file, bag-info.txt, from which `run` reads the limit of the others.
+        self._most_bytes = MOST_INFO
         self._lock = Lock()  # held while the counts below change
         self._n_wanted = len(digests)  # files to copy; all of them until `run` knows which
         self._n_done = 0  # files that are in the copy now
@@ -528,9 +529,8 @@ class _Transfer:
         """
         self._fetch(DIGESTS)
         # The tag manifest has the digests of all files beside the payload.
-        tag_digests = {
-            name: digest for name, digest in self._digests.items() if not name.startswith(f"{PAYLOAD}/")
-        }
+        tag_files = [name for name in self._digests if not name.startswith(f"{PAYLOAD}/")]
+        tag_digests = {name: self._digests[name] for name in tag_files}
         write_whole(self._root / TAG_DIGESTS, digests_bytes(tag_digests), links=False)
         self._remove_files_except({*(self._digests.keys() - left_out), TAG_DIGESTS})
         self._refuse_unreadable()

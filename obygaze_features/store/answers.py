@@ -48,11 +48,15 @@ def classes_of(group: Group) -> tuple[str, ...]:
     if group.provenance.get("head") != CLASSIFIER or "pooled" not in group.arrays:
         return ()
     architecture: Any = group.provenance.get("architecture")
-    names = architecture.get("features") if isinstance(architecture, dict) else None
-    if not isinstance(names, list) or len(names) != group.clip_shape("pooled")[0]:
+    if not isinstance(architecture, dict):
         return ()
-    are_texts = all(isinstance(name, str) for name in names)
-    return tuple(names) if are_texts else ()
+    names = architecture.get("features")
+    n_probabilities = group.clip_shape("pooled")[0]
+    if not isinstance(names, list) or len(names) != n_probabilities:
+        return ()
+    if not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(names)
 
 
 @checked
@@ -84,7 +88,8 @@ def likely_classes(
     >>> import numpy as np
     >>> from obygaze_features.store.answers import likely_classes
     >>> names = ["barbell", "stage", "stove"]
-    >>> [found.name for found in likely_classes(names, np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.3, 0.1]))]
+    >>> p, usual_p = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.3, 0.1])
+    >>> [likely.name for likely in likely_classes(names, p, usual_p)]
     ['barbell']
     """
     is_named = (p >= LIKELY) & (p >= TIMES_USUAL * usual_p)

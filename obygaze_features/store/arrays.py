@@ -167,11 +167,11 @@ def all_finite(values: NDArray[Any]) -> bool:
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
     for first in range(0, len(bits), _CHECKED_AT_ONCE):
-        part = bits[first : first + _CHECKED_AT_ONCE]
+        block = bits[first : first + _CHECKED_AT_ONCE]
         # As unsigned integers, the bits of negative numbers are above all those of positive ones. As signed
         # integers they are below zero, so that the largest are those of a positive number.
-        has_negative_infinity_or_nan = int(part.max()) >= _HALF_MINUS_INFINITY
-        has_positive_infinity_or_nan = int(part.view(np.int16).max()) >= _HALF_INFINITY
+        has_negative_infinity_or_nan = int(block.max()) >= _HALF_MINUS_INFINITY
+        has_positive_infinity_or_nan = int(block.view(np.int16).max()) >= _HALF_INFINITY
         if has_negative_infinity_or_nan or has_positive_infinity_or_nan:
             return False
     return True
@@ -328,12 +328,16 @@ class SealedArray:
         StoreError
             As `read`.
         """
-        open_once = None
+        open_once: Callable[[str], FileIO] | None = None
         with ExitStack() as open_files:  # closes them at the end
             if isinstance(self._files, FolderFiles) and self._sharded:
-                open_file = self._files.open
-                # The first call for a name opens its file, and later ones return the open file.
-                open_once = cache(lambda name: open_files.enter_context(open_file(name)))
+                files = self._files
+
+                @cache  # for each later call with the same name, it returns the open file
+                def open_once(name: str) -> FileIO:
+                    """Open a file of the store, until all slices are read."""
+                    return open_files.enter_context(files.open(name))
+
             for start in range(rows.start, rows.stop, self.rows_per_read):
                 rows_of_slice = range(start, min(start + self.rows_per_read, rows.stop))
                 read = partial(self._read, rows_of_slice, open_once)
@@ -486,20 +490,34 @@ class SealedArray:
         return INDEX_BYTES * self._block_rows + CRC_BYTES
 
     def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
-        """Decode the index at a shard's end: [offset, size] in bytes for each of some rows.
+        """Decode the index at the end of a shard, a file with the values of several clips, each a row.
 
-        Rows that the shard does not have are `_NO_ROW`. None if the index is damaged.
+        Parameters
+        ----------
+        data
+            The index as it is stored, with its checksum.
+        rows
+            The rows to look up, counted within the shard.
+
+        Returns
+        -------
+        list or None
+            Offset and size of each row in the file, in bytes; `_NO_ROW` for a row that the shard does not
+            have. None if the index is damaged.
         """
         has_right_size = len(data) == self._index_bytes
         if not has_right_size or not has_right_checksum(memoryview(data)):
             return None
-        index: list[list[int]] = (
-            np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block_rows, 2)[rows].tolist()
-        )
+        numbers = np.frombuffer(data[:-CRC_BYTES], "<u8")  # offset, size, offset, size, ...
+        offsets_and_sizes = numbers.reshape(self._block_rows, 2)
+        index: list[list[int]] = offsets_and_sizes[rows].tolist()
         row_bytes = self._row_bytes + CRC_BYTES
+        last_offset = self._block_rows * row_bytes
         for entry in index:
+            if entry == _NO_ROW:
+                continue
             offset, size = entry  # not negative, as both are unsigned
-            if entry != _NO_ROW and (size != row_bytes or offset > self._block_rows * row_bytes):
+            if size != row_bytes or offset > last_offset:
                 return None
         return index
 
@@ -555,10 +573,10 @@ def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
     checksum = 0
     source.seek(offset)
     for start in range(0, len(view), READ_AT_ONCE):
-        part = view[start : start + READ_AT_ONCE]
-        if source.readinto(part) != len(part):  # the file is too short
+        block = view[start : start + READ_AT_ONCE]
+        if source.readinto(block) != len(block):  # the file is too short
             return False
-        checksum = crc32c(part, checksum)  # of all parts so far
+        checksum = crc32c(block, checksum)  # of all blocks so far
     return source.read(CRC_BYTES) == checksum.to_bytes(CRC_BYTES, "little")
 
 

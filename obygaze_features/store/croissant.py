@@ -105,7 +105,12 @@ def croissant(
     table_sha256, table_bytes
         Digest and size of `data/clips.csv`.
     """
-    features = "; ".join(f"{group} ({', '.join(arrays)})" for group, _, arrays in facts.groups)
+    features_of_groups = []
+    sampling_of_groups = []
+    for group, provenance, arrays in facts.groups:
+        features_of_groups.append(f"{group} ({', '.join(arrays)})")
+        sampling_of_groups.append(_sampling(group, provenance["sampling"]))
+    features = "; ".join(features_of_groups)
     description = (
         f"Features that frozen models gave for {facts.counted_rows} of "
         f"{facts.about['corpus']['name']}: {features}. The features are the Zarr group data/features.zarr."
@@ -123,9 +128,7 @@ def croissant(
         "distribution": [_table(table_sha256, table_bytes)],
         "recordSet": [_clips(facts.rows)],
         "rai:dataLimitations": " ".join(limits),
-        "rai:dataPreprocessingProtocol": "; ".join(
-            _sampling(group, provenance["sampling"]) for group, provenance, _ in facts.groups
-        ),
+        "rai:dataPreprocessingProtocol": "; ".join(sampling_of_groups),
     }
     if facts.about["citation"]:
         document["citeAs"] = facts.about["citation"]

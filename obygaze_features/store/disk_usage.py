@@ -142,24 +142,31 @@ UNKNOWN_S = 60.0
 def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
     """Estimate the bytes of the frames of ragged groups, in which each clip has its own number of frames.
 
-    The number is estimated from the clips' lengths and the groups' frames a second.
-
-    A clip without a span is taken to be as long as the others are on average; if no clip has a span, as
-    `UNKNOWN_S`. A group whose frame rate is not known is not counted.
+    A clip has as many frames as its average length in seconds times the group's frames a second, but at least
+    one. A group whose frame rate is not known is not counted.
     """
-    lengths = [
-        clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None
-    ]
-    length_s = sum(lengths) / len(lengths) if lengths else UNKNOWN_S
+    clip_s = _average_length_s(clips)
     sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
     n_bytes = 0.0
     for group in layout.ragged_groups:
         sampling = sampling_of_group[group.name]
-        rate = sampling.get("rate") if isinstance(sampling, dict) else None
-        if isinstance(rate, int | float):
-            frames_of_clip = max(1.0, length_s * rate)
-            n_bytes += len(clips) * frames_of_clip * group.frame_bytes
+        if not isinstance(sampling, dict):
+            continue
+        frames_per_s = sampling.get("rate")
+        if isinstance(frames_per_s, int | float):
+            frames_per_clip = max(1.0, clip_s * frames_per_s)
+            n_bytes += len(clips) * frames_per_clip * group.frame_bytes
     return int(n_bytes)
+
+
+def _average_length_s(clips: Sequence[PlannedClip]) -> float:
+    """Return the mean length in seconds of the clips whose start and end are known; else `UNKNOWN_S`."""
+    lengths_s = [
+        clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None
+    ]
+    if not lengths_s:
+        return UNKNOWN_S
+    return sum(lengths_s) / len(lengths_s)
 
 
 @dataclass(frozen=True)

@@ -71,12 +71,15 @@ class ZipFiles:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a member or a part of it."""
         offset, size = self._place(name)
-        # Both are counted within the member, and cut to its size; a negative start is counted from its end.
+        # First and end byte within the member, both cut to its size; a negative start counts from its end.
         first = max(0, size + start) if start < 0 else min(start, size)
         end = size if stop is None else max(first, min(stop, size))
-        refuse_larger(end - first, f"{self.where}/{name}")
-        data = self.files.read(self.file, offset + first, offset + end) if end > first else b""
-        if len(data) != end - first:
+        n_bytes = end - first
+        if n_bytes == 0:
+            return b""
+        refuse_larger(n_bytes, f"{self.where}/{name}")
+        data = self.files.read(self.file, offset + first, offset + end)
+        if len(data) != n_bytes:
             raise StoreError(f"{self.where}: ends within {name}; it was cut short")
         return data
 
@@ -120,9 +123,12 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
         If it is no zip, or not one of a store that `pack` made.
     """
     directory = _directory(files, file, where)
+    # All members lie in one folder, which has the name of the store.
     first_name = directory.members[0].filename if directory.members else ""
-    folder = first_name.partition("/")[0]
-    if not folder.isprintable() or folder.startswith(".") or set(folder) & set("\\:"):
+    folder, _, _ = first_name.partition("/")
+    # Neither hidden, nor "..", nor a path or drive of Windows.
+    has_unsafe_sign = "\\" in folder or ":" in folder
+    if not folder.isprintable() or folder.startswith(".") or has_unsafe_sign:
         raise StoreError(f"{where}: its folder {folder[:80]!r} is no name of a store")
     places = _places_of_members(directory, folder, where)
     if ROOT_METADATA not in places:

@@ -185,10 +185,9 @@ class Group:
 
     def __repr__(self) -> str:
         """Return a short description, such as Group('toy', 96 clips, 95 usable, pooled, frames)."""
-        usable = int(self.usable.sum())
-        return (
-            f"Group({self.name!r}, {counted(len(self), 'clip')}, {usable} usable, {', '.join(self.arrays)})"
-        )
+        n_usable = int(self.usable.sum())
+        clips = f"{counted(len(self), 'clip')}, {n_usable} usable"
+        return f"Group({self.name!r}, {clips}, {', '.join(self.arrays)})"
 
     def __reduce__(self) -> tuple[Callable[[StoreOfGroups, str], Group], tuple[StoreOfGroups, str]]:
         """Pickle the store, which is opened again, and the group's name."""
@@ -196,12 +195,13 @@ class Group:
 
     def _repr_html_(self) -> str:
         """Return a table of the arrays as HTML, which notebooks show."""
-        usable = int(self.usable.sum())
-        rows = [
-            (name, " x ".join(self._dims(name)), " x ".join(map(str, self.shape(name))), self.dtype(name))
-            for name in self.arrays
-        ]
-        title = f"{self.name}: {counted(len(self), 'clip')}, {usable} usable"
+        rows = []
+        for name in self.arrays:
+            dimensions_shown = " x ".join(self._dims(name))
+            shape_shown = " x ".join(str(size) for size in self.shape(name))
+            rows.append((name, dimensions_shown, shape_shown, self.dtype(name)))
+        n_usable = int(self.usable.sum())
+        title = f"{self.name}: {counted(len(self), 'clip')}, {n_usable} usable"
         return html_table(title, ("array", "dimensions", "shape", "data type"), rows)
 
     def __len__(self) -> int:
@@ -268,17 +268,13 @@ class Group:
         >>> data.pooled.sel(clip="film0-c000").dims
         ('feature',)
         """
-        arrays = {
-            name: LazyArray(
-                self._dims(name),
-                self.shape(name),
-                self.dtype(name),
-                partial(self.stored_rows, name),
-            )
-            for name in (*self.arrays, *TIME_ARRAYS)
-        }
+        arrays = {}
+        for name in (*self.arrays, *TIME_ARRAYS):
+            read = partial(self.stored_rows, name)
+            arrays[name] = LazyArray(self._dims(name), self.shape(name), self.dtype(name), read)
         about = {"backbone": self.name, "store": self._where}
-        return dataset_of(arrays, self._clips, about, self.row_size if self.ragged else None)
+        row_size = self.row_size if self.ragged else None
+        return dataset_of(arrays, self._clips, about, row_size)
 
     def pooled(self) -> NDArray[np.float32]:
         """Read one vector per clip: float32 [N, D], contiguous, NaN where not `usable`."""
@@ -529,12 +525,13 @@ class Group:
         >>> group.rows("frames", slice(3), out=memory) is memory
         True
         """
-        if self.is_ragged(array):
-            clips = range(*rows.indices(len(self)))
-            first_frame = int(self.frame_ends[clips.start - 1]) if clips.start else 0
-            end_frame = int(self.frame_ends[clips.stop - 1]) if clips else first_frame
-            return self.stored_rows(array, slice(first_frame, end_frame), out)
-        return self.stored_rows(array, rows, out)
+        if not self.is_ragged(array):
+            return self.stored_rows(array, rows, out)
+        clips = range(*rows.indices(len(self)))
+        # The frames of a clip begin where those of the clip before it end.
+        first_frame = int(self.frame_ends[clips.start - 1]) if clips.start else 0
+        end_frame = int(self.frame_ends[clips.stop - 1]) if clips else first_frame
+        return self.stored_rows(array, slice(first_frame, end_frame), out)
 
     def stored_rows(self, array: str, rows: slice, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows of an array: of clips, or, in a ragged array, of frames counted over all clips.
@@ -549,7 +546,10 @@ class Group:
         return self._refuse_lost_rows(array, first, values)
 
     def _ragged_pieces(self, array: str) -> list[slice]:
-        """Divide the clips into slices whose frames begin in the same stored object."""
+        """Divide the clips, whose frames are stored one after the other, into slices to read at once.
+
+        The frames of all clips of a slice begin in the same stored object (a chunk).
+        """
         frame_starts = self.frame_ends - self.row_size
         object_of_clip = frame_starts // self._array(array).rows_per_read
         # A slice begins with the first clip, and with each clip of another object than the clip before it.
@@ -558,10 +558,11 @@ class Group:
         return [slice(first, end) for first, end in pairwise([*first_clips, len(self.clip_ids)])]
 
     def _frames_to_check(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the frames of a ragged array to look at, to find out whether all its frames are stored.
+        """Return which frames must be looked at to find out whether a range of frames is stored.
 
-        If a stored object is lost, all its frames are NaN. So it is enough to look at the first frame that
-        each clip has in each stored object.
+        The frames of all clips are stored one after the other, in objects (chunks) of many frames. If an
+        object is lost, all its frames are NaN. So it is enough to look at the first frame that each clip has
+        in each object.
 
         Parameters
         ----------
@@ -805,7 +806,7 @@ class _FrameReader:
 
 
 def _positions_by_object(rows: NDArray[np.intp], rows_per_object: int) -> list[NDArray[np.intp]]:
-    """Divide rows by the stored object that holds them.
+    """Divide rows by the stored object (a chunk or shard) that holds them, so that each is read once.
 
     Parameters
     ----------

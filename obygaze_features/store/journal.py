@@ -180,14 +180,21 @@ def has_ended(journal: Path) -> bool:
 
 
 def read_journals(folder: Path, n_arrays: int) -> tuple[list[JournalLine], list[str]]:
-    """Read the journals of a stage; return the valid lines, and a sentence on each damaged one.
+    """Read which clips of an unfinished store are done, from the journals that its writers have kept.
 
     Parameters
     ----------
     folder
-        Folder of the journals.
+        Folder of the journals, of which each writer has one.
     n_arrays
-        Number of the stage's arrays.
+        Number of the store's arrays.
+
+    Returns
+    -------
+    list of JournalLine
+        The valid lines of all journals.
+    list of str
+        A sentence on each damaged line.
     """
     # Entries of a stage may be a million, and many have equal sources: these share one mapping.
     shared_sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
@@ -207,9 +214,10 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[JournalLine], list[
 
 
 def _is_valid(line: JournalLine, n_arrays: int) -> bool:
-    """Return whether the entries of a line have the right number of digests, and are of one attempt.
+    """Return whether the entries of a journal line have the right number of digests, and are of one attempt.
 
-    An entry with features has a digest for each of the stage's `n_arrays` arrays, others have none.
+    An entry says what became of a clip. One with features has a digest for each of the `n_arrays` arrays,
+    joined in one text; others have none.
     """
     for entry in line.rows:
         n_digests = n_arrays if is_done(entry) else 0
@@ -223,9 +231,10 @@ RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
 
 
 def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
-    """Return row -> its best entry, without rows that have none.
+    """Choose what holds for each row of an unfinished store: row -> the best of its journal entries.
 
-    A row may have entries of several attempts: of the parent store (attempt 0), and of runs.
+    An entry says what became of the clip in a row. A row may have entries of several attempts: of the store
+    that is extended (attempt 0), and of runs. Rows without any are left out.
 
     - An entry with the status "missing" says that the row was found damaged: all entries of its attempt and
       of earlier ones are void.
@@ -245,7 +254,10 @@ def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
 
 
 def _last_void_attempts(entries: Sequence[JournalEntry]) -> dict[int, int]:
-    """Return row -> number of the last attempt after which it was found damaged, of rows that were."""
+    """Return row -> number of the last attempt at it that was found damaged; without undamaged rows.
+
+    Such a row has an entry with the status "missing", which annuls that attempt and all before.
+    """
     last_attempt: dict[int, int] = {}
     for entry in entries:
         if entry.status == "missing":

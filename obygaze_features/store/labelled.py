@@ -112,22 +112,24 @@ def frame_of(
             rows.append(row)
         else:
             left_out[reason] += 1
-    stored_clips = [clips[row] for row in rows]
+    clips_with_row = [clips[row] for row in rows]
     columns: dict[str, Any] = {
-        "clip_id": [clip.clip_id for clip in stored_clips],
-        "movie": [clip.movie for clip in stored_clips],
-        "start_s": np.array([clip.start_s for clip in stored_clips], dtype=np.float64),
-        "end_s": np.array([clip.end_s for clip in stored_clips], dtype=np.float64),
+        "clip_id": [clip.clip_id for clip in clips_with_row],
+        "movie": [clip.movie for clip in clips_with_row],
+        "start_s": np.array([clip.start_s for clip in clips_with_row], dtype=np.float64),
+        "end_s": np.array([clip.end_s for clip in clips_with_row], dtype=np.float64),
     }
-    features = [f"f{number}" for number in range(X.shape[1])]
+    feature_names = [f"f{number}" for number in range(X.shape[1])]
     if labels is not None:
-        columns["level"] = pd.Series([labels.by_id[clip.clip_id].level for clip in stored_clips], dtype="str")
+        levels = [labels.by_id[clip.clip_id].level for clip in clips_with_row]
+        columns["level"] = pd.Series(levels, dtype="str")
         for concept in labels.codebook.concept_names:
-            if concept in {*columns, *features}:
+            if concept in columns or concept in feature_names:
                 raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
-            is_marked = [_is_marked(labels, clip.clip_id, concept) for clip in stored_clips]
-            columns[concept] = pd.array(is_marked, dtype="boolean")
-    frame = pd.concat([pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)], axis="columns")
+            is_marked = [_is_marked(labels, clip.clip_id, concept) for clip in clips_with_row]
+            columns[concept] = pd.array(is_marked, dtype="boolean")  # nullable: None becomes NA
+    features = pd.DataFrame(X[rows], columns=feature_names)
+    frame = pd.concat([pd.DataFrame(columns), features], axis="columns")
     frame.attrs["left_out"] = dict(sorted(left_out.items()))
     return frame
 
@@ -192,12 +194,10 @@ def dataset_of(
 
     from obygaze_features.store.xarray_backend import RowsOfStore  # noqa: PLC0415 - imports xarray
 
-    variables = {
-        name: module.Variable(
-            array.dims, LazilyIndexedArray(RowsOfStore(array.shape, array.dtype, array.read))
-        )
-        for name, array in arrays.items()
-    }
+    variables = {}
+    for name, array in arrays.items():
+        rows = RowsOfStore(array.shape, array.dtype, array.read)
+        variables[name] = module.Variable(array.dims, LazilyIndexedArray(rows))
     fields = {"clip_id": str, "movie": str, "status": str, "start_s": np.float64, "end_s": np.float64}
     coordinates: dict[str, Any] = {}
     for name, dtype in fields.items():
@@ -205,6 +205,7 @@ def dataset_of(
         coordinate = "clip" if name == "clip_id" else name
         coordinates[coordinate] = ("clip", values)
     if row_size is not None:
+        # `sample_dimension` marks the numbers of rows of ragged arrays (CF conventions, 9.3.3).
         variables["row_size"] = module.Variable(("clip",), row_size, {"sample_dimension": "row"})
         coordinates["row_clip"] = ("row", np.repeat([clip.clip_id for clip in clips], row_size))
     dataset: xr.Dataset = module.Dataset(variables, coordinates, dict(attributes))

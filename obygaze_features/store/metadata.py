@@ -82,11 +82,14 @@ def write_metadata_files(
         Name of a ragged group -> number of frames of every clip, int64 [N].
     """
     _write_zarr_metadata(root, clips, groups, about, row_sizes)
-    array_names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
+    array_names: list[str] = []  # `group/array`
+    for group in groups:
+        array_names += [f"{group.name}/{array}" for array in group.clip_arrays()]
     table = clips_csv_bytes(clips, array_names, digests)
     (root / TABLE).write_bytes(table)
     facts = facts_of(about, clips, groups)
-    (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
+    description = croissant(facts, version, table_sha256=sha256_of(table), table_bytes=len(table))
+    (root / CROISSANT).write_bytes(description)
     bag_info = {
         "External-Description": f"obygaze feature store, format {about['spec_version']}",
         "Store-Version": version,

@@ -163,7 +163,9 @@ def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
         If the URL cannot be one, or what it needs is not installed.
     """
     url = as_url(place)
-    return FolderFiles(local_path(place), links=links) if url is None else open_url(url)
+    if url is not None:
+        return open_url(url)
+    return FolderFiles(local_path(place), links=links)
 
 
 def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:

@@ -260,7 +260,7 @@ class StageLayout:
             start = end
 
 
-def attempt_file(stage: Path, attempt: PieceAttempt, part: StoredArray | RaggedGroup | None = None) -> str:
+def attempt_file(stage: Path, attempt: PieceAttempt, content: StoredArray | RaggedGroup | None = None) -> str:
     """Return the path of one of the files that an attempt at a piece writes.
 
     It is `PIECE.WRITER.ATTEMPT.ENDING` in the folder of pieces. It is a string, because making a `Path` for
@@ -272,14 +272,15 @@ def attempt_file(stage: Path, attempt: PieceAttempt, part: StoredArray | RaggedG
         The staging folder.
     attempt
         The attempt.
-    part
+    content
         An array for its shard, a ragged group for the file of its frames, None for the file of rows.
     """
-    ending = "rows"
-    if isinstance(part, RaggedGroup):
-        ending = f"{part.name}.ragged"
-    elif part is not None:
-        ending = part.name.replace("/", ".")
+    if content is None:
+        ending = "rows"
+    elif isinstance(content, RaggedGroup):
+        ending = f"{content.name}.ragged"
+    else:
+        ending = content.name.replace("/", ".")
     return f"{stage}/{PIECES}/{attempt.piece}.{attempt.writer}.{attempt.number}.{ending}"
 
 
@@ -308,10 +309,10 @@ class StagedRows:
             self._parent_digests = read_digests(FolderFiles(parent.folder))
 
     def small_rows(self, entry: JournalEntry) -> memoryview | None:
-        """Return the bytes of a clip's rows of all small arrays, one after the other.
+        """Read a clip's row of every small array, one after the other; return None if a digest is wrong.
 
-        They are read from the file of the attempt that wrote them, or from the parent store. None if a digest
-        is wrong.
+        Small arrays are those that are stored in chunks, and not in shards. The rows are read from the file
+        that the journal entry of the clip names, or from the store that is extended.
         """
         if entry.is_in_parent:
             rows = [self._row_of_parent(entry, array) for array in self.layout.small_arrays]
@@ -328,10 +329,10 @@ class StagedRows:
         return small_rows
 
     def sharded_row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
-        """Return the bytes of a clip's row in a sharded array; None if its digest is wrong.
+        """Read a clip's row of an array that is stored in shards; return None if its digest is wrong.
 
-        It is read from the file of the attempt that wrote it, or from the parent store. Damage of the parent
-        store is raised as a StoreError.
+        It is read from the file that the journal entry of the clip names, or from the store that is extended,
+        whose damage is raised as a StoreError.
         """
         if entry.is_in_parent:
             return self._row_of_parent(entry, array)
@@ -342,9 +343,13 @@ class StagedRows:
         return row
 
     def frames(self, entry: JournalEntry, group: RaggedGroup) -> dict[RaggedArray, memoryview] | None:
-        """Return the bytes of a clip's frames in each array of a ragged group; None if a digest is wrong.
+        """Read a clip's frames in each array of a group whose clips have different numbers of frames.
 
-        They are empty if the clip is absent in the group.
+        Returns
+        -------
+        dict or None
+            Array -> the bytes of the frames; empty if the group has no features of the clip. None if a digest
+            is wrong.
         """
         if group.name not in entry.frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
@@ -357,9 +362,11 @@ class StagedRows:
         data = _read_at(path, first * size, n_frames * size)
         if data is None:
             return None
-        rows = dict(group.split(data, n_frames))
-        is_intact = all(_frames_have_digest(entry, array, part) for array, part in rows.items())
-        return rows if is_intact else None
+        rows_of_array = dict(group.split(data, n_frames))
+        for array, rows in rows_of_array.items():
+            if not _frames_have_digest(entry, array, rows):
+                return None
+        return rows_of_array
 
     def _frames_of_parent(
         self, entry: JournalEntry, group: RaggedGroup, array: RaggedArray, frames: range
@@ -379,16 +386,17 @@ class StagedRows:
         chunk_frames = array.block(self._parent.n_frames[group.name])
         first_chunk = frames.start // chunk_frames
         last_chunk = (frames.stop - 1) // chunk_frames
-        parts: list[memoryview] = []
+        frames_of_chunks: list[memoryview] = []
         for number in range(first_chunk, last_chunk + 1):
             chunk_start = number * chunk_frames
             start = max(frames.start, chunk_start)
             end = min(frames.stop, chunk_start + chunk_frames)
             path = f"{self._parent.folder}/{array.file(number)}"
-            part = _read_at(path, (start - chunk_start) * array.row_bytes, (end - start) * array.row_bytes)
-            if part is not None:
-                parts.append(part)
-        data = memoryview(b"".join(parts))
+            offset = (start - chunk_start) * array.row_bytes
+            frames_of_chunk = _read_at(path, offset, (end - start) * array.row_bytes)
+            if frames_of_chunk is not None:  # else the digest will be wrong
+                frames_of_chunks.append(frames_of_chunk)
+        data = memoryview(b"".join(frames_of_chunks))
         if not _frames_have_digest(entry, array, data):
             raise self.damaged_parent_error(entry.clip_id, array)
         return data
@@ -422,9 +430,8 @@ class StagedRows:
 
     def damaged_parent_error(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
         """Return the error for a parent store that has other bytes than those when it was sealed."""
-        reason = (
-            f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of"
-        )
+        where = f"clip {clip_id}, array {array.name}"
+        reason = f"{where}: not what the store that this stage grows has a digest of"
         return damaged(reason, str(self._parent.folder))
 
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:

@@ -533,9 +533,9 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
         written = _write_all(root, stage, best, shards, progress=progress, workers=workers)
         damaged_pieces: set[int] = set()
         files: dict[str, str] = {}
-        for part in written:
-            damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
-            files |= part.digests
+        for written_files in written:
+            damaged_pieces.update(row // PIECE_ROWS for row in written_files.damaged_rows)
+            files |= written_files.digests
         if damaged_pieces:
             _rewrite_pieces(stage, sorted(damaged_pieces))
             continue
@@ -544,7 +544,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
 
 
 def _rewrite_pieces(stage: Stage, pieces: Sequence[int]) -> None:
-    """Write pieces once more, each as one attempt; rows that are damaged are marked as missing."""
+    """Write pieces, 16 neighbouring rows each, once more into new files; mark damaged rows as missing."""
     with stage.writer([]) as writer:
         for piece in pieces:
             writer.rewrite_piece(piece)
@@ -602,11 +602,16 @@ def _write_all(
     n_done = 0
     written = []
     with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
-        for part in threads.map(lambda task: task(), tasks):
-            written.append(part)
-            n_done += len(part.rows)
+        for written_files in threads.map(_do_task, tasks):
+            written.append(written_files)
+            n_done += len(written_files.rows)
             progress(n_done, n_total)
     return written
+
+
+def _do_task(task: Callable[[], _Written]) -> _Written:
+    """Do one of the tasks that `_write_tasks` returns, in a thread."""
+    return task()
 
 
 def _write_tasks(
@@ -722,10 +727,11 @@ class _ClipFrames(NamedTuple):
         return int(np.searchsorted(self.ends, frame, side="right"))
 
 
-def _part_of_clip(frames_of_clip: range, frames: range) -> range:
+def _frames_in_clip(frames_of_clip: range, frames: range) -> range:
     """Return which frames of a clip are among some frames, counted from the clip's first frame.
 
-    Both ranges are counted over all clips.
+    The arguments are counted over all clips: of a clip with the frames 10 to 19, the frames 15 to 24 have the
+    frames 5 to 9.
     """
     start = max(frames.start, frames_of_clip.start)
     end = min(frames.stop, frames_of_clip.stop)
@@ -765,10 +771,10 @@ def _write_frames(
         if arrays is None:
             written.damaged_rows.add(row)
         elif not written.damaged_rows:
-            part = _part_of_clip(frames_of_clip, frames)
+            frames_to_write = _frames_in_clip(frames_of_clip, frames)
             for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
-                start_byte = part.start * array.row_bytes
-                end_byte = part.stop * array.row_bytes
+                start_byte = frames_to_write.start * array.row_bytes
+                end_byte = frames_to_write.stop * array.row_bytes
                 chunk.add(data[start_byte:end_byte])
     for chunk in chunks:
         if not written.damaged_rows:
@@ -872,14 +878,15 @@ class _Shard:
 
 
 def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
-    """Find the file of every shard of a store.
+    """Find the file of every shard of a store: it was written with the rows, and needs only be linked.
 
     Returns
     -------
     list of _Shard
-        The shards of all pieces whose rows lie in one attempt or in the parent store.
+        The shards of all pieces (16 neighbouring rows) that lie in the files of one attempt, or in the store
+        that is extended.
     list of int
-        Numbers of the other pieces, whose rows are scattered over several attempts.
+        Numbers of the other pieces, whose rows are scattered over the files of several attempts.
     """
     layout = stage.layout
     if not layout.sharded_arrays:
@@ -906,11 +913,11 @@ def _done_entry(best: BestEntries, row: int) -> JournalEntry | None:
 def _shards_of_piece(
     stage: Stage, reader: StagedRows, rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of a piece, one for each sharded array; None if its rows are scattered.
+    """Find the files of the shards with 16 neighbouring rows, one for each array that is stored in shards.
 
-    They are files of the stage if a single attempt has all rows with features and its shards are whole; else
-    files of the parent store if its shards have exactly these rows; else, if no row has features, they have
-    no files.
+    They are files of the stage if a single attempt to write these rows has all with features, and its shards
+    are whole; else files of the store that is extended, if its shards have exactly these rows; else, if no
+    row has features, they have no files. None if the rows are scattered over several files.
 
     Parameters
     ----------
@@ -940,7 +947,7 @@ def _shards_of_piece(
 def _shards_of_parent(
     reader: StagedRows, arrays: Sequence[StoredArray], rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of the parent store that have exactly the rows of a piece; None if one has others.
+    """Find the shards of the store that is extended with exactly the rows of a piece; None if one has others.
 
     The parameters are those of `_shards_of_piece`, with the sharded arrays.
     """

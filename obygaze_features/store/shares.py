@@ -196,8 +196,8 @@ def shares_not_begun(stage: Path) -> list[int]:
 
 
 def shown_shares(shares: list[int]) -> str:
-    """Return rising numbers of shares as text that Slurm reads: `2,4-7`."""
-    runs: list[list[int]] = []
+    """Write rising numbers as Slurm's --array reads them: `2,4-7` for 2, 4, 5, 6 and 7."""
+    runs: list[list[int]] = []  # of consecutive numbers
     for share in shares:
         if runs and share == runs[-1][-1] + 1:
             runs[-1].append(share)

@@ -292,13 +292,17 @@ class Stage:
         differing = self._differing_settings(clips, settings)
         if not differing:
             return ""
-        shown = "; ".join(
-            f"{field} is {clipped(own)}, not {clipped(other)}" for field, own, other in differing[:MOST_SHOWN]
-        )
+        descriptions = []
+        for contrast in differing[:MOST_SHOWN]:
+            in_stage = clipped(contrast.first)
+            in_request = clipped(contrast.second)
+            descriptions.append(f"{contrast.field} is {in_stage}, not {in_request}")
+        shown = "; ".join(descriptions)
         remedy = "resume with what it was begun with"
         only_corpus_differs = [contrast.field for contrast in differing] == ["corpus.name"]
         if only_corpus_differs:
-            remedy = f"--corpus {quote(str(self.corpus.get('name')))} resumes it"
+            name_of_corpus = str(self.corpus.get("name"))
+            remedy = f"--corpus {quote(name_of_corpus)} resumes it"
         return (
             f"was begun with other settings: {shown}; nothing was changed: {remedy}, or choose another "
             "name for STORE"
@@ -312,9 +316,9 @@ class Stage:
         )
         if differing or clips == self.clips:
             return differing
-        own_clips = {clip.clip_id: asdict(clip) for clip in self.clips}
+        staged_clips = {clip.clip_id: asdict(clip) for clip in self.clips}
         other_clips = {clip.clip_id: asdict(clip) for clip in clips}
-        return contrasts(own_clips, other_clips)
+        return contrasts(staged_clips, other_clips)
 
     def n_writers(self) -> int:
         """Count the processes that are writing to this stage; each holds a lock on its journal."""
@@ -322,9 +326,9 @@ class Stage:
         return len([journal for journal in journals if not has_ended(journal)])
 
     def best_entries(self) -> dict[int, JournalEntry]:
-        """Return row -> its best entry, from the journals, which are read again if they have changed.
+        """Return what became of each clip: row -> its best journal entry; rows without one are still to do.
 
-        Rows without an entry are missing.
+        The journals are read again if they have changed.
 
         Raises
         ------
@@ -335,7 +339,7 @@ class Stage:
         return self._best
 
     def _read_changed_journals(self) -> None:
-        """Read the journals, if they have changed since the last time, and find each row's best entry.
+        """Read from the journals what became of each clip, if they have changed since the last time.
 
         The result is stored in the attributes that hold the content of the journals.
         """
@@ -372,7 +376,7 @@ class Stage:
                 )
 
     def _parent_entries(self) -> Iterable[JournalEntry]:
-        """Yield an entry for each clip of the parent store that is in the plan and not missing there.
+        """Yield a journal entry for each clip that the store which this stage extends has done already.
 
         Such an entry has no writer (`JournalEntry.is_in_parent`).
         """
@@ -439,11 +443,13 @@ class Stage:
         clip_ids = []
         for row in rows_of_share(len(self.clips), shard):
             entry = best.get(row)
-            if entry is not None:
+            if entry is None:  # never done
+                is_to_do = True
+            else:
                 is_to_retry = retry_failed and not is_done(entry)
-                if not is_to_retry and not again(entry):
-                    continue
-            clip_ids.append(self.clips[row].clip_id)
+                is_to_do = is_to_retry or again(entry)
+            if is_to_do:
+                clip_ids.append(self.clips[row].clip_id)
         return clip_ids
 
     def damage(self) -> tuple[str, ...]:
@@ -490,16 +496,19 @@ class Stage:
         )
 
     def sweep(self, keep: Collection[int] = ()) -> int:
-        """Remove the files of pieces that killed writers left unfinished.
-
-        Returns the number of clips that may be lost by that. It is not known which rows of such a piece were
-        written, so all its clips that are still to do are counted.
+        """Remove the files that killed writers left unfinished.
 
         Parameters
         ----------
         keep
-            Numbers of pieces whose files stay, because writers on other machines, whose locks cannot be seen
-            here, work on them.
+            Numbers of pieces (16 neighbouring rows each) whose files stay, because writers on other machines,
+            whose locks cannot be seen here, work on them.
+
+        Returns
+        -------
+        int
+            Number of clips that may be lost by that. It is not known which rows of an unfinished piece were
+            written, so all its clips that are still to do are counted.
         """
         files_of_attempt = self._files_of_attempts()
         writers = {attempt.writer for attempt in files_of_attempt}
@@ -519,14 +528,16 @@ class Stage:
         return len(lost_rows)
 
     def _files_of_attempts(self) -> dict[PieceAttempt, list[Path]]:
-        """Return the attempts at pieces that have files, finished or not, with their files."""
+        """Group the files of written rows by the attempt that they are of: attempt -> its files.
+
+        An attempt writes a piece, 16 neighbouring rows; it may be unfinished.
+        """
         files_of_attempt = defaultdict(list)
         for path in (self.path / PIECES).iterdir():
-            match = re.match(
-                r"(\d+)\.(\d+)\.(\d+)\.", path.name
-            )  # piece, writer and number, as `attempt_file`
+            # PIECE.WRITER.NUMBER.ENDING, as `attempt_file` names them.
+            match = re.match(r"(\d+)\.(\d+)\.(\d+)\.", path.name)
             if match:  # not one of the hidden files that NFS makes
-                attempt = PieceAttempt(int(match[1]), match[2], int(match[3]))
+                attempt = PieceAttempt(piece=int(match[1]), writer=match[2], number=int(match[3]))
                 files_of_attempt[attempt].append(path)
         return files_of_attempt
 

@@ -447,10 +447,12 @@ class Store:
     def _group(self, name: str) -> Group:
         """Make a group from the metadata of the arrays below its name."""
         prefix = f"{name}/"
-        arrays = {
-            path.removeprefix(prefix): node for path, node in self._nodes.items() if path.startswith(prefix)
-        }
-        return Group(self, name, self._nodes[name]["attributes"][PROVENANCE], arrays)
+        arrays = {}  # name of each array -> its metadata
+        for path, node in self._nodes.items():
+            if path.startswith(prefix):
+                arrays[path.removeprefix(prefix)] = node
+        provenance = self._nodes[name]["attributes"][PROVENANCE]
+        return Group(self, name, provenance, arrays)
 
     def __contains__(self, name: object) -> bool:
         return name in self.names

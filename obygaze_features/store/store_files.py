@@ -362,14 +362,16 @@ ALWAYS_LISTED = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}
 
 def is_safe(name: str) -> bool:
     """Return whether an untrusted relative path can be a file of a store, inside of the store's folder."""
-    parts = name.split("/")
-    if not all(_NAME.fullmatch(part) for part in parts) or len(parts[-1]) > LONGEST_NAME:
+    *folders, file_name = name.split("/")
+    if not all(_NAME.fullmatch(folder) for folder in folders):  # such as ".." or ""
+        return False
+    if not _NAME.fullmatch(file_name) or len(file_name) > LONGEST_NAME:
         return False
     is_temporary = name.endswith(PARTIAL_SUFFIX)
     if is_temporary or name == FETCH:  # files of a copy, not of the store
         return False
-    is_tag_file = len(parts) == 1  # beside `data/`
-    return is_tag_file or parts[0] == PAYLOAD
+    is_beside_payload = not folders
+    return is_beside_payload or folders[0] == PAYLOAD
 
 
 def chunk_of(name: str) -> tuple[str, str, int] | None:

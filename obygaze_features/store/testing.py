@@ -87,11 +87,12 @@ def seal_arrays(
         Fields of the provenance that should differ from `toy_provenance`.
     """
     if texts:
-        n_frames = 1
+        n_frames = 1  # a text has no frames, and arrays of times have one value
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
     planned = _planned_clips(movie_of, spans or {}, texts or {})
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
+    default_time_s = np.arange(float(n_frames))
     results = []
     for row, clip_id in enumerate(movie_of):
         if failed and clip_id in failed:
@@ -99,7 +100,7 @@ def seal_arrays(
             continue
         status: Status = "partial" if partial and clip_id in partial else "ok"
         absent_groups = _of_clip(absent, clip_id, {})
-        time_s = _of_clip(times, clip_id, np.arange(float(n_frames)))
+        time_s = _of_clip(times, clip_id, default_time_s)
         result = ClipResult(
             clip_id,
             status,
@@ -203,18 +204,21 @@ def seal_frames(
     """
     failed = failed or {}
     times = times or {}
-    some_frames = next(iter(frames.values()))
-    spec = ArraySpec("frames", (ANY_NUMBER, some_frames.shape[1]), some_frames.dtype.name)
-    group = GroupSpec(name, (spec,), ANY_NUMBER, toy_provenance(name, ANY_NUMBER, **changes))
+    frames_of_a_clip = next(iter(frames.values()))  # those of all clips have the same width and type
+    spec = ArraySpec("frames", (ANY_NUMBER, frames_of_a_clip.shape[1]), frames_of_a_clip.dtype.name)
+    provenance = toy_provenance(name, ANY_NUMBER, **changes)
+    group = GroupSpec(name, (spec,), ANY_NUMBER, provenance)
     planned = [PlannedClip(clip_id, movie) for clip_id, movie in movie_of.items()]
     stage = Stage.open(staging_path(destination), planned, [group], {"name": "toy"})
     with stage.writer() as writer:
         for clip_id in movie_of:
             if clip_id in failed:
-                writer.commit([ClipResult(clip_id, "failed", failed[clip_id])])
-                continue
-            values = frames[clip_id]
-            time_s = times.get(clip_id, np.arange(float(len(values))))
-            features = ClipFeatures(time_s, np.arange(len(values)), {"frames": values})
-            writer.commit([ClipResult(clip_id, "ok", groups={name: features})])
+                result = ClipResult(clip_id, "failed", failed[clip_id])
+            else:
+                values = frames[clip_id]
+                frame_index = np.arange(len(values))
+                time_s = times.get(clip_id, frame_index.astype(np.float64))
+                features = ClipFeatures(time_s, frame_index, {"frames": values})
+                result = ClipResult(clip_id, "ok", groups={name: features})
+            writer.commit([result])
     return seal(staging_path(destination), destination, licence="CC0-1.0", workers=workers)

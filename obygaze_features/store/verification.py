@@ -202,7 +202,8 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     counts |= clip_counts
     check_of_digests = checks_of_tags.get(DIGESTS)
     fingerprint = "" if check_of_digests is None else check_of_digests.digest
-    return VerifyReport(files.where, files.name, depth, tuple(sorted(set(problems))), counts, fingerprint)
+    unique_problems = tuple(sorted(set(problems)))
+    return VerifyReport(files.where, files.name, depth, unique_problems, counts, fingerprint)
 
 
 def _check_format_version(files: StoreFiles) -> list[Problem]:
@@ -333,13 +334,14 @@ def _check_payload_size(
     checks_of_tags
         Sizes and digests of the files beside `data/`.
     n_bytes, n_files
-        What there is.
+        Bytes and number of the files that are there.
     """
-    if checks_of_tags.get(BAG_INFO):
-        found = f"{n_bytes}.{n_files}"  # as BagIt writes them
-        declared = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
-        if found != declared:
-            yield Problem(PAYLOAD, f"holds {found} (bytes.files), {BAG_INFO} says {declared}")
+    if not checks_of_tags.get(BAG_INFO):  # missing, which `_check_tags` reports
+        return
+    present_size = f"{n_bytes}.{n_files}"  # as BagIt writes them
+    stated_size = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
+    if present_size != stated_size:
+        yield Problem(PAYLOAD, f"holds {present_size} (bytes.files), {BAG_INFO} says {stated_size}")
 
 
 def _compare(
@@ -361,24 +363,24 @@ def _compare(
     data = _read(files, manifest)
     if data is None:
         return
-    declared, is_canonical = parse_digests(data)
+    listed_digests, is_canonical = parse_digests(data)
     if not is_canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
-    found = {}
+    digests = {}  # of the files that are there
     for name, check in checks.items():
         if check is None:
             yield Problem(name, "is not a plain file")
         else:
-            found[name] = check.digest
-    for name in found.keys() - declared.keys():
+            digests[name] = check.digest
+    for name in digests.keys() - listed_digests.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
-    for name in declared.keys() - found.keys() - absent.keys():
+    for name in listed_digests.keys() - digests.keys() - absent.keys():
         yield Problem(name, f"missing: {manifest} lists it")
-    for name in absent.keys() - declared.keys():
+    for name in absent.keys() - listed_digests.keys():
         yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
-    for name in found.keys() & declared.keys():
-        if found[name] != declared[name]:
-            yield Problem(name, _describe_changed_file(name, found[name], manifest))
+    for name in digests.keys() & listed_digests.keys():
+        if digests[name] != listed_digests[name]:
+            yield Problem(name, _describe_changed_file(name, digests[name], manifest))
 
 
 def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
@@ -436,9 +438,8 @@ def check_content(
     except (*UNREADABLE, OSError) as error:
         return [Problem(FEATURES, _reason(error))], {}
 
-    metadata_files = [
-        name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")
-    ]
+    features_names = [name for name in names if name.startswith(f"{FEATURES}/")]
+    metadata_files = [name for name in features_names if name.endswith(f"/{ZARR_METADATA}")]
     problems = _problems_of(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store))
     problems += _problems_of(TABLE, partial(_check_table, store))
     blocks: list[ArrayBlock] = []  # of all arrays
@@ -493,14 +494,14 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         arrays.append("text")
     if any(store[name].ragged for name in store.names):
         arrays.append(ROW_SIZE)
-    needed = spec_version(
+    needed_version = spec_version(
         arrays,
         absent=any(clip.absent for clip in store.clips),
         without_pictures=any(clip.without_pictures_s for clip in store.clips),
     )
-    stated = attributes["spec_version"]
-    if is_newer(needed, stated):
-        yield Problem(file, f"spec_version is {stated}, and what it holds needs {needed}")
+    stated_version = attributes["spec_version"]
+    if is_newer(needed_version, stated_version):
+        yield Problem(file, f"spec_version is {stated_version}, and what it holds needs {needed_version}")
 
 
 def _check_table(store: Store) -> Iterator[Problem]:

@@ -214,7 +214,7 @@ class StageWriter:
             raise
 
     def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the checked rows of a clip, and finish its piece if no other clip of it is to be done."""
+        """Write the checked rows of a clip; the last clip of a piece, 16 neighbouring rows, finishes it."""
         entry = JournalEntry(
             row=row,
             clip_id=result.clip_id,
@@ -233,10 +233,10 @@ class StageWriter:
             self._finish(open_piece)
 
     def rewrite_piece(self, number: int) -> None:
-        """Write a piece once more: a new attempt gets the best rows of all earlier attempts.
+        """Write a piece, 16 neighbouring rows, once more: new files get the best rows of all earlier files.
 
-        Rows without features get fill values. A row whose bytes have other digests than its entry says is
-        marked as missing.
+        Rows without features get fill values. A row whose bytes have other digests than its journal entry
+        says is marked as missing.
         """
         open_piece = self._open_piece(number)
         damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
@@ -248,7 +248,10 @@ class StageWriter:
         self._close_piece(open_piece, whole=True)
 
     def _open_piece(self, number: int) -> "_OpenPiece":
-        """Return this writer's open attempt at the piece with a number; begin one if there is none."""
+        """Return this writer's open files for the piece (16 neighbouring rows) with a number, or begin them.
+
+        Each attempt to write a piece has files and a number of its own.
+        """
         if number not in self._open_pieces:
             earlier = [attempt.number for attempt in self._attempts_at[number]]
             attempt = PieceAttempt(number, self.name, max(earlier, default=0) + 1)
@@ -256,9 +259,10 @@ class StageWriter:
         return self._open_pieces[number]
 
     def _finish(self, open_piece: "_OpenPiece") -> None:
-        """Make an open piece durable, with whole shards if all its clips are done.
+        """Flush a piece (16 neighbouring rows) to the disk, with whole shards if all its clips are done.
 
-        If the shards cannot be made whole, the rows that this writer has written are kept all the same.
+        A whole shard is one that the sealed store can use as it is. If the shards cannot be made whole, the
+        rows that this writer has written are kept all the same.
 
         Raises
         ------
@@ -289,7 +293,9 @@ class StageWriter:
         return True
 
     def _close_piece(self, open_piece: "_OpenPiece", *, whole: bool) -> None:
-        """Flush the files of a piece to the disk, and then write its line into the journal.
+        """Flush the files of a piece (16 neighbouring rows) to the disk, and then write its journal line.
+
+        The line says that the rows are done, so it must not be on the disk before them.
 
         Parameters
         ----------
@@ -314,7 +320,7 @@ class StageWriter:
         self._attempts_at[number].add(open_piece.attempt)
 
     def _remove_files(self, attempt: PieceAttempt) -> None:
-        """Remove the files of an attempt at a piece: the file of rows, the shards, the files of frames."""
+        """Remove the files of an attempt to write 16 neighbouring rows: of rows, shards and frames."""
         paths = [attempt_file(self._stage, attempt)]
         paths += [attempt_file(self._stage, attempt, array) for array in self._layout.sharded_arrays]
         paths += [attempt_file(self._stage, attempt, group) for group in self._layout.ragged_groups]
@@ -322,7 +328,18 @@ class StageWriter:
             Path(path).unlink(missing_ok=True)
 
     def _check(self, result: ClipResult) -> dict[str, _CheckedRow]:
-        """Check a result; return `group/array` -> its row as bytes, or an empty dict for a failed clip."""
+        """Check the features of a clip before they are written, and convert them to bytes.
+
+        Returns
+        -------
+        dict
+            `group/array` -> its row as bytes; empty for a failed clip.
+
+        Raises
+        ------
+        StoreError
+            The clip is not one to be written, is done already, or its features do not fit what is declared.
+        """
         where = f"clip {result.clip_id}"
         row = self._row_of.get(result.clip_id)
         if row is None:
@@ -365,7 +382,10 @@ class StageWriter:
         return row in self.to_do or not has_features
 
     def _rows_of_absent_groups(self, groups: Collection[str]) -> dict[str, _CheckedRow]:
-        """Return `group/array` -> row, for groups in which a clip is absent: fill values, or no frames."""
+        """Return what is written for a clip in groups that have no features of it: `group/array` -> row.
+
+        It is a row of fill values, or, where clips have different numbers of frames, no frames.
+        """
         rows: dict[str, _CheckedRow] = {}
         for array in (*self._layout.small_arrays, *self._layout.sharded_arrays):
             group_name, _, _ = array.name.partition("/")
@@ -467,7 +487,22 @@ class _OpenPiece:
         return FrameRange(first, n_frames)
 
     def _digest(self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow) -> _Digest:
-        """Return the SHA-256 of a row that was written, or begin to compute it in another process."""
+        """Return the SHA-256 of a row that was written, or begin to compute it in another process.
+
+        Parameters
+        ----------
+        array
+            The array of the row.
+        row
+            Row of the clip in the whole array.
+        checked
+            The bytes of the row, with their SHA-256 if it is known.
+
+        Returns
+        -------
+        str or Callable
+            The SHA-256; or a function that waits for the other process and returns it.
+        """
         if checked.sha256 is not None:
             return checked.sha256
         # Only large rows of shards come without their digest, and only if `digest_later` computes it.
@@ -485,7 +520,7 @@ class _OpenPiece:
             self.entries[row] = structs.replace(self.entries[row], sha256=joined)
 
     def copy_missing_rows(self, reader: StagedRows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
-        """Copy the rows with features that this attempt lacks from earlier attempts or the parent store.
+        """Copy the rows with features that these files lack from earlier files or the store that is extended.
 
         Parameters
         ----------

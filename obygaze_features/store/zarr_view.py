@@ -62,7 +62,9 @@ class SealedZarr(Store):
             if chunk_of(name) is None:
                 return None
             raise missing_chunk_error(self.store.files, name) from None
-        return (prototype or default_buffer_prototype()).buffer.from_bytes(data)
+        if prototype is None:
+            prototype = default_buffer_prototype()
+        return prototype.buffer.from_bytes(data)
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
@@ -116,9 +118,13 @@ class SealedZarr(Store):
         return StoreError(f"{self.store.where}/{FEATURES}/{key}: a sealed store never changes")
 
 
-def _range_of(part: ByteRequest | None) -> tuple[int, int | None]:
-    """Return start and end of a byte request; a negative start counts from the end."""
-    match part:
+def _range_of(request: ByteRequest | None) -> tuple[int, int | None]:
+    """Return start and end of a byte request of zarr-python.
+
+    A negative start counts from the end of the file; an end of None is the end of the file. Without a
+    request, the range is the whole file.
+    """
+    match request:
         case RangeByteRequest(start=start, end=end):
             return start, end
         case OffsetByteRequest(offset=offset):
