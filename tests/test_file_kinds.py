@@ -57,6 +57,12 @@ def hdf5(file, userblock=0):
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 598641023\n"
 REFUSED = {
+    "a table as phpMyAdmin exports it": (
+        b"<html xmlns:x='urn:schemas-microsoft-com:office:excel'><table><tr><td>a</td></tr></table></html>",
+        "table in a web page",
+        "save it as .xlsx",
+    ),
+    "a table without a page": (b"<table><tr><td>video</td></tr></table>", "table in a web page", ".xlsx"),
     "git-lfs": (POINTER, "git-lfs", "git lfs pull"),
     "git-annex": (b"/annex/objects/SHA256E-s12--ab.npy\n", "git-annex", "git annex get"),
     "dvc": (b"outs:\n- md5: 0\n  path: a.npy\n", "DVC", "dvc pull"),

@@ -523,7 +523,7 @@ def _announced_too_early(source: Source, track: str) -> list[LateStream]:
         stream = _chosen_track(source, track)
     except VideoError:  # which is raised, too, where the track is opened
         return []
-    context = stream.codec_context
+    context: Any = stream.codec_context  # None, against its annotation, if FFmpeg has no decoder
     if context is None or context.sample_rate > 0:
         return []
     listed = ListedStream(stream.index, stream.id, "audio", context.name)

@@ -59,6 +59,7 @@ UNREAD: dict[str, str | bytes] = {
         }
     ),
     "Datavyu project (.opf)": zipped("db", "project", "0"),
+    "Datavyu spreadsheet (#4)": "#4\nlook (MATRIX,true,)-code|NOMINAL\n00:00:01:000,00:00:05:000,(S)\n",
     "Datavyu cells (CSV)": "trial.ordinal,trial.onset,trial.offset,trial.result,gaze.ordinal,gaze.onset,gaze.offset,gaze.dir\n1,1000,5000,y,1,1200,1300,left\n",
     "VIA 3 project": json.dumps(
         {
