@@ -20,7 +20,7 @@ QUICK_S = 0.002
 MOST_CHARACTERS = 100_000
 MOST_RATIO = 3.0
 """Of the time for twice as many units to that for `UNITS`; 4 is quadratic, 2 is linear."""
-REPEATS = 5
+REPEATS = 3
 
 
 def _work(use: Use, text: str) -> Callable[[], object]:

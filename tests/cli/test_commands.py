@@ -21,8 +21,8 @@ COMMANDS = {
 }
 QUICK_GROUPS = {"stores"}
 """The groups that `make test` runs: each of the others takes seconds."""
-GROUPS_AT_NIGHT = {"frames and fusions", "networks", "papers", "released"}
-"""Groups that train or run networks, draw all figures, or read whole corpora."""
+GROUPS_AT_NIGHT = {"networks", "papers", "released"}
+"""Groups that run networks, draw all figures, or read whole corpora."""
 PRINT_ONE_VALUE = ("film export", "film next", "film report")
 """Commands that print the path of what they wrote, or how much it is, and so take no --json."""
 PRINT_AS_THEY_GO = {"demo", "film open", "film run"}
