@@ -24,7 +24,7 @@ from obygaze_features.store.disk_usage import estimate_disk, existing_folder, fr
 from obygaze_features.store.format import STAGING_SUFFIX
 from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
 from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
-from obygaze_features.store.sealing import versioned_path
+from obygaze_features.store.sealing import remove_leftovers, versioned_path
 from obygaze_features.store.shares import (
     begin_share,
     finish_share,
@@ -446,7 +446,8 @@ class Extraction:
     def seal(self, stage: Stage) -> Path | None:
         """Seal the stage, which makes it a finished store, if no row is missing and this extraction seals.
 
-        A store that is sealed already stays as it is.
+        A store that is sealed already stays as it is; if its sealing was killed as it ended, what that has left
+        beside it is removed.
 
         Parameters
         ----------
@@ -461,6 +462,7 @@ class Extraction:
         if not self.will_seal or stage.missing():
             return None
         if self.sealed_path.exists():
+            remove_leftovers(self.out)
             self._note_kept_licence()
             return self.sealed_path
         terms = self._terms()

@@ -217,7 +217,7 @@ def new_store_path(destination: Path, version: str) -> Path:
     """
     final = versioned_path(destination, version)
     if final.exists():
-        _remove_leftovers(destination)
+        remove_leftovers(destination)
         raise StoreError(
             f"{final}: exists, and a sealed store never changes; "
             "choose another version (--store-version 1.0.1) or name"
@@ -225,7 +225,7 @@ def new_store_path(destination: Path, version: str) -> Path:
     return final
 
 
-def _remove_leftovers(destination: Path) -> None:
+def remove_leftovers(destination: Path) -> None:
     """Remove the folder of a sealing that was killed right after it had renamed the finished store."""
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     if building.is_dir():

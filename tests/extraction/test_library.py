@@ -51,6 +51,17 @@ def test_a_call_of_extract_shows_its_progress_and_gives_the_very_bytes_of_the_co
 
 
 @pytest.mark.long
+def test_what_a_killed_sealing_left_beside_its_store_is_removed_by_the_next_call(films):
+    """A sealing that is killed as it ends leaves the folder in which it built the store."""
+    store = of.extract(films / "films.csv", films / "store", **SETTINGS)
+    building = films / "store.building"
+    building.mkdir()
+
+    assert of.extract(films / "films.csv", films / "store", **SETTINGS).path == store.path
+    assert not building.exists()
+
+
+@pytest.mark.long
 def test_a_licence_is_asked_for_before_the_first_clip_is_done(films):
     """Extraction may take days, and sealing needs a licence: the note comes as the first event."""
     events = []
