@@ -446,8 +446,8 @@ class Extraction:
     def seal(self, stage: Stage) -> Path | None:
         """Seal the stage, which makes it a finished store, if no row is missing and this extraction seals.
 
-        A store that is sealed already stays as it is; if its sealing was killed as it ended, what that has left
-        beside it is removed.
+        A store that is sealed already stays as it is. If its sealing was killed as it ended, what that has
+        left beside the store is removed.
 
         Parameters
         ----------
