@@ -111,7 +111,7 @@ def test_an_imported_label_names_the_decision_that_it_shows(film, kind, tmp_path
     assert shown == {decision.id: (decision.annotator, decision.level) for decision in decided}
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", READ_BACK)
 def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(film, kind, tmp_path):
     with_model = import_spans([exported(film, kind, tmp_path, AB_BLIND)], tmp_path)
     assert with_model.accounts[0].shows_model_output
