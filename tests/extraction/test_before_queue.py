@@ -113,8 +113,19 @@ def test_a_reservation_that_the_disk_has_room_for_is_granted_and_takes_no_room(t
     assert list(tmp_path.iterdir()) == []
     assert free_space(tmp_path).bytes > 0.9 * free
 
-    refusal = refused_reservation(tmp_path, free + (1 << 30))
-    assert refusal is None or refusal.errno in {errno.ENOSPC, errno.EFBIG}  # None: ZFS, and others
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
+def test_a_reservation_that_the_system_refuses_gives_its_error(tmp_path):
+    """A limit on sizes of files refuses it: asking for more than is free would fill the disk for others."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        refusal = refused_reservation(tmp_path, 1 << 21)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert refusal is None or refusal.errno == errno.EFBIG  # None: ZFS, and others
 
 
 # --- two clusters, and clocks
