@@ -39,6 +39,9 @@ UTF16, MP4, HEIF = "a text file in UTF-16", "an MP4 or QuickTime film", "a HEIF 
 
 XML_PROLOGUE = r"(?:(?><(?:\?(?s:.*?)\?|!--(?s:.*?)--)>)\s*+)*+"
 """What may stand before the root of XML; each part ends where it first can, or time is exponential."""
+PAGE_START = re.compile(rf"(?i)\s*{XML_PROLOGUE}<(?:!doctype html|html|head|body|table)\b".encode())
+TABLE_IN_PAGE = re.compile(rb"(?i)<table\b")
+FORM_IN_PAGE = re.compile(rb"(?i)<form\b")
 ZIP_START = r"PK\x03\x04.{26}.{0,300}?"
 """How a zip begins: its signature, 26 bytes of facts on the first file, and up to 300 bytes from the start of
 that file's name. A pattern goes on behind them."""
@@ -130,8 +133,22 @@ def why_not(file: Path | bytes, wanted: str) -> str:
     return f"this is {kind.name}, not {wanted}: {kind.remedy or f'name {wanted}'}"
 
 
+def _is_table_in_page(content: bytes) -> bool:
+    """Return whether a file is a web page that a program, such as phpMyAdmin or SPSS, wrote a table into.
+
+    A page with a form is none: a server asks there for a name or for consent, in place of the file.
+    """
+    head = content[:HEAD_BYTES].removeprefix(b"\xef\xbb\xbf")
+    is_page = PAGE_START.match(head) is not None
+    has_table = TABLE_IN_PAGE.search(head) is not None
+    has_form = FORM_IN_PAGE.search(head) is not None
+    return is_page and has_table and not has_form
+
+
 def no_text(content: bytes) -> str:
     """Return why the content of a file cannot be text in any encoding; "" if it may be text."""
+    if _is_table_in_page(content):
+        return f"this is a table in a web page (HTML), not {TEXT}: {FACTS['remedies']['table']}"
     kinds_of_text = {TEXT, UTF16, XML, UNKNOWN.name}
     if file_kind(content).name in kinds_of_text:
         return ""

@@ -24,6 +24,7 @@ from obygaze_features.file_kinds import (
     TORCH,
     UNKNOWN,
     file_kind,
+    no_text,
     where_damaged,
     why_not,
 )
@@ -57,12 +58,6 @@ def hdf5(file, userblock=0):
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 598641023\n"
 REFUSED = {
-    "a table as phpMyAdmin exports it": (
-        b"<html xmlns:x='urn:schemas-microsoft-com:office:excel'><table><tr><td>a</td></tr></table></html>",
-        "table in a web page",
-        "save it as .xlsx",
-    ),
-    "a table without a page": (b"<table><tr><td>video</td></tr></table>", "table in a web page", ".xlsx"),
     "git-lfs": (POINTER, "git-lfs", "git lfs pull"),
     "git-annex": (b"/annex/objects/SHA256E-s12--ab.npy\n", "git-annex", "git annex get"),
     "dvc": (b"outs:\n- md5: 0\n  path: a.npy\n", "DVC", "dvc pull"),
@@ -188,3 +183,33 @@ def test_pictures_and_models_are_refused_by_what_they_are(tmp_path):
             load_still(tmp_path / name)
     with pytest.raises(ModelError, match="git lfs pull"):
         unpack_archive(POINTER, "a.model")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<html xmlns:x='urn:schemas-microsoft-com:office:excel'><table><tr><td>a</td></tr></table></html>",
+        b"<!DOCTYPE html>\n<html><head></head><body><TABLE><tr><td>video</td></tr></TABLE></body></html>",
+        b"<table><tr><td>video</td></tr></table>",
+    ],
+    ids=["as phpMyAdmin exports it", "a page", "no page around it"],
+)
+def test_a_table_that_a_program_wrote_into_a_page_is_opened_in_a_spreadsheet(page):
+    """Where a table is asked for: programs name such files .xls, and no server sent them."""
+    reason = no_text(page)
+    assert "save it as .xlsx" in reason
+    assert "log in" not in reason
+
+
+def test_a_page_that_asks_who_one_is_is_a_servers_answer_though_it_has_a_table():
+    page = (
+        b"<html><body><table><tr><td>News</td></tr></table><form><input type=password></form></body></html>"
+    )
+    assert "log in" in no_text(page)
+
+
+def test_a_page_with_a_table_in_place_of_a_video_is_a_servers_answer(tmp_path):
+    """A spreadsheet makes no video of it."""
+    page = tmp_path / "film.mp4"
+    page.write_bytes(b"<html><body><table><tr><td>Sign in</td></tr></table></body></html>")
+    assert "log in" in why_not(page, "a video file")
