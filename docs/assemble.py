@@ -49,7 +49,7 @@ NAVIGATION = {
         *("film-page", "film-programmers", "film-compare", "python", "gallery/index"),
     ),
     "Reference": (
-        *("command-line", "manifests", "stores", "store-format", "decoding"),
+        *("vocabulary", "command-line", "manifests", "stores", "store-format", "decoding"),
         *("api/obygaze_features/index", "api/obygaze_models/index"),
         *("api/obygaze_film/index", "api/obygaze_studies/index"),
     ),
