@@ -22,9 +22,17 @@ def array_of(item):
 
 
 def import_store(
-    folder, items, array="pooled", known=None, dtype=None, clips=CLIPS, per_second=None, **settings
+    folder,
+    items,
+    array="pooled",
+    known=None,
+    dtype=None,
+    clips=CLIPS,
+    per_second=None,
+    times=None,
+    **settings,
 ):
     """Import the items of clips into the store `films` of a folder; return it."""
-    declared = Declared("lab", array, known or {}, dtype, per_second=per_second)
+    declared = Declared("lab", array, known or {}, dtype, per_second=per_second, times=times)
     settings = {"corpus": CORPUS, "licence": "NOASSERTION"} | settings
     return open_store(import_features(items, clips, declared, folder / "films", **settings))

@@ -229,3 +229,19 @@ def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
     items = {"a": ImportItem("a.npz", lambda: frames_with_times)}
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], per_second=8)
+
+
+@pytest.mark.parametrize(
+    ("times", "others"),
+    [
+        (np.array(["0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "3.0"]), {}),
+        (np.arange(float(T)), {"time_s": np.arange(float(T))}),
+        (None, {}),
+    ],
+    ids=["it holds texts", "the file says times already", "the file has none"],
+)
+def test_an_array_named_for_times_is_refused_if_it_cannot_be_used(tmp_path, times, others):
+    arrays = {"frames": TRUTH["a"], **others} | ({} if times is None else {"shown_at": times})
+    items = {"a": ImportItem("a.npz", lambda: arrays)}
+    with pytest.raises(StoreError, match=r"a\.npz.*--times"):
+        import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], times="shown_at")

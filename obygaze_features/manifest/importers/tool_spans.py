@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -33,6 +32,7 @@ from obygaze_features.manifest.spans.tier_names import (
     matching_key,
     seen_score_of_tier,
     tier_key,
+    tier_named_nearly,
 )
 from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted, error_context
 from obygaze_features.text import composed, first_few
@@ -50,9 +50,6 @@ SUBJECT_COLUMNS: Final = ("subject", "observation")
 MOST_ADDITIONS: Final = 50
 """How often, on average, each level and concept of a file may be looked at to find those that belong
 together. More are needed only if very many spans have the same times and annotator."""
-
-LEAST_LIKENESS_OF_TIERS: Final = 0.75
-"""How alike two names of tiers are (`difflib`, 0 to 1) from which one may be a misspelling of the other."""
 
 ANSWERS: Final = "answers"
 """Name of the kind of files that hold the answers of machines."""
@@ -756,11 +753,10 @@ def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
         tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], 4)
         what = f"left out {counted(len(n_skipped), 'tier')} of texts ({tiers})"
         yield f"{what}: --tier NAME=levels, or =concepts, reads one"
-    name_of_key = {tier_key(name): name for name in n_skipped}
     for known in (LEVEL_TIER, CONCEPT_TIER):
-        keys = get_close_matches(tier_key(known), name_of_key, n=1, cutoff=LEAST_LIKENESS_OF_TIERS)
-        for key in keys:
-            yield f"tier {name_of_key[key]!r} is not read: did you mean {known!r}?"
+        near_name = tier_named_nearly(known, n_skipped)
+        if near_name is not None:
+            yield f"tier {near_name!r} is not read: did you mean {known!r}?"
 
 
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:

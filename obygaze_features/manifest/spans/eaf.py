@@ -6,7 +6,6 @@ Source: EAF 2.8 and 3.0 (Max Planck Institute for Psycholinguistics).
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -24,6 +23,7 @@ from obygaze_features.manifest.spans.tier_names import (
     matching_key,
     seen_score_of_tier,
     tier_key,
+    tier_named_nearly,
 )
 from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted
 from obygaze_features.text import composed, first_few
@@ -38,8 +38,6 @@ MOST_ABOVE: Final = 100
 """How many annotations, or tiers, may stand one above the other; tools write three or four."""
 MOST_STEPS: Final = 50
 """How often each time slot is looked at on average to give times to those that have none."""
-LEAST_LIKENESS: Final = 0.75
-"""How alike two names of tiers are (`difflib`, 0 to 1) from which one may be a misspelling of the other."""
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
 _MILLISECONDS = re.compile(r"([0-9]{1,15})(?:\.0+)?")
@@ -297,10 +295,8 @@ def _note_or_refuse_missing_tier(
     ManifestError
         No tier has nearly the same name.
     """
-    name_of_key = {tier_key(name): name for name in other_names}
-    near_keys = get_close_matches(tier_key(missing), name_of_key, n=1, cutoff=LEAST_LIKENESS)
-    if near_keys:
-        near_name = name_of_key[near_keys[0]]
+    near_name = tier_named_nearly(missing, other_names)
+    if near_name is not None:
         file.account.note(f"tier {near_name!r} is not read: did you mean {missing!r}?")
         return
     names_tiers_of_decisions = dict(file.reading.tiers) == DECIDED

@@ -1,7 +1,8 @@
 """Name tiers: those that people and models write on, and how names of tiers are compared."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -46,6 +47,9 @@ MODEL = "obygaze"
 
 LINE_SEPARATOR: Final = " = "
 """Between a tier of people and the text on it, in files whose lines name no tiers."""
+
+LEAST_LIKENESS: Final = 0.75
+"""How alike two names of tiers are (`difflib`, 0 to 1) from which one may be a misspelling of the other."""
 
 _WIDE_COLON = "\uff1a"
 _NUMBER = re.compile(r" \([0-9]+\)$")
@@ -157,6 +161,19 @@ def seen_score_of_tier(name: str) -> str:
 def tier_key(name: str) -> str:
     """Fold the name of a tier: case, accents' forms and blanks do not count."""
     return plain(name).replace(" ", "")
+
+
+def tier_named_nearly(name: str, others: Iterable[str]) -> str | None:
+    """Return the tier among `others` whose name is most like this one; None if none is near enough.
+
+    Examples
+    --------
+    >>> tier_named_nearly("levels", ["words", "level"])
+    'level'
+    """
+    name_of_key = {tier_key(other): other for other in others}
+    near_keys = get_close_matches(tier_key(name), name_of_key, n=1, cutoff=LEAST_LIKENESS)
+    return name_of_key[near_keys[0]] if near_keys else None
 
 
 @lru_cache(4096)  # many spans are on few tiers
