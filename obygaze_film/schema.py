@@ -107,8 +107,9 @@ class Rate(Struct, frozen=True, kw_only=True):
         Bracket that holds the true share of about 80 % of new films, from the errors of films left out; None
         also for models saved before their files had it.
     calibration_low, calibration_high : float or None
-        80 % band from calibrations refitted on resampled films. It excludes differences between films, and
-        so holds the true share far less often.
+        80 % band of the share over calibrations drawn from their posterior, that is, those that fit the
+        held-out scores of the training films. It excludes differences between films, and so holds the true
+        share far less often.
     reason : str
         Why it is refused; empty if it is not.
     unreliable : float
