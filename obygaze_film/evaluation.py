@@ -15,7 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest import Clip, Codebook, Manifest, marks_every_answer, name_hint, refuse_twins
+from obygaze_features.manifest import (
+    SEEN_SCORE,
+    Clip,
+    Codebook,
+    Manifest,
+    marks_every_answer,
+    name_hint,
+    refuse_twins,
+)
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     HALF,
@@ -242,6 +250,16 @@ def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
     return n_of
 
 
+def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
+    """Count the clips of these films that each annotator labelled with a model's score in sight, if any."""
+    n_of: dict[str, int] = {}
+    for clip in truth.spelled_as(list(movies)):
+        if clip.movie in movies and positive.is_labelled(clip) and clip.extras.get(SEEN_SCORE) == "1":
+            annotator = clip.annotator or UNNAMED
+            n_of[annotator] = n_of.get(annotator, 0) + 1
+    return n_of
+
+
 def ends(spans: Spans) -> float:
     """Return the end of the last span; 0 without any."""
     return float(spans[:, 1].max()) if len(spans) else 0.0
@@ -418,6 +436,7 @@ def evaluate_films(
         "unjudged_marks_s": collected.unjudged_marks_s,
         "unanswered_s": collected.unanswered_s,
         "unlabelled": count_unlabelled(truth, positive),
+        "in_sight": count_in_sight(truth, positive, list(collected.of_model)),
         "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
         "not_scored": selected.not_scored,
         "cut": collected.cut,
@@ -1221,6 +1240,9 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
             f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, or not "
             "marked by somebody who marks what is negative too"
         )
+    for annotator, n_clips in record["in_sight"].items():
+        clips = "1 clip was" if n_clips == 1 else f"{n_clips} clips were"
+        yield f"{annotator}: {clips} labelled with a model's score in sight, which makes people agree with it"
     lacking = "neither level nor concept" if record["is_concept"] else "no level"
     for annotator, n in record["unlabelled"].items():
         clips = "1 clip has" if n == 1 else f"{n} clips have"

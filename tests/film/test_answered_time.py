@@ -107,3 +107,11 @@ def test_annotators_without_a_second_in_common_are_refused(film):
     annotations += [span(row, level_like_the_model(row), "CD") for row in range(30, 60)]
     with pytest.raises(FilmError, match="all of a film's annotators answered for"):
         compared(film, annotations)
+
+
+def test_labels_given_with_the_score_in_sight_are_counted(film):
+    annotations = [span(row, level_like_the_model(row), seen_score=int(row < 45)) for row in range(60)]
+    _, _, measured = compared(film, annotations)
+    assert measured.record["in_sight"] == {"AB": 45}
+    notes = evaluation_report(measured).notes
+    assert any(note.startswith("AB: 45 clips were labelled with a model's score in sight") for note in notes)
