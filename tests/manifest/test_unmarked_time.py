@@ -8,9 +8,11 @@ from obygaze_features.manifest import (
     Clip,
     Manifest,
     builtin_codebook,
+    in_common_stretches,
     level_alphas,
     marks_every_answer,
     project,
+    unitised_alphas,
     windows,
 )
 
@@ -97,3 +99,27 @@ def test_agreement_is_of_what_both_answered_for():
     projected = project(manifest(*marks), windows(manifest(*marks), 10.0), per_annotator=True)
     every_level, _ = level_alphas(projected.manifest)
     assert every_level.nominal == pytest.approx(1.0)
+
+
+def test_free_segments_are_compared_where_both_annotators_answered():
+    """AB marks 80 s. CD marks the same segments half a second later, and stops after 40 s.
+
+    Over the whole film, half of AB's segments would have no partner.
+    """
+    level_of_segment = ["S", "EN", "HN", "EN", "S", "HN", "EN", "S"]
+    marks = [mark(10.0 * n, 10.0 * (n + 1), level) for n, level in enumerate(level_of_segment)]
+    marks += [
+        mark(10.0 * n + 0.5, 10.0 * (n + 1) + 0.5, level, "CD")
+        for n, level in enumerate(level_of_segment[:4])
+    ]
+    compared = in_common_stretches(manifest(*marks))
+    assert min(clip.start_s for clip in compared) == 0.5
+    assert max(clip.end_s for clip in compared) == 40.5
+
+    (alpha,) = unitised_alphas(manifest(*marks))
+    assert alpha.value.segments > 0.9
+
+
+def test_a_film_stays_whole_where_annotators_mark_only_what_they_find():
+    segments = manifest(mark(0, 10, "S"), mark(50, 60, "S", "CD"))
+    assert in_common_stretches(segments) == segments
