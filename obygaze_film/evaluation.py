@@ -15,7 +15,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
-from obygaze_features.manifest import Manifest, name_hint, refuse_twins
+from obygaze_features.manifest import (
+    SEEN_SCORE,
+    Clip,
+    Codebook,
+    Manifest,
+    marks_every_answer,
+    name_hint,
+    refuse_twins,
+)
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
     HALF,
@@ -140,10 +148,38 @@ class Marks:
     listed: pd.DataFrame | None = None
 
 
-def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Spans]]:
-    """Collect the spans that annotators marked as positive: movie -> annotator -> spans [S, 2].
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What an annotator says of a film, in spans [S, 2] that are in time order and don't overlap.
 
-    An annotator who labelled clips of a film, but none as positive, has an empty array. Clips that are not
+    Attributes
+    ----------
+    positive : ndarray
+        Where they find what the model finds.
+    unsure : ndarray
+        Where their level is no answer, as "not sure" is.
+    marked : ndarray or None
+        Where they marked anything, if they say nothing of other time (`marks_every_answer`). None if they
+        marked what they found, and all other time is negative.
+    """
+
+    positive: Spans
+    unsure: Spans
+    marked: Spans | None
+
+    def is_answered(self, n_seconds: int) -> NDArray[np.bool_]:
+        """Return which of the first n seconds of the film have an answer, positive or negative [n]."""
+        is_positive = seconds_in(self.positive, n_seconds)
+        is_unsure = seconds_in(self.unsure, n_seconds) & ~is_positive
+        if self.marked is None:
+            return ~is_unsure
+        return seconds_in(self.marked, n_seconds) & ~is_unsure
+
+
+def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Answers]]:
+    """Collect what annotators say of films: movie -> annotator -> answers.
+
+    An annotator who labelled clips of a film, but none as positive, has no positive span. Clips that are not
     annotated (`Positive.is_labelled`) are left out.
 
     Parameters
@@ -167,7 +203,7 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
             f"the model calls {unknown!r} positive, which is no {kind} of the truth's codebook "
             f"{truth.codebook.name!r}"
         )
-    spans_of: dict[str, dict[str, list[tuple[float, float]]]] = {}  # movie -> annotator -> positive spans
+    clips_of: dict[str, dict[str, list[Clip]]] = {}  # movie -> annotator -> labelled clips
     first_place_of: dict[str, tuple[object, str]] = {}  # annotator -> where the name occurs, for errors
     for clip in truth.spelled_as(ids):
         if not positive.is_labelled(clip):
@@ -176,14 +212,32 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
         annotator = clip.annotator or UNNAMED
         first_place_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
-        spans_of_annotator = spans_of.setdefault(clip.movie, {}).setdefault(annotator, [])
-        if positive.is_positive(clip, truth.codebook.labels):
-            spans_of_annotator.append((clip.start_s, clip.end_s))
+        clips_of.setdefault(clip.movie, {}).setdefault(annotator, []).append(clip)
     refuse_twins("annotator", first_place_of)  # names that differ in case alone
-    merged_spans_of = {}
-    for movie, by_annotator in spans_of.items():
-        merged_spans_of[movie] = {annotator: merged(spans) for annotator, spans in by_annotator.items()}
-    return merged_spans_of
+    answers: dict[str, dict[str, Answers]] = {}
+    for movie, by_annotator in clips_of.items():
+        answers[movie] = {
+            annotator: _answers_in(clips, positive, truth.codebook)
+            for annotator, clips in by_annotator.items()
+        }
+    return answers
+
+
+def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -> Answers:
+    """Collect what an annotator says of a film by the clips that they labelled, which have times."""
+    positive_spans = []
+    unsure_spans = []
+    spans = []
+    for clip in clips:
+        span = (clip.start_s or 0.0, clip.end_s or 0.0)
+        spans.append(span)
+        is_positive = positive.is_positive(clip, codebook.labels)
+        if is_positive:
+            positive_spans.append(span)
+        elif is_positive is None:
+            unsure_spans.append(span)
+    marked = merged(spans) if marks_every_answer(clips, codebook) else None
+    return Answers(positive=merged(positive_spans), unsure=merged(unsure_spans), marked=marked)
 
 
 def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
@@ -191,6 +245,16 @@ def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
     n_of: dict[str, int] = {}
     for clip in truth:
         if not positive.is_labelled(clip):
+            annotator = clip.annotator or UNNAMED
+            n_of[annotator] = n_of.get(annotator, 0) + 1
+    return n_of
+
+
+def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
+    """Count the clips of these films that each annotator labelled with a model's score in sight, if any."""
+    n_of: dict[str, int] = {}
+    for clip in truth.spelled_as(list(movies)):
+        if clip.movie in movies and positive.is_labelled(clip) and clip.extras.get(SEEN_SCORE) == "1":
             annotator = clip.annotator or UNNAMED
             n_of[annotator] = n_of.get(annotator, 0) + 1
     return n_of
@@ -218,16 +282,26 @@ class ModelMarks(NamedTuple):
     clock: JudgedClock
 
 
-def marks_of(film: Timeline, key: str | None) -> ModelMarks:
+def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | None = None) -> ModelMarks:
     """Collect a model's marks in the seconds of a film that it can judge.
 
     A second has the values of the row that its middle lies in. It is judged if that row has a probability.
+
+    Parameters
+    ----------
+    film : Timeline
+    key : str or None
+        The model.
+    is_compared : ndarray of bool, shape [n], optional
+        Of each second of the film, whether it counts; by default all that are judged do.
     """
     rows = film.rows(key)
     n_seconds = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
     row_of_second = _row_of_each_second(_spans(rows), n_seconds)  # -1: in no row
     has_p = is_counted(rows)
     is_judged = (row_of_second >= 0) & has_p[row_of_second]  # -1 would be the last row
+    if is_compared is not None:
+        is_judged &= is_compared
     clock = JudgedClock(is_judged)
 
     row_of_judged = row_of_second[is_judged]
@@ -304,9 +378,11 @@ def evaluate_films(
     """Measure a model's timelines against annotations.
 
     Each annotator is the reference once, and the other annotators are measured like the model. Only seconds
-    with a probability by the model count, in films that the reference watched. They are positive where the
-    reference marked a clip as what the model finds (`positive.positive_of`), and negative elsewhere. Films
-    that the model was trained on are left out.
+    count that have a probability by the model and an answer by each annotator of the film, in films that the
+    reference watched. They are positive where the reference marked a clip as what the model finds
+    (`positive.positive_of`), and negative elsewhere. Where an annotator is not sure there is no answer; nor
+    where one marked nothing who else marks what is negative too (`marks_every_answer`). Films that the model
+    was trained on are left out.
 
     Parameters
     ----------
@@ -339,15 +415,15 @@ def evaluate_films(
     """
     model = shared_model(films, key)
     positive = positive_of(model)
-    spans_by_film = annotated(truth, positive, [film.movie for film in films])  # movie -> annotator -> spans
-    selected = _select_films(films, spans_by_film, key)
+    answers_by_film = answers_of(truth, positive, [film.movie for film in films])
+    selected = _select_films(films, answers_by_film, key)
     collected = _CollectedMarks()
     for film in selected.films:
-        collected.add(film, spans_by_film[film.movie], key)
+        collected.add(film, answers_by_film[film.movie], key)
     if not collected.of_model:
         raise FilmError(
-            f"{model.key} can judge no second of the annotated films ({', '.join(collected.seconds)}): "
-            "there is nothing to compare"
+            f"{model.key} can judge no second of the annotated films ({', '.join(collected.seconds)}) that "
+            "all of a film's annotators answered for: there is nothing to compare"
         )
     record = {
         "model": model.key,
@@ -358,7 +434,9 @@ def evaluate_films(
         "left_out": selected.not_annotated,
         "trained_on": selected.trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
+        "unanswered_s": collected.unanswered_s,
         "unlabelled": count_unlabelled(truth, positive),
+        "in_sight": count_in_sight(truth, positive, list(collected.of_model)),
         "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
         "not_scored": selected.not_scored,
         "cut": collected.cut,
@@ -438,7 +516,10 @@ class _CollectedMarks:
     of_people : dict
         Movie -> annotator -> marks, of the same films.
     seconds : dict
-        Movie -> how many of its whole seconds are `judged`, and how many the `film` has.
+        Movie -> how many of its whole seconds are `judged` by the model and answered by all annotators, and
+        how many the `film` has.
+    unanswered_s : dict
+        Annotator -> seconds that the model can judge and they have no answer for, if there are any.
     cut : list of str
         Notes on films that are marked beyond their end.
     without_rate : dict
@@ -448,6 +529,7 @@ class _CollectedMarks:
     of_model: dict[str, Marks] = field(default_factory=dict)
     of_people: dict[str, dict[str, Marks]] = field(default_factory=dict)
     seconds: dict[str, dict[str, int]] = field(default_factory=dict)
+    unanswered_s: dict[str, int] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
     without_rate: dict[str, str] = field(default_factory=dict)
     _unjudged_s: dict[str, float] = field(default_factory=dict)
@@ -457,19 +539,27 @@ class _CollectedMarks:
         """Annotator -> seconds of their marks, to the millisecond, where the model can judge nothing."""
         return {name: round(self._unjudged_s[name], 3) for name in sorted(self._unjudged_s)}
 
-    def add(self, film: Timeline, spans_of: Mapping[str, Spans], key: str | None) -> None:
-        """Add the marks of the model and of the annotators (annotator -> spans) in a film.
+    def add(self, film: Timeline, answers: Mapping[str, Answers], key: str | None) -> None:
+        """Add the marks of the model and of the annotators (annotator -> answers) in a film.
 
-        A film without any judged second has no marks: only its seconds are noted.
+        A film without any second to compare has no marks: only its seconds are noted.
         """
+        spans_of = {annotator: given.positive for annotator, given in answers.items()}
         self.cut += _annotators_past_end(film, spans_of)
-        marks, clock = marks_of(film, key)
-        film_s = len(clock.is_judged)
-        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
-        for annotator, spans in spans_of.items():
-            marked_s = _total_s(np.minimum(spans, film_s))
-            judged_s = _total_s(clock.times(spans))
+        model_clock = marks_of(film, key).clock
+        film_s = len(model_clock.is_judged)
+        is_answered_by_all = np.ones(film_s, np.bool_)
+        for annotator, given in answers.items():
+            marked_s = _total_s(np.minimum(given.positive, film_s))
+            judged_s = _total_s(model_clock.times(given.positive))
             self._unjudged_s[annotator] = self._unjudged_s.get(annotator, 0.0) + marked_s - judged_s
+            is_answered = given.is_answered(film_s)
+            is_answered_by_all &= is_answered
+            n_unanswered = int((model_clock.is_judged & ~is_answered).sum())
+            if n_unanswered:
+                self.unanswered_s[annotator] = self.unanswered_s.get(annotator, 0) + n_unanswered
+        marks, clock = marks_of(film, key, is_answered_by_all)
+        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
         if not clock.n_seconds:
             return
         self.of_model[film.movie] = marks
@@ -904,7 +994,13 @@ def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> Timeli
     movies = list(films["movie"])
     seconds = _seconds(measured.record, movies)
     return timeline_agreement(
-        model, truth, row, n_films=len(movies), judged_s=seconds.judged, whole_s=seconds.film
+        model,
+        truth,
+        row,
+        n_films=len(movies),
+        judged_s=seconds.judged,
+        whole_s=seconds.film,
+        is_all_answered=not measured.record["unanswered_s"],
     )
 
 
@@ -917,14 +1013,14 @@ def _rows_with(table: pd.DataFrame, values: Mapping[str, str]) -> pd.DataFrame:
 
 
 class _Seconds(NamedTuple):
-    """How many whole seconds of films the model can judge, and how many the films have."""
+    """How many whole seconds of films are compared, and how many the films have."""
 
     judged: int
     film: int
 
 
 def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
-    """Add up the judged seconds, and all seconds, of some films of a record."""
+    """Add up the seconds that are compared, and all seconds, of some films of a record."""
     seconds_of = record["seconds"]
     judged = sum(seconds_of[movie]["judged"] for movie in movies)
     film = sum(seconds_of[movie]["film"] for movie in movies)
@@ -1060,7 +1156,7 @@ def _films_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     """Make the table of the model's metrics against one annotator: a row for each film."""
     of_model = _rows_with(measured.by_film, {"truth": truth, "who": model})
     table = of_model.pivot_table(values="value", index="movie", columns="metric", sort=False, dropna=False)
-    headers = ("film", "seconds judged", *(_title(str(metric)) for metric in table.columns))
+    headers = ("film", "seconds compared", *(_title(str(metric)) for metric in table.columns))
     rows = []
     for movie, values in zip(table.index, table.to_numpy(dtype=np.float64), strict=True):
         seconds = _seconds(measured.record, [str(movie)])
@@ -1139,6 +1235,14 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
         if seconds >= LEAST_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
             yield f"{annotator}: {seconds:.0f} s marked as {positive} {where}"
+    for annotator, n_seconds in record["unanswered_s"].items():
+        yield (
+            f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, or not "
+            "marked by somebody who marks what is negative too"
+        )
+    for annotator, n_clips in record["in_sight"].items():
+        clips = "1 clip was" if n_clips == 1 else f"{n_clips} clips were"
+        yield f"{annotator}: {clips} labelled with a model's score in sight, which makes people agree with it"
     lacking = "neither level nor concept" if record["is_concept"] else "no level"
     for annotator, n in record["unlabelled"].items():
         clips = "1 clip has" if n == 1 else f"{n} clips have"
@@ -1174,8 +1278,9 @@ def _note_on_seconds(record: Mapping[str, Any]) -> str:
     movies = record["films"]
     seconds = _seconds(record, movies)
     films = "1 film" if len(movies) == 1 else f"{len(movies)} films"
+    answered = " and annotators answered for" if record["unanswered_s"] else ""
     return (
         f"All numbers, those of annotators and baselines too, are of the seconds that {record['model']} can "
-        f"judge: {seconds.judged} of the {seconds.film} s of {films}. They are counted one after the "
-        "other, as if the rest of a film were cut out, and each as it is at its middle."
+        f"judge{answered}: {seconds.judged} of the {seconds.film} s of {films}. They are counted one after "
+        "the other, as if the rest of a film were cut out, and each as it is at its middle."
     )

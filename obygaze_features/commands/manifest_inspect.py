@@ -11,7 +11,7 @@ from obygaze_features.commands.manifest_file import NewManifest, folder_for, lev
 from obygaze_features.options import Answer, Number
 from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, needed, option
-from obygaze_features.text import counted
+from obygaze_features.text import counted, first_few
 
 SHOWN_ROWS = 5
 """Number of clips, and of missing videos, that are listed."""
@@ -143,7 +143,8 @@ def project(
     Give one of --onto and --window. An annotation counts for a clip if it covers at least a fifth of the
     clip. If several annotations count, the clip gets the highest of their levels, and the concepts given at
     that level, first for each annotator and then over annotators. A clip without an annotation gets the
-    lowest level (EN). Clips of a movie that nobody annotated get no level.
+    lowest level (EN), unless its annotators mark that level too, or judged drawn windows: then nobody
+    answered for it. Clips that nobody answered for, and those of a movie that nobody annotated, get no level.
 
     \b
     Examples:
@@ -193,6 +194,12 @@ def _notices_on_projection(
         notices.append(f"replaced the labels that {counted(n_replaced, 'clip')} of {clips_file} had")
     if result.unwatched:
         notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
+    if result.unanswered:
+        clips = counted(len(result.unanswered), "clip")
+        notices.append(
+            f"no level for {clips} ({first_few(result.unanswered, 3)}): the annotators, who mark the lowest "
+            "level too, marked nothing there"
+        )
     if result.elsewhere:
         movies = ", ".join(result.elsewhere)
         notices.append(f"left out the annotations of {movies}: no clip of theirs to label")

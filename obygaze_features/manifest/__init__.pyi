@@ -134,3 +134,6 @@ from .text_tables import TextList as TextList
 from .text_tables import counted as counted
 from .text_tables import read_table as read_table
 from .text_tables import read_texts as read_texts
+from .unmarked_time import common_stretches as common_stretches
+from .unmarked_time import in_common_stretches as in_common_stretches
+from .unmarked_time import marks_every_answer as marks_every_answer

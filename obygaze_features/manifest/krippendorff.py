@@ -20,6 +20,7 @@ from obygaze_features.manifest.agreement import positions
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.judgements import Judgement, Judgements, judgements_of
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.unmarked_time import in_common_stretches
 
 Floats = NDArray[np.float64]
 
@@ -447,7 +448,7 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     """Measure the agreement of all annotators of each film on freely delimited segments.
 
     A span of the lowest level counts as unmarked, not as a segment. Where segments of one annotator overlap,
-    the higher level counts.
+    the higher level counts. Only the time counts that all annotators answered for (`in_common_stretches`).
 
     Raises
     ------
@@ -455,7 +456,7 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
         A labelled segment has no times, no film has two annotators, or judgements were made under two
         definitions.
     """
-    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
+    judged = judgements_of(in_common_stretches(manifest)).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
     for judgement in judged.every:

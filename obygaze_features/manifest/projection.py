@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.judgements import judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.near import overlapping
+from obygaze_features.manifest.unmarked_time import marks_every_answer
 
 Merge = Literal["highest", "any", "both", "expert"]
 
@@ -36,11 +37,14 @@ class Projection:
         Movies without any annotation: their clips have no level.
     elsewhere
         Movies that were annotated and have no clip.
+    unanswered
+        Ids of clips of annotated movies for which no annotator has an answer: they have no level.
     """
 
     manifest: Manifest
     unwatched: tuple[str, ...]
     elsewhere: tuple[str, ...]
+    unanswered: tuple[str, ...] = ()
 
 
 @checked
@@ -111,7 +115,9 @@ def project(
 
     An annotation counts if it covers at least the share `threshold` of the clip. The clip gets the highest
     level of the annotations that count, and all concepts that were given at that level. A clip for which no
-    annotation counts gets the lowest level (EN).
+    annotation counts gets the lowest level (EN) from each annotator who marks only what they find. Who marks
+    the lowest level too, or judged drawn windows, has no answer for a clip of which their annotations
+    together cover less than this share (`marks_every_answer`).
 
     Parameters
     ----------
@@ -123,7 +129,7 @@ def project(
         Share of the clip's duration, 0 to 1.
     per_annotator
         Whether to give each annotator's labels a row of their own, in place of the labels merged over
-        annotators.
+        annotators. An annotator without an answer has no row.
 
     Returns
     -------
@@ -145,11 +151,14 @@ def project(
     annotations = annotations.spelled_as(clips.movies)
     annotations_of_movie = grouped(annotations, "movie")
     rows_of_clip: dict[str, list[Clip]] = {}
+    unanswered: list[str] = []
     for movie, clips_of_movie in grouped(clips, "movie").items():
         marks = annotations_of_movie.get(movie, [])
         rows = _label_movie(clips_of_movie, marks, threshold, per_annotator, annotations.codebook)
         for clip, rows_of_one in zip(clips_of_movie, rows, strict=True):
             rows_of_clip[clip.clip_id] = rows_of_one
+            if marks and all(row.level is None for row in rows_of_one):
+                unanswered.append(clip.clip_id)
     all_rows: list[Clip] = []  # in the order of the clips
     for clip in clips:
         all_rows += rows_of_clip[clip.clip_id]
@@ -158,6 +167,7 @@ def project(
         Manifest(tuple(all_rows), clips.root, annotations.codebook),
         unwatched=tuple(movie for movie in clips.movies if movie not in annotations_of_movie),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in movies_with_clips),
+        unanswered=tuple(unanswered),
     )
 
 
@@ -268,39 +278,73 @@ def _label_movie(
     Returns
     -------
     list
-        The labelled rows of each clip: one, or with `per_annotator` one for each annotator of the movie. A
-        movie without annotations gives rows without a level.
+        The labelled rows of each clip: one, or with `per_annotator` one for each annotator of the movie who
+        has an answer. A clip for which nobody has one gets a row without a level.
     """
-    if not marks:
-        return [[replace(clip, level=None, concepts=(), annotator="")] for clip in clips]
     marks_of_clips = _marks_of_clips(clips, marks, threshold)
-    annotators = list(dict.fromkeys(mark.annotator for mark in marks))
+    marks_by_annotator = grouped(marks, "annotator")
+    is_answered_by = {
+        annotator: _is_answered(clips, their_marks, threshold, codebook)
+        for annotator, their_marks in marks_by_annotator.items()
+    }
     rows_of_clips: list[list[Clip]] = []
-    for clip, clip_marks in zip(clips, marks_of_clips, strict=True):
-        if not per_annotator:
-            rows_of_clips.append([merge(clip, clip_marks, codebook)])
-            continue
+    for place, (clip, clip_marks) in enumerate(zip(clips, marks_of_clips, strict=True)):
+        answering = [annotator for annotator, is_answered in is_answered_by.items() if is_answered[place]]
         rows = []
-        for annotator in annotators:
-            their_marks = [mark for mark in clip_marks if mark.annotator == annotator]
-            rows.append(merge(clip, their_marks, codebook, annotator=annotator))
+        if not answering:
+            rows.append(replace(clip, level=None, concepts=(), annotator=""))
+        elif per_annotator:
+            for annotator in answering:
+                their_marks = [mark for mark in clip_marks if mark.annotator == annotator]
+                rows.append(merge(clip, their_marks, codebook, annotator=annotator))
+        else:
+            rows.append(merge(clip, clip_marks, codebook))
         rows_of_clips.append(rows)
     return rows_of_clips
+
+
+def _is_answered(
+    clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, codebook: Codebook
+) -> NDArray[np.bool_]:
+    """Return for which clips an annotator of their movie has an answer, by this annotator's marks [N].
+
+    Who marks only what they find has one for all clips, and who marks every answer for those of which their
+    marks together cover at least the share `threshold`.
+    """
+    if not marks_every_answer(marks, codebook):
+        return np.ones(len(clips), np.bool_)
+    clip_spans = _times_of_clips(clips)
+    pairs = _overlaps(clip_spans, _times_of_clips(marks))
+    covered_s = np.bincount(pairs.clips, weights=pairs.shared_s, minlength=len(clips))
+    needed_s = threshold * (clip_spans[:, 1] - clip_spans[:, 0])
+    return (covered_s > 0) & (covered_s + SLACK_S >= needed_s)
+
+
+class _Overlaps(NamedTuple):
+    """The P pairs of a clip and an annotation that overlap: their places, and the seconds that they share."""
+
+    clips: NDArray[np.intp]
+    marks: NDArray[np.intp]
+    shared_s: NDArray[np.float64]
+
+
+def _overlaps(clip_spans: NDArray[np.float64], mark_spans: NDArray[np.float64]) -> _Overlaps:
+    """Find which clips and annotations overlap, by their starts and ends, [N, 2] and [M, 2]."""
+    pairs = overlapping(clip_spans, mark_spans)
+    clip_starts_s, clip_ends_s = clip_spans[pairs.first].T
+    mark_starts_s, mark_ends_s = mark_spans[pairs.second].T
+    shared_s = np.minimum(clip_ends_s, mark_ends_s) - np.maximum(clip_starts_s, mark_starts_s)
+    return _Overlaps(pairs.first, pairs.second, np.maximum(shared_s, 0.0))
 
 
 def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: float) -> list[list[Clip]]:
     """Return for each clip the annotations that cover at least the share `threshold` of it."""
     clip_spans = _times_of_clips(clips)
-    mark_spans = _times_of_clips(marks)
-    pairs = overlapping(clip_spans, mark_spans)
-    # Of each pair, [P]: start and end of the clip and of the annotation.
-    clip_starts_s, clip_ends_s = clip_spans[pairs.first].T
-    mark_starts_s, mark_ends_s = mark_spans[pairs.second].T
-    shared_s = np.minimum(clip_ends_s, mark_ends_s) - np.maximum(clip_starts_s, mark_starts_s)
-    needed_s = threshold * (clip_ends_s - clip_starts_s)
-    is_enough = (shared_s + SLACK_S >= needed_s) & (shared_s > 0)
-    clip_places = pairs.first[is_enough].tolist()
-    mark_places = pairs.second[is_enough].tolist()
+    pairs = _overlaps(clip_spans, _times_of_clips(marks))
+    needed_s = threshold * (clip_spans[:, 1] - clip_spans[:, 0])
+    is_enough = (pairs.shared_s + SLACK_S >= needed_s[pairs.clips]) & (pairs.shared_s > 0)
+    clip_places = pairs.clips[is_enough].tolist()
+    mark_places = pairs.marks[is_enough].tolist()
     places_of_clips: list[list[int]] = [[] for _ in clips]
     for clip_place, mark_place in zip(clip_places, mark_places, strict=True):
         places_of_clips[clip_place].append(mark_place)

@@ -46,6 +46,7 @@ FEW_WINDOWS: Final = "wider, as the film has few windows"
 NO_INTERVAL: Final = "without an interval"
 TOO_FEW_FILMS: Final = "without an interval, which needs 3 films"
 FILMS_ALIKE: Final = "without an interval, as all films have one value"
+ANSWERED_TIME: Final = "of the time that all annotators answered for"
 SEVERAL_DEFINITIONS: Final = "judged under several definitions"
 EARLIER_LAW: Final = "drawn by an earlier law"
 OTHER_JUDGES: Final = "not all films judged by the same people"
@@ -727,7 +728,8 @@ class TimelineAgreement(FilmClaim):
     n_films : int
         Films where kappa is defined, or all that were compared if it is nowhere.
     whole_s : float
-        Seconds of these films, of which `time` is what the model can judge.
+        Seconds of these films, of which `time` is what the model can judge; with the condition
+        `ANSWERED_TIME`, what annotators answered for besides.
     """
 
     KIND: ClassVar[str] = "agreement of timelines"

@@ -9,6 +9,7 @@ import numpy as np
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
+    ANSWERED_TIME,
     FILMS_ALIKE,
     NOT_SURE,
     OF_CONCEPT,
@@ -204,7 +205,14 @@ def expected_share_of(film: "ComparedFilm", compared: "FilmComparison") -> Expec
 
 
 def timeline_agreement(
-    model: str, annotator: str, row: Mapping[Any, Any], *, n_films: int, judged_s: float, whole_s: float
+    model: str,
+    annotator: str,
+    row: Mapping[Any, Any],
+    *,
+    n_films: int,
+    judged_s: float,
+    whole_s: float,
+    is_all_answered: bool = True,
 ) -> TimelineAgreement:
     """Claim how far a model agrees with an annotator in time, by Cohen's kappa over several films.
 
@@ -216,17 +224,21 @@ def timeline_agreement(
     n_films : int
         Films that both scored or marked.
     judged_s, whole_s : float
-        Seconds of these films that the model can judge, and all.
+        Seconds of these films that are compared, and all.
+    is_all_answered : bool
+        Whether annotators have an answer for each second that the model can judge, so that all these are
+        compared.
     """
     kappa = _known(row["value"])
     interval = _bounds(row["low"], row["high"])
+    doubts = _doubts_of_agreement(kappa, interval, n_films)
     return TimelineAgreement(
         who=(model,),
         what=annotator,
         time=ClaimTime("judged", judged_s),
         number=kappa,
         interval=interval,
-        conditions=_doubts_of_agreement(kappa, interval, n_films),
+        conditions=doubts if is_all_answered else (*doubts, ANSWERED_TIME),
         n_films=n_films,
         whole_s=whole_s,
     )

@@ -12,6 +12,7 @@ from obygaze_film.claims.kinds import (
     ALL_NOTHING,
     ALL_UNLIKE,
     ALL_UNREAD,
+    ANSWERED_TIME,
     BELOW_THRESHOLD,
     BLIND,
     BOTH_SIDES,
@@ -1692,7 +1693,7 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     """Say how far a model's timelines agree with an annotator."""
     judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
     return words.say(
-        "agrees",
+        "agrees_answered" if claim.has(ANSWERED_TIME) else "agrees",
         model=claim.who[0],
         annotator=claim.what,
         kappa=_kappa_of_timelines(claim, words),

@@ -203,6 +203,7 @@ def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float)
             *annotation_tables.agreement_on_segments(pairs, mean_gammas, _excluded_levels(labels)),
             "",
             *annotation_tables.alphas_of_segments(films),
+            *annotation_tables.time_left_out(labels),
         ],
         why_undefined="they marked nothing",
     )

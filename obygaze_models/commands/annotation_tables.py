@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from obygaze_features.manifest import in_common_stretches
 from obygaze_features.screen import table
 from obygaze_features.text import counted
 
 if TYPE_CHECKING:
+    from obygaze_features.manifest import Manifest
     from obygaze_features.manifest.agreement import Gamma, PairAgreement, PairLevels
     from obygaze_features.manifest.krippendorff import FilmUnitisedAlpha, LevelAlphas
     from obygaze_models.evaluation.alttest import Alternative, Form
@@ -175,6 +177,17 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
             f"{n_cut} segments lie in part under others of the same annotator: the higher level counts"
         )
     return lines
+
+
+def time_left_out(labels: "Manifest") -> list[str]:
+    """Say how many seconds of segments do not count, as not all annotators of the film answered for them."""
+    marked_s = sum(clip.duration_s or 0.0 for clip in labels)
+    counted_s = sum(clip.duration_s or 0.0 for clip in in_common_stretches(labels))
+    left_out_s = round(marked_s - counted_s)
+    if left_out_s < 1:
+        return []
+    reason = "somebody who marks the lowest level too had not begun there, or had stopped"
+    return [f"{left_out_s:,} s of segments left out: {reason}"]
 
 
 def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:

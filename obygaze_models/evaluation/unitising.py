@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Codebook, Manifest, PairAgreement
+from obygaze_features.manifest import Clip, Codebook, Manifest, PairAgreement, in_common_stretches
 from obygaze_features.manifest.agreement import distances
 from obygaze_features.manifest.near import Pairs, overlapping
 from obygaze_models.evaluation.near import best_matching
@@ -275,6 +275,7 @@ def unitised_agreement(
     """Compute gamma for every pair of annotators of every movie, on the segments that they marked.
 
     It is computed twice: on all levels, and on those that are labels; the lowest level is left out of both.
+    Only the time counts that all annotators of the film answered for (`in_common_stretches`).
 
     Parameters
     ----------
@@ -292,7 +293,7 @@ def unitised_agreement(
     """
     codebook = manifest.codebook
     pairs: list[PairAgreement[UnitGamma]] = []
-    for movie, segments_of in _labelled_segments(manifest).items():
+    for movie, segments_of in _labelled_segments(in_common_stretches(manifest)).items():
         for first, second in combinations(sorted(segments_of), 2):
             gamma_on_levels = partial(
                 _gamma_on_levels,

@@ -12,7 +12,7 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_film.cells import cells_by
 from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds, phrases, rate_claims, sentences
 from obygaze_film.claims.of_film import corpus_experts
-from obygaze_film.evaluation import annotated, count_unlabelled
+from obygaze_film.evaluation import answers_of, count_unlabelled
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
@@ -244,8 +244,8 @@ def test_a_label_gives_a_concept_the_probability_0_or_1():
 
 def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
     """The truth to compare a model of Body with is where people named Body, whatever the level."""
-    truth = annotated(LABELS_OF_A_MACHINE, positive_of(FILM_OF_BODY.model()))
-    spans = truth[FILM_OF_BODY.movie]["machine"]
+    truth = answers_of(LABELS_OF_A_MACHINE, positive_of(FILM_OF_BODY.model()))
+    spans = truth[FILM_OF_BODY.movie]["machine"].positive
     with_body = [clip for clip in LABELS_OF_A_MACHINE if "Body" in clip.concepts]
     expected_s = sum(clip.end_s - clip.start_s for clip in with_body)
     assert sum(end - start for start, end in spans) == pytest.approx(expected_s)
@@ -261,10 +261,10 @@ def test_spans_of_a_concept_count_whether_or_not_they_have_a_level():
     clips += [replace(clip, level=None, concepts=(), annotator="EF") for clip in (first, second)]
     truth = Manifest(tuple(clips), Path(), BOOK)
 
-    spans_of = annotated(truth, positive_of(FILM_OF_BODY.model()))[movie]
-    assert set(spans_of) == {"AB", "CD"}
-    np.testing.assert_array_equal(spans_of["AB"], [[0, 10], [50, 60]])
-    np.testing.assert_array_equal(spans_of["CD"], spans_of["AB"])
+    answers = answers_of(truth, positive_of(FILM_OF_BODY.model()))[movie]
+    assert set(answers) == {"AB", "CD"}
+    np.testing.assert_array_equal(answers["AB"].positive, [[0, 10], [50, 60]])
+    np.testing.assert_array_equal(answers["CD"].positive, answers["AB"].positive)
     assert count_unlabelled(truth, positive_of(FILM_OF_BODY.model())) == {"EF": 2}
 
 

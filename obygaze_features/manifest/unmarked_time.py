@@ -1,0 +1,90 @@
+"""Decide what an annotator says of time that they did not mark: that nothing is there, or nothing at all."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from obygaze_features.manifest.clip import Clip, grouped
+from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.judgements import place_in
+from obygaze_features.manifest.manifest import Manifest
+
+
+def marks_every_answer(marks: Iterable[Clip], codebook: Codebook) -> bool:
+    """Return whether an annotator of a film said nothing of the time that they did not mark.
+
+    Somebody who delimits only what they find says of all other time that it is not there. Somebody who also
+    marks the lowest level (EN), or who judged windows that were drawn, answers by marks alone: where there
+    are none, they did not look, or did not get that far.
+
+    Parameters
+    ----------
+    marks
+        All labelled clips of this annotator in the film.
+    codebook
+        Its first level is the lowest.
+
+    Examples
+    --------
+    >>> from obygaze_features.manifest import Clip, builtin_codebook
+    >>> found = Clip("a", "tt1", start_s=0.0, end_s=60.0, level="S")
+    >>> nothing_there = Clip("b", "tt1", start_s=60.0, end_s=90.0, level="EN")
+    >>> codebook = builtin_codebook("obygaze12")
+    >>> marks_every_answer([found], codebook), marks_every_answer([found, nothing_there], codebook)
+    (False, True)
+    """
+    lowest = codebook.level_names[0]
+    return any(mark.level == lowest or place_in(mark) > 0 for mark in marks)
+
+
+class Stretch(NamedTuple):
+    """A part of a film, in seconds."""
+
+    start_s: float
+    end_s: float
+
+
+def common_stretches(manifest: Manifest) -> dict[str, Stretch]:
+    """Find the stretch of each film in which all annotators answer who mark every answer: movie -> stretch.
+
+    It goes from the latest of their first marks to the earliest of their last ones. A film has none if at
+    most one annotator marks every answer. A clip without times has no part in it.
+    """
+    stretches: dict[str, Stretch] = {}
+    for movie, marks in grouped(_timed_marks(manifest), "movie").items():
+        starts_s = []
+        ends_s = []
+        for their_marks in grouped(marks, "annotator").values():
+            if marks_every_answer(their_marks, manifest.codebook):
+                starts_s.append(min(mark.start_s or 0.0 for mark in their_marks))
+                ends_s.append(max(mark.end_s or 0.0 for mark in their_marks))
+        if len(starts_s) > 1:
+            stretches[movie] = Stretch(max(starts_s), min(ends_s))
+    return stretches
+
+
+def in_common_stretches(manifest: Manifest) -> Manifest:
+    """Cut annotations to the stretch of their film in which all annotators answer (`common_stretches`).
+
+    Agreement on free segments is of no other time: where one of two annotators stopped at half, nobody knows
+    whether they would have agreed on the rest. Films without a stretch stay as they are.
+    """
+    stretches = common_stretches(manifest)
+    clips = []
+    for clip in manifest:
+        stretch = stretches.get(clip.movie)
+        if stretch is None or clip.start_s is None or clip.end_s is None:
+            clips.append(clip)
+            continue
+        start_s = max(clip.start_s, stretch.start_s)
+        end_s = min(clip.end_s, stretch.end_s)
+        if start_s < end_s:
+            clips.append(replace(clip, start_s=start_s, end_s=end_s))
+    return manifest.with_clips(clips)
+
+
+def _timed_marks(manifest: Manifest) -> list[Clip]:
+    """List the labelled clips of named annotators that have times."""
+    return [
+        clip for clip in manifest if clip.annotator and clip.level is not None and clip.start_s is not None
+    ]
