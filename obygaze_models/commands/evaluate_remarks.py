@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from obygaze_features.text import counted, visible
 from obygaze_models.persistence.evidence import evidence_line
-from obygaze_models.prediction.training_films import SAME_FILM_SHARE
 
 if TYPE_CHECKING:
     from obygaze_features.same_pictures import Shared
@@ -160,6 +159,8 @@ def _similar_films_warning(shared: "Shared", store: "Store") -> str:
 
 def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
     """Warn of films that have equal features in a share of their clips, the largest share first."""
+    from obygaze_models.prediction.training_films import SAME_FILM_SHARE
+
     lines = []
     for movie, other, share in pairs[:MOST_EQUAL_FILMS]:
         equal = f"warning: {movie} and {other} have equal features in {share:.0%} of their clips"
