@@ -194,8 +194,8 @@ def run(
     subtitles: Annotated[
         bool,
         option(
-            "Also show each film's subtitles: those of FILM.srt (or .vtt, .ass) beside it, else those of its "
-            "own text track."
+            "Also show each film's subtitles: those of FILM.srt (or .vtt, .ass, .ttml) beside it, else those "
+            "of its own text track."
         ),
     ] = False,
     encoding: Annotated[str, option("Encoding of subtitles that are not UTF-8, such as cp1251.")] = "",
@@ -613,9 +613,12 @@ def _find_subtitles(film: Path, encoding: str) -> Path | None:
     It is a subtitle file of the same name in the film's folder, or the film itself, for its text track.
     """
     from obygaze_features.errors import ManifestError, VideoError
+    from obygaze_features.file_kinds import SUBTITLE_SUFFIXES
     from obygaze_film.rows import read_subtitle_lines
 
-    subtitle_files = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
+    other_suffixes = SUBTITLE_SUFFIXES - {".srt"}  # which is the most usual one
+    suffixes = [".srt", *sorted(other_suffixes)]
+    subtitle_files = [film.with_suffix(suffix) for suffix in suffixes]
     for path in (*subtitle_files, film):
         with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
             read_subtitle_lines(path, encoding)

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from obygaze_features.file_kinds import SUBTITLE_SUFFIXES
 from obygaze_features.manifest import (
     FIELDS,
     Account,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-SUBTITLE_SUFFIXES = (".srt", ".vtt", ".ass", ".ssa", ".sub", ".txt")
+SUFFIXES_OF_TEXT = (*SUBTITLE_SUFFIXES, ".sub", ".txt")
 """Files of subtitles; whatever else is given is a film with a track of them."""
 
 HOLE_SLACK_S = 0.1
@@ -732,7 +733,7 @@ def read_subtitle_lines(path: Path, encoding: str = "") -> tuple[list[tuple[floa
     """
     spans: Sequence[Subtitle | RawSpan]
     account = Account(path, "its text track")
-    if path.suffix.lower() in SUBTITLE_SUFFIXES:
+    if path.suffix.lower() in SUFFIXES_OF_TEXT:
         spans = read_subtitles(path, encoding=encoding, account=account)
     else:
         spans = _spans_of_track(path, account)

@@ -267,6 +267,7 @@ def descriptor(
     arrays: Sequence[str] = ("frames", "pooled"),
     dtype: Literal["float32", "float16"] = "float32",
     hears: Hearing | None = None,
+    perceives: Sequence[str] = (),
     **other_fields: Any,
 ) -> Backbone:
     """Make a backbone of classical descriptors, such as colour histograms, which need no network.
@@ -289,6 +290,9 @@ def descriptor(
         Names and data type of the arrays that `encode` returns: `frames` [F, D] and `pooled` [D].
     hears
         What the descriptors need of the sound; None for descriptors of pictures.
+    perceives
+        What they perceive, such as `visual`, for the provenance; without it, what any backbone of frames, or
+        of sound, is taken to perceive.
     other_fields
         Further fields of `Backbone`.
     """
@@ -304,6 +308,8 @@ def descriptor(
         "licence": "Apache-2.0",
         "citation": citation,
     }
+    if perceives:
+        provenance["perceives"] = list(perceives)
     return Backbone(
         name=name,
         n_frames=n_frames,

@@ -41,8 +41,8 @@ def score(
     subtitles: Annotated[
         tuple[Path, ...],
         option(
-            "Subtitles for the page and exports: a file (SRT, WebVTT, ASS), or the film itself if it has a "
-            "text track. Repeatable: with several films give a file for each, named by the film's id.",
+            "Subtitles for the page and exports: a file (SRT, WebVTT, ASS, TTML), or the film itself if it "
+            "has a text track. Repeatable: with several films give a file for each, named by the film's id.",
             metavar="FILE",
         ),
     ] = (),

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from obygaze_features.manifest import in_common_stretches
 from obygaze_features.screen import table
 from obygaze_features.text import counted
 
@@ -181,6 +180,8 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 def time_left_out(labels: "Manifest") -> list[str]:
     """Say how many seconds of segments do not count, as not all annotators of the film answered for them."""
+    from obygaze_features.manifest import in_common_stretches
+
     marked_s = sum(clip.duration_s or 0.0 for clip in labels)
     counted_s = sum(clip.duration_s or 0.0 for clip in in_common_stretches(labels))
     left_out_s = round(marked_s - counted_s)

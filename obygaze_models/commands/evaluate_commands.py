@@ -488,12 +488,12 @@ def _write_run_folder(
 def _film_problems(inputs: "Modalities", data: "Dataset") -> "FilmProblems":
     """Find signs that films of a dataset have wrong names or times, or are in the data twice."""
     from obygaze_models.commands.evaluate_remarks import FilmProblems
-    from obygaze_models.prediction.training_films import films_of_one_content
+    from obygaze_models.prediction.training_films import films_with_equal_clips
 
     differing = differing_clips(inputs.stores, inputs.manifest, data)
     return FilmProblems(
         similar_films=list(_similar_films(inputs.stores, data)),
-        equal_films=films_of_one_content(data),
+        equal_films=films_with_equal_clips(data),
         other_films=differing.films,
         other_times=differing.times,
     )

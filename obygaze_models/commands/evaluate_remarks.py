@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from obygaze_models.models import ModelSpec
     from obygaze_models.persistence.card import Card
 
+MOST_EQUAL_FILMS = 5
+"""How many pairs of films that have equal clips are named; the others are counted."""
+
 NO_SIGNATURES_REMARK = (
     "no store here has a signature: models know films again by equal features, and no copies that were "
     "encoded again (for the next store: --backbone signature beside the others of 'obygaze extract')"
@@ -38,7 +41,8 @@ class FilmProblems(NamedTuple):
     similar_films
         Pairs of films whose pictures are similar, each with the store that has them.
     equal_films
-        Pairs of films with equal features, each with the share of clips in which they are equal.
+        Pairs of films with equal features, each with the share of clips in which they are equal, the largest
+        share first.
     other_films, other_times
         Clips whose film or times differ between store and manifest.
     """
@@ -138,7 +142,7 @@ def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
 def _film_warnings(problems: FilmProblems) -> list[str]:
     """Warn of films that may have wrong names or times, or be in the data twice."""
     lines = [_similar_films_warning(shared, store) for shared, store in problems.similar_films]
-    lines += [_equal_films_warning(movie, other, share) for movie, other, share in problems.equal_films]
+    lines += _equal_films_warnings(problems.equal_films)
     lines += _differing_films_warning(problems.other_films)
     lines += _differing_times_warning(problems.other_times)
     return lines
@@ -153,12 +157,24 @@ def _similar_films_warning(shared: "Shared", store: "Store") -> str:
     )
 
 
-def _equal_films_warning(movie: str, other: str, share: float) -> str:
-    """Warn of two films that have equal features in a share of their clips."""
-    return (
-        f"warning: {movie} and {other} have equal features in {share:.0%} of their clips: one film under two "
-        "names is trained on and tested; leave one out"
-    )
+def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
+    """Warn of films that have equal features in a share of their clips, the largest share first."""
+    from obygaze_models.prediction.training_films import SAME_FILM_SHARE
+
+    lines = []
+    for movie, other, share in pairs[:MOST_EQUAL_FILMS]:
+        equal = f"warning: {movie} and {other} have equal features in {share:.0%} of their clips"
+        if share > SAME_FILM_SHARE:
+            lines.append(f"{equal}: one film under two names is trained on and tested; leave one out")
+        else:
+            lines.append(
+                f"{equal}, which are trained on and tested, so that results are too good: leave the recap, "
+                "trailer or excerpt out of one film"
+            )
+    n_more = len(pairs) - MOST_EQUAL_FILMS
+    if n_more > 0:
+        lines.append(f"warning: {counted(n_more, 'more pair')} of films have equal clips")
+    return lines
 
 
 def _differing_films_warning(differing: Sequence[Difference]) -> list[str]:

@@ -656,11 +656,13 @@ def _least_equal_rows(trained: _TrainedRows) -> int:
     return LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * len(rows_of_several_films)
 
 
-def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
-    """List pairs of a dataset's films that have more than half of their rows in common, with that share.
+def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
+    """List pairs of a dataset's films that have rows in common, with their share, the largest first.
 
-    Such films are probably the same under two names. In a dataset of several modalities, the rows of the
-    first one are compared.
+    Films that share more than half of their rows (`SAME_FILM_SHARE`) are probably one under two names. Others
+    share a recap, a trailer or an excerpt, which is trained on and tested all the same; but films that have
+    nothing in common but rows of many films (`COMMON_FILMS`), as black ones are, are not listed. In a dataset
+    of several modalities, the rows of the first one are compared.
     """
     compared = data.parts[0] if data.parts else data
     if compared.group is None:
@@ -669,11 +671,16 @@ def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
     training = TrainingFilms.of_clips(without_pictures, np.arange(len(compared)))
     films_of_digest = _films_of_digests(training, modality=0)
     names = np.unique(compared.movies)  # films are numbered in sorted order
+    n_rows = _count_rows(films_of_digest)
+    pairs_with_own_rows = set[tuple[int, int]]()
+    for films in films_of_digest.values():
+        if len(films) < COMMON_FILMS:
+            pairs_with_own_rows.update(combinations(sorted(films), 2))
     pairs = []
-    for film, other, share in _shares_of_pairs(films_of_digest, _count_rows(films_of_digest)):
-        if share > SAME_FILM_SHARE:
+    for film, other, share in _shares_of_pairs(films_of_digest, n_rows):
+        if share > SAME_FILM_SHARE or (film, other) in pairs_with_own_rows:
             pairs.append((str(names[film]), str(names[other]), share))
-    return pairs
+    return sorted(pairs, key=lambda pair: -pair[2])
 
 
 # --- by pictures

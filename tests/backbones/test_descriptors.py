@@ -5,16 +5,19 @@ import hashlib
 import numpy as np
 import pytest
 
+from obygaze_features.backbones.backbone import descriptor
 from obygaze_features.backbones.descriptors import (
     FEATURES,
     SIZE,
     colourfulness,
     cube_root,
+    descriptors,
     edge_statistics,
     encode,
     hsv_histogram,
     lbp_histogram,
     orientation_bins,
+    prepare,
     to_cielab,
 )
 
@@ -143,3 +146,11 @@ def test_a_clip_gets_the_same_bytes_in_any_batch():
     for i, clip in enumerate(clips):
         alone = encode(clip[None])
         assert all(np.array_equal(alone[name][0], together[name][i]) for name in together)
+
+
+def test_descriptors_say_what_they_perceive_where_they_state_it():
+    """A histogram of single frames sees pictures and no motion."""
+    fields = {"resize": "none", "crop": None, "order": "none", "citation": "none"}
+    histogram = descriptor("histogram", 4, ["dark", "light"], prepare, encode, perceives=["visual"], **fields)
+    assert histogram.provenance["perceives"] == ["visual"]
+    assert "perceives" not in descriptors().provenance

@@ -235,3 +235,16 @@ def test_evaluate_says_which_films_have_equal_features(films, tmp_path, capsys):
     output = capsys.readouterr().err
     assert "b and b again have equal features in 100% of their clips" in output
     assert "no store here has a signature" in output
+
+
+@pytest.mark.long
+def test_evaluate_says_which_films_share_a_recap(films, tmp_path, capsys):
+    """Film c begins with two of the six clips of film b: a third of its clips is trained on and tested."""
+    features = np.concatenate([films["b"].features[:2], films["c"].features[2:]])
+    films_with_a_recap = {**films, "c": Drawn(films["c"].pictures, features)}
+    store = sealed(tmp_path, "recap", films_with_a_recap, with_pictures=False)
+    of.write_manifest(of.Manifest(labelled_clips(films_with_a_recap), tmp_path), tmp_path / "m.csv")
+    asked = ("--task", "hn_s", "--model", "linear", "--out", tmp_path / "run")
+    assert obygaze("evaluate", tmp_path / "m.csv", store.path, *asked) == 0
+    warning = "b and c have equal features in 33% of their clips, which are trained on and tested"
+    assert warning in capsys.readouterr().err

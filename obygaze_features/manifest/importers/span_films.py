@@ -17,13 +17,10 @@ from obygaze_features.manifest.spans.names import (
     path_of,
     stem_of,
 )
-from obygaze_features.manifest.spans.sources import SUBTITLES
+from obygaze_features.manifest.spans.sources import SOURCES
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.text_tables import counted, error_context
 from obygaze_features.text import composed, first_few
-
-OF_ONE_FILM: Final = (*SUBTITLES, "textgrid", "elan-text", "transcript")
-"""Kinds of files that are of one film each, and are called like it."""
 
 PERSON_TABLES: Final = ("judgements", "table")
 """Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""
@@ -175,7 +172,8 @@ def _film_by_file_name(file: SpanFile) -> str:
     stem = file.path.stem
     # What stands behind a point may belong to the title, unless the name is an IMDb id.
     may_lack_a_part = "." in stem and imdb_id(name) != name
-    is_of_one_film = file.account.kind in OF_ONE_FILM  # as files of subtitles are
+    source = SOURCES.get(file.account.kind)
+    is_of_one_film = source is not None and (source.is_of_one_film or bool(source.subtitles))
     if not is_of_one_film or may_lack_a_part:
         removed_end = stem[len(name) :]  # such as `.en`: the name is the beginning of the stem
         removed = f", without {removed_end!r}" if name != stem else ""

@@ -45,6 +45,10 @@ class SpanSource:
         Whether its texts are what a film says, or who speaks: no labels, unless --tier says so.
     leaves_texts
         Whether tiers of texts are left out; else each text is a span without labels.
+    subtitles
+        Suffixes of its files, such as ".srt", if they are subtitles of a film, for `read_subtitles`.
+    is_of_one_film
+        Whether a file is of one film, and called like it, as files of subtitles are.
     """
 
     read: Reader
@@ -53,6 +57,8 @@ class SpanSource:
     tier: str = "label"
     is_said: bool = False
     leaves_texts: bool = False
+    subtitles: tuple[str, ...] = ()
+    is_of_one_film: bool = False
 
 
 def _read_nothing(_: SpanFile) -> Iterable[RawSpan]:
@@ -165,6 +171,8 @@ def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:
         tier=facts.get("tier", "label"),
         is_said=facts.get("is_said", False),
         leaves_texts=facts.get("leaves_texts", False),
+        subtitles=tuple(facts.get("subtitles", ())),
+        is_of_one_film=facts.get("is_of_one_film", False),
     )
 
 
@@ -175,7 +183,8 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
 """Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last
 those of other packages (entry points of `obygaze.importers`)."""
 
-SUBTITLES: Final = ("vtt", "ass", "srt", "ttml")
+SUBTITLES: Final = tuple(kind for kind, source in SOURCES.items() if source.subtitles)
+"""Kinds of files that hold the subtitles of a film."""
 
 
 def kind_of(file: SpanFile) -> str:
@@ -238,7 +247,7 @@ def _damage(file: SpanFile) -> str:
 @checked
 @without_gc()
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
-    r"""Read a file of subtitles (SRT, WebVTT, ASS, TTML), in the order of their starts.
+    r"""Read a file of subtitles (of the kinds `SUBTITLES`), in the order of their starts.
 
     Each text is on one line. Subtitles may overlap; those that start together keep the order of the file.
     Settings of fonts and positions, drawings and comments are left out.
@@ -277,7 +286,8 @@ def _read_subtitles(file: SpanFile) -> FileContent[RawSpan]:
     kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
     file.account.kind = kind
     if not kind:
-        raise file.error(why_not_read(file) or "it has no subtitles: SRT, WebVTT, ASS or TTML was expected")
+        suffixes = ", ".join(suffix for name in SUBTITLES for suffix in SOURCES[name].subtitles)
+        raise file.error(why_not_read(file) or f"it has no subtitles of a known kind ({suffixes})")
     spans = file.account.spans(SOURCES[kind].read(file))
     spans.sort(key=lambda span: span.start_s)  # stable: those that start together keep the file's order
     file.account.used = len(spans)  # none is left out later, as of other kinds

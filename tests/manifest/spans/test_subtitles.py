@@ -9,7 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import SUBTITLE_SUFFIXES
 from obygaze_features.manifest import Account, Subtitle, read_subtitles, write_srt, write_vtt
+from obygaze_features.manifest.spans.sources import SOURCES
 from obygaze_features.text_records import unmarked_encoding
 
 ASS = (
@@ -306,7 +308,7 @@ def test_an_encoding_that_does_not_exist_is_refused(read):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("f.srt", "no subtitles", "SRT, WebVTT, ASS or TTML"),
+        ("f.srt", "no subtitles", r"known kind \(.*\.srt, \.ttml"),
         ("f.srt", "1\n00:00:01,5 --> \nx\n", "line 2"),
         ("f.sub", "{10}{20}Hello\n{30}{40}You\n", "MicroDVD"),
         ("f.ass", dialogue("{\\p1}m 0 0 l 10 0 10 10{\\p0}"), "drawing"),
@@ -387,3 +389,9 @@ def test_two_files_in_one_are_reported_with_the_line(read, name, content, note):
     lines, account = read(name, content)
     assert "B" in [text for *_, text in lines]  # of the second file, whose header is no text
     assert any(note in one for one in account.notes)
+
+
+def test_suffixes_of_subtitles_are_known_wherever_names_are_read():
+    """A film's name in `film.en.srt` is `film`, and `film run` looks for its subtitles by these suffixes."""
+    suffixes = {suffix for source in SOURCES.values() for suffix in source.subtitles}
+    assert suffixes == SUBTITLE_SUFFIXES
