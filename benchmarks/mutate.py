@@ -88,13 +88,14 @@ TESTS = {
     "obygaze_models/prediction": ["tests/prediction"],
     "obygaze_models/report": ["tests/report", "tests/models/test_report.py", "tests/evaluation"],
     "obygaze_models/commands": [*CLI, "tests/evaluation"],
-    "obygaze_film": ["tests/film"],
-    "obygaze_studies": ["tests/studies"],
+    "obygaze_film": ["tests/film", *CLI],
+    "obygaze_studies": ["tests/studies", *CLI],
 }
 """Packages and modules that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not nightly"]
 LONG_TESTS = (
     "tests/backbones",
+    "tests/cli/test_commands",
     "tests/concepts",
     "tests/demo",
     "tests/evaluation",
