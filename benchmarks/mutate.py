@@ -88,13 +88,14 @@ TESTS = {
     "obygaze_models/prediction": ["tests/prediction"],
     "obygaze_models/report": ["tests/report", "tests/models/test_report.py", "tests/evaluation"],
     "obygaze_models/commands": [*CLI, "tests/evaluation"],
-    "obygaze_film": ["tests/film"],
-    "obygaze_studies": ["tests/studies"],
+    "obygaze_film": ["tests/film", *CLI],
+    "obygaze_studies": ["tests/studies", *CLI],
 }
 """Packages and modules that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not nightly"]
 LONG_TESTS = (
     "tests/backbones",
+    "tests/cli/test_commands",
     "tests/concepts",
     "tests/demo",
     "tests/evaluation",
@@ -180,6 +181,8 @@ def changed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield f"{value} -> {not value}", ast.Constant(not value)
         case ast.Constant(value=int(value) | float(value)):
             yield f"{value} -> {value + 1}", ast.Constant(value + 1)
+        case ast.Return(value=ast.Constant(value=None | False)):
+            return  # nobody could tell None from it
         case ast.Return(value=ast.expr()):
             yield "None returned", ast.Return(ast.Constant(None))
         case _:
@@ -209,6 +212,30 @@ def _without(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "filter left out", copied
 
 
+def _parts_to_change(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node in which changes are looked for.
+
+    Those are no messages, annotations, decorators and defaults; nor what no test can see: `strict`, by which
+    lists are asserted to be as long as each other, and the arguments of `reshape`, where any negative length
+    is the one that follows from the others.
+    """
+    if isinstance(node, ast.Raise | ast.JoinedStr):
+        return
+    if isinstance(node, ast.keyword) and node.arg == "strict":
+        return
+    is_reshape = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape"
+    )
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "args") and not isinstance(node, ast.Call):
+            continue
+        if is_reshape and name == "args":
+            continue
+        for below in value if isinstance(value, list) else [value]:
+            if isinstance(below, ast.AST):
+                yield below
+
+
 def _is_text(node: ast.BinOp) -> bool:
     return any(
         isinstance(side, ast.JoinedStr) or isinstance(getattr(side, "value", 0), str)
@@ -228,14 +255,8 @@ def mutants(module: str) -> list[Mutant]:
         if function and not left_out:
             for change, _ in changed(node):
                 mutants_found.append(Mutant(module, node.lineno, node.col_offset, change, function, outer))
-        for name, value in ast.iter_fields(node):
-            if isinstance(node, ast.Raise | ast.JoinedStr):
-                continue
-            if name in ("annotation", "returns", "decorator_list", "args") and not isinstance(node, ast.Call):
-                continue
-            for below in value if isinstance(value, list) else [value]:
-                if isinstance(below, ast.AST):
-                    visit(below, function, outer)
+        for below in _parts_to_change(node):
+            visit(below, function, outer)
 
     visit(ast.parse((ROOT / module).read_text(encoding="utf-8")), 0, 0)
     return mutants_found

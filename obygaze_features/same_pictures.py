@@ -463,11 +463,14 @@ class _Likenesses:
         self.group_of = component_of_group.astype(np.int64)[self.group_of]
 
     def _are_of_one_clip_each(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for pairs of signatures, [A, B], whether only one clip has each of the two."""
-        is_of_one_clip: NDArray[np.bool_] = (
-            self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]
-        )
-        return is_of_one_clip
+        """Return for each pair of A signatures and B others, [A, B], whether both are of one clip alone.
+
+        Clips with equal signatures are a group of their own already.
+        """
+        row_is_of_one_clip = self._is_of_one_clip[rows][:, np.newaxis]  # [A, 1]
+        column_is_of_one_clip = self._is_of_one_clip[columns]  # [B]
+        both: NDArray[np.bool_] = row_is_of_one_clip & column_is_of_one_clip
+        return both
 
     def _add_pairs_of_single_clips(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]

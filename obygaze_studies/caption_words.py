@@ -254,9 +254,9 @@ def _note_on_left_out(reason: str, names: Sequence[str]) -> list[str]:
 
 
 def _rates_chart(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the function that draws the rates: bars for each emotion and level, one per condition.
+    """Make a chart of the rates: for each emotion and level a group of bars, one bar for each condition.
 
-    The label of the bars of an emotion and level also gives the number of captions of each condition.
+    The label of a group also gives the number of captions of each condition.
     """
     rows_with_label = [{**row, "label": f"{row['emotion']} {row['level']}"} for row in rows]
     labels = list(dict.fromkeys(row["label"] for row in rows_with_label))  # each once, in order

@@ -347,7 +347,9 @@ class ClipResult:
         self._check_absences(where)
         if self.without_pictures_s and self.status != "partial":
             raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
-        self.check_gaps_within(None, None)  # the stage, which knows the clip's span, checks them within it
+        # Here only the order of the gaps is checked. The stage, which knows the clip's span, checks whether
+        # they lie within it.
+        self.check_gaps_within(None, None)
         object.__setattr__(self, "source", _checked_source(self.source, where))
 
     def _check_status(self, where: str) -> None:

@@ -1010,9 +1010,13 @@ class Decisions:
 
         Only decisions whose id is in `shown_ids` are in it; by default all that stand.
         """
-        lines = [self.lines[clip.clip_id] for clip in self.kept[kind]]
-        shown = [line for line in lines if shown_ids is None or line.id in shown_ids]
-        return table_text(kind, [Decision(line, self.definition_of(line)) for line in shown])
+        standing_ids = [clip.clip_id for clip in self.kept[kind]]
+        rows = []
+        for decision_id in standing_ids:
+            if shown_ids is None or decision_id in shown_ids:
+                line = self.lines[decision_id]  # of the ledger
+                rows.append(Decision(line, self.definition_of(line)))
+        return table_text(kind, rows)
 
     def _say(self, message: str, kind: str = "") -> None:
         """Add a message to `notices`, unless it was added before.

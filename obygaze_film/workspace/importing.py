@@ -353,9 +353,11 @@ class _Comparison:
             The annotator's result so far.
         """
         origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
+        was_blind = seen == "0"
         if origin is not None and self._says_what_its_origin_says(clip, origin):
             self._add_same(origin, result)
-        elif origin is not None and seen == "0" and self._file.shows_model_output:
+        elif origin is not None and was_blind and self._file.shows_model_output:
+            # Who changed a blind decision in this file saw the model's output in it: it is blind no more.
             self._add_changed_with_score(clip, result)
         else:
             self._add_decision(clip, seen, origin, result)

@@ -107,6 +107,7 @@ class _Sound:
     """
 
     def __init__(self, made: Any) -> None:
+        """Add a track of sound to the file that is written: `made`, an `av.container.OutputContainer`."""
         self._made = made
         self._stream = made.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
         self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)

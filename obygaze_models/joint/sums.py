@@ -347,7 +347,10 @@ def write_sums(sums: Sums, path: Path | str) -> None:
 
 @checked
 def read_sums(path: Path | str) -> Sums:
-    """Read sums from a file that `write_sums` wrote; nothing in it is executed.
+    """Read the sums of a lab's films from a file that `write_sums` wrote; nothing in it is executed.
+
+    The file is one of safetensors: a JSON text on the lab's films (`About`), and arrays. The arrays `START`,
+    of derivatives, are there only if the text says so.
 
     Raises
     ------

@@ -198,7 +198,7 @@ class FoldLosses:
         sums = np.zeros(len(self.n_clips))
         squares = np.zeros(len(self.n_clips))
         for rows in self._row_blocks():
-            logits_of_training = self.logits[rows] * self.in_training[rows]
+            logits_of_training = self.logits[rows] * self.in_training[rows]  # 0 for clips held out
             sums += logits_of_training.sum(axis=0)
             squares += dot_columns(logits_of_training, logits_of_training)
         mean = sums / self.n_clips

@@ -1,6 +1,7 @@
 """Reproduce Figure 4 of arXiv 2401.13296: annotations of a film, their projections, and the merge."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -58,8 +59,19 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     # Annotators are shown by numbers, without their names.
     for number, annotator in enumerate(annotators, start=1):
         annotations_of[f"Annotation {number}"] = _in_order_of_time(segments_of_film, annotator)
-        projections_of[f"Projection {number}"] = _in_order_of_time(by_annotator, annotator)
+        projected = _with_unanswered(by_annotator, clips_of_film, annotator)
+        projections_of[f"Projection {number}"] = _in_order_of_time(projected)
     return annotations_of | projections_of | {MERGED: _in_order_of_time(merged)}
+
+
+def _with_unanswered(projected: Manifest, clips: Manifest, annotator: str) -> Manifest:
+    """Return an annotator's row of each clip; one without a level for a clip that they did not answer for."""
+    row_of_clip = {row.clip_id: row for row in projected if row.annotator == annotator}
+    rows = []
+    for clip in clips:
+        unanswered = replace(clip, level=None, concepts=(), annotator=annotator)
+        rows.append(row_of_clip.get(clip.clip_id, unanswered))
+    return projected.with_clips(rows)
 
 
 def _in_order_of_time(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:

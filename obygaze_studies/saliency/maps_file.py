@@ -362,7 +362,10 @@ def _panel_title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _means_by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Average shares and hits over the maps that are not empty: one row per group and region."""
+    """Average shares and hits over the maps of each group and region; a row for each.
+
+    Empty maps, which have no share and no hit, are counted and don't enter the means.
+    """
     rows_of: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     for row in rows:
         rows_of.setdefault((row["group"], row["roi"]), []).append(row)

@@ -306,3 +306,16 @@ def test_a_machine_without_sound_is_compared_on_what_is_seen_and_not_on_voices(t
     assert list(compare_machines(judged, common, task="concept:Body")) == ["vlm"]
     with pytest.raises(ProtocolError, match="vlm: Voice is heard"):
         compare_machines(judged, common, task="concept:Voice")
+
+
+def test_an_annotator_of_thirty_clips_is_compared():
+    """`FEWEST_CLIPS` is 30: who judged 30 clips with others is compared, and who judged 29 is not."""
+    calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    thirty_clips = np.full(1200, UNKNOWN)
+    thirty_clips[100:130] = calls.annotators["h0"][100:130]
+    one_less = thirty_clips.copy()
+    one_less[129] = UNKNOWN
+    people = {**calls.annotators, "thirty": thirty_clips, "one less": one_less}
+    result = alt_test(calls.machine, people, calls.films)
+    assert result.annotators["thirty"] == 30
+    assert "one less" not in result.annotators

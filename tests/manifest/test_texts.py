@@ -76,3 +76,11 @@ def test_an_invalid_list_of_texts_is_refused_with_the_line(tmp_path, name, conte
     """
     with pytest.raises(ManifestError, match=words):
         read_texts(written(tmp_path / name, content))
+
+
+@pytest.mark.parametrize("n_blanks", [1, 2, 3])
+def test_blank_cells_beyond_the_header_do_not_count(tmp_path, n_blanks):
+    """Spreadsheets write rows that are longer than the header, with blanks at their ends."""
+    content = f"start_s,end_s,x\n0,1,a{',' * n_blanks}\n"
+    (row,) = read_table(written(tmp_path / "t.csv", content), ()).timed()
+    assert row.cells["x"] == "a"

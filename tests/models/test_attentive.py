@@ -13,7 +13,12 @@ from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.attentive import AttentiveProbe, most_cpu_hours
-from obygaze_models.models.attentive_training import QUERY_PENALTY, ProbesInTraining, TrainingSettings
+from obygaze_models.models.attentive_training import (
+    QUERY_PENALTY,
+    ProbesInTraining,
+    TrainingSettings,
+    _TokenSums,
+)
 from obygaze_models.models.choices import log_loss
 from obygaze_models.prediction import reading
 from obygaze_models.prediction.final import save_models
@@ -307,3 +312,16 @@ def test_a_model_that_takes_hours_is_announced_beforehand(capsys):
     assert "--reduce" in capsys.readouterr().err
     _announce_hours(DataOfManyTokens(), {"pooled"})
     assert capsys.readouterr().err == ""
+
+
+def test_the_scatter_of_tokens_is_around_the_mean_of_their_own_clip():
+    """Tokens of (0, 0) and (2, 4) lie 1 and 2 to each side of their mean: the products add up to 2, 4 and 8.
+
+    A second clip with the same tokens moved far away adds the same.
+    """
+    tokens = np.array([[0.0, 0.0], [2.0, 4.0]])
+    sums = _TokenSums(n_folds=1, origin=np.zeros(2))
+    sums.add(tokens, fold=0, label=1)
+    sums.add(tokens + 1000, fold=0, label=1)
+    assert sums.scatters[0, 1].tolist() == [[4.0, 8.0], [8.0, 16.0]]
+    assert sums.counts.tolist() == [[0, 4]]

@@ -170,3 +170,11 @@ def test_a_control_has_a_row_or_a_note_if_it_has_one_score_for_all_clips_of_a_fo
     for block in (*short_report(run_of_constant).blocks, *run_report(run_of_constant).blocks):
         assert CONTROL not in [row[0] for row in block.rows]
         assert any(CONTROL in note for note in block.notes)
+
+
+@pytest.mark.long
+def test_an_interval_of_the_best_of_several_models_says_of_how_many():
+    data = planted(direction=0.0)
+    two_models = {"first": linear_probe(), "second": linear_probe()}
+    assert "for 2 models together" in short_report(evaluate(data, two_models, task="hn_s")).answers[0]
+    assert "models together" not in short_report(linear_run(data)).answers[0]

@@ -104,3 +104,11 @@ def test_the_card_marks_groups_of_untrained_networks_and_imported_ones(tmp_path)
     _, of_a, of_b = re.split("^## [ab]$", card, flags=re.MULTILINE)
     assert "UNTRAINED" in of_a
     assert "IMPORTED" in of_b
+
+
+def test_a_card_says_that_features_are_of_random_weights(tmp_path):
+    """A network whose weights were never trained is good for trying things out alone."""
+    kinds = [group("drawn", untrained=True), group("trained")]
+    croissant = (sealed(tmp_path, 4, kinds) / "croissant.json").read_text(encoding="utf-8")
+    assert "drawn is of random weights: its features mean nothing." in croissant
+    assert "trained is of random weights" not in croissant

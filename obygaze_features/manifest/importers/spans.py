@@ -641,10 +641,10 @@ def _join_concepts(clips: Iterable[_ReadClip]) -> list[_ReadClip]:
 
 
 def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
-    """Return, for each clip to join to another, by its index, the index of that other clip.
+    """Find the clip that each clip with only concepts is joined to: index -> index of the other clip.
 
-    It is the last clip of the span with a level. If no clip has one, it is the first clip of the span with
-    only concepts, which is then joined to none.
+    Both are of one span. It is the last clip of the span that has a level. In a span without a level, the
+    first clip stands alone, and the others are joined to it.
     """
     with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
     if not with_only_concepts:
@@ -658,7 +658,7 @@ def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
         key = key_of_annotated_span(read_clips[index].clip)
         if key in owner_of_span:
             owners[index] = owner_of_span[key]
-        else:
+        else:  # no clip of the span has a level, and this is its first
             owner_of_span[key] = index
     return owners
 

@@ -146,3 +146,17 @@ def test_a_vocabulary_is_no_transcript(read, segments):
     document = {"the": 1, "text": 2, "segments": segments, "language": 4, "words": 5, "results": 6}
     with pytest.raises(ManifestError, match="no transcript: what it calls segments"):
         read({"a.json": json.dumps(document)})
+
+
+def test_a_word_without_times_does_not_move_its_sentence(read):
+    """WhisperX gives no times to numbers such as 1984: its sentence begins with the next word that has some."""
+    words = {
+        "text": "1984 was hot.",
+        "words": [
+            {"word": "1984"},
+            {"word": "was", "start": 1.0, "end": 1.5},
+            {"word": "hot.", "start": 1.6, "end": 2.0},
+        ],
+    }
+    clips, _ = read({"a.json": json.dumps(words)})
+    assert texts_of(clips) == [(1.0, 2.0, "1984 was hot.", "")]

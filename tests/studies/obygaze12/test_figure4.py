@@ -1,10 +1,13 @@
 """Figure 4 of 000: the merge is the highest of the projections; drawn of MObyGaze's real segments."""
 
+from dataclasses import replace
+
 import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import windows
 from obygaze_studies.obygaze12 import paper
+from obygaze_studies.obygaze12.figure4 import _spans_in_minutes
 
 JUNO = "tt0467406"
 
@@ -53,3 +56,24 @@ def test_a_film_that_is_not_there_and_an_empty_span_are_named(two_films):
         paper.figure4(two_films, clips, "tt1")
     with pytest.raises(ManifestError, match="90000 s and 90001 s"):
         paper.figure4(two_films, clips, JUNO, span=(90_000, 90_001))
+
+
+def test_clips_that_an_annotator_did_not_answer_for_have_no_level(two_films):
+    """Annotator 2, who marks EN too, stopped after ten minutes: annotator 1 alone labels later windows."""
+    segments = two_films.with_clips(
+        clip for clip in two_films if clip.annotator == "annotator1" or clip.end_s <= 600
+    )
+    report = paper.figure4(segments, windows(two_films, 46), JUNO)
+    timelines = {name: part.set_index("start_s") for name, part in report.data.groupby("timeline")}
+    late = timelines["Merged"].index[timelines["Merged"].index > 600]
+    assert len(late) > 100
+    assert timelines["Projection 2"].loc[late, "level"].isna().all()
+    assert (timelines["Merged"].loc[late, "level"] == timelines["Projection 1"].loc[late, "level"]).all()
+
+
+def test_timelines_are_drawn_in_minutes(two_films):
+    """A span from 120 to 180 s is drawn from minute 2 to 3."""
+    (first, *_) = two_films
+    one_span = two_films.with_clips([replace(first, start_s=120.0, end_s=180.0, level="S")])
+    drawn = _spans_in_minutes({"Merged": tuple(one_span)})
+    assert drawn == {"Merged": [(2.0, 3.0, "S")]}

@@ -1,0 +1,46 @@
+"""A stage beside its sealed store may be removed only if the store has all that the stage has."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+
+from obygaze_features.store import ClipResult, Stage, seal, staging_path
+from obygaze_features.store.growth import why_needed
+
+from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, plan
+
+TOY = group()
+
+
+def begun(folder):
+    """Begin a stage of four clips."""
+    return Stage.open(staging_path(folder / "toy"), plan(4), [TOY], CORPUS)
+
+
+def sealed_with_its_stage(folder):
+    """Seal a store of the four clips; return its stage, which stays."""
+    stage = begun(folder)
+    commit_clips(stage, stage.missing(), lambda _: "ok")
+    seal(None, folder / "toy", **LICENSED)
+    return stage
+
+
+def test_a_stage_whose_clips_are_all_in_its_store_is_not_needed(tmp_path):
+    stage = sealed_with_its_stage(tmp_path)
+    assert why_needed(stage.path) == ""
+
+
+def test_a_stage_with_other_features_than_its_store_is_needed(tmp_path):
+    """The same four clips are extracted anew under the store's name, and their vectors are zeros now."""
+    stage = sealed_with_its_stage(tmp_path)
+    shutil.rmtree(stage.path)
+
+    anew = begun(tmp_path)
+    clips = anew.missing()
+    with anew.writer(clips) as writer:
+        for clip in clips:
+            toy = features(clip, TOY)
+            zeros = {name: np.zeros_like(array) for name, array in toy.arrays.items()}
+            writer.commit([ClipResult(clip, "ok", groups={"toy": replace(toy, arrays=zeros)})])
+    assert why_needed(anew.path) == "no sealed store has all of its clips"
