@@ -909,15 +909,22 @@ def all_windows_of(film):
 
 @pytest.mark.long
 def test_a_group_counts_a_window_if_one_of_its_judges_was_sure(judged_films):
-    """CD is sure of the window of each film that AB is not sure of: it counts, for CD alone."""
-    films, by_ab = judged_films
-    by_cd = [judged_by("CD", clip, NEGATIVE if clip.level == NOT_SURE else clip.level) for clip in by_ab]
-    (group,) = group_shares(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
-    assert group.n_windows == 140  # 14 of each of ten films
-    assert group.has(kinds.NOT_SURE)
+    """AB judged 14 windows of each of ten films, and was not sure of one of each.
 
-    (group_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
-    assert not group_of_cd.has(kinds.NOT_SURE)
+    CD is sure of this one, too: it counts, for CD alone.
+    """
+    films, by_ab = judged_films
+    by_cd = []
+    for clip in by_ab:
+        level = NEGATIVE if clip.level == NOT_SURE else clip.level
+        by_cd.append(judged_by("CD", clip, level))
+
+    (share_of_both,) = group_shares(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
+    (share_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
+
+    assert share_of_both.n_windows == 140  # 14 of each of ten films
+    assert share_of_both.has(kinds.NOT_SURE)
+    assert not share_of_cd.has(kinds.NOT_SURE)
 
 
 def text_keys_of(notes):
@@ -937,13 +944,16 @@ def with_a_second_judge_of_few_windows(by_ab):
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(compared_by_year):
-    claims = group_claims(compared_by_year)
-    assert {type(claim) for claim in claims} >= {kinds.GroupShare, kinds.GroupChange}
+@pytest.mark.parametrize("kind_of_claim", [kinds.GroupShare, kinds.GroupChange], ids=["share", "trend"])
+def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(
+    compared_by_year, kind_of_claim
+):
+    """AB was not sure of one window of each of ten films: the numbers are of the time that AB was sure of."""
+    claims = [claim for claim in group_claims(compared_by_year) if isinstance(claim, kind_of_claim)]
+    assert claims
     for claim in claims:
-        if isinstance(claim, kinds.GroupShare | kinds.GroupChange):
-            assert claim.has(kinds.NOT_SURE)
-            assert claim.time.part == "sure"
+        assert claim.has(kinds.NOT_SURE)
+        assert claim.time.part == "sure"
 
 
 @pytest.fixture(scope="module")
@@ -960,24 +970,37 @@ def compared_with_cd_left_out(judged_films):
 def test_the_share_of_each_film_says_that_a_judge_is_left_out(
     compared_by_year, compared_with_cd_left_out, language
 ):
-    """In the note on the film and at its dot: it is not known what AB and CD would mark together."""
+    """AB judged 14 windows of each of ten films. CD was sure of too few of them, so that shares are AB's.
+
+    The note on each film and the text at its dot say that it is not known what both would mark together. Of
+    films that AB judged alone there is nothing to say.
+    """
     words = Words(language)
-    of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
-    for film in compared_with_cd_left_out.films:
-        claim = compared_share(film, compared_with_cd_left_out)
-        assert of_both in phrases.film_share_note(claim, words)
+    not_of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
+
     figure = years_figure(compared_with_cd_left_out, words, is_own_file=True)
-    assert figure.count(of_both) == 10
-    assert of_both not in years_figure(compared_by_year, words, is_own_file=True)
+    figure_of_ab_alone = years_figure(compared_by_year, words, is_own_file=True)
+
+    for film in compared_with_cd_left_out.films:
+        share = compared_share(film, compared_with_cd_left_out)
+        assert not_of_both in phrases.film_share_note(share, words)
+    assert figure.count(not_of_both) == 10
+    assert not_of_both not in figure_of_ab_alone
 
 
 def test_report_and_page_say_that_a_judge_is_left_out(compared_by_year, compared_with_cd_left_out):
-    """CD was sure of eight windows of each film, too few: the shares are AB's alone."""
+    """CD was sure of eight windows of each film, too few: the shares are AB's alone.
+
+    The note on judges who are left out is called `note_judges`.
+    """
     report = comparison_report(compared_with_cd_left_out)
+    page = comparison_page(compared_with_cd_left_out)
+    report_of_ab_alone = comparison_report(compared_by_year)
+
     assert "note_judges" in text_keys_of(report.notes)
     assert "AB (without CD)" in plain(report)
-    assert html.escape(texts("en")["note_judges"]) in comparison_page(compared_with_cd_left_out)
-    assert "note_judges" not in text_keys_of(comparison_report(compared_by_year).notes)
+    assert html.escape(texts("en")["note_judges"]) in page
+    assert "note_judges" not in text_keys_of(report_of_ab_alone.notes)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -997,12 +1020,17 @@ def test_only_shares_of_a_level_leave_out_unsure_windows(compared_by_year, langu
 
 
 def test_the_share_of_a_group_counts_sure_windows(compared):
-    """`worth` is given only where the model helps: then more windows would be needed without it."""
-    (group,) = group_shares(compared)
-    assert group.n_windows == 10 * 13  # of ten films 14 windows each, of which AB was not sure of one
-    assert group.has(kinds.NOT_SURE)
-    assert group.time.part == "sure"
-    assert group.worth is None or round(group.worth) > group.n_windows
+    """AB judged 14 windows of each of ten films, and was not sure of one of each."""
+    (share,) = group_shares(compared)
+    assert share.n_windows == 10 * 13
+    assert share.has(kinds.NOT_SURE)
+    assert share.time.part == "sure"
+
+
+def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(compared):
+    """AB judged some films of two groups, and CD others: the difference of the groups has a note on it."""
+    (share,) = group_shares(compared)
+    assert share.worth is None or round(share.worth) > share.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -1016,15 +1044,27 @@ def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(compared, la
 
 
 def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_sure():
-    """AB and CD judged nine windows, and were both sure of three: of 24 s of 74 s."""
+    """AB and CD judged nine windows, and were both sure of three, which are 24 s; the other six are 50 s.
+
+    If they had been sure of 500 s, the share would be of nearly all of the film, and no time is named.
+    """
     words = Words("en")
-    judged_nine = {"n": 3, "n_unsure": 6, "unsure_s": 50.0, "conditions": (kinds.NOT_SURE, kinds.ALL_JUDGED)}
-    seldom_sure = replace(share_of(("AB", "CD"), 0.0), time=kinds.ClaimTime("sure", 24.0), **judged_nine)
+    seldom_sure = replace(
+        share_of(("AB", "CD"), 0.0),
+        n=3,
+        n_unsure=6,
+        time=kinds.ClaimTime("sure", 24.0),
+        unsure_s=50.0,
+        conditions=(kinds.NOT_SURE, kinds.ALL_JUDGED),
+    )
+    mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", 500.0))
+
     note = phrases.film_share_note(seldom_sure, words)
+    note_if_mostly_sure = phrases.film_share_note(mostly_sure, words)
+
     assert "9 windows judged by AB and CD in the order of the draw, 3 of them surely" in note
     assert "the share is of the 24 s that each of them was sure of, without 6 windows (50 s)" in note
-    mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", 500.0))
-    assert "the share is of" not in phrases.film_share_note(mostly_sure, words)
+    assert "the share is of" not in note_if_mostly_sure
 
 
 class FewFilmsJudged(NamedTuple):
@@ -1065,11 +1105,13 @@ def test_a_group_of_too_few_films_names_one_to_judge(few_films_judged):
 
     It is not the film that is judged wholly already, nor one that is judged enough.
     """
-    (group,) = group_claims(compare_films(few_films_judged.films, few_films_judged.judgements))
-    assert group.number is None
-    assert group.n_judged == 4
-    (advised,) = [film.movie for film in few_films_judged.films if film.movie in group.reason]
-    assert advised not in (few_films_judged.judged_wholly, *few_films_judged.judged_enough)
+    (share,) = group_claims(compare_films(few_films_judged.films, few_films_judged.judgements))
+
+    assert share.number is None
+    assert share.n_judged == 4
+    (film_to_judge,) = [film.movie for film in few_films_judged.films if film.movie in share.reason]
+    assert film_to_judge != few_films_judged.judged_wholly
+    assert film_to_judge not in few_films_judged.judged_enough
 
 
 def test_a_page_says_of_films_without_a_share_how_many_windows_were_judged(few_films_judged):
@@ -1110,57 +1152,76 @@ def compared_by_different_judges(judged_films):
 
 
 def test_a_share_by_one_judge_is_what_this_judge_would_mark(compared_by_ab):
-    """AB judged all films, and so the share of a group is what AB would mark of it."""
-    assert not any(claim.has(kinds.OTHER_JUDGES) for claim in group_shares(compared_by_ab))
-    assert phrases.groups_sentence(group_claims(compared_by_ab), Words("en")).startswith("AB would mark")
+    """AB judged all films of two groups, and so the share of each is what AB would mark of it.
+
+    The difference of the groups has no note on its judges.
+    """
+    for share in group_shares(compared_by_ab):
+        assert not share.has(kinds.OTHER_JUDGES)
+    sentence = phrases.groups_sentence(group_claims(compared_by_ab), Words("en"))
+    assert sentence.startswith("AB would mark")
     (difference,) = compared_by_ab.changes.to_dict("records")
     assert difference["note"] == ""
 
 
 def test_a_share_by_different_judges_is_not_what_one_would_mark(compared_by_different_judges):
-    """AB judged some films and CD others, so that no one person would mark the share of the group."""
+    """AB judged some films and CD others, so that no one person would mark the share of a group."""
     shares = group_shares(compared_by_different_judges)
     assert len(shares) == 2
-    assert all(claim.has(kinds.OTHER_JUDGES) for claim in shares)
+    for share in shares:
+        assert share.has(kinds.OTHER_JUDGES)
     sentence = phrases.groups_sentence(group_claims(compared_by_different_judges), Words("en"))
     assert not sentence.startswith("AB would mark")
     assert not sentence.startswith("AB and CD would mark")
 
-    # The page says how the judges are accounted for in the difference of the groups.
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_says_how_a_difference_accounts_for_different_judges(compared_by_different_judges, language):
+    """AB judged some films of two groups, and CD others: the difference of the groups has a note on this."""
     (difference,) = compared_by_different_judges.changes.to_dict("records")
     assert difference["note"]
-    for language in LANGUAGES:
-        page = comparison_page(compared_by_different_judges, language=language)
-        assert Words(language).translated(difference["note"]) in page
+    page = comparison_page(compared_by_different_judges, language=language)
+    assert Words(language).translated(difference["note"]) in page
 
 
 @pytest.mark.long
 def test_means_over_two_judges_say_how_far_these_agree(judged_films):
-    """CD judges all windows of ten films, and says the opposite of AB of every third one."""
+    """CD judges all windows that AB judged, and says the opposite of AB of every third one.
+
+    Neither is sure of some windows, which do not count.
+    """
     films, by_ab = judged_films
     opposite = {POSITIVE: NEGATIVE, NEGATIVE: POSITIVE, NOT_SURE: NOT_SURE}
     by_cd = []
-    n_sure = n_alike = 0
+    n_sure = 0
+    n_alike = 0
     for place, clip in enumerate(by_ab):
-        is_turned = place % 3 == 0
-        by_cd.append(judged_by("CD", clip, opposite[clip.level] if is_turned else clip.level))
+        is_opposite = place % 3 == 0
+        by_cd.append(judged_by("CD", clip, opposite[clip.level] if is_opposite else clip.level))
         if clip.level != NOT_SURE:
             n_sure += 1
-            n_alike += not is_turned
-    claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
-    (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
-    assert (pair.who, pair.n, pair.alike) == (("AB", "CD"), n_sure, n_alike)
+            if not is_opposite:
+                n_alike += 1
 
-    for words in map(Words, LANGUAGES):
+    claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
+
+    (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
+    assert pair.who == ("AB", "CD")
+    assert pair.n == n_sure
+    assert pair.alike == n_alike
+    for language in LANGUAGES:
+        words = Words(language)
         sentence = phrases.groups_sentence(claims, words)
         assert phrases.sentence(pair, words) in sentence
         assert words["mean_of_sure_judges"] in sentence
 
 
 def test_means_of_one_judge_are_not_called_means_over_judges(compared):
+    """AB alone judged: there is no agreement with anybody either."""
     claims = group_claims(compared)
-    assert not [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
-    assert Words("en")["mean_of_judges"] not in phrases.groups_sentence(claims, Words("en"))
+    assert not any(isinstance(claim, kinds.PairKappa) for claim in claims)
+    sentence = phrases.groups_sentence(claims, Words("en"))
+    assert Words("en")["mean_of_judges"] not in sentence
 
 
 def all_windows_judged(films):
@@ -1181,18 +1242,28 @@ def all_windows_judged(films):
 def test_the_legend_explains_only_what_is_drawn(
     judged_films, are_judged_wholly, last_judged_year, is_trend_asked_for
 ):
-    """Films that are judged wholly have no intervals, films that are not judged have hollow dots."""
+    """Films that are judged wholly have no intervals, films that are not judged have hollow dots.
+
+    A line is drawn if a trend is asked for. Each drawing has a class of CSS, such as c-interval.
+    """
     films, judgements = judged_films
     if are_judged_wholly:
         judgements = all_windows_judged(films)
     judgements = judgements.with_clips(clip for clip in judgements if year_of(clip) <= last_judged_year)
-    words = Words("en")
     compared = compare_films(films, judgements, trend="year" if is_trend_asked_for else None)
-    figure, legend = years_figure(compared, words), years_legend(compared, words)
-    class_of_drawing = {"years_intervals": "c-interval", "years_hollow": "c-alone", "years_line": "c-trend"}
-    for text, drawing in class_of_drawing.items():
-        explanation = words[text].rstrip(".")  # of the trend it may go on with a note
-        assert (explanation in legend) == (drawing in figure), text
+    words = Words("en")
+
+    figure = years_figure(compared, words)
+    legend = years_legend(compared, words)
+
+    class_of_explanation = {
+        "years_intervals": "c-interval",
+        "years_hollow": "c-alone",
+        "years_line": "c-trend",
+    }
+    for explanation, css_class in class_of_explanation.items():
+        text = words[explanation].rstrip(".")  # of the trend it may go on with a note
+        assert (text in legend) == (css_class in figure), explanation
 
 
 @pytest.mark.parametrize(
@@ -1224,7 +1295,9 @@ def compared_with_labels(judged_films):
     """Ten films: of six the share is AB's, of four that of labels by a machine, vlm, in the model's place."""
     films, judgements = judged_films
     windows = [clip for film in films for clip in all_windows_of(film)]
-    labels = [judged_by("vlm", clip, (NEGATIVE, POSITIVE)[place % 2]) for place, clip in enumerate(windows)]
+    labels = []
+    for place, clip in enumerate(windows):
+        labels.append(judged_by("vlm", clip, NEGATIVE if place % 2 == 0 else POSITIVE))
     return compare_films(
         films, judged_before_1986(judgements), trend="year", labels=Manifest(tuple(labels), Path())
     )
@@ -1234,89 +1307,139 @@ def compared_with_labels(judged_films):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("fixture", ["compared_with_model", "compared_with_labels"])
 def test_dots_of_unjudged_films_are_the_models_or_of_the_labels(request, fixture, language):
-    """Of six films the share is AB's, and of four the model's alone: readers must not take these for AB's."""
-    words, compared = Words(language), request.getfixturevalue(fixture)
-    without_judgements = {
-        "compared_with_model": words["model_only"],
-        "compared_with_labels": words.say("labels_only", who="vlm"),
-    }[fixture]
+    """Of six films the share is AB's, and of four the model's alone, or that of labels by a machine, vlm.
 
-    labels = re.findall("<title>(.*?)</title>", years_figure(compared, words, is_own_file=True))
+    Readers must not take these four for AB's: the text at each dot says whose share it is.
+    """
+    words = Words(language)
+    compared = request.getfixturevalue(fixture)
+    if fixture == "compared_with_model":
+        not_by_people = words["model_only"]
+    else:
+        not_by_people = words.say("labels_only", who="vlm")
 
-    for film, label in zip(compared.films, labels, strict=True):
+    figure = years_figure(compared, words, is_own_file=True)
+
+    texts_at_dots = re.findall("<title>(.*?)</title>", figure)
+    for film, text in zip(compared.films, texts_at_dots, strict=True):
         is_judged = film.rate is not None
-        assert film.facts["title"] in label
-        assert ("AB" in label) == is_judged
-        assert (without_judgements in label) != is_judged
-        assert words.share(film.rate.value if is_judged else film.expected) in label
+        share = film.rate.value if is_judged else film.expected
+        assert film.facts["title"] in text
+        assert words.share(share) in text
+        assert ("AB" in text) == is_judged
+        assert (not_by_people in text) != is_judged
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_figure_that_is_its_own_file_has_the_legend_in_it(
-    compared_with_model, compared_with_labels, language
-):
-    """An article has no page around it. The legend names who made the labels, if any."""
+@pytest.mark.parametrize(
+    ("fixture", "names_vlm"), [("compared_with_model", False), ("compared_with_labels", True)]
+)
+def test_a_figure_that_is_its_own_file_has_the_legend_in_it(request, fixture, names_vlm, language):
+    """An article has no page around it. The legend names who made the labels, vlm, if there are any."""
     words = Words(language)
-    for compared in (compared_with_model, compared_with_labels):
-        figure = years_figure(compared, words, is_own_file=True)
-        legend = " ".join(re.findall('<text class="c-start"[^>]*>(.*?)</text>', figure))
-        assert legend == years_legend(compared, words)
-        assert words["years_dots"] in legend
-        assert ("vlm" in legend) == (compared is compared_with_labels)
+    compared = request.getfixturevalue(fixture)
+
+    figure = years_figure(compared, words, is_own_file=True)
+
+    legend = " ".join(re.findall('<text class="c-start"[^>]*>(.*?)</text>', figure))
+    assert legend == years_legend(compared, words)
+    assert words["years_dots"] in legend
+    assert ("vlm" in legend) == names_vlm
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_with_labels, language):
+    """Labels by a machine, vlm, take the place of the model: a column has its name."""
     words = Words(language)
     page = comparison_page(compared_with_labels, language=language)
     assert f">{words.say('labels_alone', who='vlm')}</th>" in page
     assert words["note_alone"] not in page
 
 
-def test_worth_is_explained_only_where_a_group_has_a_share(judged_films, compared, compared_with_labels):
-    """It says what is needed without the model, or without the labels in its place."""
+def test_worth_is_explained_where_a_group_has_a_share(compared):
+    """Worth is how many windows would be needed without the model; ten films have a share together."""
+    keys = text_keys_of(comparison_report(compared).notes)
+    assert "note_worth" in keys
+    assert "note_group_interval" in keys
+
+
+def test_worth_is_not_explained_where_a_group_has_no_share(judged_films):
+    """Three films are too few for a share of their group, though each has a share of its own."""
     films, judgements = judged_films
-    by_model = text_keys_of(comparison_report(compared).notes)
-    assert {"note_worth", "note_group_interval"} <= {*by_model}
+    keys = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
+    assert "note_worth" not in keys
+    assert "note_group_interval" not in keys
+    assert "note_film_interval" in keys
 
-    (note,) = [note for note in comparison_report(compared_with_labels).notes if note.startswith("worth")]
-    assert "vlm" in note
-    assert "model" not in note
 
-    # Three films are too few for a share of their group, though each has a share of its own.
-    of_few = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
-    assert {"note_worth", "note_group_interval"}.isdisjoint(of_few)
-    assert "note_film_interval" in of_few
+def test_worth_is_that_of_labels_where_they_take_the_place_of_the_model(compared_with_labels):
+    """The labels are by a machine called vlm."""
+    notes = comparison_report(compared_with_labels).notes
+    (note_on_worth,) = [note for note in notes if note.startswith("worth")]
+    assert "vlm" in note_on_worth
+    assert "model" not in note_on_worth
 
 
 def test_a_change_is_not_headed_as_a_share(compared_by_year):
-    headings = {block.title: {*block.headers} for block in comparison_report(compared_by_year).blocks}
+    """Shares of groups and of films have a common heading, which has an interval: "... [95%]".
+
+    Changes have an interval, too, and another heading.
+    """
+    headings = {block.title: set(block.headers) for block in comparison_report(compared_by_year).blocks}
     headings_of_shares = headings["Groups"] & headings["Films"]
     assert any("[95%]" in heading for heading in headings_of_shares)
-    assert not headings_of_shares & {heading for heading in headings["Changes"] if "95%" in heading}
+    for heading in headings["Changes"]:
+        if "95%" in heading:
+            assert heading not in headings_of_shares
 
 
-def test_a_judged_film_says_why_the_model_alone_has_no_share():
-    """Half of the film is unlike training; AB judged it all the same."""
+@pytest.fixture(scope="module")
+def compared_with_half_unlike():
+    """One film, the first half of which is unlike training; AB judged 14 windows all the same."""
     film = invented_film("m", n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.5),))
     windows = choose_next([film], 14, blind=True)
-    by_ab = [judged_by("AB", clip, (NEGATIVE, POSITIVE)[place % 2]) for place, clip in enumerate(windows)]
+    by_ab = []
+    for clip, level in zip(windows, [NEGATIVE, POSITIVE] * 7, strict=True):
+        by_ab.append(judged_by("AB", clip, level))
     compared = compare_films([film], Manifest(tuple(by_ab), Path()))
     assert compared.films[0].rate is not None
-    assert re.search("model alone: no rate: .* unlike", " ".join(plain(comparison_report(compared)).split()))
-    assert re.search("model alone: no rate: .* unlike", comparison_page(compared))
-    assert re.search(
-        "modèle seul : pas de taux : .* ne ressemble pas", comparison_page(compared, language="fr")
-    )
+    return compared
+
+
+def test_the_report_on_a_judged_film_says_why_the_model_alone_has_no_share(compared_with_half_unlike):
+    """Half of the film is unlike training; AB judged it all the same."""
+    report = plain(comparison_report(compared_with_half_unlike))
+    on_one_line = " ".join(report.split())
+    assert re.search("model alone: no rate: .* unlike", on_one_line)
+
+
+@pytest.mark.parametrize(
+    ("language", "reason"),
+    [
+        ("en", "model alone: no rate: .* unlike"),
+        ("fr", "modèle seul : pas de taux : .* ne ressemble pas"),
+    ],
+)
+def test_the_page_on_a_judged_film_says_why_the_model_alone_has_no_share(
+    compared_with_half_unlike, language, reason
+):
+    """Half of the film is unlike training; AB judged it all the same."""
+    assert re.search(reason, comparison_page(compared_with_half_unlike, language=language))
 
 
 def test_a_french_page_has_no_english_column_and_french_signs(judged_films):
-    """AB judged the films of one decade, and CD those of the other."""
+    """Films are grouped by decade; AB judged those of one, and CD those of the other.
+
+    French has a blank before a colon.
+    """
     films, judgements = judged_films
-    clips = [judged_by("AB" if year_of(clip) < 1985 else "CD", clip) for clip in judgements]
-    decades = ("1970s", "1980s")
-    facts = {film.movie: {"decade": decades[film.record.year >= 1985]} for film in films}
+    clips = []
+    for clip in judgements:
+        judge = "AB" if year_of(clip) < 1985 else "CD"
+        clips.append(judged_by(judge, clip))
+    facts = {film.movie: {"decade": "1980s" if film.record.year >= 1985 else "1970s"} for film in films}
     compared = compare_films(films, Manifest(tuple(clips), Path()), facts, by="decade")
+
     page = comparison_page(compared, language="fr")
 
     assert "Ce que les juges marqueraient" in page
@@ -1352,15 +1475,19 @@ def judged_by_two(judgements):
 @pytest.mark.long
 @pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
 def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two):
-    """Two judges may mark more or less than each other.
+    """Films of ten years are judged by AB, by CD or by both; one may mark more than the other.
 
-    The trend is then without this difference, and says so.
+    The trend along the years is then without this difference, and says so. If AB alone judged all films,
+    there is nothing to account for.
     """
     films, judgements = judged_films
     if is_by_two:
         judgements = judged_by_two(judgements)
+
     compared = compare_films(films, judgements, trend="year")
-    for words in map(Words, LANGUAGES):
+
+    for language in LANGUAGES:
+        words = Words(language)
         sentence = phrases.groups_sentence(group_claims(compared), words)
         assert words["later_name"] in sentence
         assert (words["note_accounts"] in sentence) == is_by_two
@@ -1379,8 +1506,9 @@ def test_the_unit_of_a_trend_is_no_larger_than_the_range(judged_films, heaviest,
     films, judgements = judged_films
     weights = np.linspace(0, heaviest, 10)
     facts = {film.movie: {"weight": str(weight)} for film, weight in zip(films, weights, strict=True)}
-    compared = compare_films(films, judgements, facts, trend="weight")
-    (change,) = compared.changes.to_dict("records")
 
+    compared = compare_films(films, judgements, facts, trend="weight")
+
+    (change,) = compared.changes.to_dict("records")
     assert change["change"] == f"weight + {unit}"
     assert abs(change["value"]) <= 1
