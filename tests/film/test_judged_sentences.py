@@ -1028,7 +1028,7 @@ def test_the_share_of_a_group_counts_sure_windows(compared):
 
 
 def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(compared):
-    """AB judged some films of two groups, and CD others: the difference of the groups has a note on it."""
+    """`worth` is how many windows would be needed without the model, or None where the model is no help."""
     (share,) = group_shares(compared)
     assert share.worth is None or round(share.worth) > share.n_windows
 
