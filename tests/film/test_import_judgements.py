@@ -47,16 +47,21 @@ def test_the_last_judgement_of_a_span_counts_however_it_is_spelled(files_of_two,
     '=CD() is the name =CD() with the quote that keeps a spreadsheet from computing it. "sure" is the level S.
     """
     manifest = import_judgements(files_of_two, tmp_path).manifest
-    of_ab, of_cd, _ = manifest
+    by_ab, first_by_cd, _second_by_cd = manifest
 
-    assert (of_ab.annotator, of_ab.level, of_ab.concepts) == ("AB", "HN", ("Body",))
-    assert of_ab.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
-    assert (of_cd.movie, of_cd.annotator) == ("=tt1", "=CD()")
-    assert (of_cd.level, of_cd.concepts) == ("S", ("Look", "Body"))
+    assert by_ab.annotator == "AB"
+    assert by_ab.level == "HN"
+    assert by_ab.concepts == ("Body",)
+    assert by_ab.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
+
+    assert first_by_cd.movie == "=tt1"
+    assert first_by_cd.annotator == "=CD()"
+    assert first_by_cd.level == "S"
+    assert first_by_cd.concepts == ("Look", "Body")
 
 
 def test_imported_judgements_are_a_manifest_with_ids_of_film_and_annotator(files_of_two, tmp_path):
-    """Their ids in the tables are not unique: each table has rows a and b."""
+    """Each of two tables has rows a and b, so that these ids cannot stay: three judgements get new ones."""
     manifest = import_judgements(files_of_two, tmp_path).manifest
     write_manifest(manifest, tmp_path / "m.csv")
 
@@ -66,39 +71,41 @@ def test_imported_judgements_are_a_manifest_with_ids_of_film_and_annotator(files
 
 
 def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tmp_path):
-    """AB's table has three rows: one has no level, and one replaces another.
+    """AB's table has three rows: that in line 3 has no level, and the last one judges the first span again.
 
-    That of =CD() has two good ones.
+    The table of the other person has two good rows.
     """
     imported = import_judgements(files_of_two, tmp_path)
-    of_ab, of_cd = imported.accounts
+    ab_account, cd_account = imported.accounts
 
-    assert (of_ab.seen, of_ab.used) == (3, 2)
-    assert of_ab.left_out == [("line 3", "without a level")]
-    assert any("judged again" in note for note in of_ab.notes)
-    assert (of_cd.seen, of_cd.used) == (2, 2)
-    assert len(imported.notices) == 2  # one of each
+    assert (ab_account.seen, ab_account.used) == (3, 2)
+    assert ab_account.left_out == [("line 3", "without a level")]
+    assert any("judged again" in note for note in ab_account.notes)
+    assert (cd_account.seen, cd_account.used) == (2, 2)
+    assert len(imported.notices) == 2  # one a table
 
 
 @pytest.mark.parametrize("start", ["-0", "0.0", "00:00:00", "0e0"])
 def test_a_span_judged_again_is_one_however_its_times_are_written(tmp_path, start):
-    """0, -0, 0.0 and 00:00:00 are one time, so that the second judgement replaces the first."""
+    """AB calls 0 to 5 s S, and then EN. The start 0 is the same time however it is written: EN stands."""
     path = write_table(
         tmp_path, "one.csv", "a,tt1,,0,5,S,,AB,1,agree", f"b,tt1,,{start},5.00,EN,,AB,1,disagree"
     )
-    assert [clip.level for clip in import_judgements([path], tmp_path).manifest] == ["EN"]
+    (judgement,) = import_judgements([path], tmp_path).manifest
+    assert judgement.level == "EN"
 
 
 def test_notices_on_files_of_one_name_name_their_folders(tmp_path):
-    """Folders of scored films have a judgements.csv each."""
+    """The folder of each scored film has a file called judgements.csv."""
     paths = []
     for movie in ("tt1", "tt2"):
         (tmp_path / movie).mkdir()
         paths.append(write_table(tmp_path / movie, "judgements.csv", f"a,{movie},,0,5,S,,AB,1,agree"))
-    of_tt1, of_tt2, *_ = import_judgements(paths, tmp_path).notices
 
-    assert of_tt1.startswith("judgements.csv of tt1: ")
-    assert of_tt2.startswith("judgements.csv of tt2: ")
+    first_notice, second_notice, *_ = import_judgements(paths, tmp_path).notices
+
+    assert first_notice.startswith("judgements.csv of tt1: ")
+    assert second_notice.startswith("judgements.csv of tt2: ")
 
 
 @pytest.mark.parametrize(
@@ -114,24 +121,28 @@ def test_notices_on_files_of_one_name_name_their_folders(tmp_path):
     ],
 )
 def test_a_line_that_is_no_judgement_is_refused_and_its_column_named(tmp_path, line, place):
+    """Columns: clip_id, movie, video, start_s, end_s, level, concepts, annotator, seen_score, judgement."""
     with pytest.raises(ManifestError, match=place):
         import_judgements([write_table(tmp_path, "j.csv", line)], tmp_path)
 
 
 @pytest.mark.parametrize("head", ["start,end\n", HEAD.replace("seen_score", "seen")])
 def test_a_table_without_the_columns_of_judgements_is_refused(tmp_path, head):
-    """The message names the command that writes such tables."""
+    """The message names the command that writes tables which can be imported, `film next`."""
     with pytest.raises(ManifestError, match="`film next` wrote"):
         import_judgements([write_table(tmp_path, "j.csv", "1,2", head=head)], tmp_path)
 
 
 def test_a_judgement_without_a_film_is_of_the_given_one(tmp_path):
     """The first line names neither film nor video, the second both: both videos are found in their folder."""
-    (tmp_path / "films").mkdir()
-    for movie in ("tt1", "tt2"):
-        (tmp_path / "films" / f"{movie}.mp4").touch()
+    videos = tmp_path / "films"
+    videos.mkdir()
+    (videos / "tt1.mp4").touch()
+    (videos / "tt2.mp4").touch()
     path = write_table(tmp_path, "j.csv", "a,,,0,5,S,,AB,0,", "b,tt2,tt2.mp4,0,5,S,,AB,0,")
-    imported = import_judgements([path], tmp_path, movie="tt1", videos=tmp_path / "films")
+
+    imported = import_judgements([path], tmp_path, movie="tt1", videos=videos)
+
     first, second = imported.manifest
 
     assert (first.movie, first.video) == ("tt1", "films/tt1.mp4")
@@ -139,20 +150,34 @@ def test_a_judgement_without_a_film_is_of_the_given_one(tmp_path):
     assert len(imported.notices) == 1
 
 
-def test_another_codebook_must_be_given(tmp_path):
-    """The table names a codebook of the user's own, the levels of which are not known here."""
+@pytest.fixture
+def table_of_another_codebook(tmp_path):
+    """A table with one judgement, "violent", by a codebook called "mine"."""
     head = HEAD.replace("annotator,", "annotator,codebook,")
-    path = write_table(tmp_path, "j.csv", "a,tt1,,0,5,violent,,AB,mine,1,agree", head=head)
-    with pytest.raises(ManifestError, match=r"'mine'.*--codebook"):
-        import_judgements([path], tmp_path)
-    imported = import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15"))
+    return write_table(tmp_path, "j.csv", "a,tt1,,0,5,violent,,AB,mine,1,agree", head=head)
 
-    assert imported.manifest.clips[0].level == "violent"
+
+def test_judgements_by_an_unknown_codebook_are_refused(table_of_another_codebook, tmp_path):
+    """The levels of a codebook of the user's own, "mine", are not known: the message asks for its file."""
+    with pytest.raises(ManifestError, match=r"'mine'.*--codebook"):
+        import_judgements([table_of_another_codebook], tmp_path)
+
+
+def test_judgements_are_imported_by_a_given_codebook_and_a_notice_names_theirs(
+    table_of_another_codebook, tmp_path
+):
+    """The given codebook has the level "violent"; that it is not the table's, "mine", is said."""
+    with_violent = builtin_codebook("mediaeval15")
+    imported = import_judgements([table_of_another_codebook], tmp_path, codebook=with_violent)
+    (judgement,) = imported.manifest
+    assert judgement.level == "violent"
     assert "of codebook 'mine'" in imported.notices[0]
 
 
 HEAD_OF_THE_DESK = HEAD.replace("judgement\n", "judgement,draw,place,judged_at\n")
+
 LOOK_AT_10_00 = "1,tt1,,1,2,S,Look,AB,1,,,,2026-01-01T10:00:00+00:00"
+"""AB decided at 10:00:00 that 1 to 2 s are S, with the concept Look."""
 
 
 def decision_at(clock, *, clip_id="2", start_s=2, seen_score=1, place=""):
@@ -162,7 +187,7 @@ def decision_at(clock, *, clip_id="2", start_s=2, seen_score=1, place=""):
     return f"{clip_id},tt1,,{start_s},{end_s},S,Look,AB,{seen_score},,,{place},{judged_at}"
 
 
-def lines_named(folder, *lines):
+def lines_that_may_copy_concepts(folder, *lines):
     """Import a table of the desk; return the lines of which a notice says that they may copy concepts.
 
     "line 3" is the second of `lines`, as line 1 is the table's head.
@@ -179,24 +204,25 @@ def lines_named(folder, *lines):
 
 
 @pytest.mark.parametrize(
-    "line",
+    "second_line",
     [
         pytest.param("2,tt1,,2,3,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00", id="nine seconds later"),
         pytest.param("2,tt1,,2,3,S, Look ,AB,1,,,,2026-01-01T12:00:09+02:00", id="in another time zone"),
         pytest.param('2,tt1,,2,3,S,Look,AB,"1,0",,,,2026-01-01T10:00:09+00:00', id="saved by a spreadsheet"),
     ],
 )
-def test_concepts_that_may_be_left_from_the_decision_before_are_named(tmp_path, line):
+def test_concepts_that_may_be_left_from_the_decision_before_are_named(tmp_path, second_line):
     """A page once kept the ticks of concepts when another passage was chosen.
 
-    Two decisions nine seconds apart with the same concepts may come of this: a notice names the second,
-    and its concepts stay.
+    AB ticked Look for one passage at 10:00:00 and for another one at 10:00:09: the second may come of this.
+    A notice names it, in line 3 of the table, and its concepts stay.
     """
-    assert lines_named(tmp_path, LOOK_AT_10_00, line) == ["line 3"]
+    named = lines_that_may_copy_concepts(tmp_path, LOOK_AT_10_00, second_line)
+    assert named == ["line 3"]
 
 
 @pytest.mark.parametrize(
-    "line",
+    "second_line",
     [
         pytest.param("2,tt1,,2,3,S,Body,AB,1,,,,2026-01-01T10:00:09+00:00", id="other concepts"),
         pytest.param("2,tt1,,2,3,S,,AB,1,,,,2026-01-01T10:00:09+00:00", id="no concept"),
@@ -207,26 +233,34 @@ def test_concepts_that_may_be_left_from_the_decision_before_are_named(tmp_path, 
         pytest.param("2,tt1,,2,3,S,Look,AB,1,,,,soon", id="at a time that cannot be read"),
     ],
 )
-def test_concepts_of_another_page_or_day_are_not_named(tmp_path, line):
-    """Ticks could stay only on one page of one film, so that none of these can come of the fault."""
-    assert lines_named(tmp_path, LOOK_AT_10_00, line) == []
+def test_concepts_of_another_page_or_day_are_not_named(tmp_path, second_line):
+    """The first line has the concept Look, at 10:00:00. A page could keep its tick while it was open only.
+
+    Nothing in the second lines can come of that.
+    """
+    named = lines_that_may_copy_concepts(tmp_path, LOOK_AT_10_00, second_line)
+    assert named == []
 
 
 def test_concepts_are_not_named_after_a_blind_judgement(tmp_path):
     """AB went to the blind page and back, and no concept is ticked on a page that is opened anew."""
-    first = decision_at("10:00:00", clip_id="1", start_s=1)
+    in_sight = decision_at("10:00:00", clip_id="1", start_s=1)
     blind = decision_at("10:00:05", clip_id="2", start_s=2, seen_score=0, place=2)
     in_sight_again = decision_at("10:00:09", clip_id="3", start_s=3)
-    assert lines_named(tmp_path, first, blind, in_sight_again) == []
+    assert lines_that_may_copy_concepts(tmp_path, in_sight, blind, in_sight_again) == []
 
 
 def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):
-    """The decision on a passage was made nine seconds after that on a segment, which is in another file."""
+    """AB ticked Look for a segment at 10:00:00, and for a passage, which is in another file, at 10:00:09.
+
+    The second may be a tick that stayed: a notice names its line, the first below the head of the file.
+    """
     judgements = write_table(tmp_path, "judgements.csv", LOOK_AT_10_00, head=HEAD_OF_THE_DESK)
     look_at_10_00_09 = "2,tt1,,30,31,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00"
     passages = write_table(tmp_path, "passages.csv", look_at_10_00_09, head=HEAD_OF_THE_DESK)
-    notices = import_judgements([judgements, passages], tmp_path).notices
-    (notice,) = [notice for notice in notices if "just before" in notice]
 
+    notices = import_judgements([judgements, passages], tmp_path).notices
+
+    (notice,) = [notice for notice in notices if "just before" in notice]
     assert notice.startswith(f"{passages}: ")
     assert notice.endswith(": line 2")

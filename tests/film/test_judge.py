@@ -45,13 +45,15 @@ def test_cells_cover_the_film_without_gaps(trained, tmp_path, end_s):
     The last one takes in what is left of the film, so that none is shorter.
     """
     film = film_of(end_s, tmp_path, trained)
-    starts, ends = cells_of(film).spans.T
     window_s = max(film.record.windows.window_s, film.model().clip_s)
-    assert len(starts) == max(1, int(end_s // window_s))
-    assert (starts[0], ends[-1]) == (0, end_s)
-    assert starts[1:].tolist() == ends[:-1].tolist()
 
-    lengths_s = ends - starts
+    starts_s, ends_s = cells_of(film).spans.T
+
+    assert len(starts_s) == max(1, int(end_s // window_s))
+    assert starts_s[0] == 0
+    assert starts_s[1:].tolist() == ends_s[:-1].tolist()
+    assert ends_s[-1] == end_s
+    lengths_s = ends_s - starts_s
     assert lengths_s[:-1] == pytest.approx(window_s)
     assert lengths_s[-1] >= min(window_s, end_s) - 1e-9
 
@@ -60,27 +62,24 @@ def test_cells_cover_the_film_without_gaps(trained, tmp_path, end_s):
 def test_cells_add_up_to_the_films_content_and_expected_rate(trained, tmp_path, end_s):
     """Content is what is neither black nor credits; `p` is the model's mean probability in each cell."""
     film = film_of(end_s, tmp_path, trained)
-    cells, rows = cells_of(film), film.rows()
-    is_empty = rows["flags"].str.contains("black|credits")
+    rows = film.rows()
     seconds = rows["end_s"] - rows["start_s"]
-    assert cells.content_s.sum() == pytest.approx(seconds[~is_empty].sum())
+    is_black_or_credits = rows["flags"].str.contains("black|credits")
 
-    expected_rate = film.rate().value
-    assert np.average(cells.p, weights=cells.content_s) == pytest.approx(expected_rate)
+    cells = cells_of(film)
+
+    assert cells.content_s.sum() == pytest.approx(seconds[~is_black_or_credits].sum())
+    mean_p = np.average(cells.p, weights=cells.content_s)
+    assert mean_p == pytest.approx(film.rate().value)
 
 
 def judged_by_ab(clips, folder, is_violent=lambda clip: clip.start_s < 200):
     """Let AB judge clips: violent in the first 200 of 600 seconds, or where `is_violent` says so."""
-    levels = ("violent" if is_violent(clip) else "calm" for clip in clips)
-    return Manifest(
-        tuple(replace(clip, level=level, annotator="AB") for clip, level in zip(clips, levels, strict=True)),
-        folder,
-        codebook(folder),
-    )
-
-
-TRUE_SHARE = 200 / 600
-"""Of the film of 600 s: what `judged_by_ab` calls violent."""
+    judged = []
+    for clip in clips:
+        level = "violent" if is_violent(clip) else "calm"
+        judged.append(replace(clip, level=level, annotator="AB"))
+    return Manifest(tuple(judged), folder, codebook(folder))
 
 
 def content_of(timeline, clip):
@@ -92,21 +91,27 @@ def content_of(timeline, clip):
 def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     """Who judges blindly must not know the model's score, and the estimate must know the draw.
 
-    Its law, seed and place.
+    That is its law, seed and place. Windows have 8 s, and not the length of shots.
     """
     windows = choose_next([timeline], 30, blind=True)
 
-    assert choose_next([timeline], 10, blind=True) == windows[:10]  # one may stop at any
-    for place, clip in enumerate(windows, 1):
-        assert clip.extras == {
+    for place, window in enumerate(windows, 1):
+        assert window.duration_s == 8.0
+        assert window.extras == {
             "draw": "random",
             "seen_score": "0",
             "place": str(place),
             "law": "successive",
             "seed": "0",
-            "content_s": f"{content_of(timeline, clip):g}",
+            "content_s": f"{content_of(timeline, window):g}",
         }
-        assert clip.duration_s == 8.0  # a window, not a piece of a shot
+
+
+def test_a_shorter_blind_list_is_the_beginning_of_a_longer_one(timeline):
+    """One may stop to judge at any window of a list."""
+    ten_windows = choose_next([timeline], 10, blind=True)
+    thirty_windows = choose_next([timeline], 30, blind=True)
+    assert ten_windows == thirty_windows[:10]
 
 
 def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
@@ -115,8 +120,13 @@ def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
     The film has 75 windows: all that can be drawn are asked for.
     """
     rows = timeline.rows()
-    content_ends_s = rows.loc[~rows["flags"].str.contains("black|credits"), "end_s"].max()
-    assert max(clip.start_s for clip in choose_next([timeline], 75, blind=True)) < content_ends_s
+    has_content = ~rows["flags"].str.contains("black|credits")
+    content_ends_s = rows.loc[has_content, "end_s"].max()
+
+    windows = choose_next([timeline], 75, blind=True)
+
+    for window in windows:
+        assert window.start_s < content_ends_s
 
 
 def test_a_later_blind_list_continues_the_first(timeline, tmp_path):
@@ -124,35 +134,47 @@ def test_a_later_blind_list_continues_the_first(timeline, tmp_path):
 
     Windows judged in sight of the score are of no draw, and change nothing.
     """
-    first = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
-    in_sight = judged_by_ab(choose_next([timeline], 20), tmp_path)
-    rest = choose_next([timeline], 10, blind=True, judged=[*first, *in_sight])
-    assert [clip.extras["place"] for clip in rest] == [str(place) for place in range(21, 31)]
+    judged_blindly = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
+    judged_in_sight = judged_by_ab(choose_next([timeline], 20), tmp_path)
+
+    next_ten = choose_next([timeline], 10, blind=True, judged=[*judged_blindly, *judged_in_sight])
+
+    assert places_of(next_ten) == [21, 22, 23, 24, 25, 26, 27, 28, 29, 30]
+
+
+def places_of(windows):
+    """Return the places of windows in their draw."""
+    return [int(window.extras["place"]) for window in windows]
 
 
 def test_windows_that_were_drawn_and_not_judged_are_drawn_again(timeline):
     """A blind draw must have no gaps, so that an unjudged window stays the next one."""
-    unjudged = choose_next([timeline], 20, blind=True)
-    assert choose_next([timeline], 20, blind=True, judged=unjudged) == unjudged
+    without_levels = choose_next([timeline], 20, blind=True)
+    drawn_again = choose_next([timeline], 20, blind=True, judged=without_levels)
+    assert drawn_again == without_levels
 
 
-def drawn_as(kind, clips):
-    """Those of clips that were chosen as "uncertain" or as "random"."""
-    return [clip for clip in clips if clip.extras["draw"] == kind]
+def chosen_as(reason, clips):
+    """Return those of clips that were chosen as "uncertain" or as "random"."""
+    return [clip for clip in clips if clip.extras["draw"] == reason]
 
 
 def test_a_third_of_the_windows_to_judge_in_sight_is_random(timeline):
-    """The others are those of which the model is least certain, from which it learns most: 14 of 21."""
+    """The others are those of which the model is least certain, from which it learns most: 14 of 21.
+
+    All are whole windows of 8 s, to be judged in sight of the score.
+    """
     clips = choose_next([timeline], 21)
-    assert len(drawn_as("uncertain", clips)) == 14
-    assert len(drawn_as("random", clips)) == 7  # a third of 21
-    assert {clip.extras["seen_score"] for clip in clips} == {"1"}
-    assert {clip.duration_s for clip in clips} == {8.0}  # whole windows
+    assert len(chosen_as("uncertain", clips)) == 14
+    assert len(chosen_as("random", clips)) == 7
+    for clip in clips:
+        assert clip.extras["seen_score"] == "1"
+        assert clip.duration_s == 8.0
 
 
 def test_random_windows_in_sight_are_not_those_to_judge_blindly(timeline):
     """A judge who has seen the score of a window can judge it blindly no more."""
-    in_sight = drawn_as("random", choose_next([timeline], 21))
+    in_sight = chosen_as("random", choose_next([timeline], 21))
     blind = choose_next([timeline], 7, blind=True)
     assert {clip.clip_id for clip in in_sight} != {clip.clip_id for clip in blind}
 
@@ -161,51 +183,66 @@ def test_uncertain_windows_are_near_the_threshold(timeline):
     """Their mean distance, on the scale of logits, is less than the median of all windows."""
     cells = cells_of(timeline)
     distances = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
-    uncertain = drawn_as("uncertain", choose_next([timeline], 21))
-    chosen = [cells.index_with_content(clip.start_s, clip.end_s) for clip in uncertain]
-    assert distances[chosen].mean() < np.median(distances)
+
+    uncertain = chosen_as("uncertain", choose_next([timeline], 21))
+
+    indices = [cells.index_with_content(clip.start_s, clip.end_s) for clip in uncertain]
+    assert distances[indices].mean() < np.median(distances)
 
 
 def test_many_uncertain_windows_fill_the_film_without_neighbours(timeline):
-    """Neighbouring windows show nearly the same, and so teach the model little more than one of them.
+    """More windows are asked for than there are.
 
-    If three windows lay between two chosen ones, the middle one could be chosen, too.
+    Neighbouring windows show nearly the same, and so teach the model little more than one of them. If three
+    windows of 8 s lay between two chosen ones, the middle one could be chosen, too.
     """
-    uncertain = drawn_as("uncertain", choose_next([timeline], 300))
+    uncertain = chosen_as("uncertain", choose_next([timeline], 300))
     gaps_s = [following.start_s - clip.end_s for clip, following in pairwise(uncertain)]
-    window_s = 8.0
     assert min(gaps_s) > 0
-    assert max(gaps_s) == 2 * window_s
+    assert max(gaps_s) == 2 * 8.0
 
 
 def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
-    clips = choose_next([timeline], 21)
-    again = choose_next([timeline], 21, judged=list(judged_by_ab(clips, tmp_path)))
-    assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
+    judged = judged_by_ab(choose_next([timeline], 21), tmp_path)
+    next_windows = choose_next([timeline], 21, judged=list(judged))
+    judged_ids = {clip.clip_id for clip in judged}
+    for clip in next_windows:
+        assert clip.clip_id not in judged_ids
 
 
-def test_a_film_unlike_training_has_only_blind_windows(timeline, trained, tmp_path):
-    """No probability of it counts, so that no window is near the threshold.
+@pytest.fixture
+def film_unlike_training(trained, tmp_path):
+    """A film called unlike, all of which is unlike training: no probability of it counts."""
+    _, film = scored_film(tmp_path, trained, "unlike", shift=30.0)
+    assert not cells_of(film).is_known.any()
+    return film
+
+
+@pytest.mark.parametrize(
+    ("n_left", "message"),
+    [
+        pytest.param("all", r"{n} windows are not judged.* --blind draws them", id="all"),
+        pytest.param(1, r"1 window is not judged.* --blind draws it", id="one"),
+        pytest.param(0, r"^no window is left to judge$", id="none"),
+    ],
+)
+def test_a_film_unlike_training_has_only_blind_windows(film_unlike_training, tmp_path, n_left, message):
+    """No window is near the model's threshold, as no probability counts.
 
     The message says how many windows a blind draw still has: all of them, one, or none.
     """
-    _, unlike = scored_film(tmp_path, trained, "unlike", shift=30.0)
+    windows = choose_next([film_unlike_training], 100, blind=True)
+    n_judged = 0 if n_left == "all" else len(windows) - n_left
+    judged = judged_by_ab(windows[:n_judged], tmp_path)
+    with pytest.raises(FilmError, match=message.format(n=len(windows))):
+        choose_next([film_unlike_training], 12, judged=list(judged))
 
-    assert not cells_of(unlike).is_known.any()
 
-    blind = choose_next([unlike], 100, blind=True)
-    with pytest.raises(FilmError, match=rf"{len(blind)} windows are not judged.* --blind draws them"):
-        choose_next([unlike], 12)
-    but_one = list(judged_by_ab(blind[:-1], tmp_path))
-    with pytest.raises(FilmError, match=r"1 window is not judged.* --blind draws it"):
-        choose_next([unlike], 12, judged=but_one)
-    with pytest.raises(FilmError, match=r"^no window is left to judge$"):
-        choose_next([unlike], 12, judged=list(judged_by_ab(blind, tmp_path)))
-
-    (notice,) = unknown_notices([timeline, unlike])
-    assert notice.startswith(
-        f"unlike: no window is left to judge in sight of its score: {len(blind)} windows"
-    )
+def test_a_notice_names_the_film_that_has_only_blind_windows(timeline, film_unlike_training):
+    """Windows of two films are asked for, one of which is called unlike, and is unlike training."""
+    n_windows = len(choose_next([film_unlike_training], 100, blind=True))
+    (notice,) = unknown_notices([timeline, film_unlike_training])
+    assert notice.startswith(f"unlike: no window is left to judge in sight of its score: {n_windows} windows")
 
 
 def sixty_blind_and_twelve_in_sight(timeline):
@@ -223,24 +260,32 @@ def sixty_blind_and_twelve_in_sight(timeline):
 
 
 def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
-    """Of 72 judgements 60 are blind, and correct the rate that the model expects.
+    """AB calls the first 200 of a film's 600 s violent. Of 72 judgements 60 are blind, and correct the rate.
 
     The interval holds the true share. The other 12 were made in sight of the score and are left out, with
-    a notice.
+    a notice. With the model the judgements are worth more than without it (`worth`).
     """
     judgements = judged_by_ab(sixty_blind_and_twelve_in_sight(timeline), tmp_path)
+
     rate, notices = correct_rate(timeline, judgements)
-    assert (rate.n, rate.method, rate.annotators) == (60, "difference", ["AB"])
-    assert rate.low < TRUE_SHARE < rate.high
-    assert 60 < rate.worth < rate.n_rows  # the model saves judgements
+
+    assert rate.n == 60
+    assert rate.method == "difference"
+    assert rate.annotators == ["AB"]
+    assert rate.low < 200 / 600 < rate.high
+    assert 60 < rate.worth < rate.n_rows
     assert notices == ["left out 12 judgements made with the score in sight, or not saying"]
 
 
 def test_a_rate_does_not_depend_on_how_judgements_spell_the_film(timeline, tmp_path):
     """TT0000001.mkv is the film tt0000001."""
     clips = sixty_blind_and_twelve_in_sight(timeline)
-    spelled = judged_by_ab([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips], tmp_path)
-    assert correct_rate(timeline, spelled) == correct_rate(timeline, judged_by_ab(clips, tmp_path))
+    clips_spelled_otherwise = [replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips]
+
+    expected = correct_rate(timeline, judged_by_ab(clips, tmp_path))
+    rate_and_notices = correct_rate(timeline, judged_by_ab(clips_spelled_otherwise, tmp_path))
+
+    assert rate_and_notices == expected
 
 
 def trained_on(timeline):
@@ -251,21 +296,26 @@ def trained_on(timeline):
 
 
 def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_path):
-    """It may have learnt these very judgements, and then it is right about them alone."""
+    """It may have learnt these very judgements, and then it is right about them alone.
+
+    So Wilson's interval is given, which rests on judgements alone, and not a "difference" from the model. The
+    rate is nearly the share of positive windows: windows of much content are drawn more often, and so weigh
+    nearly as much as others.
+    """
     judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
-    rate_with_model, _ = correct_rate(timeline, judgements)
-    assert rate_with_model.method == "difference"
+    rate_by_new_film, _ = correct_rate(timeline, judgements)
+    assert rate_by_new_film.method == "difference"
 
     rate, notices = correct_rate(trained_on(timeline), judgements)
+
     assert rate.method == "wilson"
-    # Windows are weighed by their content over the chance of being drawn: nearly alike.
     assert rate.value == pytest.approx(rate.n_positive_by_all / rate.n, abs=0.01)
     assert any("trained on this film" in notice for notice in notices)
 
 
 @pytest.fixture
-def blind(timeline, tmp_path):
-    """AB's judgements of the first 60 windows of a draw."""
+def sixty_by_ab(timeline, tmp_path):
+    """AB's blind judgements of the first 60 windows of a draw."""
     return judged_by_ab(choose_next([timeline], 60, blind=True), tmp_path)
 
 
@@ -283,91 +333,117 @@ def machine_labels(timeline, tmp_path):
     return by_ab.with_clips(by_machine)
 
 
-def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, blind, machine_labels):
-    """AB judged 60; `worth` is how many AB would have to judge without them for as narrow an interval."""
-    by_model, _ = correct_rate(timeline, blind)
-    by_machine, _ = correct_rate(timeline, blind, labels=machine_labels)
-    assert by_machine.model == "vlm"
-    assert by_machine.worth > 60
-    assert by_machine.worth > by_model.worth
-    assert by_machine.low < TRUE_SHARE < by_machine.high
-    # Labels are yes or no, so that the share expected by them is the share that is labelled violent.
-    share_labelled = np.mean([clip.level == "violent" for clip in machine_labels])
-    assert by_machine.expected == pytest.approx(share_labelled, abs=0.01)
+def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, sixty_by_ab, machine_labels):
+    """AB judged 60 windows. `worth` is how many would be needed for as narrow an interval without help.
+
+    A machine, vlm, labelled all windows, nine in ten of them as AB would.
+    """
+    rate_by_model, _ = correct_rate(timeline, sixty_by_ab)
+    rate_by_machine, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    assert rate_by_machine.model == "vlm"
+    assert rate_by_machine.worth > 60
+    assert rate_by_machine.worth > rate_by_model.worth
 
 
-def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, machine_labels):
-    """Labels stand in for one model on this film; others cannot correct its rate."""
-    first, *rest = machine_labels
-    of_two = machine_labels.with_clips([*rest, replace(first, annotator="AB")])
+def test_a_rate_corrected_by_labels_holds_the_true_share(timeline, sixty_by_ab, machine_labels):
+    """AB judged 60 windows and calls the first 200 of the film's 600 s violent."""
+    rate, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    assert rate.low < 200 / 600 < rate.high
+
+
+def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
+    timeline, sixty_by_ab, machine_labels
+):
+    """Labels are yes or no, and no probabilities."""
+    rate, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    share_labelled_violent = np.mean([clip.level == "violent" for clip in machine_labels])
+    assert rate.expected == pytest.approx(share_labelled_violent, abs=0.01)
+
+
+def test_labels_of_two_machines_are_refused(timeline, sixty_by_ab, machine_labels):
+    """Labels stand in for one model; here one is by another annotator than all others."""
+    first, *others = machine_labels
+    by_two = machine_labels.with_clips([*others, replace(first, annotator="AB")])
     with pytest.raises(FilmError, match="2 annotators"):
-        correct_rate(timeline, blind, labels=of_two)
-    elsewhere = machine_labels.with_clips(replace(clip, movie="other") for clip in machine_labels)
+        correct_rate(timeline, sixty_by_ab, labels=by_two)
+
+
+def test_labels_of_another_film_are_refused(timeline, sixty_by_ab, machine_labels):
+    of_another_film = machine_labels.with_clips(replace(clip, movie="other") for clip in machine_labels)
     with pytest.raises(FilmError, match="no span"):
-        correct_rate(timeline, blind, labels=elsewhere)
+        correct_rate(timeline, sixty_by_ab, labels=of_another_film)
 
 
 @pytest.fixture
-def judgements_with_an_s_more(blind, timeline):
+def judgements_with_an_s_more(sixty_by_ab, timeline):
     """AB's judgements as of a film whose name has one letter more than that of the timeline."""
-    return [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in blind]
+    return [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in sixty_by_ab]
 
 
 def test_a_similar_name_may_be_a_misspelling_if_the_film_has_no_judgements(
-    timeline, blind, judgements_with_an_s_more
+    timeline, sixty_by_ab, judgements_with_an_s_more
 ):
     """The film itself has no judgements, so that those of a name with one letter more may be meant for it."""
+    judgements = sixty_by_ab.with_clips(judgements_with_an_s_more)
     with pytest.raises(FilmError, match=rf"{timeline.movie}s.*did you mean"):
-        correct_rate(timeline, blind.with_clips(judgements_with_an_s_more))
+        correct_rate(timeline, judgements)
 
 
 def test_a_similar_name_is_another_film_if_the_film_has_judgements(
-    timeline, blind, judgements_with_an_s_more
+    timeline, sixty_by_ab, judgements_with_an_s_more
 ):
     """The film has its own judgements, so that the other name is hardly a misspelling of it."""
-    _, notices = correct_rate(timeline, blind.with_clips([*blind, *judgements_with_an_s_more]))
+    judgements = sixty_by_ab.with_clips([*sixty_by_ab, *judgements_with_an_s_more])
+    _, notices = correct_rate(timeline, judgements)
     assert f"{timeline.movie}s" in " ".join(notices)
     assert "did you mean" not in " ".join(notices)
 
 
-def test_too_few_judgements_and_a_table_without_a_codebook_are_refused(timeline, tmp_path):
-    """Five judgements say too little of a share.
-
-    Without its codebook nobody knows which level is positive.
-    """
-    blind = choose_next([timeline], 30, blind=True)
+def test_too_few_judgements_are_refused(timeline, tmp_path):
+    """Five judgements say too little of a share."""
+    windows = choose_next([timeline], 5, blind=True)
     with pytest.raises(FilmError, match="10 judged surely are needed"):
-        correct_rate(timeline, judged_by_ab(blind[:5], tmp_path))
+        correct_rate(timeline, judged_by_ab(windows, tmp_path))
+
+
+def test_a_table_without_a_codebook_is_refused(timeline, tmp_path):
+    """Without its codebook nobody knows which level is positive."""
+    windows = choose_next([timeline], 30, blind=True)
+    without_codebook = Manifest(tuple(windows), Path(tmp_path))
     with pytest.raises(FilmError, match="'violent'"):
-        correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
+        correct_rate(timeline, without_codebook)
 
 
 def test_judgements_of_no_window_and_of_other_films_are_left_out_and_named(timeline, tmp_path):
-    """Of 30 judgements the last ten are half a second late, and one more is of another film."""
+    """Of 30 judgements the last ten begin half a second late, and one more is of another film."""
     windows = choose_next([timeline], 30, blind=True)
-    late = [replace(clip, start_s=clip.start_s + 0.5) for clip in windows[20:]]
+    begun_late = [replace(clip, start_s=clip.start_s + 0.5) for clip in windows[20:]]
     of_another_film = replace(windows[0], clip_id="other-1", movie="other")
+    judgements = judged_by_ab([*windows[:20], *begun_late, of_another_film], tmp_path)
 
-    rate, notices = correct_rate(timeline, judged_by_ab([*windows[:20], *late, of_another_film], tmp_path))
+    rate, notices = correct_rate(timeline, judgements)
 
     assert rate.n == 20
-    assert sorted(notice[:50] for notice in notices) == [
-        "left out 1 judgement of another film (other)"[:50],
-        "left out 10 judgements whose times are no window of this film's"[:50],
-    ]
+    on_other_film, on_no_window = sorted(notices)
+    assert on_other_film == "left out 1 judgement of another film (other)"
+    assert on_no_window.startswith("left out 10 judgements whose times are no window o")
 
 
 def test_a_place_counts_however_a_data_frame_writes_it(timeline, tmp_path):
     """A column of whole numbers with a gap becomes one of floats: place 3 is written 3.0."""
-    blind = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
-    with_floats = [
-        replace(clip, extras={**clip.extras, "place": f"{clip.extras['place']}.0"}) for clip in blind
-    ]
-    assert correct_rate(timeline, blind.with_clips(with_floats)) == correct_rate(timeline, blind)
+    judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
+    with_floats = []
+    for clip in judgements:
+        place = clip.extras["place"]
+        with_floats.append(replace(clip, extras=clip.extras | {"place": f"{place}.0"}))
+
+    expected = correct_rate(timeline, judgements)
+
+    assert correct_rate(timeline, judgements.with_clips(with_floats)) == expected
 
 
-def check_that_the_last_is_left_out(timeline, tmp_path, change):
-    """Change the last of 20 judgements and check that it is left out; return the notice.
+def notice_that_the_last_of_20_is_left_out(timeline, tmp_path, change):
+    """Change the last of 20 judgements; fail unless it is left out, and return the notice of this.
 
     It is the last, so that no other one is left out for a gap before it.
     """
@@ -383,34 +459,38 @@ def test_a_judgement_that_was_not_made_blindly_is_left_out(timeline, tmp_path, s
 
     An empty cell does not say, which is not enough.
     """
-    notice = check_that_the_last_is_left_out(
-        timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"seen_score": seen_score})
-    )
+
+    def with_seen_score(clip):
+        return replace(clip, extras=clip.extras | {"seen_score": seen_score})
+
+    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, with_seen_score)
     assert "in a draw" not in notice
 
 
 @pytest.mark.parametrize("place", ["", "9" * 10, "9" * 5000], ids=["none", "ten digits", "5000 digits"])
 def test_a_judgement_without_a_place_in_a_draw_is_left_out(timeline, tmp_path, place):
     """The place says which window of the random order it is; without it the chance to be drawn is unknown."""
-    notice = check_that_the_last_is_left_out(
-        timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"place": place})
-    )
+
+    def with_place(clip):
+        return replace(clip, extras=clip.extras | {"place": place})
+
+    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, with_place)
     assert "in a draw" in notice
 
 
 @pytest.mark.parametrize(("earlier_s", "later_s"), [(0.5, 0.0), (0.0, 0.5)], ids=["start", "end"])
 def test_a_judgement_of_more_than_a_window_is_left_out(timeline, tmp_path, earlier_s, later_s):
     """It begins or ends half a second outside its window, and so was not of what was drawn."""
-    notice = check_that_the_last_is_left_out(
-        timeline,
-        tmp_path,
-        lambda clip: replace(clip, start_s=clip.start_s - earlier_s, end_s=clip.end_s + later_s),
-    )
+
+    def lengthened(clip):
+        return replace(clip, start_s=clip.start_s - earlier_s, end_s=clip.end_s + later_s)
+
+    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, lengthened)
     assert "in a draw" not in notice
 
 
 def without_a_law(clips):
-    """Write windows as an earlier version wrote them, before they named the law they were drawn by."""
+    """Return windows that do not name the law they were drawn by, nor seed and content, as in some files."""
     return [
         replace(clip, extras={name: clip.extras[name] for name in ("draw", "seen_score", "place")})
         for clip in clips
@@ -438,11 +518,16 @@ def windows_by_the_law_of_now(timeline, n):
 
 
 def test_a_draw_begun_by_the_earlier_law_continues_by_it(timeline, tmp_path):
-    """A law is the rule by which windows are drawn at random, and one draw cannot have two."""
-    first = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
-    more = choose_next([timeline], 10, blind=True, judged=first)
-    assert {clip.extras["law"] for clip in more} == {SEQUENTIAL_POISSON}
-    assert [clip.extras["place"] for clip in more] == [str(place) for place in range(21, 31)]
+    """A law is the rule by which windows are drawn at random, and one draw cannot have two.
+
+    AB judged 20 windows of a list by the earlier law, sequential Poisson sampling.
+    """
+    judged = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
+
+    next_ten = choose_next([timeline], 10, blind=True, judged=judged)
+
+    assert {clip.extras["law"] for clip in next_ten} == {"sequential-poisson"}
+    assert places_of(next_ten) == [21, 22, 23, 24, 25, 26, 27, 28, 29, 30]
 
 
 @pytest.fixture
@@ -464,30 +549,34 @@ def estimate_of_windows(cells, windows):
 
 
 def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
-    """They do not say their content either: a notice says that they count as if they were alike in it."""
+    """AB judged 30 windows that do not name the law by which they were drawn: all count.
+
+    They do not say their content either: a notice says that they count as if they were alike in it.
+    """
     film = judged_film(timeline, thirty_without_a_law)
     windows = film.together()
-    expected = estimate_of_windows(cells_of(timeline), windows)
+    assert windows.sampling == SEQUENTIAL_POISSON
+    assert len(windows.by_cell) == 30
+    assert any("alike in content" in notice for notice in film.notices)
 
     rate, _ = correct_rate(timeline, thirty_without_a_law)
 
-    assert windows.sampling == SEQUENTIAL_POISSON
-    assert len(windows.by_cell) == 30
-    assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
-    assert any("alike in content" in notice for notice in film.notices)
+    expected = estimate_of_windows(cells_of(timeline), windows)
+    assert rate.low == expected.low[0]
+    assert rate.high == expected.high[0]
 
 
 def test_windows_of_a_second_law_are_left_out_and_counted(timeline, tmp_path):
-    """15 windows of the earlier law come first, then 5 of today's.
+    """AB judged 15 windows drawn by the earlier law, and then 5 by today's.
 
     In a table of both, the columns that the earlier law lacks are empty.
     """
     empty_cells = {"law": "", "seed": "", "content_s": ""}
-    earlier = [
-        replace(clip, extras=clip.extras | empty_cells) for clip in windows_by_the_earlier_law(timeline, 15)
-    ]
-    of_today = windows_by_the_law_of_now(timeline, 5)
-    film = judged_film(timeline, judged_by_ab([*earlier, *of_today], tmp_path))
+    drawn_earlier = windows_by_the_earlier_law(timeline, 15)
+    by_earlier_law = [replace(clip, extras=clip.extras | empty_cells) for clip in drawn_earlier]
+    by_todays_law = windows_by_the_law_of_now(timeline, 5)
+
+    film = judged_film(timeline, judged_by_ab([*by_earlier_law, *by_todays_law], tmp_path))
 
     assert film.together().sampling == SEQUENTIAL_POISSON
     assert len(film.together().by_cell) == 15
@@ -502,19 +591,24 @@ def drawn_with_4_s(timeline, tmp_path):
 
 
 def test_content_changed_since_the_draw_counts_as_it_was(timeline, drawn_with_4_s):
-    """A window's chance of being drawn came of its content then: 4 s. A notice says that it has changed."""
+    """The first window had 4 s of content when it was drawn, and has 8 s now.
+
+    Its chance of being drawn came of the 4 s. A notice says that this has changed.
+    """
     first = drawn_with_4_s.clips[0]
-    film = judged_film(timeline, drawn_with_4_s)
     cell = cells_of(timeline).index_with_content(first.start_s, first.end_s)
+
+    film = judged_film(timeline, drawn_with_4_s)
+
     assert film.together().cells.content_s[cell] == 4
     (notice,) = film.notices
     assert notice.startswith("1 window had")
 
 
 def test_a_row_without_times_has_no_content_that_changed(timeline, drawn_with_4_s, tmp_path):
-    """The row is of the whole film, and not of a window.
+    """The row has other content than the film now, and is of the whole film, as it has no start and end.
 
-    With its times it would have such a notice, as the only one whose content differs from the film's now.
+    With its times there would be a notice that the content of its window has changed.
     """
     first, *others = drawn_with_4_s.clips
     of_whole_film = replace(first, start_s=None, end_s=None)
@@ -522,35 +616,47 @@ def test_a_row_without_times_has_no_content_that_changed(timeline, drawn_with_4_
     assert content_notices([timeline], judgements) == []
 
 
-def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_with_4_s, tmp_path):
-    """The draw goes on with place 21 all the same; with unchanged content there is no notice."""
+def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_with_4_s):
+    """The first of 20 judged windows had 4 s of content when it was drawn, and has 8 s now."""
     (notice,) = content_notices([timeline], drawn_with_4_s)
     assert "1 window" in notice
-    unchanged = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
-    assert content_notices([timeline], unchanged) == []
-    more = choose_next([timeline], 5, blind=True, judged=drawn_with_4_s)
-    assert [clip.extras["place"] for clip in more] == ["21", "22", "23", "24", "25"]
+
+
+def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(timeline, tmp_path):
+    judged = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
+    assert content_notices([timeline], judged) == []
+
+
+def test_a_draw_goes_on_though_content_changed(timeline, drawn_with_4_s):
+    """20 windows were judged, the first of which has other content now."""
+    next_five = choose_next([timeline], 5, blind=True, judged=drawn_with_4_s)
+    assert places_of(next_five) == [21, 22, 23, 24, 25]
 
 
 @pytest.mark.parametrize("content", ["9", "-1", "0", "much", "nan", "1e400"])
 def test_a_window_with_an_impossible_content_is_left_out(timeline, tmp_path, content):
     """A window lasts 8 s: its content is more than 0 and at most 8."""
-    notice = check_that_the_last_is_left_out(
-        timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"content_s": content})
-    )
+
+    def with_content(clip):
+        return replace(clip, extras=clip.extras | {"content_s": content})
+
+    notice = notice_that_the_last_of_20_is_left_out(timeline, tmp_path, with_content)
     assert "content_s" in notice
 
 
 def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
-    """Another seed would give another order, and the two parts would be no draw of one law."""
-    first = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
-    next_ten = choose_next([timeline], 20, blind=True, seed=1)[10:]
-    assert choose_next([timeline], 10, blind=True, seed=1, judged=first) == next_ten
-    assert choose_next([timeline], 10, blind=True, judged=first) == next_ten  # none is given: the first's
+    """AB judged ten windows that were drawn with the seed 1. It is the same whether the seed is given again.
+
+    Another seed would give another order, and the two parts would be no draw of one law.
+    """
+    first_ten = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
+    second_ten = choose_next([timeline], 20, blind=True, seed=1)[10:]
+    assert choose_next([timeline], 10, blind=True, seed=1, judged=first_ten) == second_ten
+    assert choose_next([timeline], 10, blind=True, judged=first_ten) == second_ten
 
 
 def test_no_more_windows_are_drawn_where_those_judged_are_of_two_seeds(timeline, tmp_path):
-    """Two seeds are two draws, and it is not known which is to go on."""
+    """Two seeds, here 1 and 2, are two draws, and it is not known which is to go on."""
     of_seed_1 = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
     of_seed_2 = judged_by_ab(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
     with pytest.raises(FilmError, match="1, 2"):
@@ -571,35 +677,42 @@ def judged_but_two(draw, timeline, folder):
 @pytest.mark.long
 @BOTH_LAWS
 def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
-    """AB is not sure of two of 30 windows.
+    """AB is not sure of two of 30 windows, which are neither positive nor negative.
 
-    These are neither positive nor negative, and a share is without their seconds.
+    The estimate is that from a film without them, of whose content their seconds are no part.
     """
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
-    sure = [clip for clip in judgements if clip.level != "unsure"]
     expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)
 
     rate, _ = correct_rate(timeline, judgements)
 
-    assert list(windows.by_cell) == [
-        cells_of(timeline).index_with_content(clip.start_s, clip.end_s) for clip in sure
-    ]
+    assert rate.value == expected.value[0]
+    assert rate.low == expected.low[0]
+    assert rate.high == expected.high[0]
+    assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
+
+
+@BOTH_LAWS
+def test_unsure_windows_are_no_votes_and_have_no_sure_content(timeline, tmp_path, draw):
+    """AB is sure of 28 windows, in the order of the draw, and not sure of two."""
+    judgements = judged_but_two(draw, timeline, tmp_path)
+    windows = judged_film(timeline, judgements).together()
+
+    cells = cells_of(timeline)
+    sure = [clip for clip in judgements if clip.level != "unsure"]
+    assert list(windows.by_cell) == [cells.index_with_content(clip.start_s, clip.end_s) for clip in sure]
     assert len(windows.unsure) == 2
     assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
-    assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
-    assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
 
 
 def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
     """Two draws of one film overlap, and so are no sample by one law."""
-    draws_of_two = [
-        replace(clip, clip_id=f"{seed}-{clip.clip_id}")
-        for seed in (0, 1)
-        for clip in choose_next([timeline], 20, blind=True, seed=seed)
-    ]
+    with_seed_0 = choose_next([timeline], 20, blind=True, seed=0)
+    with_seed_1 = choose_next([timeline], 20, blind=True, seed=1)
+    with_other_ids = [replace(clip, clip_id=f"1-{clip.clip_id}") for clip in with_seed_1]
     with pytest.raises(FilmError, match="two seeds"):
-        correct_rate(timeline, judged_by_ab(draws_of_two, tmp_path))
+        correct_rate(timeline, judged_by_ab([*with_seed_0, *with_other_ids], tmp_path))
 
 
 def with_level(manifest, places, level):
@@ -610,21 +723,31 @@ def with_level(manifest, places, level):
     return manifest.with_clips(clips)
 
 
-def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, tmp_path):
-    """The first windows of a draw are a draw themselves. The 15 that were not judged are counted in a notice.
-
-    An "unsure" window is judged, and so no gap: it is left out, and those after it count.
-    """
+@pytest.fixture
+def judged_to_the_25th(timeline, tmp_path):
+    """A list of 40 windows in the order of their draw, of which AB judged the first 25."""
     forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
-    judged_to_the_25th = with_level(forty, range(26, 41), None)
-    first_25 = forty.with_clips(forty.clips[:25])
+    return with_level(forty, range(26, 41), None)
+
+
+def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):
+    """The list has 40 windows. The first of a draw are a draw themselves.
+
+    The 15 that were not judged are counted in a notice.
+    """
+    first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
+    expected, _ = correct_rate(timeline, first_25)
 
     rate, notices = correct_rate(timeline, judged_to_the_25th)
-    assert rate == correct_rate(timeline, first_25)[0]
+
+    assert rate == expected
     assert notices == ["left out 15 judgements without a level"]
 
-    without_the_fifth, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
-    assert without_the_fifth.n == 24
+
+def test_an_unsure_window_is_no_gap_in_a_list(timeline, judged_to_the_25th):
+    """Of 25 windows AB was not sure of the fifth: it is left out, and those after it count."""
+    rate, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
+    assert rate.n == 24
 
 
 def test_judgements_count_up_to_the_first_gap_in_the_draw(timeline, tmp_path):
@@ -651,9 +774,12 @@ def test_contradicting_judgements_of_one_window_are_named(timeline, tmp_path, n_
     for place, clip in enumerate(judgements.clips[:3]):
         level = OPPOSITE[clip.level] if place < n_contradicted else clip.level
         again.append(replace(clip, clip_id=f"again-{clip.clip_id}", level=level))
+
     _, notices = correct_rate(timeline, judgements.with_clips([*judgements, *again]))
 
-    assert [notice.startswith("once ") for notice in notices] == [True] * n_contradicted
+    assert len(notices) == n_contradicted
+    for notice in notices:
+        assert notice.startswith("once ")
 
 
 def judgements_of_two(timeline, folder, *, opposite_at=()):
@@ -673,17 +799,24 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
     Its interval lies between -1 and 1.
     """
     judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
+    levels_by_ab = [clip.level for clip in judgements if clip.annotator == "AB"]
+    levels_by_cd = [clip.level for clip in judgements if clip.annotator == "CD"]
+
     rate, _ = correct_rate(timeline, judgements)
+
     (pair,) = rate.agreement
     assert pair.annotators == ["AB", "CD"]
-    assert correct_rates(timeline, judgements).alpha is None  # which is for three judges or more
-    assert (pair.n, pair.alike) == (40, 40 - len(opposite_at))
-
-    by_ab, by_cd = (
-        [clip.level for clip in judgements if clip.annotator == judge] for judge in pair.annotators
-    )
-    assert pair.kappa == pytest.approx(cohen_kappa_score(by_ab, by_cd))
+    assert pair.n == 40
+    assert pair.alike == 40 - len(opposite_at)
+    assert pair.kappa == pytest.approx(cohen_kappa_score(levels_by_ab, levels_by_cd))
     assert -1 <= pair.low < pair.kappa < pair.high <= 1
+
+
+@pytest.mark.parametrize("opposite_at", [(7,), (1, 3, 7, 20)])
+def test_two_judges_have_no_alpha(timeline, tmp_path, opposite_at):
+    """It is for three judges or more."""
+    judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
+    assert correct_rates(timeline, judgements).alpha is None
 
 
 def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
@@ -691,46 +824,64 @@ def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
 
     On others they might differ: the interval begins below 1.
     """
-    (pair,) = correct_rate(timeline, judgements_of_two(timeline, tmp_path))[0].agreement
-    assert pair.kappa == pair.high == 1.0
+    rate, _ = correct_rate(timeline, judgements_of_two(timeline, tmp_path))
+    (pair,) = rate.agreement
+    assert pair.kappa == 1.0
+    assert pair.high == 1.0
     assert 0.5 < pair.low < 0.95
 
 
-def test_rates_are_read_back_as_they_were_written_but_for_a_name_that_reverses_text(timeline, tmp_path):
-    """U+202E makes all that follows run from right to left."""
+def test_rates_are_read_back_as_they_were_written(timeline, tmp_path):
     rates = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
     write_rates(tmp_path, [rates])
     assert read_rates(tmp_path) == [rates]
 
+
+def test_rates_of_a_judge_whose_name_reverses_text_are_refused(timeline, tmp_path):
+    """U+202E, put before the name AB in the file, makes all that follows run from right to left."""
+    write_rates(tmp_path, [correct_rates(timeline, judgements_of_two(timeline, tmp_path))])
     path = tmp_path / RATES
-    turned_round = path.read_text(encoding="utf-8").replace('"AB"', '"\\u202eAB"')
-    path.write_text(turned_round, encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"AB"', '"\\u202eAB"'), encoding="utf-8")
     with pytest.raises(FilmError):
         read_rates(tmp_path)
 
 
-def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
-    """A film of 50 s has six windows of 8 s, too few for an estimate: all six must be judged.
+@pytest.fixture
+def film_of_50_s(trained, tmp_path):
+    """A scored film of 50 s, which has six windows of 8 s."""
+    _, film = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
+    return film
 
-    Then the share is counted, 16 s of 50, and its interval has no width.
+
+def test_the_share_of_a_film_of_few_windows_is_counted(film_of_50_s, tmp_path):
+    """All six windows of a film of 50 s are judged: the first two, of 16 s, are violent.
+
+    So the share is 16 / 50, and its interval has no width.
     """
-    _, timeline = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
-    blind = choose_next([timeline], 40, blind=True)
-    assert len(blind) == 6
+    windows = choose_next([film_of_50_s], 40, blind=True)
+    assert len(windows) == 6
+    judgements = judged_by_ab(windows, tmp_path, is_violent=lambda clip: clip.start_s < 16)
 
-    judgements = judged_by_ab(blind, tmp_path, is_violent=lambda clip: clip.start_s < 16)
-    rate, _ = correct_rate(timeline, judgements)
-    assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
+    rate, _ = correct_rate(film_of_50_s, judgements)
+
+    assert rate.value == pytest.approx(16 / 50)
+    assert rate.low == pytest.approx(16 / 50)
+    assert rate.high == pytest.approx(16 / 50)
     assert rate.worth is None
 
+
+def test_a_film_of_few_windows_must_be_judged_whole(film_of_50_s, tmp_path):
+    """Six windows are too few for an estimate: five of them are not enough."""
+    windows = choose_next([film_of_50_s], 40, blind=True)
     with pytest.raises(FilmError, match="all 6 of the film are needed"):
-        correct_rate(timeline, judged_by_ab(blind[:5], tmp_path))
+        correct_rate(film_of_50_s, judged_by_ab(windows[:5], tmp_path))
 
 
 def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
     """A model that says nothing must favour neither answer."""
-    silent = replace(timeline, table=timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan))
-    assert (cells_of(silent).p == 0.5).all()
+    without_p = replace(timeline, table=timeline.table.assign(p=np.nan, p_low=np.nan, p_high=np.nan))
+    assert (cells_of(without_p).p == 0.5).all()
 
 
 def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
@@ -748,9 +899,11 @@ def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
             is_violent[row, column] = column % 3 == first_violent[judge]
             level = "violent" if is_violent[row, column] else "calm"
             clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
+
     rates = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
 
-    assert (rates.alpha.annotators, rates.alpha.n_windows) == (["AB", "CD", "EF"], 30)
+    assert rates.alpha.annotators == ["AB", "CD", "EF"]
+    assert rates.alpha.n_windows == 30
     assert rates.alpha.value == pytest.approx(krippendorff_alpha(is_violent))
 
 
@@ -764,14 +917,23 @@ def film_judged_by(film, judges, book):
     return judged_film(film, Manifest(tuple(clips), Path(), book), None)
 
 
-def test_alpha_is_of_the_judges_who_share_a_window_alone(timeline, tmp_path):
-    """GH judges another film than AB, CD and EF: nothing says how far GH agrees with anybody.
+def another_film(timeline):
+    """Return the same film under another id."""
+    return replace(timeline, record=structs.replace(timeline.record, movie="other"))
 
-    Of AB, CD and GH there is no alpha, as two judges alone share windows.
-    """
+
+def test_alpha_is_of_the_judges_who_share_a_window_alone(timeline, tmp_path):
+    """GH judges another film than AB, CD and EF: nothing says how far GH agrees with anybody."""
     book = codebook(tmp_path)
-    other = replace(timeline, record=structs.replace(timeline.record, movie="other"))
-    other_by_gh = film_judged_by(other, ["GH"], book)
-    alpha = alpha_of_judges([film_judged_by(timeline, ["AB", "CD", "EF"], book), other_by_gh])
+    judged_by_three = film_judged_by(timeline, ["AB", "CD", "EF"], book)
+    judged_by_gh = film_judged_by(another_film(timeline), ["GH"], book)
+    alpha = alpha_of_judges([judged_by_three, judged_by_gh])
     assert alpha.annotators == ["AB", "CD", "EF"]
-    assert alpha_of_judges([film_judged_by(timeline, ["AB", "CD"], book), other_by_gh]) is None
+
+
+def test_there_is_no_alpha_of_three_judges_two_of_whom_share_windows(timeline, tmp_path):
+    """AB and CD judge one film, and GH another one. Alpha is for three judges or more who share windows."""
+    book = codebook(tmp_path)
+    judged_by_two = film_judged_by(timeline, ["AB", "CD"], book)
+    judged_by_gh = film_judged_by(another_film(timeline), ["GH"], book)
+    assert alpha_of_judges([judged_by_two, judged_by_gh]) is None

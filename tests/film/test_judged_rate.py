@@ -93,8 +93,10 @@ def coverage_of(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
 def test_intervals_hold_the_rate_and_a_model_narrows_them(prevalence, n, quality):
     """A 95 % interval holds the true rate in about 95 % of draws, with any model; a good one narrows it.
 
-    All combinations are tried, as intervals may be too short in a few of them alone. Coverage may be .93
-    to .975: 2,000 draws leave it uncertain by .005 (one standard error).
+    `prevalence` is the share of positive windows, n the number of judged ones, and `quality` how far the
+    model's scores of positive windows lie above those of others, in standard deviations. All combinations are
+    tried, as intervals may be too short in a few of them alone. Coverage may be .93 to .975: 2,000 draws
+    leave it uncertain by .005 (one standard error).
     """
     coverage = coverage_of(prevalence, quality, n)
     assert 0.93 <= coverage.share <= 0.975
@@ -108,9 +110,9 @@ def test_intervals_hold_the_rate_and_a_model_narrows_them(prevalence, n, quality
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("prevalence", [0.02, 0.1, 0.35, 0.5])
 def test_probabilities_at_random_cost_no_coverage_and_hardly_any_width(prevalence, n):
-    """A model that knows nothing and is sure of it must not mislead.
+    """A model that knows nothing (quality 0) and is sure of it (noise 1) must not mislead.
 
-    Coverage stays, and width grows by 1.5 % at most.
+    Of 2,000 intervals .93 to .975 hold the true rate, as without the model, and width grows by 1.5 % at most.
     """
     coverage = coverage_of(prevalence, quality=0, n=n, noise=1.0)
     assert 0.93 <= coverage.share <= 0.975
@@ -123,15 +125,21 @@ def test_probabilities_at_random_cost_no_coverage_and_hardly_any_width(prevalenc
     ids=["calibrated", "too high", "too low", "too sure", "timid"],
 )
 def test_an_uncalibrated_model_costs_no_coverage_and_still_narrows_the_interval(model):
-    """Probabilities that are too high, too low, too sure or timid still tell which windows are likelier."""
+    """Probabilities that are too high, too low, too sure or timid still tell which windows are likelier.
+
+    95 % intervals are tried where .05, .2 and .5 of the windows are positive, and 30 or 100 are judged.
+    """
     for prevalence, n in ((0.05, 30), (0.2, 100), (0.5, 30)):
-        coverage = coverage_of(prevalence, 1, n, n_films=250, **model)
+        coverage = coverage_of(prevalence, quality=1, n=n, n_films=250, **model)
         assert coverage.share >= 0.92  # 1,000 draws leave it uncertain by .007
         assert coverage.width < coverage.width_alone
 
 
 def gain_of(y, p, *, film_p, film_variance):
-    """Return the factor, 0 to 1, by which the estimate counts the model's probabilities, from one draw."""
+    """Return the factor, 0 to 1, by which the estimate counts the model's probabilities, from one draw.
+
+    `y` says of each judged window whether it is positive, and `p` is its probability by the model.
+    """
     y = np.asarray(y, dtype=float)[None]  # [1 draw, n windows]
     p = np.asarray(p)[None]
     # As from a film of so many windows that the chance of each to be drawn is next to none.
@@ -145,10 +153,11 @@ def gain_of(y, p, *, film_p, film_variance):
 def test_the_gain_of_a_timid_model_is_at_most_1():
     """The gain is the factor by which the estimate counts the model's probabilities, from 0 to 1.
 
-    The model says .49 of negatives and .51 of positives: the slope of y on p would be 50.
+    The model says .49 of ten negatives and .51 of ten positives: the slope of y on p would be 1 / .02 = 50.
     """
-    y = np.tile([0.0, 1.0], 10)
-    assert gain_of(y, 0.49 + 0.02 * y, film_p=0.5, film_variance=1e-4) == 1
+    y = [0.0] * 10 + [1.0] * 10
+    p = [0.49] * 10 + [0.51] * 10
+    assert gain_of(y, p, film_p=0.5, film_variance=1e-4) == 1
 
 
 def test_the_estimate_of_four_judgements_by_hand():
@@ -177,7 +186,10 @@ def test_the_estimate_of_four_judgements_by_hand():
 
 
 def test_a_cell_without_content_is_neither_found_nor_drawn():
-    """Cells from 0, 8 and 16 s; the first has no content."""
+    """Three cells of 8 s: the first has no content (black, credits or unread), the others have .5 and 8 s.
+
+    A cell is found by its exact start and end.
+    """
     cells = Cells(
         spans=np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]),
         content_s=np.array([0.0, 0.5, 8.0]),
@@ -193,11 +205,18 @@ def test_a_cell_without_content_is_neither_found_nor_drawn():
 
 
 def test_the_gain_of_a_model_that_is_too_sure_is_below_1():
-    """Probabilities .1 and .9 of windows of which .3 and .7 are positive: the slope of y on p is .5."""
+    """The model says .1 of 2,000 windows of which .3 are positive, and .9 of 2,000 of which .7 are.
+
+    The slope of y on p is (.7 - .3) / (.9 - .1) = .5, and so is the gain.
+    """
     rng = np.random.default_rng(0)
     is_high = rng.permutation(np.arange(4000) < 2000)
-    y = rng.random(4000) < np.where(is_high, 0.7, 0.3)
-    gain = gain_of(y, np.where(is_high, 0.9, 0.1), film_p=0.5, film_variance=0.16)
+    chance_of_positive = np.where(is_high, 0.7, 0.3)
+    y = rng.random(4000) < chance_of_positive
+    p = np.where(is_high, 0.9, 0.1)
+
+    gain = gain_of(y, p, film_p=0.5, film_variance=0.16)
+
     assert gain == pytest.approx(0.5, abs=0.05)
 
 
@@ -241,8 +260,13 @@ leaves out 2 as well, it is .882.
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("prevalence", PREVALENCES)
 def test_intervals_with_a_useless_model_hold_the_rate_exactly(prevalence, n):
-    """Coverage is computed over all samples, without simulation: .93 to .97, but for the listed cases."""
-    coverage = exact_coverage(round(prevalence * N_ROWS), n)
+    """Of 1,000 windows n are judged, and the model says .2 of each.
+
+    How often a 95 % interval holds the rate is computed over all samples, without simulation: .93 to .97. A
+    few cases are listed where no interval could come nearer to .95.
+    """
+    n_positive = round(prevalence * 1000)
+    coverage = exact_coverage(n_positive, n)
     if (prevalence, n) in COVERAGES_OVER_97_PERCENT:
         assert round(coverage, 3) == COVERAGES_OVER_97_PERCENT[prevalence, n]
     else:
@@ -251,13 +275,16 @@ def test_intervals_with_a_useless_model_hold_the_rate_exactly(prevalence, n):
 
 @pytest.mark.parametrize("n_positive", [0, 1, 7, 30])
 def test_a_constant_model_leaves_wilsons_interval(n_positive):
-    """Such a model adds nothing, so that the textbook's interval for a share, Wilson's, must come out."""
-    samples = (1, 30)
+    """Of 30 judged windows some are positive; the model says .3 of all.
+
+    Such a model adds nothing, so that the textbook's interval for a share, Wilson's, must come out.
+    """
+    y = [1] * n_positive + [0] * (30 - n_positive)
     estimates = difference_estimate(
-        y=(np.arange(30) < n_positive)[None],
-        p=np.full(samples, 0.3),
-        weights=np.ones(samples),
-        chances=np.zeros(samples),
+        y=[y],  # one draw
+        p=[[0.3] * 30],
+        weights=[[1] * 30],
+        chances=np.zeros((1, 30)),
         film_p=0.3,
         film_variance=0.0,
     )
@@ -268,14 +295,19 @@ def test_a_constant_model_leaves_wilsons_interval(n_positive):
 
 
 def test_where_all_windows_are_judged_the_rate_is_known():
-    """With nothing left to guess, value and both ends of the interval are the true rate."""
+    """All 1,000 windows of a film are judged, in any order.
+
+    With nothing left to guess, value and both ends of the interval are the true rate.
+    """
     rng = np.random.default_rng(0)
     films = planted_windows(rng, prevalence=0.2, quality=1, n_films=1)
     seconds, y, p = films.seconds[0], films.y[0], films.p[0]
-    order = rng.permutation(N_ROWS)
-    estimates = estimate_rate(planted_cells(content_s=seconds, p=p), order[None], y[order][None])
-    true_rate = np.average(y, weights=seconds)
+    cells = planted_cells(content_s=seconds, p=p)
+    judged_order = rng.permutation(1000)
 
+    estimates = estimate_rate(cells, judged_order[None], y[judged_order][None])
+
+    true_rate = np.average(y, weights=seconds)
     assert estimates.value[0] == pytest.approx(true_rate)
     assert estimates.low[0] == pytest.approx(true_rate)
     assert estimates.high[0] == pytest.approx(true_rate)
@@ -287,11 +319,14 @@ def test_where_all_windows_are_judged_the_rate_is_known():
 def test_nine_positive_windows_of_16_have_an_interval_up_to_1(judged):
     """All judged windows are positive, so that all of the film may be.
 
-    Window 15 is twice as long as others: most draws of nine have it, but a list of judgements may not.
+    Fifteen windows have 46 s, and the last, number 15, has 100 s: most draws of nine have it, but a list of
+    judgements may not.
     """
     cells = planted_cells(content_s=[46] * 15 + [100])
     all_positive = np.ones((1, 9))  # [1 draw, 9 windows]
+
     estimates = estimate_rate(cells, np.array([judged]), all_positive)
+
     assert estimates.value[0] == 1
     assert estimates.high[0] == 1
     assert 0.5 < estimates.low[0] < 1
@@ -328,13 +363,17 @@ def sixteen_films(rng, n_windows):
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("n", [30, 60])
 def test_intervals_hold_the_rate_if_positive_windows_are_longer(n):
-    """The rate is of seconds, and windows are drawn by content, so that length is accounted for.
+    """Positive windows are three times as long as they would be.
 
-    Windows drawn with equal chances would be covered by .87 to .91 only.
+    The rate is of seconds, and windows are drawn by content, so that length is accounted for. Intervals from
+    windows drawn with equal chances would hold the rate in .87 to .91 of draws only.
     """
     windows = sixteen_films(np.random.default_rng(n), n_windows=600)
-    windows = windows._replace(seconds=np.where(windows.y > 0, 3, 1) * windows.seconds)
+    times_longer = np.where(windows.y > 0, 3, 1)
+    windows = windows._replace(seconds=times_longer * windows.seconds)
+
     simulated = simulate(windows, n)
+
     assert 0.93 <= simulated.coverage <= 0.975  # 960 draws leave it uncertain by .007
     assert abs(simulated.error) < 0.01
 
@@ -342,18 +381,29 @@ def test_intervals_hold_the_rate_if_positive_windows_are_longer(n):
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("n", [15, 30])
 def test_intervals_hold_the_rate_where_one_window_in_twenty_lasts_two_minutes(n):
-    """A few windows of 120 s among those of 5 s have much of the film's seconds."""
+    """Sixteen films of 60 windows: 57 of 5 s, which are 285 s, and about three of 120 s, which are 360 s.
+
+    Intervals hold the true rate nearly as often as they should, .95, and say something: they are below .3
+    wide.
+    """
     rng = np.random.default_rng(2 * n)
     windows = sixteen_films(rng, n_windows=60)
     is_long = rng.random((16, 60)) < 0.05
-    simulated = simulate(windows._replace(seconds=np.where(is_long, 120.0, 5.0)), n)
+    windows = windows._replace(seconds=np.where(is_long, 120.0, 5.0))
+
+    simulated = simulate(windows, n)
+
     assert simulated.coverage >= 0.92
     assert simulated.width < 0.3
 
 
 def test_cells_without_content_need_no_judgement():
-    """Of four cells one is empty: three judgements are the whole film."""
-    assert least_sure(planted_cells(content_s=[5.0, 0.0, 5.0, 5.0])) == 3
+    """A rate needs several windows that judges are sure of, or all of a film that has fewer.
+
+    Of four cells one has no content: three judgements are the whole film.
+    """
+    cells = planted_cells(content_s=[5.0, 0.0, 5.0, 5.0])
+    assert least_sure(cells) == 3
 
 
 def test_a_cell_is_known_where_more_than_half_of_its_time_counts():
@@ -388,6 +438,10 @@ def estimates_worth(worth, *, n, n_windows):
 
 
 def test_the_worth_of_a_model_is_rounded_once():
-    """15.46 is rounded to 15. If it were rounded to one decimal first, 15.5, it would become 16."""
+    """A model and 10 judgements, of a film of 40 windows, are worth 15.46 judgements without the model.
+
+    This is rounded to 15. If it were rounded to one decimal first, 15.5, it would become 16.
+    """
     estimates = estimates_worth(15.46, n=10, n_windows=40)
-    assert round(_n_needed_without_model(estimates, 10, 40)) == 15
+    n_needed = _n_needed_without_model(estimates, 10, 40)
+    assert round(n_needed) == 15

@@ -44,9 +44,11 @@ FILM = invented_film(n_rows=60, duration_s=900.0)
 WINDOWS = choose_next([FILM], 10**6, blind=True)
 """All windows of the film that can be drawn, in the order of the draw."""
 
-N = len(WINDOWS)
+N_WINDOWS = len(WINDOWS)
+"""How many windows of the film can be drawn."""
+
 POSITIVE, NEGATIVE, NOT_SURE = "S", "HN", "NS"
-MIXED_14 = [POSITIVE, NEGATIVE] * 7
+SEVEN_OF_14_POSITIVE = [POSITIVE, NEGATIVE] * 7
 """Levels of 14 windows, more than the ten that a share needs."""
 
 
@@ -92,21 +94,25 @@ def test_a_panels_interval_lies_within_the_mean_of_its_judges(by_ab, by_cd):
     their upper ends. The sentence on the share has it.
     """
     rates = rates_by(AB=by_ab, CD=by_cd)
-    rate_of_ab, rate_of_cd, of_panel = rates.rates
-    *_, claim = shares_in(rates)
+    rate_of_ab, rate_of_cd, rate_of_panel = rates.rates
+    assert rate_of_panel.is_of_panel
 
-    assert of_panel.is_of_panel
-    assert np.mean([rate_of_ab.low, rate_of_cd.low]) <= of_panel.low <= of_panel.value
-    assert of_panel.value <= of_panel.high <= np.mean([rate_of_ab.high, rate_of_cd.high])
+    mean_low = np.mean([rate_of_ab.low, rate_of_cd.low])
+    mean_high = np.mean([rate_of_ab.high, rate_of_cd.high])
+    assert mean_low <= rate_of_panel.low <= rate_of_panel.value
+    assert rate_of_panel.value <= rate_of_panel.high <= mean_high
+
+    *_, claim_of_panel = shares_in(rates)
     for language in LANGUAGES:
-        assert Words(language).shares(claim.interval) in phrases.sentence(claim, Words(language))
+        words = Words(language)
+        assert words.shares(claim_of_panel.interval) in phrases.sentence(claim_of_panel, words)
 
 
 SURE = {"en": "S (Sure)", "fr": "S (Sûr)"}
 """The level of the invented film as pages name it."""
 
 
-def figure_of(rates, language="en"):
+def texts_of_figure(rates, language="en"):
     """Return all texts of the page's first figure: a judged share, its interval and what is said of it."""
     figure = FilmView(FILM, "f1", Words(language), top=1, rates=[rates]).figures[0]
     return f"{figure.value} {figure.interval} {figure.what} {figure.note}"
@@ -121,12 +127,15 @@ def test_judges_with_different_negative_levels_are_alike(language, agreement):
     Planted: where AB gives EN, CD gives HN, and the other way round.
     """
     rates = rates_by(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
+
     (pair,) = claims_of_kind(rates, kinds.PairKappa)
-    assert (pair.n, pair.alike, pair.positive) == (12, 12, "S")
+    assert pair.positive == "S"
+    assert pair.n == 12
+    assert pair.alike == 12
 
     sentence = phrases.sentence(pair, Words(language))
     assert agreement in sentence
-    for text in (sentence, figure_of(rates, language)):
+    for text in (sentence, texts_of_figure(rates, language)):
         assert "level" not in text
         assert "niveau" not in text
 
@@ -134,7 +143,7 @@ def test_judges_with_different_negative_levels_are_alike(language, agreement):
 @st.composite
 def levels_of_a_judge(draw, least_sure=10):
     """Draw what a judge calls the first windows of a draw: of `least_sure` or more the judge is sure."""
-    n = draw(st.integers(least_sure, N))
+    n = draw(st.integers(least_sure, N_WINDOWS))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     positive_share = draw(st.floats(0, 1))
     levels = np.where(rng.random(n) < positive_share, POSITIVE, NEGATIVE)
@@ -158,30 +167,31 @@ def seconds_by_level(levels):
     return seconds
 
 
-CONTENT_S = cells_of(FILM).content_s.sum()
+FILM_CONTENT_S = cells_of(FILM).content_s.sum()
 """Seconds of the film that are neither black nor credits."""
 
 
 @pytest.mark.long
 @given(levels_of_a_judge())
 def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(levels):
-    """At least what is judged positive is positive, and at most all that is not judged negative.
+    """AB judges the first windows of a draw. The share is of all content but windows AB was not sure of.
 
-    Where no window is left to judge, both are the same. Where one is left, it may be either, and the interval
-    reaches from one bound to the other. Where more are left, it is at least as wide as the longest of them.
+    At least what is judged positive is positive, and at most all that is not judged negative. Where no window
+    is left to judge, both are the same. Where one is left, it may be either, and the interval reaches from
+    one bound to the other. Where more are left, it is at least as wide as the longest of them.
     """
     (rate,) = rates_by(AB=levels).rates
-    seconds = seconds_by_level(levels)
-    sure_s = CONTENT_S - seconds[NOT_SURE]
-    least = seconds[POSITIVE] / sure_s
-    most = 1 - seconds[NEGATIVE] / sure_s
 
-    assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
+    judged_s = seconds_by_level(levels)
+    sure_s = FILM_CONTENT_S - judged_s[NOT_SURE]
+    least_share = judged_s[POSITIVE] / sure_s
+    largest_share = 1 - judged_s[NEGATIVE] / sure_s
+    assert least_share - 1e-6 <= rate.low <= rate.value <= rate.high <= largest_share + 1e-6
 
     windows_left = WINDOWS[len(levels) :]
     if len(windows_left) <= 1:
-        assert rate.low == pytest.approx(least, abs=1e-6)
-        assert rate.high == pytest.approx(most, abs=1e-6)
+        assert rate.low == pytest.approx(least_share, abs=1e-6)
+        assert rate.high == pytest.approx(largest_share, abs=1e-6)
     else:
         longest_s = max(content_seconds(clip) for clip in windows_left)
         assert rate.high - rate.low >= longest_s / sure_s - 1e-6
@@ -195,7 +205,7 @@ def test_the_worth_of_a_share_lies_between_judged_and_all_windows(levels):
     """
     (rate,) = rates_by(AB=levels).rates
     if rate.worth is not None:
-        n_that_may_be_sure = N - levels.count(NOT_SURE)
+        n_that_may_be_sure = N_WINDOWS - levels.count(NOT_SURE)
         assert rate.n < round(rate.worth) <= n_that_may_be_sure
         (claim,) = shares_in(FilmRates((rate,)))
         note = phrases.judged_share_note(claim, [], Words("en"))
@@ -210,14 +220,15 @@ def test_a_share_leaves_out_unsure_windows_and_their_seconds(levels):
     """
     (claim,) = shares_in(rates_by(AB=levels))
     as_json = document(claim)
-    n_unsure, unsure_s = levels.count(NOT_SURE), seconds_by_level(levels)[NOT_SURE]
 
+    n_unsure = levels.count(NOT_SURE)
+    unsure_s = seconds_by_level(levels)[NOT_SURE]
     assert claim.n_unsure == n_unsure
     assert claim.n == len(levels) - n_unsure
-    assert claim.n_windows == N - n_unsure
+    assert claim.n_windows == N_WINDOWS - n_unsure
     assert claim.unsure_s == pytest.approx(unsure_s)
-    assert claim.time.seconds == pytest.approx(CONTENT_S - unsure_s)
-    assert claim.has(kinds.ALL_JUDGED) == (len(levels) == N)
+    assert claim.time.seconds == pytest.approx(FILM_CONTENT_S - unsure_s)
+    assert claim.has(kinds.ALL_JUDGED) == (len(levels) == N_WINDOWS)
     assert (kinds.NOT_SURE in as_json["conditions"]) == (n_unsure > 0)
     assert (as_json["time"]["part"] == "sure") == (n_unsure > 0)
 
@@ -228,8 +239,8 @@ def assert_says_what_time_it_is_of(text, levels, words):
     That is all content, or all but some windows; where over a fifth is left out, so many seconds.
     """
     unsure_s = seconds_by_level(levels)[NOT_SURE]
-    sure_duration, unsure_duration = words.durations(float(CONTENT_S) - unsure_s, unsure_s)
-    if unsure_s > CONTENT_S / 5:
+    sure_duration, unsure_duration = words.durations(float(FILM_CONTENT_S) - unsure_s, unsure_s)
+    if unsure_s > FILM_CONTENT_S / 5:
         assert sure_duration in text
         assert unsure_duration in text
         assert words["of_content"] not in text
@@ -242,15 +253,19 @@ def assert_says_what_time_it_is_of(text, levels, words):
 
 @given(levels_of_a_judge(), st.sampled_from(LANGUAGES))
 def test_the_sentence_on_a_share_says_what_time_it_is_of(levels, language):
+    """It is of all content, or of all but the windows that AB was not sure of."""
     words = Words(language)
     (claim,) = shares_in(rates_by(AB=levels))
-    assert_says_what_time_it_is_of(phrases.sentence(claim, words), levels, words)
+    sentence = phrases.sentence(claim, words)
+    assert_says_what_time_it_is_of(sentence, levels, words)
 
 
 @pytest.mark.parametrize("n_unsure", [0, 1, 4], ids=["all sure", "one unsure", "over a fifth unsure"])
 def test_the_figure_of_a_share_says_what_time_it_is_of(n_unsure):
-    levels = [*MIXED_14, *[NOT_SURE] * n_unsure]
-    assert_says_what_time_it_is_of(figure_of(rates_by(AB=levels)), levels, Words("en"))
+    """It is of all content, or of all but the windows that AB was not sure of."""
+    levels = SEVEN_OF_14_POSITIVE + [NOT_SURE] * n_unsure
+    figure = texts_of_figure(rates_by(AB=levels))
+    assert_says_what_time_it_is_of(figure, levels, Words("en"))
 
 
 @pytest.mark.parametrize(
@@ -262,10 +277,10 @@ def test_the_figure_of_a_share_says_what_time_it_is_of(n_unsure):
 )
 def test_the_sentence_on_a_panels_share_says_how_many_windows_it_leaves_out(language, words):
     """AB is not sure of one window, and CD of another."""
-    by_ab = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
-    by_cd = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
-    *_, of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
-    assert words in phrases.sentence(of_panel, Words(language))
+    by_ab = [NOT_SURE, NEGATIVE] + [POSITIVE, NEGATIVE] * 6
+    by_cd = [NEGATIVE, NOT_SURE] + [POSITIVE, NEGATIVE] * 6
+    *_, share_of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
+    assert words in phrases.sentence(share_of_panel, Words(language))
 
 
 @st.composite
@@ -278,7 +293,7 @@ def some_judges(draw):
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n_judges = draw(st.integers(2, 3))
     for judge in ("AB", "CD", "EF")[:n_judges]:
-        n_windows = draw(st.integers(12, N))
+        n_windows = draw(st.integers(12, N_WINDOWS))
         levels = rng.choice([POSITIVE, NEGATIVE, NOT_SURE], n_windows, p=[0.4, 0.3, 0.3])
         two_of_first_twelve = rng.permutation(12)[:2]
         levels[two_of_first_twelve] = POSITIVE
@@ -306,7 +321,7 @@ def counts_by_all(levels_by_judge, names):
 def counts_by_two_or_more(levels_by_judge):
     """Count the windows that two judges or more judged, and those of which two or more were sure."""
     n_judged = n_sure = 0
-    for place in range(N):
+    for place in range(N_WINDOWS):
         levels = [by_judge[place] for by_judge in levels_by_judge.values() if place < len(by_judge)]
         n_sure_judges = len(levels) - levels.count(NOT_SURE)
         n_judged += len(levels) >= 2
@@ -331,69 +346,88 @@ def integers_in(text):
 
 def test_judges_who_were_never_sure_of_ten_windows_have_no_rates():
     """A share needs ten sure windows, and both judges were sure of nine of the twelve that they judged."""
-    nine_of_twelve = MIXED_14[:9] + [NOT_SURE] * 3
+    nine_of_twelve = SEVEN_OF_14_POSITIVE[:9] + [NOT_SURE] * 3
     with pytest.raises(FilmError):
         rates_by(AB=nine_of_twelve, CD=nine_of_twelve)
 
 
 @given(some_judges())
 def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(levels_by_judge):
-    """A share or kappa of AB and CD is of the windows that both judged surely; the others are counted apart.
+    """Two or three judges. A share or kappa of AB and CD is of the windows that both judged surely.
 
-    If there are others, the number is of the sure time, and not of all content of the film.
+    The others that both judged are counted apart; if there are any, the number is of the sure time, and not
+    of all content of the film.
     """
     rates = rates_of_some(levels_by_judge)
     kappas = claims_of_kind(rates, kinds.PairKappa)
+
     for claim in [*shares_in(rates), *kappas]:
         counts = counts_by_all(levels_by_judge, claim.who)
-        assert (claim.n, claim.n_unsure) == (counts.sure, counts.unsure)
+        assert claim.n == counts.sure
+        assert claim.n_unsure == counts.unsure
         assert claim.has(kinds.NOT_SURE) == (counts.unsure > 0)
         assert (claim.time.part == "sure") == (counts.unsure > 0)
     for kappa in kappas:
-        if kappa.n_unsure:
-            assert str(kappa.n_unsure) in integers_in(phrases.sentence(kappa, Words("en")))
+        if kappa.n_unsure > 0:
+            sentence = phrases.sentence(kappa, Words("en"))
+            assert str(kappa.n_unsure) in integers_in(sentence)
 
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
     """Alpha measures the agreement of three judges or more: a window needs two who were sure of it."""
-    for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement):
-        counts = counts_by_two_or_more(levels_by_judge)
-        assert (claim.n_windows, claim.n_unsure) == (counts.sure, counts.unsure)
-        if counts.unsure:
-            assert str(counts.unsure) in integers_in(phrases.sentence(claim, Words(language)))
+    counts = counts_by_two_or_more(levels_by_judge)
+    for alpha in claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement):
+        assert alpha.n_windows == counts.sure
+        assert alpha.n_unsure == counts.unsure
+        if counts.unsure > 0:
+            sentence = phrases.sentence(alpha, Words(language))
+            assert str(counts.unsure) in integers_in(sentence)
 
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_a_judge_without_a_share_is_told_what_was_judged_and_is_left(levels_by_judge, language):
-    """Fewer than ten windows were judged surely; how many are left says whether more can be judged."""
+    """Judges, alone or together, have no share if they judged fewer than ten windows surely.
+
+    The claim counts the windows that are left, as more can be judged.
+    """
     for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.NoJudgedShare):
         counts = counts_by_all(levels_by_judge, claim.who)
-        assert (claim.judged, claim.sure, claim.left) == (counts.judged, counts.sure, N - counts.judged)
+        assert claim.judged == counts.judged
+        assert claim.sure == counts.sure
+        assert claim.left == N_WINDOWS - counts.judged
         assert claim.left > 0
+
         sentence = phrases.sentence(claim, Words(language))
-        assert {str(counts.judged), str(counts.sure)} <= integers_in(sentence)
+        assert str(counts.judged) in integers_in(sentence)
+        assert str(counts.sure) in integers_in(sentence)
 
 
 def test_a_share_of_little_sure_time_is_not_of_the_film():
     """Over a fifth of the film is left out, so that "100% of the film" would mislead.
 
-    Planted: a film of two windows that do not overlap, of one of which its judge is not sure.
+    AB calls the first window of a short film positive, and is not sure of the other one.
     """
     film = invented_film(n_rows=8, duration_s=120.0)
     windows = choose_next([film], 9, blind=True)
-    (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE] + [NOT_SURE] * (len(windows) - 1)))
-    assert claim.unsure_s > 0.2 * (claim.time.seconds + claim.unsure_s)
+    by_ab = [POSITIVE] + [NOT_SURE] * (len(windows) - 1)
+    (claim,) = shares_in(rates_by(film, windows, AB=by_ab))
+    sure_s = claim.time.seconds
+    unsure_s = claim.unsure_s
+    assert unsure_s > 0.2 * (sure_s + unsure_s)
 
     sentence = phrases.sentence(claim, Words("en"))
-    sure_s, unsure_s = f"{claim.time.seconds:.0f} s", f"{claim.unsure_s:.0f} s"
-    assert f"100% of the {sure_s} that AB was sure of, without 1 window ({unsure_s})" in sentence
+
+    assert f"100% of the {sure_s:.0f} s that AB was sure of, without 1 window ({unsure_s:.0f} s)" in sentence
     assert "of the film" not in sentence
 
 
 def test_a_share_with_unjudged_windows_is_of_the_time_left():
-    """AB may be sure of the last window or not: the time cannot be called that of which AB was sure."""
-    n_judged = N - 1
+    """AB was sure of 12 windows, and judged all but one.
+
+    AB may be sure of this one or not: the time cannot be called that of which AB was sure.
+    """
+    n_judged = N_WINDOWS - 1
     by_ab = [POSITIVE] * 12 + [NOT_SURE] * (n_judged - 12)
     (claim,) = shares_in(rates_by(AB=by_ab))
     assert "that are left without" in phrases.sentence(claim, Words("en"))
@@ -402,7 +436,7 @@ def test_a_share_with_unjudged_windows_is_of_the_time_left():
 @pytest.mark.parametrize(("n_sure", "are_enough"), [(1, False), (9, False), (10, True)])
 def test_kappa_and_alpha_need_ten_windows(n_sure, are_enough):
     """Three judges judge all of a film alike, and are sure of its first windows alone."""
-    by_each = MIXED_14[:n_sure] + [NOT_SURE] * (N - n_sure)
+    by_each = SEVEN_OF_14_POSITIVE[:n_sure] + [NOT_SURE] * (N_WINDOWS - n_sure)
 
     rates = rates_by(AB=by_each, CD=by_each, EF=by_each)
 
@@ -418,9 +452,9 @@ def test_kappa_and_alpha_need_ten_windows(n_sure, are_enough):
 
 
 def test_a_stored_kappa_of_one_window_is_not_said():
-    """An earlier version computed and stored a kappa of one window; it means nothing, and is not repeated."""
-    kept = JudgesAgreement(annotators=["AB", "CD"], n=1, alike=1, kappa=0.0, low=-0.82, high=0.52)
-    claim = pair_agreement(kept, "S")
+    """A file may hold a kappa of one window, which a version of this program wrote: it means nothing."""
+    stored = JudgesAgreement(annotators=["AB", "CD"], n=1, alike=1, kappa=0.0, low=-0.82, high=0.52)
+    claim = pair_agreement(stored, "S")
     assert claim.number is None
     sentence = phrases.sentence(claim, Words("en"))
     assert sentence == "AB and CD: 1 window judged by both, too few for kappa, which needs 10."
@@ -434,34 +468,35 @@ NO_SHARE_OF_CD = kinds.NoJudgedShare(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_share_needs_ten_sure_windows_or_all_of_a_short_film(language):
-    """Of 30 windows ten judged surely are needed, or all; of a film of two windows both are."""
+    """CD judged one window. Of 30 windows ten judged surely are needed, or all; of two both are."""
     words = Words(language)
+    of_30_windows = NO_SHARE_OF_CD
     of_two_windows = replace(NO_SHARE_OF_CD, left=1, least=2)
 
-    assert words.say("windows_needed", least=10, all=30) in phrases.sentence(NO_SHARE_OF_CD, words)
+    assert words.say("windows_needed", least=10, all=30) in phrases.sentence(of_30_windows, words)
     assert words.say("windows_needed_all_1", all=2) in phrases.sentence(of_two_windows, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
-    ("who", "text"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
+    ("who", "advice"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
 )
-def test_a_judge_under_another_definition_is_told_where_to_begin(who, text, language):
-    """Of these judges no window counts: they may have judged under another wording of the codebook.
+def test_a_judge_under_another_definition_is_told_where_to_begin(who, advice, language):
+    """No window of these judges counts: they may have judged under another definition, a wording of levels.
 
-    Only a claim under one of two wordings, which it names by its digest, says to begin with the list's
-    first windows.
+    The advice is to begin with the list's first windows. It is given only if there are several definitions:
+    then a claim names its own by the digest.
     """
     words = Words(language)
-    of_only_definition = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)
-    of_second_definition = replace(of_only_definition, definition="f793a5b5a5d4")
-    assert words[text] in phrases.sentence(of_second_definition, words)
-    assert words[text] not in phrases.sentence(of_only_definition, words)
+    under_the_only_definition = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)
+    under_one_of_several = replace(under_the_only_definition, definition="f793a5b5a5d4")
+    assert words[advice] in phrases.sentence(under_one_of_several, words)
+    assert words[advice] not in phrases.sentence(under_the_only_definition, words)
 
 
 def share_of(names, number, **changes):
     """Claim the share of some judges of the same ten windows, 5 of which each called positive."""
-    (counted,) = shares_in(rates_by(AB=[POSITIVE] * N))
+    (counted,) = shares_in(rates_by(AB=[POSITIVE] * N_WINDOWS))
     interval = kinds.Bounds(0.1, 0.9, 0.95)
     positives = (5,) * len(names)
     return replace(counted, who=names, number=number, interval=interval, positives=positives, n=10, **changes)
@@ -479,72 +514,89 @@ def share_of(names, number, **changes):
     ids=["the quotient of its counts", "by the windows' lengths", "by a model", "by labels of a program"],
 )
 def test_a_share_unlike_its_counts_is_explained(number, changes, explanations, language):
-    """5 of 10 windows are positive. The share is of the time, and windows differ in length."""
+    """AB called 5 of 10 windows positive, which readers would take for a share of .5.
+
+    The share is of the time, and windows differ in length; a model, or a program's labels, may correct it.
+    """
     words = Words(language)
     share = share_of(("AB",), number, **changes)
     expected = [words.say(key, who="vlm") for key in explanations]
     assert phrases.own_shares_sentences([share], words) == expected
 
 
-def test_a_joint_share_that_is_not_the_mean_is_explained():
-    """The mean of .53 and .49 is .51.
+@pytest.mark.parametrize(("joint_share", "is_explained"), [(0.51, False), (0.5, True)])
+def test_a_joint_share_that_is_not_the_mean_is_explained(joint_share, is_explained):
+    """AB's share is .53 and CD's .49, of which the mean is .51.
 
     A share of both of .5 looks wrong until the reader knows that each is an estimate.
     """
     words = Words("en")
-    of_each = [share_of(("AB",), 0.53), share_of(("CD",), 0.49)]
-    explained = phrases.own_shares_sentences([share_of(("AB", "CD"), 0.5), *of_each], words)
-    assert words["each_estimated"] in explained
-    mean_of_both = phrases.own_shares_sentences([share_of(("AB", "CD"), 0.51), *of_each], words)
-    assert words["each_estimated"] not in mean_of_both
+    shares = [share_of(("AB", "CD"), joint_share), share_of(("AB",), 0.53), share_of(("CD",), 0.49)]
+    explanations = phrases.own_shares_sentences(shares, words)
+    assert (words["each_estimated"] in explanations) == is_explained
 
 
-def test_a_joint_share_is_of_fewer_windows_if_one_judged_more():
+@pytest.mark.parametrize(("n_by_ab", "n_by_cd", "is_said"), [(12, 12, False), (14, 10, True)])
+def test_a_figure_says_if_a_joint_share_is_of_fewer_windows(n_by_ab, n_by_cd, is_said):
     """A share of both is of the windows that both judged: with 14 and 10 it is of fewer than AB's own."""
-    says_why_it_differs = Words("en")["own_shares"]
-    both_judged_12 = rates_by(AB=MIXED_14[:12], CD=MIXED_14[:12])
-    assert says_why_it_differs not in figure_of(both_judged_12)
-    ab_judged_14_and_cd_10 = rates_by(AB=MIXED_14, CD=MIXED_14[:10])
-    assert says_why_it_differs in figure_of(ab_judged_14_and_cd_10)
+    rates = rates_by(AB=SEVEN_OF_14_POSITIVE[:n_by_ab], CD=SEVEN_OF_14_POSITIVE[:n_by_cd])
+    why_it_differs = Words("en")["own_shares"]
+    assert (why_it_differs in texts_of_figure(rates)) == is_said
 
 
 def test_the_terminal_says_that_a_joint_share_is_of_common_windows(tmp_path, capsys):
     """AB judges 14 windows, 7 of them positive, CD the first ten of them."""
     FILM.write(tmp_path / "f1")
     judgements = judgements_by(AB=[POSITIVE, NEGATIVE] * 7, CD=[NEGATIVE, POSITIVE] * 5)
-    write_manifest(replace(judgements, codebook=builtin_codebook("obygaze12")), tmp_path / "judgements.csv")
+    judgements = replace(judgements, codebook=builtin_codebook("obygaze12"))
+    write_manifest(judgements, tmp_path / "judgements.csv")
 
     with pytest.raises(SystemExit):
         main(["film", "rate", str(tmp_path / "f1"), str(tmp_path / "judgements.csv")])
 
     printed = capsys.readouterr().out
     assert Words("en")["own_shares"] in printed
-    assert f", of {N} that do not overlap (positive: 7 of 14)" in printed
+    assert f", of {N_WINDOWS} that do not overlap (positive: 7 of 14)" in printed
 
 
 @pytest.mark.parametrize("n_sure", [1, 9])
-def test_few_sure_windows_have_a_share_only_if_all_were_judged(n_sure):
-    """It is counted over them, and so has no interval.
+def test_few_sure_windows_have_a_share_if_all_were_judged(n_sure):
+    """AB judged all windows, called the first ones positive and was not sure of the others.
 
-    If one is unjudged it might say otherwise, and fewer than ten sure ones are no basis for an estimate.
+    The share is counted over the sure ones, and so has no interval.
     """
-    (claim,) = shares_in(rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * (N - n_sure)))
+    n_unsure = N_WINDOWS - n_sure
+    (claim,) = shares_in(rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * n_unsure))
 
     assert claim.number == 1.0
     assert claim.interval is None
-    assert (claim.n, claim.n_windows) == (n_sure, n_sure)
+    assert claim.n == n_sure
+    assert claim.n_windows == n_sure
     assert claim.has(kinds.ALL_JUDGED)
-    with pytest.raises(FilmError, match=f"{N - 1} windows"):
-        rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * (N - 1 - n_sure))
 
 
-def test_an_unsure_judge_is_told_to_judge_more_only_if_windows_are_left():
-    """`film next` would choose more windows."""
+@pytest.mark.parametrize("n_sure", [1, 9])
+def test_few_sure_windows_have_no_share_if_one_is_left_to_judge(n_sure):
+    """AB judged all windows but one, which might be called negative.
+
+    Fewer than ten windows judged surely are no basis for an estimate.
+    """
+    n_unsure = N_WINDOWS - 1 - n_sure
+    with pytest.raises(FilmError, match=f"{N_WINDOWS - 1} windows"):
+        rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * n_unsure)
+
+
+def test_a_judge_who_was_never_sure_is_told_to_judge_more_if_windows_are_left():
+    """AB judged all windows but one. `film next` would choose the last one."""
     with pytest.raises(FilmError, match="film next"):
-        rates_by(AB=[NOT_SURE] * (N - 1))
+        rates_by(AB=[NOT_SURE] * (N_WINDOWS - 1))
 
-    with pytest.raises(FilmError, match=f"(?s)^(?!.*film next).*{N}"):
-        rates_by(AB=[NOT_SURE] * N)
+
+def test_a_judge_who_was_never_sure_of_any_window_is_not_told_to_judge_more():
+    """`film next` would choose more windows, and none is left."""
+    with pytest.raises(FilmError, match=f"{N_WINDOWS}") as refused:
+        rates_by(AB=[NOT_SURE] * N_WINDOWS)
+    assert "film next" not in str(refused.value)
 
 
 @st.composite
@@ -591,29 +643,34 @@ def test_a_panels_share_has_a_doubt_that_all_pairs_have_and_names_those_of_some(
 
     If one or two of them may, the sentence names these.
     """
-    words, rates = Words(language), rates_of_calls(calls)
-    *_, of_panel = shares_in(rates)
-
-    sentence = phrases.judged_share_sentence(of_panel, words)
-
+    words = Words(language)
+    rates = rates_of_calls(calls)
     assert len(claims_of_kind(rates, kinds.PairKappa)) == 3
+    *_, share_of_panel = shares_in(rates)
+
+    sentence = phrases.judged_share_sentence(share_of_panel, words)
+
     for doubt_of_all, doubt_of_some in DOUBTS:
         pairs = doubtful_pairs(rates, doubt_of_all)
-        assert of_panel.has(doubt_of_all) == (len(pairs) == 3)
-        assert (words[phrases.PANEL_DOUBTS[doubt_of_all]] in sentence) == (len(pairs) == 3)
-        assert of_panel.has(doubt_of_some) == (len(pairs) in (1, 2))
-        if len(pairs) in (1, 2):
-            text = phrases.PANEL_DOUBTS[doubt_of_some]
-            assert words.say(text, pairs=words.listed(pairs)) in sentence
+        have_all = len(pairs) == 3
+        have_some = len(pairs) in (1, 2)
+        assert share_of_panel.has(doubt_of_all) == have_all
+        assert share_of_panel.has(doubt_of_some) == have_some
+        text_on_all = words[phrases.PANEL_DOUBTS[doubt_of_all]]
+        assert (text_on_all in sentence) == have_all
+        if have_some:
+            text_on_some = words.say(phrases.PANEL_DOUBTS[doubt_of_some], pairs=words.listed(pairs))
+            assert text_on_some in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_sentence_on_kappa_has_its_level_and_that_on_alpha_says_nothing_of_chance(language):
-    """The interval of kappa is of 95 %. Of alpha there is none, by which chance could be excluded.
+    """Three judges agree on all of 14 windows: alpha, the agreement of all, is 1.
 
-    All three judges agree on all windows.
+    The interval of kappa is of 95 %. Of alpha there is none, by which chance could be excluded.
     """
-    words, rates = Words(language), rates_by(AB=MIXED_14, CD=MIXED_14, EF=MIXED_14)
+    words = Words(language)
+    rates = rates_by(AB=SEVEN_OF_14_POSITIVE, CD=SEVEN_OF_14_POSITIVE, EF=SEVEN_OF_14_POSITIVE)
     (alpha,) = claims_of_kind(rates, kinds.PanelAgreement)
 
     assert rates.alpha.value == 1
@@ -623,9 +680,9 @@ def test_the_sentence_on_kappa_has_its_level_and_that_on_alpha_says_nothing_of_c
 
 
 def rates_of_four_without_a_share_together():
-    """Three judges of 14 windows, and a fourth of 3, so that all four together have too few."""
+    """AB, CD and EF judge 14 windows, and GH judges 3, so that all four together have too few."""
     return rates_by(
-        AB=MIXED_14,
+        AB=SEVEN_OF_14_POSITIVE,
         CD=[POSITIVE] * 6 + [NEGATIVE] * 8,
         EF=[POSITIVE] * 10 + [NEGATIVE] * 4,
         GH=[NEGATIVE] * 3,
@@ -634,12 +691,13 @@ def rates_of_four_without_a_share_together():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_without_a_joint_share_a_page_shows_that_of_each_judge_and_how_they_agree(language):
-    """GH judged three windows, too few, and so all four have no share together."""
-    words, rates = Words(language), rates_of_four_without_a_share_together()
-
-    figure = figure_of(rates, language)
-
+    """AB, CD and EF judged 14 windows, and GH three, too few: so all four have no share together."""
+    words = Words(language)
+    rates = rates_of_four_without_a_share_together()
     assert [too_few.judges for too_few in rates.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
+
+    figure = texts_of_figure(rates, language)
+
     for share in shares_in(rates):
         (judge,) = share.who
         assert f"{judge} {words.share(share.number)}" in figure
@@ -649,7 +707,7 @@ def test_without_a_joint_share_a_page_shows_that_of_each_judge_and_how_they_agre
             assert phrases.sentence(claim, words).removesuffix(".") in figure
 
 
-THREE_OTHERS = {"CD": MIXED_14, "EF": MIXED_14, "GH": [NEGATIVE] * 3}
+THREE_OTHERS = {"CD": SEVEN_OF_14_POSITIVE, "EF": SEVEN_OF_14_POSITIVE, "GH": [NEGATIVE] * 3}
 """What three judges call the first windows; GH judges too few for a share."""
 
 
@@ -658,8 +716,9 @@ THREE_OTHERS = {"CD": MIXED_14, "EF": MIXED_14, "GH": [NEGATIVE] * 3}
     [("en", "of the film without black and credits, "), ("fr", "du film sans noir ni générique, ")],
     ids=LANGUAGES,
 )
-def test_shares_beside_each_other_say_once_that_all_are_of_the_film(language, of_film):
-    figure = figure_of(rates_by(AB=MIXED_14, **THREE_OTHERS), language)
+def test_shares_beside_each_other_say_that_all_are_of_the_film(language, of_film):
+    """AB, CD and EF judged 14 windows surely, and GH too few: three shares are shown."""
+    figure = texts_of_figure(rates_by(AB=SEVEN_OF_14_POSITIVE, **THREE_OTHERS), language)
     assert of_film in figure
 
 
@@ -672,15 +731,17 @@ def test_shares_beside_each_other_say_once_that_all_are_of_the_film(language, of
     ids=LANGUAGES,
 )
 def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of_sure_windows, of):
-    """AB is not sure of four of 14 windows, and so AB's share is of less time than the others'."""
+    """AB is not sure of four of 14 windows, and so AB's share is of less time than those of CD and EF."""
     words = Words(language)
-    rates = rates_by(AB=[*MIXED_14[:10], *[NOT_SURE] * 4], **THREE_OTHERS)
+    ten_sure_windows = SEVEN_OF_14_POSITIVE[:10] + [NOT_SURE] * 4
+    rates = rates_by(AB=ten_sure_windows, **THREE_OTHERS)
     share_of_ab, share_of_cd, _ = shares_in(rates)
-    figure = figure_of(rates, language)
-    assert of_sure_windows in figure
+
+    figure = texts_of_figure(rates, language)
 
     by_ab = f"AB {words.share(share_of_ab.number)} {of} {words.duration(share_of_ab.time.seconds)}"
     by_cd = f"CD {words.share(share_of_cd.number)}"
+    assert of_sure_windows in figure
     assert f"{by_ab} · {by_cd} · EF" in figure
 
 
@@ -705,11 +766,13 @@ def test_a_figure_has_up_to_four_shares_and_the_range_of_others(n_judges, seed, 
 
     A share is called by the judge's name: it is what this person would call positive, not the film's share.
     """
-    words, rates = Words(language), rates_of_many(n_judges, seed)
-    figure = figure_of(rates, language)
+    words = Words(language)
+    rates = rates_of_many(n_judges, seed)
     shares = [claim for claim in shares_in(rates) if not claim.is_of_panel]
-
     assert len(shares) == n_judges
+
+    figure = texts_of_figure(rates, language)
+
     left_out = []
     for claim in shares:
         (judge,) = claim.who
@@ -722,36 +785,45 @@ def test_a_figure_has_up_to_four_shares_and_the_range_of_others(n_judges, seed, 
     if left_out:
         range_of_others = phrases.other_shares_sentence(left_out, words)
         assert range_of_others in figure
-        assert words.share(min(claim.number for claim in left_out)) in range_of_others
-        assert words.share(max(claim.number for claim in left_out)) in range_of_others
+        numbers = [claim.number for claim in left_out]
+        assert words.share(min(numbers)) in range_of_others
+        assert words.share(max(numbers)) in range_of_others
     if n_judges == 1:
         assert phrases.judged_share_what(shares[0], SURE[language], words) in figure
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
-    """AB and CD judge all windows; CD calls none positive."""
-    by_ab = ([POSITIVE, NEGATIVE] * N)[:N]
-    rates, words = rates_by(AB=by_ab, CD=[NEGATIVE] * N), Words(language)
-    figure = figure_of(rates, language)
-    (panel,) = [claim for claim in shares_in(rates) if claim.is_of_panel]
+    """AB and CD judge all windows: AB calls every other one positive, and CD none."""
+    words = Words(language)
+    every_other_one = ([POSITIVE, NEGATIVE] * N_WINDOWS)[:N_WINDOWS]
+    rates = rates_by(AB=every_other_one, CD=[NEGATIVE] * N_WINDOWS)
+    (share_of_panel,) = [claim for claim in shares_in(rates) if claim.is_of_panel]
 
-    assert phrases.judged_share_what(panel, SURE[language], words) in figure
-    assert words.listed(["AB", "CD"]) in phrases.judged_share_what(panel, "S", words)
+    figure = texts_of_figure(rates, language)
+
+    what_the_share_is = phrases.judged_share_what(share_of_panel, SURE[language], words)
+    assert what_the_share_is in figure
+    assert words.listed(["AB", "CD"]) in what_the_share_is
     assert words["judged_all_panel"] in figure
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_models_expectation_is_of_the_time_that_it_can_judge(language):
-    """The first 15 % of the film are unlike the model's training clips."""
-    film, words = invented_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),)), Words(language)
-    windows = choose_next([film], 12, blind=True)
-    (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE, NEGATIVE] * 6))
-    rows = film.rows()
-    is_judged = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
-    judged_s = (rows["end_s"] - rows["start_s"])[is_judged].sum()
-    assert claim.expected_s == pytest.approx(judged_s)
+    """The model gives no probability of the first 15 % of the film, which are unlike its training clips.
 
+    The sentence on AB's share ends with what the model expects.
+    """
+    words = Words(language)
+    film = invented_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),))
+    windows = choose_next([film], 12, blind=True)
+    rows = film.rows()
+    has_probability = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
+    judged_s = (rows["end_s"] - rows["start_s"])[has_probability].sum()
+
+    (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE, NEGATIVE] * 6))
+
+    assert claim.expected_s == pytest.approx(judged_s)
     *_, on_the_model = phrases.sentence(claim, words).split(";")
     assert words.duration(judged_s) in on_the_model
 
@@ -781,9 +853,9 @@ def test_a_decision_is_blind_in_sight_or_without_a_score():
     assert in_sight.conditions == (kinds.IN_SIGHT,)
     assert without_score.conditions == (kinds.NO_SCORE,)
     for language in LANGUAGES:
-        written = sentences([blind, in_sight, without_score], language)
-        assert len(set(written)) == 3
-        assert "score" not in written[2]
+        on_blind, on_in_sight, on_without_score = sentences([blind, in_sight, without_score], language)
+        assert len({on_blind, on_in_sight, on_without_score}) == 3
+        assert "score" not in on_without_score
 
 
 # --- of several films
@@ -820,7 +892,7 @@ def year_of(clip):
     return int(clip.movie.removeprefix("m"))
 
 
-def by(judge, clip, level=None):
+def judged_by(judge, clip, level=None):
     """Let a judge give a window a level, or the one that it has."""
     return replace(clip, annotator=judge, clip_id=f"{judge}-{clip.clip_id}", level=level or clip.level)
 
@@ -837,15 +909,22 @@ def all_windows_of(film):
 
 @pytest.mark.long
 def test_a_group_counts_a_window_if_one_of_its_judges_was_sure(judged_films):
-    """CD is sure of the window of each film that AB is not sure of: it counts, for CD alone."""
-    films, by_ab = judged_films
-    by_cd = [by("CD", clip, NEGATIVE if clip.level == NOT_SURE else clip.level) for clip in by_ab]
-    (group,) = group_shares(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
-    assert group.n_windows == 140  # 14 of each of ten films
-    assert group.has(kinds.NOT_SURE)
+    """AB judged 14 windows of each of ten films, and was not sure of one of each.
 
-    (group_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
-    assert not group_of_cd.has(kinds.NOT_SURE)
+    CD is sure of this one, too: it counts, for CD alone.
+    """
+    films, by_ab = judged_films
+    by_cd = []
+    for clip in by_ab:
+        level = NEGATIVE if clip.level == NOT_SURE else clip.level
+        by_cd.append(judged_by("CD", clip, level))
+
+    (share_of_both,) = group_shares(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
+    (share_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
+
+    assert share_of_both.n_windows == 140  # 14 of each of ten films
+    assert share_of_both.has(kinds.NOT_SURE)
+    assert not share_of_cd.has(kinds.NOT_SURE)
 
 
 def text_keys_of(notes):
@@ -861,17 +940,20 @@ def with_a_second_judge_of_few_windows(by_ab):
     by_cd = []
     for clip in by_ab:
         is_among_first_nine = int(clip.extras["place"]) <= 9
-        by_cd.append(by("CD", clip, clip.level if is_among_first_nine else NOT_SURE))
+        by_cd.append(judged_by("CD", clip, clip.level if is_among_first_nine else NOT_SURE))
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(compared_by_year):
-    claims = group_claims(compared_by_year)
-    assert {type(claim) for claim in claims} >= {kinds.GroupShare, kinds.GroupChange}
+@pytest.mark.parametrize("kind_of_claim", [kinds.GroupShare, kinds.GroupChange], ids=["share", "trend"])
+def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(
+    compared_by_year, kind_of_claim
+):
+    """AB was not sure of one window of each of ten films: the numbers are of the time that AB was sure of."""
+    claims = [claim for claim in group_claims(compared_by_year) if isinstance(claim, kind_of_claim)]
+    assert claims
     for claim in claims:
-        if isinstance(claim, kinds.GroupShare | kinds.GroupChange):
-            assert claim.has(kinds.NOT_SURE)
-            assert claim.time.part == "sure"
+        assert claim.has(kinds.NOT_SURE)
+        assert claim.time.part == "sure"
 
 
 @pytest.fixture(scope="module")
@@ -888,24 +970,37 @@ def compared_with_cd_left_out(judged_films):
 def test_the_share_of_each_film_says_that_a_judge_is_left_out(
     compared_by_year, compared_with_cd_left_out, language
 ):
-    """In the note on the film and at its dot: it is not known what AB and CD would mark together."""
+    """AB judged 14 windows of each of ten films. CD was sure of too few of them, so that shares are AB's.
+
+    The note on each film and the text at its dot say that it is not known what both would mark together. Of
+    films that AB judged alone there is nothing to say.
+    """
     words = Words(language)
-    of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
-    for film in compared_with_cd_left_out.films:
-        claim = compared_share(film, compared_with_cd_left_out)
-        assert of_both in phrases.film_share_note(claim, words)
+    not_of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
+
     figure = years_figure(compared_with_cd_left_out, words, is_own_file=True)
-    assert figure.count(of_both) == 10
-    assert of_both not in years_figure(compared_by_year, words, is_own_file=True)
+    figure_of_ab_alone = years_figure(compared_by_year, words, is_own_file=True)
+
+    for film in compared_with_cd_left_out.films:
+        share = compared_share(film, compared_with_cd_left_out)
+        assert not_of_both in phrases.film_share_note(share, words)
+    assert figure.count(not_of_both) == 10
+    assert not_of_both not in figure_of_ab_alone
 
 
 def test_report_and_page_say_that_a_judge_is_left_out(compared_by_year, compared_with_cd_left_out):
-    """CD was sure of eight windows of each film, too few: the shares are AB's alone."""
+    """CD was sure of eight windows of each film, too few: the shares are AB's alone.
+
+    The note on judges who are left out is called `note_judges`.
+    """
     report = comparison_report(compared_with_cd_left_out)
+    page = comparison_page(compared_with_cd_left_out)
+    report_of_ab_alone = comparison_report(compared_by_year)
+
     assert "note_judges" in text_keys_of(report.notes)
     assert "AB (without CD)" in plain(report)
-    assert html.escape(texts("en")["note_judges"]) in comparison_page(compared_with_cd_left_out)
-    assert "note_judges" not in text_keys_of(comparison_report(compared_by_year).notes)
+    assert html.escape(texts("en")["note_judges"]) in page
+    assert "note_judges" not in text_keys_of(report_of_ab_alone.notes)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -925,12 +1020,17 @@ def test_only_shares_of_a_level_leave_out_unsure_windows(compared_by_year, langu
 
 
 def test_the_share_of_a_group_counts_sure_windows(compared):
-    """`worth` is given only where the model helps: then more windows would be needed without it."""
-    (group,) = group_shares(compared)
-    assert group.n_windows == 10 * 13  # of ten films 14 windows each, of which AB was not sure of one
-    assert group.has(kinds.NOT_SURE)
-    assert group.time.part == "sure"
-    assert group.worth is None or round(group.worth) > group.n_windows
+    """AB judged 14 windows of each of ten films, and was not sure of one of each."""
+    (share,) = group_shares(compared)
+    assert share.n_windows == 10 * 13
+    assert share.has(kinds.NOT_SURE)
+    assert share.time.part == "sure"
+
+
+def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(compared):
+    """`worth` is how many windows would be needed without the model, or None where the model is no help."""
+    (share,) = group_shares(compared)
+    assert share.worth is None or round(share.worth) > share.n_windows
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -944,15 +1044,27 @@ def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(compared, la
 
 
 def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_sure():
-    """AB and CD judged nine windows, and were both sure of three: of 24 s of 74 s."""
+    """AB and CD judged nine windows, and were both sure of three, which are 24 s; the other six are 50 s.
+
+    If they had been sure of 500 s, the share would be of nearly all of the film, and no time is named.
+    """
     words = Words("en")
-    judged_nine = {"n": 3, "n_unsure": 6, "unsure_s": 50.0, "conditions": (kinds.NOT_SURE, kinds.ALL_JUDGED)}
-    seldom_sure = replace(share_of(("AB", "CD"), 0.0), time=kinds.ClaimTime("sure", 24.0), **judged_nine)
+    seldom_sure = replace(
+        share_of(("AB", "CD"), 0.0),
+        n=3,
+        n_unsure=6,
+        time=kinds.ClaimTime("sure", 24.0),
+        unsure_s=50.0,
+        conditions=(kinds.NOT_SURE, kinds.ALL_JUDGED),
+    )
+    mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", 500.0))
+
     note = phrases.film_share_note(seldom_sure, words)
+    note_if_mostly_sure = phrases.film_share_note(mostly_sure, words)
+
     assert "9 windows judged by AB and CD in the order of the draw, 3 of them surely" in note
     assert "the share is of the 24 s that each of them was sure of, without 6 windows (50 s)" in note
-    mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", 500.0))
-    assert "the share is of" not in phrases.film_share_note(mostly_sure, words)
+    assert "the share is of" not in note_if_mostly_sure
 
 
 class FewFilmsJudged(NamedTuple):
@@ -977,8 +1089,8 @@ def few_films_judged(judged_films):
     names_of_enough = [film.movie for film in judged_enough]
     first_six_windows = all_windows_of(judged_in_part)[:6]
     clips = [clip for clip in judgements if clip.movie in names_of_enough]
-    clips += [by("AB", clip, NOT_SURE) for clip in all_windows_of(judged_wholly)]
-    clips += [by("AB", clip, POSITIVE) for clip in first_six_windows]
+    clips += [judged_by("AB", clip, NOT_SURE) for clip in all_windows_of(judged_wholly)]
+    clips += [judged_by("AB", clip, POSITIVE) for clip in first_six_windows]
     return FewFilmsJudged(
         judged_wholly=judged_wholly.movie,
         judged_in_part=judged_in_part.movie,
@@ -993,11 +1105,13 @@ def test_a_group_of_too_few_films_names_one_to_judge(few_films_judged):
 
     It is not the film that is judged wholly already, nor one that is judged enough.
     """
-    (group,) = group_claims(compare_films(few_films_judged.films, few_films_judged.judgements))
-    assert group.number is None
-    assert group.n_judged == 4
-    (advised,) = [film.movie for film in few_films_judged.films if film.movie in group.reason]
-    assert advised not in (few_films_judged.judged_wholly, *few_films_judged.judged_enough)
+    (share,) = group_claims(compare_films(few_films_judged.films, few_films_judged.judgements))
+
+    assert share.number is None
+    assert share.n_judged == 4
+    (film_to_judge,) = [film.movie for film in few_films_judged.films if film.movie in share.reason]
+    assert film_to_judge != few_films_judged.judged_wholly
+    assert film_to_judge not in few_films_judged.judged_enough
 
 
 def test_a_page_says_of_films_without_a_share_how_many_windows_were_judged(few_films_judged):
@@ -1032,63 +1146,82 @@ def compared_by_ab(judged_films):
 def compared_by_different_judges(judged_films):
     """The same, but AB judges the films of 1980 to 1986, and CD those of 1983 to 1989."""
     films, judgements = judged_films
-    clips = [by("AB", clip) for clip in judgements if year_of(clip) <= 1986]
-    clips += [by("CD", clip) for clip in judgements if year_of(clip) >= 1983]
+    clips = [judged_by("AB", clip) for clip in judgements if year_of(clip) <= 1986]
+    clips += [judged_by("CD", clip) for clip in judgements if year_of(clip) >= 1983]
     return compare_films(films, Manifest(tuple(clips), Path()), odd_and_even_years(films), by="side")
 
 
 def test_a_share_by_one_judge_is_what_this_judge_would_mark(compared_by_ab):
-    """AB judged all films, and so the share of a group is what AB would mark of it."""
-    assert not any(claim.has(kinds.OTHER_JUDGES) for claim in group_shares(compared_by_ab))
-    assert phrases.groups_sentence(group_claims(compared_by_ab), Words("en")).startswith("AB would mark")
+    """AB judged all films of two groups, and so the share of each is what AB would mark of it.
+
+    The difference of the groups has no note on its judges.
+    """
+    for share in group_shares(compared_by_ab):
+        assert not share.has(kinds.OTHER_JUDGES)
+    sentence = phrases.groups_sentence(group_claims(compared_by_ab), Words("en"))
+    assert sentence.startswith("AB would mark")
     (difference,) = compared_by_ab.changes.to_dict("records")
     assert difference["note"] == ""
 
 
 def test_a_share_by_different_judges_is_not_what_one_would_mark(compared_by_different_judges):
-    """AB judged some films and CD others, so that no one person would mark the share of the group."""
+    """AB judged some films and CD others, so that no one person would mark the share of a group."""
     shares = group_shares(compared_by_different_judges)
     assert len(shares) == 2
-    assert all(claim.has(kinds.OTHER_JUDGES) for claim in shares)
+    for share in shares:
+        assert share.has(kinds.OTHER_JUDGES)
     sentence = phrases.groups_sentence(group_claims(compared_by_different_judges), Words("en"))
     assert not sentence.startswith("AB would mark")
     assert not sentence.startswith("AB and CD would mark")
 
-    # The page says how the judges are accounted for in the difference of the groups.
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_says_how_a_difference_accounts_for_different_judges(compared_by_different_judges, language):
+    """AB judged some films of two groups, and CD others: the difference of the groups has a note on this."""
     (difference,) = compared_by_different_judges.changes.to_dict("records")
     assert difference["note"]
-    for language in LANGUAGES:
-        page = comparison_page(compared_by_different_judges, language=language)
-        assert Words(language).translated(difference["note"]) in page
+    page = comparison_page(compared_by_different_judges, language=language)
+    assert Words(language).translated(difference["note"]) in page
 
 
 @pytest.mark.long
 def test_means_over_two_judges_say_how_far_these_agree(judged_films):
-    """CD judges all windows of ten films, and says the opposite of AB of every third one."""
+    """CD judges all windows that AB judged, and says the opposite of AB of every third one.
+
+    Neither is sure of some windows, which do not count.
+    """
     films, by_ab = judged_films
     opposite = {POSITIVE: NEGATIVE, NEGATIVE: POSITIVE, NOT_SURE: NOT_SURE}
     by_cd = []
-    n_sure = n_alike = 0
+    n_sure = 0
+    n_alike = 0
     for place, clip in enumerate(by_ab):
-        is_turned = place % 3 == 0
-        by_cd.append(by("CD", clip, opposite[clip.level] if is_turned else clip.level))
+        is_opposite = place % 3 == 0
+        by_cd.append(judged_by("CD", clip, opposite[clip.level] if is_opposite else clip.level))
         if clip.level != NOT_SURE:
             n_sure += 1
-            n_alike += not is_turned
-    claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
-    (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
-    assert (pair.who, pair.n, pair.alike) == (("AB", "CD"), n_sure, n_alike)
+            if not is_opposite:
+                n_alike += 1
 
-    for words in map(Words, LANGUAGES):
+    claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
+
+    (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
+    assert pair.who == ("AB", "CD")
+    assert pair.n == n_sure
+    assert pair.alike == n_alike
+    for language in LANGUAGES:
+        words = Words(language)
         sentence = phrases.groups_sentence(claims, words)
         assert phrases.sentence(pair, words) in sentence
         assert words["mean_of_sure_judges"] in sentence
 
 
 def test_means_of_one_judge_are_not_called_means_over_judges(compared):
+    """AB alone judged: there is no agreement with anybody either."""
     claims = group_claims(compared)
-    assert not [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
-    assert Words("en")["mean_of_judges"] not in phrases.groups_sentence(claims, Words("en"))
+    assert not any(isinstance(claim, kinds.PairKappa) for claim in claims)
+    sentence = phrases.groups_sentence(claims, Words("en"))
+    assert Words("en")["mean_of_judges"] not in sentence
 
 
 def all_windows_judged(films):
@@ -1096,7 +1229,7 @@ def all_windows_judged(films):
     clips = []
     for film in films:
         windows = all_windows_of(film)
-        clips += [by("AB", clip, POSITIVE if clip.start_s > 300 else NEGATIVE) for clip in windows]
+        clips += [judged_by("AB", clip, POSITIVE if clip.start_s > 300 else NEGATIVE) for clip in windows]
     return Manifest(tuple(clips), Path())
 
 
@@ -1109,18 +1242,28 @@ def all_windows_judged(films):
 def test_the_legend_explains_only_what_is_drawn(
     judged_films, are_judged_wholly, last_judged_year, is_trend_asked_for
 ):
-    """Films that are judged wholly have no intervals, films that are not judged have hollow dots."""
+    """Films that are judged wholly have no intervals, films that are not judged have hollow dots.
+
+    A line is drawn if a trend is asked for. Each drawing has a class of CSS, such as c-interval.
+    """
     films, judgements = judged_films
     if are_judged_wholly:
         judgements = all_windows_judged(films)
     judgements = judgements.with_clips(clip for clip in judgements if year_of(clip) <= last_judged_year)
-    words = Words("en")
     compared = compare_films(films, judgements, trend="year" if is_trend_asked_for else None)
-    figure, legend = years_figure(compared, words), years_legend(compared, words)
-    class_of_drawing = {"years_intervals": "c-interval", "years_hollow": "c-alone", "years_line": "c-trend"}
-    for text, drawing in class_of_drawing.items():
-        explanation = words[text].rstrip(".")  # of the trend it may go on with a note
-        assert (explanation in legend) == (drawing in figure), text
+    words = Words("en")
+
+    figure = years_figure(compared, words)
+    legend = years_legend(compared, words)
+
+    class_of_explanation = {
+        "years_intervals": "c-interval",
+        "years_hollow": "c-alone",
+        "years_line": "c-trend",
+    }
+    for explanation, css_class in class_of_explanation.items():
+        text = words[explanation].rstrip(".")  # of the trend it may go on with a note
+        assert (text in legend) == (css_class in figure), explanation
 
 
 @pytest.mark.parametrize(
@@ -1152,7 +1295,9 @@ def compared_with_labels(judged_films):
     """Ten films: of six the share is AB's, of four that of labels by a machine, vlm, in the model's place."""
     films, judgements = judged_films
     windows = [clip for film in films for clip in all_windows_of(film)]
-    labels = [by("vlm", clip, (NEGATIVE, POSITIVE)[place % 2]) for place, clip in enumerate(windows)]
+    labels = []
+    for place, clip in enumerate(windows):
+        labels.append(judged_by("vlm", clip, NEGATIVE if place % 2 == 0 else POSITIVE))
     return compare_films(
         films, judged_before_1986(judgements), trend="year", labels=Manifest(tuple(labels), Path())
     )
@@ -1162,89 +1307,139 @@ def compared_with_labels(judged_films):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("fixture", ["compared_with_model", "compared_with_labels"])
 def test_dots_of_unjudged_films_are_the_models_or_of_the_labels(request, fixture, language):
-    """Of six films the share is AB's, and of four the model's alone: readers must not take these for AB's."""
-    words, compared = Words(language), request.getfixturevalue(fixture)
-    without_judgements = {
-        "compared_with_model": words["model_only"],
-        "compared_with_labels": words.say("labels_only", who="vlm"),
-    }[fixture]
+    """Of six films the share is AB's, and of four the model's alone, or that of labels by a machine, vlm.
 
-    labels = re.findall("<title>(.*?)</title>", years_figure(compared, words, is_own_file=True))
+    Readers must not take these four for AB's: the text at each dot says whose share it is.
+    """
+    words = Words(language)
+    compared = request.getfixturevalue(fixture)
+    if fixture == "compared_with_model":
+        not_by_people = words["model_only"]
+    else:
+        not_by_people = words.say("labels_only", who="vlm")
 
-    for film, label in zip(compared.films, labels, strict=True):
+    figure = years_figure(compared, words, is_own_file=True)
+
+    texts_at_dots = re.findall("<title>(.*?)</title>", figure)
+    for film, text in zip(compared.films, texts_at_dots, strict=True):
         is_judged = film.rate is not None
-        assert film.facts["title"] in label
-        assert ("AB" in label) == is_judged
-        assert (without_judgements in label) != is_judged
-        assert words.share(film.rate.value if is_judged else film.expected) in label
+        share = film.rate.value if is_judged else film.expected
+        assert film.facts["title"] in text
+        assert words.share(share) in text
+        assert ("AB" in text) == is_judged
+        assert (not_by_people in text) != is_judged
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_figure_that_is_its_own_file_has_the_legend_in_it(
-    compared_with_model, compared_with_labels, language
-):
-    """An article has no page around it. The legend names who made the labels, if any."""
+@pytest.mark.parametrize(
+    ("fixture", "names_vlm"), [("compared_with_model", False), ("compared_with_labels", True)]
+)
+def test_a_figure_that_is_its_own_file_has_the_legend_in_it(request, fixture, names_vlm, language):
+    """An article has no page around it. The legend names who made the labels, vlm, if there are any."""
     words = Words(language)
-    for compared in (compared_with_model, compared_with_labels):
-        figure = years_figure(compared, words, is_own_file=True)
-        legend = " ".join(re.findall('<text class="c-start"[^>]*>(.*?)</text>', figure))
-        assert legend == years_legend(compared, words)
-        assert words["years_dots"] in legend
-        assert ("vlm" in legend) == (compared is compared_with_labels)
+    compared = request.getfixturevalue(fixture)
+
+    figure = years_figure(compared, words, is_own_file=True)
+
+    legend = " ".join(re.findall('<text class="c-start"[^>]*>(.*?)</text>', figure))
+    assert legend == years_legend(compared, words)
+    assert words["years_dots"] in legend
+    assert ("vlm" in legend) == names_vlm
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_with_labels, language):
+    """Labels by a machine, vlm, take the place of the model: a column has its name."""
     words = Words(language)
     page = comparison_page(compared_with_labels, language=language)
     assert f">{words.say('labels_alone', who='vlm')}</th>" in page
     assert words["note_alone"] not in page
 
 
-def test_worth_is_explained_only_where_a_group_has_a_share(judged_films, compared, compared_with_labels):
-    """It says what is needed without the model, or without the labels in its place."""
+def test_worth_is_explained_where_a_group_has_a_share(compared):
+    """Worth is how many windows would be needed without the model; ten films have a share together."""
+    keys = text_keys_of(comparison_report(compared).notes)
+    assert "note_worth" in keys
+    assert "note_group_interval" in keys
+
+
+def test_worth_is_not_explained_where_a_group_has_no_share(judged_films):
+    """Three films are too few for a share of their group, though each has a share of its own."""
     films, judgements = judged_films
-    by_model = text_keys_of(comparison_report(compared).notes)
-    assert {"note_worth", "note_group_interval"} <= {*by_model}
+    keys = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
+    assert "note_worth" not in keys
+    assert "note_group_interval" not in keys
+    assert "note_film_interval" in keys
 
-    (note,) = [note for note in comparison_report(compared_with_labels).notes if note.startswith("worth")]
-    assert "vlm" in note
-    assert "model" not in note
 
-    # Three films are too few for a share of their group, though each has a share of its own.
-    of_few = text_keys_of(comparison_report(compare_films(films[:3], judgements)).notes)
-    assert {"note_worth", "note_group_interval"}.isdisjoint(of_few)
-    assert "note_film_interval" in of_few
+def test_worth_is_that_of_labels_where_they_take_the_place_of_the_model(compared_with_labels):
+    """The labels are by a machine called vlm."""
+    notes = comparison_report(compared_with_labels).notes
+    (note_on_worth,) = [note for note in notes if note.startswith("worth")]
+    assert "vlm" in note_on_worth
+    assert "model" not in note_on_worth
 
 
 def test_a_change_is_not_headed_as_a_share(compared_by_year):
-    headings = {block.title: {*block.headers} for block in comparison_report(compared_by_year).blocks}
+    """Shares of groups and of films have a common heading, which has an interval: "... [95%]".
+
+    Changes have an interval, too, and another heading.
+    """
+    headings = {block.title: set(block.headers) for block in comparison_report(compared_by_year).blocks}
     headings_of_shares = headings["Groups"] & headings["Films"]
     assert any("[95%]" in heading for heading in headings_of_shares)
-    assert not headings_of_shares & {heading for heading in headings["Changes"] if "95%" in heading}
+    for heading in headings["Changes"]:
+        if "95%" in heading:
+            assert heading not in headings_of_shares
 
 
-def test_a_judged_film_says_why_the_model_alone_has_no_share():
-    """Half of the film is unlike training; AB judged it all the same."""
+@pytest.fixture(scope="module")
+def compared_with_half_unlike():
+    """One film, the first half of which is unlike training; AB judged 14 windows all the same."""
     film = invented_film("m", n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.5),))
     windows = choose_next([film], 14, blind=True)
-    by_ab = [by("AB", clip, (NEGATIVE, POSITIVE)[place % 2]) for place, clip in enumerate(windows)]
+    by_ab = []
+    for clip, level in zip(windows, [NEGATIVE, POSITIVE] * 7, strict=True):
+        by_ab.append(judged_by("AB", clip, level))
     compared = compare_films([film], Manifest(tuple(by_ab), Path()))
     assert compared.films[0].rate is not None
-    assert re.search("model alone: no rate: .* unlike", " ".join(plain(comparison_report(compared)).split()))
-    assert re.search("model alone: no rate: .* unlike", comparison_page(compared))
-    assert re.search(
-        "modèle seul : pas de taux : .* ne ressemble pas", comparison_page(compared, language="fr")
-    )
+    return compared
+
+
+def test_the_report_on_a_judged_film_says_why_the_model_alone_has_no_share(compared_with_half_unlike):
+    """Half of the film is unlike training; AB judged it all the same."""
+    report = plain(comparison_report(compared_with_half_unlike))
+    on_one_line = " ".join(report.split())
+    assert re.search("model alone: no rate: .* unlike", on_one_line)
+
+
+@pytest.mark.parametrize(
+    ("language", "reason"),
+    [
+        ("en", "model alone: no rate: .* unlike"),
+        ("fr", "modèle seul : pas de taux : .* ne ressemble pas"),
+    ],
+)
+def test_the_page_on_a_judged_film_says_why_the_model_alone_has_no_share(
+    compared_with_half_unlike, language, reason
+):
+    """Half of the film is unlike training; AB judged it all the same."""
+    assert re.search(reason, comparison_page(compared_with_half_unlike, language=language))
 
 
 def test_a_french_page_has_no_english_column_and_french_signs(judged_films):
-    """AB judged the films of one decade, and CD those of the other."""
+    """Films are grouped by decade; AB judged those of one, and CD those of the other.
+
+    French has a blank before a colon.
+    """
     films, judgements = judged_films
-    clips = [by("AB" if year_of(clip) < 1985 else "CD", clip) for clip in judgements]
-    decades = ("1970s", "1980s")
-    facts = {film.movie: {"decade": decades[film.record.year >= 1985]} for film in films}
+    clips = []
+    for clip in judgements:
+        judge = "AB" if year_of(clip) < 1985 else "CD"
+        clips.append(judged_by(judge, clip))
+    facts = {film.movie: {"decade": "1980s" if film.record.year >= 1985 else "1970s"} for film in films}
     compared = compare_films(films, Manifest(tuple(clips), Path()), facts, by="decade")
+
     page = comparison_page(compared, language="fr")
 
     assert "Ce que les juges marqueraient" in page
@@ -1273,22 +1468,26 @@ def judged_by_two(judgements):
     """Let AB and CD judge the films as `JUDGES_OF_YEARS` says."""
     clips = []
     for clip in judgements:
-        clips += [by(judge, clip) for judge in JUDGES_OF_YEARS[year_of(clip)]]
+        clips += [judged_by(judge, clip) for judge in JUDGES_OF_YEARS[year_of(clip)]]
     return Manifest(tuple(clips), Path())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
 def test_a_trend_says_whether_it_accounts_for_judges(judged_films, is_by_two):
-    """Two judges may mark more or less than each other.
+    """Films of ten years are judged by AB, by CD or by both; one may mark more than the other.
 
-    The trend is then without this difference, and says so.
+    The trend along the years is then without this difference, and says so. If AB alone judged all films,
+    there is nothing to account for.
     """
     films, judgements = judged_films
     if is_by_two:
         judgements = judged_by_two(judgements)
+
     compared = compare_films(films, judgements, trend="year")
-    for words in map(Words, LANGUAGES):
+
+    for language in LANGUAGES:
+        words = Words(language)
         sentence = phrases.groups_sentence(group_claims(compared), words)
         assert words["later_name"] in sentence
         assert (words["note_accounts"] in sentence) == is_by_two
@@ -1307,8 +1506,9 @@ def test_the_unit_of_a_trend_is_no_larger_than_the_range(judged_films, heaviest,
     films, judgements = judged_films
     weights = np.linspace(0, heaviest, 10)
     facts = {film.movie: {"weight": str(weight)} for film, weight in zip(films, weights, strict=True)}
-    compared = compare_films(films, judgements, facts, trend="weight")
-    (change,) = compared.changes.to_dict("records")
 
+    compared = compare_films(films, judgements, facts, trend="weight")
+
+    (change,) = compared.changes.to_dict("records")
     assert change["change"] == f"weight + {unit}"
     assert abs(change["value"]) <= 1

@@ -46,78 +46,87 @@ BOTH_FILMS = pytest.mark.parametrize(
     ("film", "lacks_en"), [(OF_ALL_LEVELS, False), (WITHOUT_EN, True)], ids=["all levels", "without EN"]
 )
 
-RESTS_ON_TESTED_LEVELS = {"title", "evidence", "marked passages", "passage", "expected share"}
-"""Kinds of claims that hold only of levels that a model was calibrated and tested on."""
-
 
 @BOTH_FILMS
 def test_a_claim_names_the_levels_that_its_model_never_saw(film, lacks_en):
-    """Films have scenes of EN (Easy Negative), and a model that never saw such clips may be wrong on them.
+    """Films have scenes of EN (easy negative), and a model that never saw such clips may be wrong on them.
 
     So each of its claims has this as a condition; claims of a model of all levels have not.
     """
-    claims = [claim for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)]
-    assert {claim.KIND for claim in claims} == RESTS_ON_TESTED_LEVELS
-    for claim in claims:
+    model_claims = [claim for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)]
+    kinds_of_claims = {claim.KIND for claim in model_claims}
+    assert kinds_of_claims == {"title", "evidence", "marked passages", "passage", "expected share"}
+
+    levels_left_out = ["EN"] if lacks_en else []
+    for claim in model_claims:
         written = json.loads(json.dumps(document(claim)))
         assert (kinds.LEVELS_LEFT_OUT in written["conditions"]) == lacks_en
-        assert written["levels_left_out"] == (["EN"] if lacks_en else [])
+        assert written["levels_left_out"] == levels_left_out
 
 
-def warning_beside_title(words):
-    """Write the warning beside a film's title that its model never saw the level EN."""
+def warning_that_en_was_never_seen(words):
+    """Write the warning that stands beside a film's title: its model never saw the level EN."""
     return words.say("verdict_levels", levels="EN")
 
 
-def warning_beside_evidence(words):
-    """Write the sentence beside the model's evidence that it was not tested on the level EN."""
+def note_that_en_was_not_tested(words):
+    """Write the sentence that stands beside the model's evidence: it was not tested on the level EN."""
     return words.say("without_levels", levels="EN")
 
 
 @BOTH_FILMS
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_title_terminal_evidence_and_page_warn_that_the_model_lacks_a_level(film, lacks_en, language):
-    """The model never saw clips of EN, which films have."""
+    """If the model never saw clips of EN, which films have, each place warns; else none does."""
     words = Words(language)
+    warning = warning_that_en_was_never_seen(words)
+    note = note_that_en_was_not_tested(words)
+
+    title = heading_of(film, language)
+    first_line_of_terminal = first_lines(film, words)[0]
     evidence = phrases.evidence_sentence(model_evidence(film.model()), words)
     page = text_of(film_page([film], language=language))
 
-    assert (warning_beside_title(words) in heading_of(film, language)) == lacks_en
-    assert (warning_beside_title(words) in first_lines(film, words)[0]) == lacks_en
-    assert (warning_beside_evidence(words) in evidence) == lacks_en
-    assert (warning_beside_title(words) in page) == lacks_en
-    assert (warning_beside_evidence(words) in page) == lacks_en
+    assert (warning in title) == lacks_en
+    assert (warning in first_line_of_terminal) == lacks_en
+    assert (note in evidence) == lacks_en
+    assert (warning in page) == lacks_en
+    assert (note in page) == lacks_en
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_citation_names_the_levels_that_the_model_never_saw(language):
+    """Each passage of the film can be cited, and its model never saw clips of EN (easy negative)."""
     words = Words(language)
-    for claim in film_claims(WITHOUT_EN):
-        if isinstance(claim, kinds.Passage):
-            cited = phrases.citation_sentence(claim, positive="S", model="m", windows=None, words=words)
-            assert warning_beside_title(words) in cited
+    passages = [claim for claim in film_claims(WITHOUT_EN) if isinstance(claim, kinds.Passage)]
+    assert passages
+    for passage in passages:
+        cited = phrases.citation_sentence(passage, positive="S", model="m", windows=None, words=words)
+        assert warning_that_en_was_never_seen(words) in cited
 
 
 @BOTH_FILMS
 def test_exports_do_not_call_p_calibrated_without_saying_on_what(film, lacks_en):
-    """The probability was calibrated on clips of HN and S alone, and an export says so."""
+    """The probability of a model without EN was calibrated on clips of HN and S alone: an export says so."""
     caveats = " ".join(collect(film, "eaf").caveats)
-    assert (warning_beside_evidence(Words("en")) in caveats) == lacks_en
+    assert (note_that_en_was_not_tested(Words("en")) in caveats) == lacks_en
     assert ("HN and S" in caveats) == lacks_en
 
 
+def sentence_on_error_of_shares(film, words):
+    """Write the sentence on how far the model's expected shares of films were off."""
+    return phrases.error_sentence(expected_share(film.model(), film.rows()), words)
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_error_of_shares_names_the_levels_it_was_measured_on(
-    language,
-):
-    """How far a model's expected shares were off is measured with the clips that it was trained on."""
+def test_the_error_of_shares_names_the_levels_it_was_measured_on(language):
+    """The error is measured with the clips that the model was trained on.
+
+    If these lack the level EN, the sentence names the others, HN and S; else it names none.
+    """
     words = Words(language)
-
-    def error_sentence(film):
-        return phrases.error_sentence(expected_share(film.model(), film.rows()), words)
-
-    assert words.listed(["HN", "S"]) in error_sentence(WITHOUT_EN)
-    assert "HN" not in error_sentence(OF_ALL_LEVELS)
+    assert words.listed(["HN", "S"]) in sentence_on_error_of_shares(WITHOUT_EN, words)
+    assert "HN" not in sentence_on_error_of_shares(OF_ALL_LEVELS, words)
 
 
 def why_no_share(film, words):
@@ -126,25 +135,37 @@ def why_no_share(film, words):
 
 
 def test_a_refused_share_names_the_levels_unless_the_film_was_trained_on():
-    """A model that never saw EN expects no share of a film. Of two reasons the more serious is given."""
+    """A model that never saw EN expects no share of a film, nor does one that was trained on the film.
+
+    Where both is so, the more serious reason is given: the film was trained on.
+    """
     words = Words("en")
-    trained_on = with_model(WITHOUT_EN, is_trained_on=True)
+    also_trained_on = with_model(WITHOUT_EN, is_trained_on=True)
     assert why_no_share(WITHOUT_EN, words) == words.say("levels_left_out", levels="EN")
-    assert why_no_share(trained_on, words) == words["no_rate_trained"]
+    assert why_no_share(also_trained_on, words) == words["no_rate_trained"]
 
 
 # --- captions
 # ---------------------------------------------------------------------------
 def test_captions_name_flags_in_words():
-    """The label of a passage has the flags' texts; `no_skill` and `trained_on` are names in files."""
-    cells = [f"{cell};bars;no_skill;trained_on".strip(";") for cell in OF_ALL_LEVELS.table["flags"]]
-    flagged = replace(OF_ALL_LEVELS, table=OF_ALL_LEVELS.table.assign(flags=cells))
-    for claim in film_claims(flagged):
-        if isinstance(claim, kinds.Passage):
-            label = phrases.passage_label(claim, Words("en"))
-            assert claim.flags
-            assert not {"no_skill", "trained_on"} & set(re.split("[,; ]+", label))
-            assert all(Words("en")[f"flag_{flag}"] in label for flag in claim.flags)
+    """The label of a passage has the flags' texts; `no_skill` and `trained_on` are names in files.
+
+    Each row of the film gets three flags more.
+    """
+    words = Words("en")
+    flags = [f"{own_flags};bars;no_skill;trained_on".strip(";") for own_flags in OF_ALL_LEVELS.table["flags"]]
+    flagged = replace(OF_ALL_LEVELS, table=OF_ALL_LEVELS.table.assign(flags=flags))
+    passages = [claim for claim in film_claims(flagged) if isinstance(claim, kinds.Passage)]
+    assert passages
+
+    for passage in passages:
+        label = phrases.passage_label(passage, words)
+        words_of_label = set(re.split("[,; ]+", label))
+        assert "no_skill" not in words_of_label
+        assert "trained_on" not in words_of_label
+        assert passage.flags
+        for flag in passage.flags:
+            assert words[f"flag_{flag}"] in label
 
 
 # --- pages of models without concepts
@@ -172,15 +193,17 @@ def test_page_and_desk_explain_only_what_their_model_has(film, has_contributions
     contribution to the logit, of .05 or more.
     """
     words = Words("en")
-    of_changes = words.say("reasons_what", least=words.number(0.01))
-    of_contributions = words.say("reasons_what_weights", least=words.number(0.05))
+    about_contributions = words["about_3"]
+    about_usual_values = words["about_3_usual"]
+    reasons_are_changes_of_p = words.say("reasons_what", least=words.number(0.01))
+    reasons_are_contributions = words.say("reasons_what_weights", least=words.number(0.05))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
 
     page = unescape(film_page([film]))
     desk = unescape(desk_page([opened], opened, "read", "en"))
 
-    assert (words["about_3"] in page) == has_contributions
-    assert (words["about_3_usual"] in page) == has_usual
+    assert (about_contributions in page) == has_contributions
+    assert (about_usual_values in page) == has_usual
     for text in (page, desk):
-        assert (of_changes in text) == has_usual
-        assert (of_contributions in text) == (has_contributions and not has_usual)
+        assert (reasons_are_changes_of_p in text) == has_usual
+        assert (reasons_are_contributions in text) == (has_contributions and not has_usual)

@@ -51,38 +51,40 @@ def best(film):
 
 
 def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, best):
-    """Activity and Look are absent, and their absence changes the score; only Body is seen.
+    """In the film's strongest passage three concepts matter: only Body reaches its threshold of .5.
 
-    All three are kept with what they contribute, in the order of its size.
+    They are planted with these probabilities and contributions: Activity .01 and +5, Look .02 and -4,
+    Body .95 and +.5. All are kept, the largest contribution first.
     """
     assert best["present"] == "Body"
     assert best["concepts"] == "Activity;Look;Body"
+
     written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
-    assert written.loc[0, "present"] == "Body"
-    assert written.loc[0, "concepts_p"] == "0.0100;0.0200;0.9500"
-    assert written.loc[0, "contributions"] == "5.0000;-4.0000;0.5000"
+    strongest = written.iloc[0]
+    assert strongest["present"] == "Body"
+    assert strongest["concepts_p"] == "0.0100;0.0200;0.9500"
+    assert strongest["contributions"] == "5.0000;-4.0000;0.5000"
 
 
 def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
     """.78496 is 0.78; rounded to four decimals first, as in the file, it would be 0.79."""
-    best = film.segments().iloc[0]
+    best_passage = film.segments().iloc[0]
     table = film.table.copy()
-    inside = (table["start_s"] >= best["start_s"]) & (table["end_s"] <= best["end_s"])
+    inside = (table["start_s"] >= best_passage["start_s"]) & (table["end_s"] <= best_passage["end_s"])
     table.loc[inside, "Activity_p"] = 0.78496
-    mended = replace(film, table=table)
-    (reason,) = (
-        reason
-        for reason in claim_of(mended.model(), mended.segments().iloc[0]).reasons
-        if reason.what == "Activity"
-    )
-    assert phrases.reason_p(reason, Words("en")) == "0.78"
+    film = replace(film, table=table)
 
-    written = pd.read_csv(io.BytesIO(files_of(mended)["segments.csv"]))
+    claim = claim_of(film.model(), film.segments().iloc[0])
+    segments_csv = files_of(film)["segments.csv"]
+
+    (activity,) = [reason for reason in claim.reasons if reason.what == "Activity"]
+    assert phrases.reason_p(activity, Words("en")) == "0.78"
+    written = pd.read_csv(io.BytesIO(segments_csv))
     assert "0.7850" in written.loc[0, "concepts_p"].split(";")
 
 
-def reason_against(concept, *, contribution, change):
-    """Make a reason that lowers a passage's probability by less of a concept than usual."""
+def reason_to_lower_p(concept, *, contribution, change_of_p):
+    """Make a reason that lowers a passage's probability, as there is less of a concept than usual."""
     return SegmentReason(
         concept=concept,
         p=0.1,
@@ -90,24 +92,25 @@ def reason_against(concept, *, contribution, change):
         is_present=False,
         usual_p=0.4,
         amount="less",
-        change=change,
+        change=change_of_p,
     )
 
 
-@pytest.fixture
-def claims_on_look_and_body(film):
-    """Look contributes more to the logit (-.135 and -.129), and Body changes the probability more."""
-    look = reason_against("Look", contribution=-0.135, change=-0.0113)
-    body = reason_against("Body", contribution=-0.129, change=-0.0122)
-    return passage_reasons(film.model(), [look, body], ClaimTime("span", 8.0, 0.0, 8.0))
+def test_a_sentence_names_first_what_changes_the_probability_most(film):
+    """Look contributes more to the logit (-.135), and Body changes the probability more (-.0122).
 
+    Readers see probabilities: Body comes first.
+    """
+    look = reason_to_lower_p("Look", contribution=-0.135, change_of_p=-0.0113)
+    body = reason_to_lower_p("Body", contribution=-0.129, change_of_p=-0.0122)
+    first_eight_seconds = ClaimTime("span", 8.0, 0.0, 8.0)
+    reasons = passage_reasons(film.model(), [look, body], first_eight_seconds)
+    assert [reason.what for reason in reasons] == ["Look", "Body"]
 
-def test_a_sentence_names_first_what_changes_the_probability_most(claims_on_look_and_body):
-    """Readers see probabilities: the order is by their change, and not by the contribution to the logit."""
-    assert [claim.what for claim in claims_on_look_and_body] == ["Look", "Body"]
-    sentence = phrases.reasons_sentence(claims_on_look_and_body, Words("en"))
+    sentence = phrases.reasons_sentence(reasons, Words("en"))
     assert sentence.index("Body") < sentence.index("Look")
-    sentence_of_one = phrases.reasons_sentence(claims_on_look_and_body, Words("en"), most=1)
+
+    sentence_of_one = phrases.reasons_sentence(reasons, Words("en"), most=1)
     assert "Body" in sentence_of_one
     assert "Look" not in sentence_of_one
 
@@ -123,43 +126,53 @@ def all_found_better_than_chance(film):
 
 
 def test_an_exported_passage_has_the_concepts_that_are_seen(film):
-    """Of the strongest passage (rank 1) only Body is seen."""
+    """In the strongest passage (rank 1) Body has the probability .95, and all other concepts .3 or less."""
     tier = collect(film, "eaf", tiers=["segments"]).tiers[0]
-    (best_span,) = [span for span in tier.spans if span.rank == 1]
-    assert best_span.present == ("Body",)
+    (strongest,) = [span for span in tier.spans if span.rank == 1]
+    assert strongest.present == ("Body",)
 
 
-def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_better_than_chance, kind):
-    """A concept that is named in a passage would be taken for one that is there."""
+def test_no_export_names_a_concept_that_is_absent_from_every_passage(
+    all_found_better_than_chance, export_format
+):
+    """A concept that is named in a passage would be taken for one that is there.
+
+    Activity and Look explain the strongest passage by their absence; they may be named where another passage
+    has them.
+    """
     film = all_found_better_than_chance
-    text = export(film, kind, tiers=["segments"])
-    if kind == "csv":  # its column of contributions has all concepts, present or not
-        text = " ".join(row["text"] for row in csv.DictReader(io.StringIO(text)))
-    if kind != "rttm":  # its labels are names of tiers alone
-        assert "Body" in text
 
-    present = set()
+    text = export(film, export_format, tiers=["segments"])
+
+    if export_format == "csv":  # its column of contributions has all concepts, present or not
+        text = " ".join(row["text"] for row in csv.DictReader(io.StringIO(text)))
+    if export_format != "rttm":  # its labels are names of tiers alone
+        assert "Body" in text
+    present_somewhere = set()
     for names in film.segments(top=0)["present"].iloc[1:]:  # both are absent from the first passage
-        present |= set(names.split(";"))
-    for name in {"Activity", "Look"} - present:
+        present_somewhere |= set(names.split(";"))
+    for name in {"Activity", "Look"} - present_somewhere:
         assert name not in text
 
 
 def test_the_table_has_all_contributions_and_the_seen_concepts(film, best):
-    """Activity and Look contribute by their absence, and only Body is seen."""
+    """In the strongest passage Activity (+5) and Look (-4) contribute by their absence; only Body is seen."""
     rows = csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments"])))
-    (row,) = [row for row in rows if row["start_s"] == str(best["start_s"])]
-    assert row["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
-    assert row["present"] == "Body"
+    (strongest,) = [row for row in rows if row["start_s"] == str(best["start_s"])]
+    assert strongest["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
+    assert strongest["present"] == "Body"
 
 
 def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
     """Within the strongest passage only Body is seen, and so only its tier has spans there."""
-    for tier in collect(film, "eaf", tiers=["concepts"]).tiers:
-        inside = [
-            span for span in tier.spans if span.start_s < best["end_s"] and span.end_s > best["start_s"]
-        ]
-        assert bool(inside) == (tier.name == "obygaze: Body")
+    tiers_of_concepts = collect(film, "eaf", tiers=["concepts"]).tiers
+
+    with_spans_in_passage = set()
+    for tier in tiers_of_concepts:
+        for span in tier.spans:
+            if span.start_s < best["end_s"] and span.end_s > best["start_s"]:
+                with_spans_in_passage.add(tier.name)
+    assert with_spans_in_passage == {"obygaze: Body"}
 
 
 @pytest.fixture(scope="module")
@@ -176,19 +189,21 @@ def best_passage(page_data, best):
 
 
 def test_the_page_says_what_speaks_for_a_passage_and_what_against_it(best_passage):
-    """Activity is above its usual value on average; its mean probability, .01, is below the usual one, .17.
+    """For the passage are Activity (+5) and Body (+.5), against it is Look (-4).
 
-    The sentence says both.
+    Activity's values are above the usual one on average, while its mean probability, .01, is below the usual
+    one, .17: the sentence says both. Look is a concept that the model finds hardly better than by chance.
     """
     words = Words("en")
-    parted = words.say("why_parted", p="0.01", usual="0.17")
-    in_favour, against = best_passage["sentence"].split("Against it: ")
-    more_activity = f"more Activity than usual ({parted})"
+    value_and_probability_differ = words.say("why_parted", p="0.01", usual="0.17")
+    more_activity = f"more Activity than usual ({value_and_probability_differ})"
     more_body = "more Body than usual (0.95, 0.17 at its usual value)"
 
-    assert f"For it: {more_activity}; {more_body}" in in_favour
-    assert against.startswith("more Look than usual")
-    assert words["why_near_chance"] in against
+    for_it, against_it = best_passage["sentence"].split("Against it: ")
+
+    assert f"For it: {more_activity}; {more_body}" in for_it
+    assert against_it.startswith("more Look than usual")
+    assert words["why_near_chance"] in against_it
 
 
 def test_the_page_calls_an_absent_concept_not_seen_beside_its_contribution(best_passage):
@@ -205,16 +220,18 @@ def test_the_page_calls_an_absent_concept_not_seen_beside_its_contribution(best_
 
 
 def test_the_page_reads_out_no_concept_below_its_threshold(film, page_data):
-    """All thresholds are .5. The script names a concept in the rows whose whole percentage reaches `seen`.
+    """All thresholds are .5. The page has whole percentages; its script names a concept from `seen` % on.
 
-    As percentages are rounded, it may leave out a row of .5 to .52.
+    As percentages are rounded, the script may leave out a row of .5 to .52.
     """
     rows = film.rows()
     for concept in page_data["rows"]["concepts"]:
-        p = rows[f"{concept['name']}_p"].to_numpy()
-        is_named = np.array(percentages_of(concept["p"])) >= concept["seen"]
-        assert (p[is_named] >= 0.5).all()
-        assert is_named[p >= 0.52].all()
+        probabilities = rows[f"{concept['name']}_p"].to_numpy()
+        percentages = np.array(percentages_of(concept["p"]))
+        is_named = percentages >= concept["seen"]
+
+        assert (probabilities[is_named] >= 0.5).all()
+        assert is_named[probabilities >= 0.52].all()
 
 
 def seen_by_hand(segment, rows, concepts):
@@ -247,25 +264,6 @@ def test_a_passage_lists_seen_concepts_by_their_contribution(seed):
         assert segment["present"] == ";".join(seen_by_hand(segment, judged_rows, concepts))
 
 
-ALL_WRITTEN = None
-"""In place of a number of passages to list: all that a folder has."""
-
-
-@pytest.fixture(scope="module")
-def lists(film):
-    """Lists of the film's passages, by `top`, how many are asked for.
-
-    A list has all passages that reach the threshold, even if fewer are asked for, and as many of the next
-    ones as are needed. `top` is 0, a few more than reach it, or more than there are.
-    """
-    all_written = film.segments()
-    n_reaching = int(all_written["reaches"].sum())
-    lists = {ALL_WRITTEN: all_written}
-    for top in (0, 20, 25, n_reaching + 2):
-        lists[top] = film.segments(top=top)
-    return lists
-
-
 def numbers_by_start(passages):
     """Return the number of each passage by its start."""
     return dict(zip(passages["start_s"], passages["number"], strict=True))
@@ -274,18 +272,28 @@ def numbers_by_start(passages):
 def test_passages_are_numbered_by_time_and_weaker_ones_apart(film):
     """Passages are 1, 2, 3, ... in order of time, and places below the threshold w1, w2, ..."""
     passages = film.segments().sort_values("start_s")
-    reaching, weaker = passages[passages["reaches"] == 1], passages[passages["reaches"] == 0]
+    reaching = passages[passages["reaches"] == 1]
+    weaker = passages[passages["reaches"] == 0]
+
     assert reaching["number"].tolist() == [str(n) for n in range(1, len(reaching) + 1)]
     assert weaker["number"].tolist() == [f"w{n}" for n in range(1, len(weaker) + 1)]
 
 
-def test_a_passage_has_one_number_however_many_are_listed(lists):
-    """People cite passages by their numbers, which must not depend on how many are asked for."""
-    number_of = numbers_by_start(lists[ALL_WRITTEN])
-    for listed in lists.values():
-        numbers = numbers_by_start(listed)
-        for start_s in numbers.keys() & number_of.keys():
-            assert numbers[start_s] == number_of[start_s]
+def test_a_passage_has_one_number_however_many_are_listed(film):
+    """People cite passages by their numbers, which must not depend on how many are asked for (`top`).
+
+    A list has all passages that reach the threshold, even if fewer are asked for, and as many of the next
+    ones as are needed.
+    """
+    all_written = film.segments()
+    n_reaching_threshold = int(all_written["reaches"].sum())
+    number_in_file = numbers_by_start(all_written)
+    assert len(set(number_in_file.values())) == len(number_in_file)
+
+    for top in (0, 20, 25, n_reaching_threshold + 2):
+        numbers = numbers_by_start(film.segments(top=top))
+        for start_s in numbers.keys() & number_in_file.keys():
+            assert numbers[start_s] == number_in_file[start_s]
         assert len(set(numbers.values())) == len(numbers)
 
 
@@ -304,20 +312,24 @@ def exported_passages(film, **options):
     return tier.spans
 
 
-def test_an_export_has_the_passages_that_reach_the_threshold_and_marks_others(film, lists):
-    """Two more passages are asked for than reach the threshold: these two are marked as below it.
+def test_an_export_has_the_passages_that_reach_the_threshold(film):
+    """`top=0` asks for no passage below the threshold."""
+    reaching = film.segments(top=0)
+    exported = exported_passages(film)
+    assert sorted(span.rank for span in exported) == reaching["rank"].tolist()
 
-    Each has its number.
-    """
-    reaching = lists[0]
-    number_of = numbers_by_start(lists[25])
 
-    assert sorted(span.rank for span in exported_passages(film)) == reaching["rank"].tolist()
-    spans = exported_passages(film, top=len(reaching) + 2)
-    assert len(spans) == len(reaching) + 2
-    ranks_below = {span.rank for span in spans if "below the threshold" in span.text}
-    assert ranks_below == {len(reaching) + 1, len(reaching) + 2}
-    for span in spans:
+def test_an_export_marks_the_passages_below_the_threshold(film):
+    """Two more passages are asked for than reach the threshold: these two are marked. All are numbered."""
+    n_reaching_threshold = len(film.segments(top=0))
+    number_of = numbers_by_start(film.segments(top=25))
+
+    exported = exported_passages(film, top=n_reaching_threshold + 2)
+
+    assert len(exported) == n_reaching_threshold + 2
+    ranks_below = {span.rank for span in exported if "below the threshold" in span.text}
+    assert ranks_below == {n_reaching_threshold + 1, n_reaching_threshold + 2}
+    for span in exported:
         assert span.number == number_of[span.start_s]
         assert span.text.startswith(f"{span.number}. ")
 
@@ -338,30 +350,32 @@ def without_passages(request):
     return invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
 
 
-def test_the_notice_of_no_passages_is_in_the_file_or_printed(without_passages, kind, tmp_path):
+def test_the_notice_of_no_passages_is_in_the_file_or_told(without_passages, export_format, tmp_path):
     """An empty file alone would look like an error.
 
     A csv and an edl have no row or event for notes: then all notes are told, of which it is the last.
     """
-    exported = collect(without_passages, kind, tiers=["segments"])
-    notice = exported.notice
-    notices = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
-    text = text_in(tmp_path / "film")
-    if kind == "rttm":  # it writes _ for a space
-        text = text.replace("_", " ")
-
+    exported = collect(without_passages, export_format, tiers=["segments"])
     assert not any(tier.spans for tier in exported.tiers)
+    notice = exported.notice
     assert len(notice.splitlines()) == 1
-    if kind in {"csv", "edl"}:
+
+    told = write_export(without_passages, export_format, tmp_path / "film", tiers=["segments"])
+
+    text = text_in(tmp_path / "film")
+    if export_format == "rttm":  # it writes _ for a space
+        text = text.replace("_", " ")
+    if export_format in {"csv", "edl"}:
         assert notice not in text
-        assert notices.endswith(notice)
-        assert notices != notice
+        assert told.endswith(notice)
+        assert told != notice
     else:
         assert notice in text
-        assert notices == notice
+        assert told == notice
 
 
 def test_elans_document_of_a_film_without_passages_is_valid(without_passages):
+    """ELAN's own schema of its files, version 3.0, accepts it."""
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd")
     schema.validate(export(without_passages, "eaf", tiers=["segments"]))
@@ -384,17 +398,20 @@ def start_of_credits(film):
 
 
 def test_the_line_of_probabilities_ends_where_the_credits_begin(with_credits):
-    corners = corners_of(charts.line(with_credits.rows()))
-    assert max(x for x, _ in corners) == round(10 * start_of_credits(with_credits))  # tenths of a second
+    """The chart's line is a path of SVG, whose x are tenths of a second."""
+    path = charts.line(with_credits.rows())
+    last_x = max(x for x, _ in corners_of(path))
+    assert last_x == round(10 * start_of_credits(with_credits))
 
 
 def test_credits_have_no_probability_on_the_page_and_are_hatched(with_credits):
     """Credits are no content: neither the curve nor its band nor a concept has a number there."""
     is_credits = has_flag(with_credits.rows(), "credits")
+
     page = film_page([with_credits])
+
     hatching_of_black_and_credits = 'fill="url(#f1-nothing)"'
     assert hatching_of_black_and_credits in page
-
     rows = data_of(page)["rows"]
     curves = [rows["p"], rows["low"], rows["high"]]
     curves += [concept["p"] for concept in rows["concepts"]]
@@ -408,10 +425,11 @@ def test_no_passage_reaches_into_the_credits(with_credits):
 
 
 def test_nothing_but_shots_is_exported_of_the_credits(with_credits):
-    start_s = start_of_credits(with_credits)
+    """All kinds of tiers are exported, and the 20 strongest passages; only shots go on into the credits."""
+    credits_start_s = start_of_credits(with_credits)
     for tier in collect(with_credits, "eaf", tiers=KINDS, top=20).tiers:
         if tier.kind != "shots":
-            assert all(span.end_s <= start_s for span in tier.spans)
+            assert all(span.end_s <= credits_start_s for span in tier.spans)
 
 
 # --- small probabilities
@@ -436,19 +454,25 @@ def test_a_page_calls_a_tiny_probability_below_a_hundredth(improbable):
     assert "0.00" not in {passage["value"] for passage in data_of(page)["passages"]}
 
 
-@pytest.mark.parametrize("kind", ["vtt", "eaf"])
-def test_an_export_calls_a_tiny_probability_below_a_hundredth(improbable, kind):
-    text = export(improbable, kind, tiers=["segments", "level"], top=20)
+@pytest.mark.parametrize("export_format", ["vtt", "eaf"])
+def test_an_export_calls_a_tiny_probability_below_a_hundredth(improbable, export_format):
+    """All probabilities of the film are below .005, which would be rounded to 0.00."""
+    text = export(improbable, export_format, tiers=["segments", "level"], top=20)
     assert "below 0.01" in text
     assert not re.search(r"\b0\.00\b", text)
 
 
 @pytest.mark.parametrize(("gap_s", "n_segments"), [(4.9, 1), (5.0, 1), (5.1, 2)])
 def test_a_segment_goes_on_over_a_gap_of_five_seconds_at_most(gap_s, n_segments):
-    """Two windows of 8 s are as probable as the threshold, and the time between them is not."""
-    ends_s = np.cumsum([20.0, 8.0, gap_s, 8.0])
+    """Two windows of 8 s have the threshold's probability, .5, and the gap between them has .1."""
+    gap_end_s = 28.0 + gap_s
     rows = pd.DataFrame(
-        {"start_s": [0.0, *ends_s[:-1]], "end_s": ends_s, "p": [0.1, 0.5, 0.1, 0.5], "flags": ""}
+        {
+            "start_s": [0.0, 20.0, 28.0, gap_end_s],
+            "end_s": [20.0, 28.0, gap_end_s, gap_end_s + 8.0],
+            "p": [0.1, 0.5, 0.1, 0.5],
+            "flags": "",
+        }
     )
     model = changed(invented_film(**SMALL).model(), threshold_p=0.5)
     assert n_reaching(rows, model) == n_segments

@@ -3,6 +3,7 @@
 from base64 import b64decode
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Film, import_film
-from obygaze_features.store import open_store
+from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.claims import Words
 from obygaze_film.commands.film_lines import lines_of_film
@@ -39,26 +40,43 @@ from tests.film.films import PLANTED, film_store, scored_film, shots_of, under_a
 from tests.film.saying import data_of, heading_of
 
 
-def overlap(one, other):
-    """Intersection over union of two spans (start, end) of seconds."""
-    common = max(0.0, min(one[1], other[1]) - max(one[0], other[0]))
-    return common / (one[1] - one[0] + other[1] - other[0] - common)
+def intersection_over_union(one, other):
+    """Divide the seconds that two spans (start, end) have in common by those of both together."""
+    (start, end), (other_start, other_end) = one, other
+    common = max(0.0, min(end, other_end) - max(start, other_start))
+    union = (end - start) + (other_end - other_start) - common
+    return common / union
 
 
 @pytest.mark.long
 def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
-    """A gun is planted in four spans. A span is found if a segment overlaps it by a half of both together.
+    """A gun is planted in four spans of a film (`PLANTED`), and violence comes with guns.
 
-    Each found segment has the gun as its first reason.
+    A span is found if a segment overlaps it by a half of both together.
     """
     segments = timeline.segments()
     marked = segments[segments["reaches"] == 1]
-    spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
+    marked_spans = list(zip(marked["start_s"], marked["end_s"], strict=True))
 
-    assert all(max(overlap(span, planted) for span in spans) >= 0.5 for planted in PLANTED)
-    assert len(spans) <= len(PLANTED) + 1
-    assert segments["rank"].tolist() == list(range(1, len(segments) + 1))
+    assert len(PLANTED) == 4
+    assert len(marked_spans) <= 5
+    for planted_span in PLANTED:
+        overlaps_with_marked = [intersection_over_union(span, planted_span) for span in marked_spans]
+        assert max(overlaps_with_marked) >= 0.5
+
+
+@pytest.mark.long
+def test_the_first_reason_of_each_planted_segment_is_the_gun(timeline):
+    """A gun is planted in four spans of a film, and violence comes with guns."""
+    segments = timeline.segments()
+    marked = segments[segments["reaches"] == 1]
     assert marked["concepts"].str.startswith("Gun").all()
+
+
+@pytest.mark.long
+def test_segments_are_ranked_from_1(timeline):
+    segments = timeline.segments()
+    assert segments["rank"].tolist() == list(range(1, len(segments) + 1))
 
 
 @pytest.fixture
@@ -71,9 +89,10 @@ def rows_of_csv(scored):
 
 def test_contributions_add_up_to_the_logit(rows_of_csv):
     """What each concept adds, and the base, explain the model's score wholly."""
-    added = rows_of_csv[[name for name in rows_of_csv if name.endswith("_contribution")]].sum(axis=1)
-    has_p = rows_of_csv["p"].notna()
-    assert np.abs(added - rows_of_csv["logit"])[has_p].max() < 1e-9
+    judged_rows = rows_of_csv[rows_of_csv["p"].notna()]
+    contributions = judged_rows[[name for name in judged_rows if name.endswith("_contribution")]]
+    sums = contributions.sum(axis=1)
+    assert np.abs(sums - judged_rows["logit"]).max() < 1e-9
 
 
 def test_the_rate_is_the_mean_probability_of_the_seconds(rows_of_csv, timeline):
@@ -81,84 +100,118 @@ def test_the_rate_is_the_mean_probability_of_the_seconds(rows_of_csv, timeline):
 
     It lies within its two intervals, of which that for films is the wider one.
     """
-    rows = rows_of_csv[rows_of_csv["p"].notna()]
-    mean = np.average(rows["p"], weights=rows["end_s"] - rows["start_s"])
+    judged_rows = rows_of_csv[rows_of_csv["p"].notna()]
+    seconds = judged_rows["end_s"] - judged_rows["start_s"]
+    mean = np.average(judged_rows["p"], weights=seconds)
+
     rate = timeline.rate()
+
     assert rate.value == pytest.approx(mean, abs=1e-12)
     assert rate.bracket_low < rate.calibration_low < mean < rate.calibration_high < rate.bracket_high
 
 
 def test_p_is_the_calibrated_probability_of_the_logit(rows_of_csv, timeline):
-    draws = np.array(timeline.model().calibration.draws)
-    p = mean_probability(draws, rows_of_csv["logit"].to_numpy())
-    assert np.abs(p - rows_of_csv["p"]).max() < 1e-9
+    """The calibration is a sample of lines, slope and intercept: p is their mean probability of a logit."""
+    draws_of_lines = np.array(timeline.model().calibration.draws)
+    expected = mean_probability(draws_of_lines, rows_of_csv["logit"].to_numpy())
+    assert np.abs(rows_of_csv["p"] - expected).max() < 1e-9
 
 
 def test_only_black_and_credits_have_no_probability(rows_of_csv):
     """All other rows of this film are like the training clips, and so they have one."""
     has_p = rows_of_csv["p"].notna()
-    assert (has_p == ~rows_of_csv["flags"].fillna("").str.contains("black|credits")).all()
-    empty = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]
-    assert rows_of_csv.loc[~has_p, empty].isna().all().all()
+    is_black_or_credits = rows_of_csv["flags"].fillna("").str.contains("black|credits")
+    assert (has_p == ~is_black_or_credits).all()
+
+    empty_columns = ["p_low", "p_high", "called", "Gun_p", "Gun_contribution"]
+    assert rows_of_csv.loc[~has_p, empty_columns].isna().all().all()
 
 
-def test_rows_are_shots_that_cover_the_film(timeline):
-    """Each row follows the one before, from 0 to 600 s; the first shot is black."""
+def test_each_row_of_a_scored_film_begins_where_the_one_before_ends(timeline):
+    """The film has 600 s, and each row begins where the one before ends."""
     rows = timeline.rows()
-    assert (rows["start_s"].to_numpy()[1:] == rows["end_s"].to_numpy()[:-1]).all()
-    assert (rows["start_s"].iloc[0], rows["end_s"].iloc[-1]) == (0, 600)
+    starts_s = rows["start_s"].to_numpy()
+    ends_s = rows["end_s"].to_numpy()
+    assert starts_s[0] == 0
+    assert (starts_s[1:] == ends_s[:-1]).all()
+    assert ends_s[-1] == 600
 
+
+def test_each_shot_begins_a_row_and_long_ones_are_several(timeline):
+    """A row is no longer than a window of the film, which has 8 s."""
+    rows = timeline.rows()
     shots = shots_of("tt0000001")
     assert set(shots["start_s"]) <= set(rows["start_s"])
-    assert durations(rows).max() <= 8.1  # longer shots are cut into parts no longer than a window
-    assert rows["flags"].iloc[0] == "black"
+    assert durations(rows).max() <= 8.1
     assert timeline.record.shots.n == len(shots)
-    assert timeline.model().flags["black"] == pytest.approx(shots["end_s"].iloc[0])
+
+
+def test_rows_have_the_flags_of_their_shots(timeline):
+    """The first shot of the film is black, and no other one: so many seconds are counted."""
+    first_shot = shots_of("tt0000001").iloc[0]
+    assert timeline.rows()["flags"].iloc[0] == "black"
+    assert timeline.model().flags["black"] == pytest.approx(first_shot["end_s"])
 
 
 @pytest.fixture(scope="module")
-def minute(trained, tmp_path_factory):
-    """A store of a film m of one minute, in windows of 8 s every 4 s, and a model's logit of each."""
-    store = film_store(tmp_path_factory.mktemp("minute"), "m", end_s=60.0, planted=())
-    logits = load_model(trained.paths["linear"]).logits(store["descriptors"].pooled())
-    return store, logits
-
-
-def test_a_model_and_its_file_give_the_same_rows(trained, minute):
-    store, _ = minute
-    by_model = score_film(store, [load_model(trained.paths["linear"])]).rows()
-    assert by_model.equals(score_film(store, [trained.paths["linear"]]).rows())
-
-
-def test_a_step_averages_the_logits_of_its_windows(trained, minute):
-    """Without shots the rows are steps of 4 s, the hop of windows of 8 s, so that most lie in two windows."""
-    store, logits = minute
-    film = score_film(store, [trained.paths["linear"]])
-    rows = film.rows()
-
-    assert film.record.rows.kind == "steps"
-    assert rows["logit"].iloc[0] == pytest.approx(logits[0])  # 0 to 4 s: the first window alone
-    assert rows["logit"].iloc[3] == pytest.approx((logits[2] + logits[3]) / 2)  # 12 to 16 s
-    assert durations(rows).max() < 1.5 * 4  # a last step of half a hop stands alone
-    assert any("steps" in line for line in lines_of_film(film, Words("en")))
+def film_of_one_minute(tmp_path_factory):
+    """A store of a film m of one minute, in windows of 8 s every 4 s."""
+    return film_store(tmp_path_factory.mktemp("minute"), "m", end_s=60.0, planted=())
 
 
 @pytest.fixture(scope="module")
-def in_two_shots(trained, minute):
+def logits_of_windows(trained, film_of_one_minute):
+    """A model's logit of each window of the film of one minute."""
+    return load_model(trained.paths["linear"]).logits(film_of_one_minute["descriptors"].pooled())
+
+
+def test_a_model_and_its_file_give_the_same_rows(trained, film_of_one_minute):
+    file = trained.paths["linear"]
+    by_file = score_film(film_of_one_minute, [file]).rows()
+    by_model = score_film(film_of_one_minute, [load_model(file)]).rows()
+    assert by_model.equals(by_file)
+
+
+@pytest.fixture(scope="module")
+def in_steps(trained, film_of_one_minute):
+    """The film of one minute, scored without a table of shots."""
+    return score_film(film_of_one_minute, [trained.paths["linear"]])
+
+
+def test_without_shots_rows_are_steps_of_the_hop(in_steps):
+    """The windows have 8 s and begin every 4 s, the hop. A last step of half a hop stands alone."""
+    hop_s = 4
+    assert in_steps.record.rows.kind == "steps"
+    assert durations(in_steps.rows()).max() < 1.5 * hop_s
+    assert any("steps" in line for line in lines_of_film(in_steps, Words("en")))
+
+
+def test_a_step_averages_the_logits_of_its_windows(in_steps, logits_of_windows):
+    """Windows are from 0 to 8, 4 to 12, 8 to 16 and 12 to 20 s, and so on; steps have 4 s.
+
+    On the first step, 0 to 4 s, lies the first window alone, and on the fourth, 12 to 16 s, the third and the
+    fourth one.
+    """
+    logits = in_steps.rows()["logit"]
+    assert logits.iloc[0] == pytest.approx(logits_of_windows[0])
+    assert logits.iloc[3] == pytest.approx((logits_of_windows[2] + logits_of_windows[3]) / 2)
+
+
+@pytest.fixture(scope="module")
+def in_two_shots(trained, film_of_one_minute):
     """The same minute, in a shot of 7 s and another of 53 s."""
-    store, _ = minute
     shots = pd.DataFrame(
         {"movie": "m", "start_s": [0.0, 7.0], "end_s": [7.0, 60.0], "detector": "x", "flags": ""}
     )
-    return score_film(store, [trained.paths["linear"]], shots=shots)
+    return score_film(film_of_one_minute, [trained.paths["linear"]], shots=shots)
 
 
-def test_a_shot_averages_the_logits_of_its_windows_by_seconds(minute, in_two_shots):
+def test_a_shot_averages_the_logits_of_its_windows_by_seconds(in_two_shots, logits_of_windows):
     """On the shot from 0 to 7 s lie 7 s of the window from 0 to 8 s, and 3 s of that from 4 to 12 s."""
-    _, logits = minute
-    first = in_two_shots.rows().iloc[0]
-    assert first["logit"] == pytest.approx((7 * logits[0] + 3 * logits[1]) / 10)
-    assert first["n_windows"] == 2
+    first_row = in_two_shots.rows().iloc[0]
+    expected = (7 * logits_of_windows[0] + 3 * logits_of_windows[1]) / (7 + 3)
+    assert first_row["logit"] == pytest.approx(expected)
+    assert first_row["n_windows"] == 2
 
 
 def test_a_long_shot_is_several_rows_and_counted_as_one_shot(in_two_shots):
@@ -170,7 +223,7 @@ def test_a_long_shot_is_several_rows_and_counted_as_one_shot(in_two_shots):
 
 
 def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
-    """Shots of 20 s are longer than a window of 8 s."""
+    """Two shots of 20 s are longer than a window of 8 s; the second one is credits."""
     windows = windows_of(film_store(tmp_path, "m", end_s=40.0, planted=()))["m"]
     shots = pd.DataFrame(
         {
@@ -189,9 +242,16 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
     assert grid.flags["credits"].tolist() == (starts >= 20).tolist()
 
 
-def test_the_hop_of_windows_is_between_their_starts_and_their_length_in_milliseconds():
-    assert Windows(("a", "b", "c"), np.array([[0.0, 8], [4, 12], [8, 20]])).hop_s == 4
-    assert Windows(("a",), np.array([[0.0, 8.12349]])).window_s == 8.123
+def test_the_hop_of_windows_is_the_time_between_their_starts():
+    """Windows begin at 0, 4 and 8 s."""
+    windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [4.0, 12.0], [8.0, 20.0]]))
+    assert windows.hop_s == 4
+
+
+def test_the_length_of_windows_is_in_milliseconds():
+    """The only window has 8.12349 s."""
+    windows = Windows(("a",), np.array([[0.0, 8.12349]]))
+    assert windows.window_s == 8.123
 
 
 def test_a_concept_has_the_metric_of_its_own_task():
@@ -202,51 +262,58 @@ def test_a_concept_has_the_metric_of_its_own_task():
         {"task": "concept:A", "movie_mean": 0.6, "movie_chance": 0.2},
     )
     model = SimpleNamespace(card=SimpleNamespace(metrics=metrics), estimator=None)
+
     record = _concept(model, "A", 0.4)
 
-    assert (record.ap, record.chance, record.threshold_p) == (0.6, 0.2, 0.4)
+    assert record.ap == 0.6
+    assert record.chance == 0.2
+    assert record.threshold_p == 0.4
 
 
 def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_path):
     """A model's number on what is unlike all its training clips means nothing, so that none is given.
 
-    Logits are kept; the title says why there is no prediction.
+    All features of the film are 30 off those of training clips, which vary by about 1. Logits are kept; the
+    title says why there is no prediction.
     """
-    _, timeline = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
-    for key in timeline.keys:
-        rows = timeline.rows(key)
-        assert rows["flags"].str.contains("unlike").all()
-        empty = ["p", "p_low", "p_high", "called", *(name for name in rows if name.endswith("_contribution"))]
-        assert rows[empty].isna().all().all()
-        assert rows["logit"].notna().all()
-        assert timeline.rate(key).value is None
-        assert timeline.rate(key).unreliable == 1
-        assert timeline.segments(key).empty
+    _, film = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
 
-    assert heading_of(timeline).startswith("A Planted Film · no prediction: unlike")
+    assert heading_of(film).startswith("A Planted Film · no prediction: unlike")
+    for model in film.keys:
+        rows = film.rows(model)
+        assert rows["flags"].str.contains("unlike").all()
+        contributions = [name for name in rows if name.endswith("_contribution")]
+        assert rows[["p", "p_low", "p_high", "called", *contributions]].isna().all().all()
+        assert rows["logit"].notna().all()
+        assert film.rate(model).value is None
+        assert film.rate(model).unreliable == 1
+        assert film.segments(model).empty
 
 
 @pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
 def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is_short):
-    """Two windows of 8 s are 16 s."""
+    """Two windows of 8 s are 16 s. All rows of a shorter film have the flag."""
     _, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
-    assert has_flag(film.rows(), "short").tolist() == [is_short] * len(film.rows())
+    rows = film.rows()
+    assert has_flag(rows, "short").tolist() == [is_short] * len(rows)
 
 
 def test_a_film_that_a_model_was_trained_on_says_so(trained):
-    """Scores of a film that the model has learnt are no prediction."""
-    timeline = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
-    assert heading_of(timeline) == "f0 · no prediction: the model was trained on this film"
-    assert timeline.rows()["flags"].str.contains("trained_on").all()
-    assert timeline.rate().reason == "the model was trained on this film"
+    """Film f0 is one of the model's training films: its scores are no prediction."""
+    film = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
+    assert heading_of(film) == "f0 · no prediction: the model was trained on this film"
+    assert film.rows()["flags"].str.contains("trained_on").all()
+    assert film.rate().reason == "the model was trained on this film"
 
 
 def test_a_film_under_another_name_is_known_by_its_features(trained, tmp_path):
-    """The film's features have the same bytes as those of a training film: the name alone would not tell."""
+    """The film's features have the same bytes as those of f0, a training film: its name would not tell."""
     store = under_another_name(trained, "f0", "another name", tmp_path)
-    timeline = score_film(store, [trained.paths["pcbm_lr"]], movie="another name")
-    assert timeline.rows()["flags"].str.contains("trained_on").all()
+
+    film = score_film(store, [trained.paths["pcbm_lr"]], movie="another name")
     explained = explain(load_model(trained.paths["pcbm_lr"]), [store], "another name-1", {})
+
+    assert film.rows()["flags"].str.contains("trained_on").all()
     assert explained.trained_on
 
 
@@ -271,83 +338,101 @@ def film_unlike_at_its_start(folder, share):
 
 @pytest.mark.parametrize(("share", "is_refused"), [(0.1, False), (0.3, True)])
 def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path, share, is_refused):
-    """A tenth of the film unlike training is tolerated, .3 of it is not. It has no probability either way."""
+    """A film of 200 s begins with a part that is unlike training.
+
+    A tenth of the film is tolerated, .3 of it is not. The part has no probability either way.
+    """
     film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
-    rate, rows = film.rate(), film.rows()
+
+    rate = film.rate()
     assert (rate.value is None) == is_refused
     assert bool(rate.reason) == is_refused
     assert rate.unreliable == pytest.approx(share, abs=0.05)
-    window_s = 8  # rows near the end of the unlike part are also in windows that are like training
-    surely_unlike = rows["start_s"] < 200 * share - window_s
-    assert rows.loc[surely_unlike, "p"].isna().all()
+
+    rows = film.rows()
+    unlike_part_s = 200 * share
+    window_s = 8  # rows near the end of the part are also in windows that are like training
+    is_surely_unlike = rows["start_s"] < unlike_part_s - window_s
+    assert rows.loc[is_surely_unlike, "p"].isna().all()
 
 
 def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained, tmp_path):
-    """Windows of 8 s that begin every 4 s before `unlike_s` are unlike training; others are like it.
+    """Windows of 8 s begin every 4 s. Those that begin before 20 s are unlike training; others are like it.
 
-    The second shot is from 1.5 s before that to 4 s after it. On it lie, of unlike windows that begin 8 and 4
-    s before, 1.5 + 5.5 s, and of the one like training that begins there, 4 s: 7 of 11 seconds are unlike.
+    The second shot is from 18.5 to 24 s. On it lie, of the unlike windows 12-20 and 16-24, 1.5 and 5.5 s, and
+    of the window 20-28, 4 s: 7 of 11 seconds are unlike.
     """
-    share = 0.1
-    unlike_s = 200 * share
-    second_start_s, second_end_s = unlike_s - 1.5, unlike_s + 4
+    store = film_unlike_at_its_start(tmp_path, share=0.1)  # of 200 s
     shots = pd.DataFrame(
         {
             "movie": "mixed",
-            "start_s": [0.0, second_start_s, second_end_s],
-            "end_s": [second_start_s, second_end_s, 200.0],
+            "start_s": [0.0, 18.5, 24.0],
+            "end_s": [18.5, 24.0, 200.0],
             "detector": "own",
             "flags": "",
         }
     )
-    store = film_unlike_at_its_start(tmp_path, share)
-    rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
-    is_of_first_two_shots = rows["start_s"] < second_end_s
 
+    rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
+
+    is_of_first_two_shots = rows["start_s"] < 24
     assert (has_flag(rows, "unlike") == is_of_first_two_shots).all()
 
 
 def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
-    """Four windows in a row failed. Most of their seconds lie in other windows too: only 12 s lie in none."""
-    failed = [f"gap-{number:04d}" for number in range(10, 14)]
-    store = film_store(tmp_path, "gap", end_s=200.0, failed=failed)
-    timeline = score_film(store, [trained.paths["pcbm_lr"]])
-    rows = timeline.rows()
-    missing = rows[rows["status"] == "missing"]
+    """Windows of 8 s begin every 4 s. Four in a row failed: 36-44, 40-48, 44-52 and 48-56 s.
 
-    # Windows 36-44 ... 48-56 failed; 40-52 has no other.
+    Only 40 to 52 s lie in no other window: three steps of 4 s, which are 12 of the film's 200 s.
+    """
+    failed = ["gap-0010", "gap-0011", "gap-0012", "gap-0013"]
+    store = film_store(tmp_path, "gap", end_s=200.0, failed=failed)
+
+    film = score_film(store, [trained.paths["pcbm_lr"]])
+
+    rows = film.rows()
+    missing = rows[rows["status"] == "missing"]
     assert missing["start_s"].tolist() == [40.0, 44.0, 48.0]
     assert missing["flags"].str.contains("missing").all()
     assert missing[["logit", "p", "unlike"]].isna().all().all()
-    assert timeline.record.windows.n_missing == 4
-    assert timeline.rate().unreliable == pytest.approx(12 / 200)
+    assert film.record.windows.n_missing == 4
+    assert film.rate().unreliable == pytest.approx(12 / 200)
 
 
 @pytest.mark.long
 def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
     """A scored film can be reproduced by anybody with the same store and models."""
-    folder, _ = scored
-    again, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
+    first_folder, _ = scored
+    second_folder, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
-        assert (again / name).read_bytes() == (folder / name).read_bytes()
+        assert (second_folder / name).read_bytes() == (first_folder / name).read_bytes()
 
 
 def test_a_scored_film_is_read_back_as_it_was(scored):
-    folder, timeline = scored
-    read = Timeline.read(folder)
-    assert files_of(read) == files_of(timeline)
-    pd.testing.assert_frame_equal(read.table, timeline.table)
-    assert read.record == timeline.record
+    """`scored` is the folder of a scored film, and the film as it was written there."""
+    folder, written_film = scored
+    read_film = Timeline.read(folder)
+    assert read_film.record == written_film.record
+    pd.testing.assert_frame_equal(read_film.table, written_film.table)
+    assert files_of(read_film) == files_of(written_film)
 
 
 def test_a_bank_has_concepts_and_no_decision(timeline):
-    """A bank is a model that finds concepts, here two, and does not decide on a level."""
+    """A bank is a model that finds concepts and does not decide on a level.
+
+    It has a probability of each concept, here of a gun, in all rows but black and credits (`NO_CONTENT`).
+    """
     rows = timeline.rows("bank")
+    has_content = ~has_flag(rows, *NO_CONTENT)
+    assert (rows["Gun_p"].notna() == has_content).all()
     assert rows[["logit", "p", "called"]].isna().all().all()
-    assert (rows["Gun_p"].notna() == ~has_flag(rows, *NO_CONTENT)).all()
     assert timeline.rate("bank").reason == "the model finds concepts and decides nothing"
     assert timeline.segments("bank").empty
-    assert [concept.is_found for concept in timeline.model().concepts] == [True, True]
+
+
+def test_both_planted_concepts_are_found_better_than_by_chance(timeline):
+    """The model pcbm_lr was trained on clips with guns and with dim light, which features show clearly."""
+    is_found = [concept.is_found for concept in timeline.model().concepts]
+    assert is_found == [True, True]
 
 
 @pytest.fixture
@@ -358,9 +443,11 @@ def store_of_two_films(tmp_path):
 
 @pytest.mark.long
 def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films):
+    """Of film a a title is given; film b is called by its id. Both are read again from a common folder."""
     facts = {"a": FilmFacts("The A", 1931)}
     films = score_films(store_of_two_films, [trained.paths["pcbm_lr"]], facts=facts)
     assert [film.record.title for film in films] == ["The A", "b"]
+
     for film in films:
         film.write(tmp_path / "out" / film.movie)
     assert [film.movie for film in read_films([tmp_path / "out"])] == ["a", "b"]
@@ -386,7 +473,8 @@ def test_models_of_one_name_are_numbered(trained, store_of_two_films):
 def test_a_store_of_whole_files_is_refused(trained, tmp_path):
     """A clip that is a whole file has no time within a film."""
     features = {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
-    path = seal_arrays(tmp_path / "whole", {"c": "m"}, features)  # without spans
+    clip_c_of_film_m = {"c": "m"}  # without a span
+    path = seal_arrays(tmp_path / "whole", clip_c_of_film_m, features)
     with pytest.raises(FilmError, match="clip c"):
         score_film(open_store(path), [trained.paths["linear"]])
 
@@ -398,7 +486,9 @@ def test_a_store_of_whole_files_is_refused(trained, tmp_path):
         ("film.json", f'"number": {NUMBER}', '"number": 9'),
         ("film.json", '"duration_s"', "["),
         ("timeline.csv", "logit", "logits"),
-        *(("timeline.csv", f"Gun_{name}", "other") for name in ("value", "p", "contribution")),
+        ("timeline.csv", "Gun_value", "other"),
+        ("timeline.csv", "Gun_p", "other"),
+        ("timeline.csv", "Gun_contribution", "other"),
         ("timeline.csv", ",pcbm_lr,", ",other,"),
         ("timeline.csv", "600.0", "soon"),
         ("shots.csv", None, ""),
@@ -406,6 +496,7 @@ def test_a_store_of_whole_files_is_refused(trained, tmp_path):
     ids=lambda value: "all of it" if value is None else None,
 )
 def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, old, new):
+    """In a file of a scored film a piece of text is replaced, or, where `old` is None, all of it is lost."""
     timeline.write(tmp_path / "film")
     path = tmp_path / "film" / name
     text = path.read_text(encoding="utf-8")
@@ -414,53 +505,97 @@ def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, old, new)
 
     with pytest.raises(FilmError) as error:
         Timeline.read(tmp_path / "film")
+
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(tmp_path):
-    """A row without a detector has that of the file's name.
-
-    With two films each row must say of which it is.
-    """
+@pytest.fixture
+def shots_without_movies(tmp_path):
+    """A file shots.csv of two shots without a column of movies; only the second has a detector and flags."""
     path = tmp_path / "shots.csv"
     path.write_text("start_s,end_s,detector,flags\n0,5,,\n5,9,by hand,bars;black\n", encoding="utf-8")
-    shots = read_shots(path, ["m"])["m"]
+    return path
 
+
+def test_shots_keep_their_detector_and_flags(shots_without_movies):
+    """The first shot has neither: the file's name stands for its detector."""
+    shots = read_shots(shots_without_movies, ["m"])["m"]
     assert shots["detector"].tolist() == ["shots.csv", "by hand"]
     assert shots["flags"].tolist() == ["", "bars;black"]
 
+
+def test_shots_of_two_films_need_a_column_of_movies(shots_without_movies):
+    """It is not known whether a row is of film m or n."""
     with pytest.raises(ManifestError, match="movie"):
-        read_shots(path, ["m", "n"])
+        read_shots(shots_without_movies, ["m", "n"])
 
 
-def test_a_persons_flags_replace_those_of_shots_in_their_time(trained, tmp_path):
-    """A person says that the first half of the black shot is not black, and that 50 to 62.5 s are credits.
+class FlaggedByHand(NamedTuple):
+    """A film of two minutes whose shots have flags, and some others by a person.
 
-    Their table has semicolons, commas for points, and times with minutes, as a French spreadsheet writes it.
-    All other flags and the cuts of the shots stay; rows are cut at the ends of the person's flags, too.
+    Attributes
+    ----------
+    store
+        The film's windows.
+    shots
+        The shots as a program found them; the first one is black.
+    black_s
+        The end of the first shot.
+    flagged
+        The shots with the person's flags: the first half of the black shot is not black, and 50 to 62.5 s
+        are credits.
     """
-    store, models = film_store(tmp_path, "m", end_s=120.0), [trained.paths["pcbm_lr"]]
+
+    store: Store
+    shots: pd.DataFrame
+    black_s: float
+    flagged: pd.DataFrame
+
+
+@pytest.fixture
+def flagged_by_hand(tmp_path):
+    """The person's table has semicolons, commas for points and times with minutes, as in French."""
     shots = shots_of("m", 120.0)
     shots.to_csv(tmp_path / "shots.csv", index=False)
-    black_s = shots["end_s"].iloc[0]  # of the first shot
+    black_s = shots["end_s"].iloc[0]
     not_black_until = f"{black_s / 2:g}".replace(".", ",")
     by_hand = f"start_s;end_s;flags\n0;{not_black_until};\n0:50;1:02,5;credits\n"
     (tmp_path / "by_hand.csv").write_text(by_hand)
+    flagged = read_shots(tmp_path / "shots.csv", ["m"], tmp_path / "by_hand.csv")["m"]
+    return FlaggedByHand(film_store(tmp_path, "m", end_s=120.0), shots, black_s, flagged)
 
-    flagged_shots = read_shots(tmp_path / "shots.csv", ["m"], tmp_path / "by_hand.csv")["m"]
-    film = score_film(store, models, shots=flagged_shots)
 
-    assert set(shots["start_s"]) <= set(flagged_shots["start_s"])
-    assert (flagged_shots["start_s"].to_numpy()[1:] == flagged_shots["end_s"].to_numpy()[:-1]).all()
-    flags, before = film.model().flags, score_film(store, models, shots=shots).model().flags
-    assert flags["black"] == pytest.approx(before["black"] - black_s / 2, abs=0.001)
-    assert flags["credits"] == pytest.approx(before["credits"] + 12.5)
+def test_flags_by_a_person_keep_the_cuts_of_shots(flagged_by_hand):
+    """Shots are cut at the ends of the person's flags, too, and still follow each other without a gap."""
+    flagged = flagged_by_hand.flagged
+    assert set(flagged_by_hand.shots["start_s"]) <= set(flagged["start_s"])
+    assert (flagged["start_s"].to_numpy()[1:] == flagged["end_s"].to_numpy()[:-1]).all()
+
+
+def test_a_persons_flags_replace_those_of_shots_in_their_time(trained, flagged_by_hand):
+    """A person says that the first half of the black shot is not black, and that 50 to 62.5 s are credits.
+
+    All other flags stay.
+    """
+    models = [trained.paths["pcbm_lr"]]
+    seconds_before = score_film(flagged_by_hand.store, models, shots=flagged_by_hand.shots).model().flags
+
+    film = score_film(flagged_by_hand.store, models, shots=flagged_by_hand.flagged)
+
+    seconds = film.model().flags
+    assert seconds["black"] == pytest.approx(seconds_before["black"] - flagged_by_hand.black_s / 2, abs=0.001)
+    assert seconds["credits"] == pytest.approx(seconds_before["credits"] + 12.5)
     assert film.record.shots.detector == "by_hand.csv+own"
+
+
+def test_rows_are_cut_at_the_ends_of_a_persons_flags(trained, flagged_by_hand):
+    """A person says that 50 to 62.5 s are credits."""
+    film = score_film(flagged_by_hand.store, [trained.paths["pcbm_lr"]], shots=flagged_by_hand.flagged)
     rows = film.rows()
-    during = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
-    assert (during["flags"] == "credits").all()
-    assert durations(during).sum() == pytest.approx(12.5)
+    rows_of_credits = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
+    assert (rows_of_credits["flags"] == "credits").all()
+    assert durations(rows_of_credits).sum() == pytest.approx(12.5)
 
 
 @pytest.mark.parametrize(
@@ -495,6 +630,7 @@ def windows_and_cuts(draw):
 
 
 def windows_of_film(end_s, window_s, hop_s):
+    """Cut a film into windows as `manifest import film` does."""
     clips = import_film([Film(Path("m.mp4"), end_s)], Path(), window_s, hop_s).manifest.clips
     spans = np.array([(clip.start_s, clip.end_s) for clip in clips])
     return Windows(tuple(clip.clip_id for clip in clips), spans)
@@ -509,48 +645,53 @@ def shots_between(cuts, windows):
     return np.column_stack([edges[:-1], edges[1:]])
 
 
-SLACK_S = 0.001
-"""Times are in milliseconds, and windows that overlap by less do not."""
-
-
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
 def test_rows_cover_the_film_without_overlap(film):
-    """Whatever windows and shots a film has, each of its seconds is in one row."""
+    """Whatever windows and shots a film has, each of its seconds is in one row.
+
+    Times are in milliseconds: rows may lie so far apart, or overlap by so much.
+    """
     windows, cuts = film
     _, rows = cut_into_rows(windows, shots_between(cuts, windows))
-    assert rows[0, 0] == 0
-    assert rows[-1, 1] == pytest.approx(windows.end_s)
-    assert (rows[:, 1] > rows[:, 0]).all()
-    assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= SLACK_S
 
+    starts_s, ends_s = rows[:, 0], rows[:, 1]
+    assert starts_s[0] == 0
+    assert (ends_s > starts_s).all()
+    gaps_s = starts_s[1:] - ends_s[:-1]
+    assert np.abs(gaps_s).max(initial=0) <= 0.001
+    assert ends_s[-1] == pytest.approx(windows.end_s)
+
+    lengths_s = windows.spans[:, 1] - windows.spans[:, 0]
     covered_s = overlaps(rows, windows.spans).sum(axis=0)  # of each window
-    assert covered_s == pytest.approx(windows.spans[:, 1] - windows.spans[:, 0], abs=0.01)
+    assert covered_s == pytest.approx(lengths_s, abs=0.01)
 
 
 @given(film=windows_and_cuts())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
 def test_rows_are_shots_windows_or_steps(film):
-    """Rows are shots if these are known. Else they are windows, or steps where windows overlap."""
+    """Rows are shots if these are known. Else they are windows, or steps where windows overlap.
+
+    Times are in milliseconds: an overlap of up to .001 s is none. One of just .001 s may be taken for either.
+    """
     windows, cuts = film
-    kind, _ = cut_into_rows(windows, shots_between(cuts, windows))
+    rows_are, _ = cut_into_rows(windows, shots_between(cuts, windows))
+
     ends_s, next_starts_s = windows.spans[:-1, 1], windows.spans[1:, 0]
     overlap_s = max(ends_s - next_starts_s, default=0.0)
-    # An overlap of up to `SLACK_S` is no overlap; one of just this length may be taken for either.
-    overlaps = overlap_s > SLACK_S + 1e-6
-    may_overlap = overlap_s >= SLACK_S - 1e-6
     if cuts:
-        assert kind == "shots"
-    elif overlaps:
-        assert kind == "steps"
-    elif not may_overlap:
-        assert kind == "windows"
+        assert rows_are == "shots"
+    elif overlap_s > 0.001 + 1e-6:
+        assert rows_are == "steps"
+    elif overlap_s < 0.001 - 1e-6:
+        assert rows_are == "windows"
 
 
 def test_a_long_shot_is_cut_into_as_few_rows_as_possible():
     """Windows last 8 s: a shot of 8 s stays whole, and one of 16 s becomes two rows."""
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]))
-    _, rows = cut_into_rows(windows, np.array([[0.0, 8.0], [8.0, 24.0]]))
+    shots = np.array([[0.0, 8.0], [8.0, 24.0]])
+    _, rows = cut_into_rows(windows, shots)
     assert rows.tolist() == [[0, 8], [8, 16], [16, 24]]
 
 
@@ -585,6 +726,7 @@ def test_subtitles_are_written_and_read_back_if_there_are_any(with_and_without_s
 
 
 def test_subtitles_that_were_changed_since_are_refused(with_and_without_subtitles, tmp_path):
+    """In the folder of a scored film somebody changes a line, "No", to "Yes"."""
     spoken, _ = with_and_without_subtitles
     spoken.write(tmp_path / "spoken")
     path = tmp_path / "spoken" / "subtitles.csv"
@@ -595,16 +737,24 @@ def test_subtitles_that_were_changed_since_are_refused(with_and_without_subtitle
 
 @pytest.mark.long
 def test_a_page_has_subtitles_as_data_and_never_as_html(with_and_without_subtitles):
-    """Their starts are packed as milliseconds, 32 bits each."""
-    spoken, silent = (film_page([film]) for film in with_and_without_subtitles)
-    assert data_of(silent)["lines"] == []
-    assert data_of(spoken)["lines"] == ["Give me the <gun>", "No"]
-    assert "<gun>" not in spoken
-    starts = np.frombuffer(b64decode(data_of(spoken)["said"]["starts"]), "<u4")
-    assert starts.tolist() == [10_500, 60_000]
+    """A film has the lines "Give me the <gun>" at 10.5 s and "No" at 60 s.
+
+    Their starts are packed as milliseconds, 32 bits each.
+    """
+    spoken, silent = with_and_without_subtitles
+    page = film_page([spoken])
+    data = data_of(page)
+    data_without = data_of(film_page([silent]))
+
+    assert data["lines"] == ["Give me the <gun>", "No"]
+    assert "<gun>" not in page
+    starts_ms = np.frombuffer(b64decode(data["said"]["starts"]), "<u4")
+    assert starts_ms.tolist() == [10_500, 60_000]
+    assert data_without["lines"] == []
 
 
 def test_an_export_has_a_tier_of_subtitles_if_there_are_any(with_and_without_subtitles):
+    """One film has the line "Give me the <gun>", and the other one no subtitles."""
     spoken, silent = with_and_without_subtitles
     assert "obygaze: subtitles" in export(spoken, "eaf")
     assert "obygaze: subtitles" not in export(silent, "eaf")
@@ -612,24 +762,32 @@ def test_an_export_has_a_tier_of_subtitles_if_there_are_any(with_and_without_sub
 
 
 def test_subtitles_that_begin_after_the_last_window_are_named(tmp_path):
-    """Of the two lines one is said at 60 s, in a film of 30."""
+    """Of two lines one is said at 60 s, in a film of 30 s."""
     windows = windows_of(film_store(tmp_path, "tt0000001", end_s=30.0))
-    messages: list[str] = []
+    messages = []
     read_subtitles_of([write_subtitles(tmp_path)], ["tt0000001"], "", messages.append, windows)
     assert any("1 begin behind the last window, 30 s" in message for message in messages)
 
 
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
-    """a.en.srt is of film a.
+    """a.en.srt is of film a, whatever its language."""
+    files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")]
+    assert list(read_subtitles_of(files, ["b", "a"])) == ["a", "b"]
 
-    The only file of the only film needs no name; two files of one film are refused.
-    """
-    of_a, of_b = write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")
 
-    assert list(read_subtitles_of([of_a, of_b], ["b", "a"])) == ["a", "b"]
-    assert list(read_subtitles_of([of_a], ["other"])) == ["other"]  # one file of the only film
+def test_the_only_file_of_the_only_film_may_have_any_name(tmp_path):
+    file = write_subtitles(tmp_path, "a.en.srt")
+    assert list(read_subtitles_of([file], ["other"])) == ["other"]
 
+
+def test_subtitles_of_a_film_that_is_not_scored_are_refused(tmp_path):
+    """Films a and c are scored, and b is not."""
+    files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")]
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
-        read_subtitles_of([of_a, of_b], ["a", "c"])
+        read_subtitles_of(files, ["a", "c"])
+
+
+def test_two_files_of_subtitles_of_one_film_are_refused(tmp_path):
+    files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "a.fr.srt")]
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
-        read_subtitles_of([of_a, write_subtitles(tmp_path, "a.fr.srt")], ["a", "c"])
+        read_subtitles_of(files, ["a", "c"])

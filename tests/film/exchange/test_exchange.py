@@ -22,11 +22,13 @@ from obygaze_film.exchange.registry import collect
 from obygaze_film.exchange.tiers import Tier, TierSpan
 from tests.film.page.invented import ten_minute_film, with_model
 
-NASTY = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
+HOSTILE_TITLE = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
+"""It holds markup, quotes, a formula, an end of lines and the arrow of a cue."""
 
 
 @pytest.fixture(scope="module")
 def film():
+    """An invented film of ten minutes, scored by one model with eight concepts."""
     return ten_minute_film()
 
 
@@ -34,23 +36,27 @@ def film():
 def segments_ms(film):
     """Start and end of all listed segments in milliseconds, in the order of time."""
     table = film.segments(top=20).sort_values("start_s")
-    return [(round(1000 * a), round(1000 * b)) for a, b in table[["start_s", "end_s"]].to_numpy()]
+    return [(round(1000 * start), round(1000 * end)) for start, end in table[["start_s", "end_s"]].to_numpy()]
 
 
 @pytest.fixture(scope="module")
 def eaf(film, tmp_path_factory):
+    """The film as a document of ELAN: the path of the file."""
     path = tmp_path_factory.mktemp("eaf") / "film.eaf"
     path.write_text(export(film, "eaf", top=20), encoding="utf-8")
     return path
 
 
-def test_every_format_says_that_scores_are_no_annotation_by_people(film, kind):
-    text = export(film, kind)
+def test_every_format_says_that_scores_are_no_annotation_by_people(film, export_format):
+    text = export(film, export_format)
     assert "no annotation by people" in text.replace("_", " ")  # RTTM writes _ for a space
 
 
-def test_two_exports_of_a_film_have_the_same_bytes(kind):
-    assert export(ten_minute_film(), kind) == export(ten_minute_film(), kind)
+def test_two_exports_of_a_film_have_the_same_bytes(export_format):
+    """The film is made twice: nothing depends on the object, the time or a random number."""
+    first = export(ten_minute_film(), export_format)
+    second = export(ten_minute_film(), export_format)
+    assert first == second
 
 
 def labelled_by(film, *annotators):
@@ -62,94 +68,118 @@ def labelled_by(film, *annotators):
     return with_model(film, labelled_by=list(annotators), human=None)
 
 
-def one_line(text):
+def on_one_line(text):
     """Join the lines of an export; RTTM writes _ for a space, edit lists begin comments by *."""
     return " ".join(text.replace("_", " ").replace("\n* ", " ").split())
 
 
-def test_exports_of_a_model_of_planted_labels_say_that_nobody_judged_them(film, kind):
-    by_program = labelled_by(film, PLANTED)
-    assert Words("en")["about_1_planted"] in collect(by_program, kind).caveats
-    assert "nobody judged them" in one_line(export(by_program, kind))
+def test_exports_of_a_model_of_planted_labels_say_that_nobody_judged_them(film, export_format):
+    """A program labelled the model's training clips (the annotator `PLANTED`), and no person."""
+    labelled_by_a_program = labelled_by(film, PLANTED)
+    text = on_one_line(export(labelled_by_a_program, export_format))
+    assert Words("en")["about_1_planted"] in collect(labelled_by_a_program, export_format).caveats
+    assert "nobody judged them" in text
 
 
 def test_exports_speak_of_disagreeing_experts_only_if_people_labelled_the_training_clips(film):
-    def caveats_on_experts(film):
-        return [note for note in collect(film, "eaf").caveats if "Disagreement is data" in note]
+    """The sentence on experts who disagree begins with "Disagreement is data".
 
-    assert caveats_on_experts(film)
-    assert not caveats_on_experts(labelled_by(film, PLANTED))
+    The film's model was trained on labels of people; a second one on labels that a program gave (`PLANTED`).
+    """
+    caveats_if_people = " ".join(collect(film, "eaf").caveats)
+    caveats_if_program = " ".join(collect(labelled_by(film, PLANTED), "eaf").caveats)
+    assert "Disagreement is data" in caveats_if_people
+    assert "Disagreement is data" not in caveats_if_program
 
 
 def test_exports_name_the_people_who_labelled_what_a_program_did_not(film):
+    """AB labelled some of the training clips, and a program (the annotator `PLANTED`) the others."""
     exported = collect(labelled_by(film, "AB", PLANTED), "eaf")
     (note,) = [note for note in exported.caveats if "A program gave" in note]
     assert note.endswith("the others were labelled by AB.")
 
 
-def test_our_part_of_elans_schema_holds(eaf):
+def test_an_exported_document_is_valid_by_elans_schema(eaf):
     xmlschema = pytest.importorskip("xmlschema")
-    xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd")).validate(str(eaf))
+    schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
+    schema.validate(str(eaf))
 
 
 def test_pympi_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
+    """The library pympi reads documents of ELAN."""
     pympi = pytest.importorskip("pympi")
     annotations = pympi.Elan.Eaf(str(eaf)).get_annotation_data_for_tier("obygaze: segments")
-    assert [(start, end) for start, end, *_ in sorted(annotations)] == segments_ms
+    times_ms = [(start, end) for start, end, *_ in sorted(annotations)]
+    assert times_ms == segments_ms
 
 
 def test_speach_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
+    """The library speach reads documents of ELAN."""
     elan = pytest.importorskip("speach.elan")
     annotations = elan.read_eaf(str(eaf))["obygaze: segments"].annotations
-    assert (
-        sorted((annotation.from_ts.value, annotation.to_ts.value) for annotation in annotations)
-        == segments_ms
-    )
+    times_ms = [(annotation.from_ts.value, annotation.to_ts.value) for annotation in annotations]
+    assert sorted(times_ms) == segments_ms
 
 
 def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film):
     """`BINS` are "0.0 to 0.2" and so on: ELAN lists each distinct value, and exact ones would be many."""
     pympi = pytest.importorskip("pympi")
-    read = pympi.Elan.Eaf(str(eaf))
+    document = pympi.Elan.Eaf(str(eaf))
     rows = film.rows().dropna(subset="p")
-    annotations = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
+
+    annotations = sorted(document.get_annotation_data_for_tier("obygaze: level (p)"))
+
     for (start_ms, end_ms, value), row in zip(annotations, rows.itertuples(), strict=True):
         assert (start_ms, end_ms) == (round(1000 * row.start_s), round(1000 * row.end_s))
         assert value in BINS
-        low, high = map(float, value.split(" to "))
-        assert low <= row.p <= high
-    body = {value for *_, value in read.get_annotation_data_for_tier("obygaze: Body")}
-    assert body <= set(BINS)
+        low, high = value.split(" to ")
+        assert float(low) <= row.p <= float(high)
+
+
+def test_elan_has_the_probability_of_a_concept_as_one_of_five_ranges(eaf):
+    """`BINS` are "0.0 to 0.2" and so on."""
+    pympi = pytest.importorskip("pympi")
+    annotations = pympi.Elan.Eaf(str(eaf)).get_annotation_data_for_tier("obygaze: Body")
+    values = {value for *_, value in annotations}
+    assert values <= set(BINS)
 
 
 def test_elan_has_empty_tiers_for_people_to_write_into(eaf):
+    """A person writes a level on the tier "human: level", and its concepts on a tier below that one."""
     pympi = pytest.importorskip("pympi")
-    read = pympi.Elan.Eaf(str(eaf))
-    assert list(read.get_annotation_data_for_tier("human: level")) == []
-    assert read.get_parameters_for_tier("human: concepts")["PARENT_REF"] == "human: level"
+    document = pympi.Elan.Eaf(str(eaf))
+    assert list(document.get_annotation_data_for_tier("human: level")) == []
+    parameters_of_concepts = document.get_parameters_for_tier("human: concepts")
+    assert parameters_of_concepts["PARENT_REF"] == "human: level"
 
 
 def test_a_span_shorter_than_a_millisecond_lasts_one_millisecond_in_elan():
+    """The first shot is from 0 to .4 ms, which would be rounded to nothing."""
     film = ten_minute_film()
-    film.shots.loc[0, "end_s"] = 0.0004  # the first shot begins at 0
+    film.shots.loc[0, "end_s"] = 0.0004
     times_ms = re.findall('TIME_VALUE="(.*?)"', export(film, "eaf", tiers=["shots"]))
     assert times_ms[:2] == ["0", "1"]
 
 
 def test_a_shot_is_named_by_its_flags_or_else_shot_and_never_by_its_detector():
+    """The first shot is black, the second has no flag. All were found by the detector "own"."""
     film = ten_minute_film()
     film.shots.loc[0, "flags"] = "black"
-    names = re.findall('text = "(.*?)"', export(film, "textgrid", tiers=["shots"]))
-    assert names[:2] == ["black", "shot"]
     assert set(film.shots["detector"]) == {"own"}
+
+    names = re.findall('text = "(.*?)"', export(film, "textgrid", tiers=["shots"]))
+
+    assert names[:2] == ["black", "shot"]
     assert "own" not in names
 
 
 def test_only_concepts_that_are_found_have_tiers(eaf, film):
-    names = re.findall('TIER_ID="obygaze: ([^"]*)"', eaf.read_text(encoding="utf-8"))
+    """Of the model's eight concepts five are found, which means better than by chance in its tests."""
     found = [concept.name for concept in film.model().concepts if concept.is_found]
     assert found == ["Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"]
-    assert names == ["segments", "level (p)", *found, "shots"]
+
+    tiers = re.findall('TIER_ID="obygaze: ([^"]*)"', eaf.read_text(encoding="utf-8"))
+    assert tiers == ["segments", "level (p)", *found, "shots"]
 
 
 def clock_ms(clock):
@@ -159,40 +189,60 @@ def clock_ms(clock):
 
 
 def test_webvtts_own_reader_reads_cues_back_to_the_millisecond(film, segments_ms):
+    """The library webvtt reads such files."""
     webvtt = pytest.importorskip("webvtt")
     cues = webvtt.from_string(export(film, "vtt", top=20))
-    assert [(clock_ms(cue.start), clock_ms(cue.end)) for cue in cues] == segments_ms
-
-
-def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(film, segments_ms, tmp_path):
-    """The block of caveats is imported as no span."""
-    text = export(film, "srt", top=20)
-    (tmp_path / "a.srt").write_text(text, encoding="utf-8")
-    assert len(import_spans([tmp_path / "a.srt"], tmp_path).manifest) == len(segments_ms)
-
-    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
-    _caveats, *blocks_of_segments = blocks
-    numbers = [int(number) for number, *_ in blocks]
-    assert numbers == list(range(1, len(blocks) + 1))
-    times_ms = []
-    for _number, times, *_text in blocks_of_segments:
-        start, end = times.split(" --> ")
-        times_ms.append((clock_ms(start), clock_ms(end)))
+    times_ms = [(clock_ms(cue.start), clock_ms(cue.end)) for cue in cues]
     assert times_ms == segments_ms
 
 
-@pytest.mark.parametrize(("kind", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
-def test_video_editors_get_markers_to_the_frame(film, segments_ms, kind, adapter):
+def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(film, segments_ms):
+    """A block has its number in the first line, its times in the second, and then its text."""
+    text = export(film, "srt", top=20)
+
+    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
+    numbers = [int(block[0]) for block in blocks]
+    times_ms = []
+    for block in blocks[1:]:  # the first has the caveats
+        start, end = block[1].split(" --> ")
+        times_ms.append((clock_ms(start), clock_ms(end)))
+
+    assert numbers == list(range(1, len(blocks) + 1))
+    assert times_ms == segments_ms
+
+
+def test_the_caveats_of_subrip_are_imported_as_no_span(film, segments_ms, tmp_path):
+    """The first block of the file has the caveats, and one follows for each segment."""
+    path = tmp_path / "film.srt"
+    path.write_text(export(film, "srt", top=20), encoding="utf-8")
+    imported = import_spans([path], tmp_path).manifest
+    assert len(imported) == len(segments_ms)
+
+
+def in_frames(spans_ms, fps):
+    """Round spans from milliseconds to frames."""
+    return [(round(start_ms * fps / 1000), round(end_ms * fps / 1000)) for start_ms, end_ms in spans_ms]
+
+
+@pytest.mark.parametrize(("export_format", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
+def test_video_editors_get_markers_to_the_frame(film, segments_ms, export_format, adapter):
+    """The library OpenTimelineIO reads what video editors read, by its adapters."""
     otio = pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
     fps = Fraction(24000, 1001)
-    text = export(film, kind, tiers=["segments"], rate=fps, top=20)
-    read = otio.adapters.read_from_string(text, adapter)
-    ranges = [marker.marked_range for clip in read.find_clips() for marker in clip.markers]
-    frames = [(time_range.start_time.value, time_range.end_time_exclusive().value) for time_range in ranges]
-    assert frames == [(round(start * fps / 1000), round(end * fps / 1000)) for start, end in segments_ms]
-    assert "rounded to frames" in FORMATS[kind].loses
+
+    text = export(film, export_format, tiers=["segments"], rate=fps, top=20)
+
+    markers = []
+    for clip in otio.adapters.read_from_string(text, adapter).find_clips():
+        markers += clip.markers
+    frames_of_markers = []
+    for marker in markers:
+        time_range = marker.marked_range
+        frames_of_markers.append((time_range.start_time.value, time_range.end_time_exclusive().value))
+    assert frames_of_markers == in_frames(segments_ms, fps)
+    assert "rounded to frames" in FORMATS[export_format].loses
 
 
 EDL_EVENT = re.compile(
@@ -214,7 +264,10 @@ EDL_EVENT = re.compile(
 def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_time_code(
     film, segments_ms, rate, start_code
 ):
-    """As DaVinci Resolve reads them: an event lasts one frame, and its marker has the segment's frames."""
+    """As DaVinci Resolve reads them: an event lasts one frame, and its marker has the segment's frames.
+
+    The film begins at the start time code.
+    """
     fps = Fraction(rate)
 
     def frame_number(code):
@@ -222,23 +275,24 @@ def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_ti
         return round(Fraction(seconds) * fps)
 
     text = export(film, "edl", rate=fps, top=20, start=start_code)
-    segments_in_frames = []
+
+    frames_of_markers = []
     for event in EDL_EVENT.finditer(text):
         event_start, event_end = frame_number(event["start"]), frame_number(event["end"])
         assert event_end - event_start == 1
-        first = event_start - frame_number(start_code)  # the film begins at the start time code
-        segments_in_frames.append((first, first + int(event["n_frames"])))
-    expected = []
-    for start_ms, end_ms in segments_ms:
-        expected.append((round(start_ms * fps / 1000), round(end_ms * fps / 1000)))
-    assert segments_in_frames == expected
+        first_frame = event_start - frame_number(start_code)
+        frames_of_markers.append((first_frame, first_frame + int(event["n_frames"])))
+    assert frames_of_markers == in_frames(segments_ms, fps)
 
 
-@pytest.mark.parametrize(("start", "kind"), [("01:00:00:00", "NON-DROP"), ("01:00:00;00", "DROP")])
-def test_an_edit_list_is_ascii_and_has_no_comment_above_its_first_event(film, start, kind):
-    """OpenTimelineIO takes a comment above the first event for an event. A ; means drop frame."""
+@pytest.mark.parametrize(("start", "counting"), [("01:00:00:00", "NON-DROP"), ("01:00:00;00", "DROP")])
+def test_an_edit_list_is_ascii_and_has_no_comment_above_its_first_event(film, start, counting):
+    """OpenTimelineIO takes a comment above the first event, 001, for an event.
+
+    A ; in the start time code means that frames are counted with drops.
+    """
     text = export(film, "edl", rate=Fraction(30000, 1001), start=start)
-    assert f"FCM: {kind} FRAME\n\n001 " in text
+    assert f"FCM: {counting} FRAME\n\n001 " in text
     assert text.isascii()
 
 
@@ -247,23 +301,35 @@ RTTM_COLUMNS = (
 )  # fmt: skip
 
 
-def test_rttm_has_one_speakers_turn_per_segment_in_the_columns_that_pyannote_reads(film, segments_ms):
+def turns_of(film):
+    """Export the 20 strongest segments as RTTM; return its table of turns, with times in seconds."""
     text = export(film, "rttm", tiers=["segments"], top=20)
     turns = pd.read_csv(io.StringIO(text), names=RTTM_COLUMNS, sep=r"\s+")
-    start_s, duration_s = turns["start_s"].astype(float), turns["duration_s"].astype(float)
-    starts_ms = (1000 * start_s).round()
-    ends_ms = (1000 * (start_s + duration_s)).round()
+    return turns.assign(start_s=turns["start_s"].astype(float), duration_s=turns["duration_s"].astype(float))
+
+
+def test_rttm_has_one_speakers_turn_per_segment_in_the_columns_that_pyannote_reads(film, segments_ms):
+    """RTTM is a format for who speaks when: a segment is a turn, with its start and its duration."""
+    turns = turns_of(film)
+    starts_ms = (1000 * turns["start_s"]).round()
+    ends_ms = (1000 * (turns["start_s"] + turns["duration_s"])).round()
     assert list(zip(starts_ms, ends_ms, strict=True)) == segments_ms
 
 
 def test_turns_of_passages_below_the_threshold_are_labelled_so(film):
-    text = export(film, "rttm", tiers=["segments"], top=20)
-    turns = pd.read_csv(io.StringIO(text), names=RTTM_COLUMNS, sep=r"\s+")
-    reaching = film.segments(top=0)["start_s"]
-    is_reaching = turns["start_s"].astype(float).isin(reaching.round(3))
+    """RTTM has turns of speakers: the speaker of a passage says whether it reaches the threshold.
+
+    `top=0` lists the passages that do.
+    """
+    turns = turns_of(film)
+    starts_of_reaching = film.segments(top=0)["start_s"].round(3)
+    is_reaching = turns["start_s"].isin(starts_of_reaching)
     assert 0 < is_reaching.sum() < len(turns)
-    assert set(turns["speaker"][is_reaching]) == {"obygaze:_segments"}
-    assert set(turns["speaker"][~is_reaching]) == {"obygaze:_segments_below_the_threshold"}
+
+    speakers_of_reaching = set(turns["speaker"][is_reaching])
+    speakers_of_others = set(turns["speaker"][~is_reaching])
+    assert speakers_of_reaching == {"obygaze:_segments"}
+    assert speakers_of_others == {"obygaze:_segments_below_the_threshold"}
 
 
 @pytest.mark.parametrize(
@@ -288,6 +354,7 @@ def test_an_edit_list_without_time_codes_is_refused(film, rate, start):
 
 
 def test_a_rate_without_time_code_is_refused_for_an_editor_too(film):
+    """Time codes number the frames of a second, of which 12.5 is no whole number."""
     pytest.importorskip("opentimelineio")
     with pytest.raises(FilmError, match=r"12\.5"):
         export(film, "fcpxml7", rate=Fraction("12.5"))
@@ -306,40 +373,59 @@ def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_p
     """
     text = export(without_a_passage, "rttm", tiers=["segments"])
     assert text.startswith(";;_Scores_of_a_model_")
-    film, start, duration = 1, 3, 4  # numbers of columns
-    types = {film: str, start: float, duration: float}
+
+    film_column, start_column, duration_column = 1, 3, 4  # counted from 0
+    types = {film_column: str, start_column: float, duration_column: float}
     table = pd.read_csv(io.StringIO(text), names=range(10), sep=r"\s+", dtype=types)
     assert len(table) == 1
-    assert len(table.groupby(film)) == 0
+    assert len(table.groupby(film_column)) == 0
 
 
 @pytest.mark.parametrize("format_name", ["edl", "csv"])
-def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, film, tmp_path, format_name):
+def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, tmp_path, format_name):
+    """The caveats stand beside spans in these formats, and no passage of the film reaches the threshold."""
     path = tmp_path / "out"
     notice = write_export(without_a_passage, format_name, path, tiers=["segments"])
     assert notice.startswith("The file has no span, and so no place for these notes: Scores of a model")
     assert "No passage that the model can judge reaches the threshold" in notice
     assert "Scores of a model" not in path.read_text(encoding="utf-8")
-    assert write_export(film, format_name, path, tiers=["segments"]) == ""
+
+
+@pytest.mark.parametrize("format_name", ["edl", "csv"])
+def test_caveats_that_a_file_has_a_place_for_are_in_it_and_not_told(film, tmp_path, format_name):
+    """The caveats stand beside the film's passages; they begin with "Scores of a model"."""
+    path = tmp_path / "out"
+    notice = write_export(film, format_name, path, tiers=["segments"])
+    assert notice == ""
     assert "Scores of a model" in path.read_text(encoding="utf-8")
 
 
-def test_concepts_without_a_tier_are_named_in_the_file_and_told(film, kind, tmp_path):
-    """Of the eight concepts the tests of the model show five to be found better than chance."""
+def test_concepts_without_a_tier_are_named_in_the_file_and_told(film, export_format, tmp_path):
+    """Of the model's eight concepts its tests show five to be found better than by chance.
+
+    Without tiers of concepts nothing is left out.
+    """
     left_out = "The tiers of concepts leave out Look, Posture and Appearance: "
-    notice = write_export(film, kind, tmp_path / "out", tiers=["segments", "concepts"])
+
+    caveats = " ".join(collect(film, export_format, tiers=["segments", "concepts"]).caveats)
+    notice = write_export(film, export_format, tmp_path / "out", tiers=["segments", "concepts"])
+    notice_without_concepts = write_export(film, export_format, tmp_path / "out", tiers=["segments"])
+
+    assert left_out in caveats
     assert notice.startswith(left_out)
-    assert left_out in " ".join(collect(film, kind, tiers=["segments", "concepts"]).caveats)
-    assert "leave out" not in write_export(film, kind, tmp_path / "out", tiers=["segments"])
+    assert "leave out" not in notice_without_concepts
 
 
-def test_every_format_says_how_many_decimals_its_probabilities_have(film, kind):
-    text = export(film, kind, tiers=["segments"])
-    loses = FORMATS[kind].loses
+def test_every_format_says_how_many_decimals_its_probabilities_have(film, export_format):
+    """`loses` says in words what a format loses: probabilities have two decimals, four, or are left out."""
+    loses = FORMATS[export_format].loses
     p = film.segments(top=0).iloc[0]["p"]
     with_two_decimals = f"{p:.2f}"
     with_four_decimals = f"{p:.4f}".rstrip("0")  # as programs write numbers
-    if kind == "rttm":
+
+    text = export(film, export_format, tiers=["segments"])
+
+    if export_format == "rttm":
         assert "without probabilities" in loses
         assert with_two_decimals not in text
     elif "four decimals" in loses:
@@ -351,64 +437,87 @@ def test_every_format_says_how_many_decimals_its_probabilities_have(film, kind):
 
 
 def test_time_codes_begin_at_zero_again_after_24_hours(film):
-    text = export(film, "edl", rate=Fraction(25), start="23:59:59:24")  # the last frame of the day
-    hours = {code[:2] for code in re.findall(r"\d\d:\d\d:\d\d:\d\d", text)}
+    """The film begins at the last frame of a day (25 frames a second), and goes on after midnight."""
+    text = export(film, "edl", rate=Fraction(25), start="23:59:59:24")
+    hours = set(re.findall(r"(\d\d):\d\d:\d\d:\d\d", text))
     assert hours == {"23", "00"}
 
 
 def test_the_notice_of_an_export_names_a_tier_that_the_film_does_not_have(film):
     assert film.subtitles.empty
-    assert "no subtitles" in collect(film, "vtt", tiers=["subtitles"]).notice
+    exported = collect(film, "vtt", tiers=["subtitles"])
+    assert "no subtitles" in exported.notice
 
 
-def test_praat_reads_its_tiers_back(film, tmp_path):
+def test_praatio_reads_the_segments_back(film, tmp_path):
+    """The library praatio reads files of Praat. Times have microseconds there.
+
+    By default an export has only the segments that reach the threshold, and so has `top=0`.
+    """
     textgrid = pytest.importorskip("praatio.textgrid")
     path = tmp_path / "film.TextGrid"
     path.write_text(export(film, "textgrid"), encoding="utf-8")
-    read = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
-    # By default an export has only the segments that reach the threshold, and so has top=0.
-    segments = film.segments(top=0).sort_values("start_s")
-    intervals = [(interval.start, interval.end) for interval in read.getTier("obygaze: segments").entries]
-    assert intervals == [(round(a, 6), round(b, 6)) for a, b in segments[["start_s", "end_s"]].to_numpy()]
-    assert read.maxTimestamp == film.record.duration_s
+
+    document = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
+
+    intervals = document.getTier("obygaze: segments").entries
+    spans = [(interval.start, interval.end) for interval in intervals]
+    segments = film.segments(top=0).sort_values("start_s").round({"start_s": 6, "end_s": 6})
+    assert spans == list(zip(segments["start_s"], segments["end_s"], strict=True))
+    assert document.maxTimestamp == film.record.duration_s
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "export_format",
     ["textgrid", "rttm", "eaf", "otio", "fcpxml7", "markers", "edl", "jsonld", "iiif", "refi-qda"],
 )
-def test_spans_of_a_model_are_never_imported_as_labels(film, kind, tmp_path):
-    """The account of the import lists each of them as left out, and says that the file shows scores."""
-    if kind in {"otio", "fcpxml7"}:
+def test_spans_of_a_model_are_never_imported_as_labels(film, export_format, tmp_path):
+    """An exported film is imported as if AB had annotated it.
+
+    The account of the import lists each span as left out, and says that the file shows a model's output.
+    """
+    if export_format in {"otio", "fcpxml7"}:
         pytest.importorskip("opentimelineio")
-    path = tmp_path / f"film.{kind}"
-    path.write_text(export(film, kind, top=20), encoding="utf-8")
+    path = tmp_path / f"film.{export_format}"
+    path.write_text(export(film, export_format, top=20), encoding="utf-8")
+
     imported = import_spans([path], tmp_path, annotator="AB", rate=Fraction(24))
-    assert not imported.manifest.clips
+
+    assert len(imported.manifest) == 0
     (account,) = imported.accounts
     assert account.shows_model_output
     assert account.seen == len(account.left_out)
 
 
 def test_lines_that_overlap_are_on_tiers_of_their_own_in_elan(film):
+    """A sign is translated from 1 to 10 s, and a line is spoken from 2 to 3 s."""
     lines = pd.DataFrame({"start_s": [1.0, 2.0], "end_s": [10.0, 3.0], "text": ["Sign", "Line"]})
     text = export(replace(film, subtitles=lines), "eaf", tiers=["subtitles"])
     tiers = re.findall('TIER_ID="(obygaze: [^"]*)"', text)
     assert tiers == ["obygaze: subtitles", "obygaze: subtitles (2)"]
 
 
-def test_web_annotations_name_the_model_and_point_at_their_spans_by_media_fragments(film):
+def test_web_annotations_name_the_model_as_their_creator(film):
+    """A model is known by the digest of its file (SHA-256)."""
     collection = json.loads(export(film, "jsonld"))
     assert collection["type"] == "AnnotationCollection"
     assert collection["creator"]["type"] == "Software"
     assert film.model().sha256 in collection["creator"]["id"]
 
+
+def test_web_annotations_point_at_their_spans_by_media_fragments(film):
+    """The fragment t=10.5,20 is the span from 10.5 to 20 s of a film."""
+    collection = json.loads(export(film, "jsonld"))
     items = collection["first"]["items"]
     assert collection["total"] == len(items)
-    assert {item["motivation"] for item in items} == {"classifying"}
-    assert {body["type"] for item in items for body in item["body"]} == {"TextualBody"}
-    first = film.segments(top=0).sort_values("start_s").iloc[0]
-    assert items[0]["target"]["selector"]["value"] == f"t={first['start_s']},{first['end_s']}"
+    for item in items:
+        assert item["motivation"] == "classifying"
+        for body in item["body"]:
+            assert body["type"] == "TextualBody"
+
+    first_segment = film.segments(top=0).sort_values("start_s").iloc[0]
+    fragment = items[0]["target"]["selector"]["value"]
+    assert fragment == f"t={first_segment['start_s']},{first_segment['end_s']}"
 
 
 def annotation_context():
@@ -428,29 +537,39 @@ def test_web_annotations_are_linked_data_whose_nodes_have_iris(film):
     rdflib = pytest.importorskip("rdflib")
     document = json.loads(export(film, "jsonld", top=20))
     with_context = document | {"@context": annotation_context()}
+
     graph = rdflib.Graph().parse(data=json.dumps(with_context), format="json-ld")
-    n_of_types = {"Annotation": document["total"], "AnnotationPage": 1, "AnnotationCollection": 1}
-    for type_name, n in n_of_types.items():
+
+    n_nodes_of = {"Annotation": document["total"], "AnnotationPage": 1, "AnnotationCollection": 1}
+    for type_name, n_nodes in n_nodes_of.items():
         nodes = set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{type_name}")))
-        assert len(nodes) == n
+        assert len(nodes) == n_nodes
         assert all(isinstance(node, rdflib.URIRef) for node in nodes)
 
 
 @pytest.mark.parametrize("top", [0, 20])
 def test_iiifs_own_parser_reads_the_manifest_back(film, top):
+    """A manifest of IIIF has one canvas, the film, and on it one page of annotations.
+
+    They are as many as the web annotations of the film: both have the segments and the concepts.
+    """
     iiif = pytest.importorskip("iiif_prezi3")
     manifest = iiif.Manifest.model_validate_json(export(film, "iiif", top=top))
     (canvas,) = manifest.items
-    assert canvas.duration == film.record.duration_s
     (page,) = canvas.annotations
+
+    assert canvas.duration == film.record.duration_s
     web_annotations = json.loads(export(film, "jsonld", top=top))
-    assert len(page.items) == web_annotations["total"]  # both have the segments and the concepts
-    assert len({item.id for item in page.items}) == len(page.items)
-    first = film.segments(top=top).sort_values("start_s").iloc[0]
-    assert page.items[0].target == f"{canvas.id}#t={first['start_s']},{first['end_s']}"
+    assert len(page.items) == web_annotations["total"]
+    distinct_ids = {annotation.id for annotation in page.items}
+    assert len(distinct_ids) == len(page.items)
+    first_segment = film.segments(top=top).sort_values("start_s").iloc[0]
+    fragment = f"t={first_segment['start_s']},{first_segment['end_s']}"
+    assert page.items[0].target == f"{canvas.id}#{fragment}"
 
 
 def test_a_level_written_into_an_exported_table_is_imported_as_judged_in_sight_of_the_score(film, tmp_path):
+    """AB writes into one row of the table, in which the score stands. Rows without a level are left out."""
     text = export(film, "csv", tiers=["segments", "concepts"], top=20)
     table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     table.loc[1, "level"] = "S"
@@ -459,53 +578,86 @@ def test_a_level_written_into_an_exported_table_is_imported_as_judged_in_sight_o
     table.to_csv(tmp_path / "a.csv", index=False)
 
     imported = import_spans([tmp_path / "a.csv"], tmp_path)
+
     (clip,) = imported.manifest
     assert str(clip.start_s) == table.loc[1, "start_s"]
     assert clip.level == "S"
     assert clip.concepts == ("Body",)
     assert clip.annotator == "AB"
     assert clip.extras["seen_score"] == "1"
-    assert len(imported.accounts[0].left_out) == len(table) - 1  # rows without a level
+    (account,) = imported.accounts
+    assert len(account.left_out) == len(table) - 1
 
 
 def test_no_cell_of_the_table_is_a_formula_to_a_spreadsheet():
-    """Spreadsheets run cells that begin with = + - or @; an apostrophe before it makes a cell a text.
-
-    Each row has a probability, and the first alone the caveats.
-    """
-    film = ten_minute_film("=cmd|' /C calc'!A0", NASTY)
+    """Spreadsheets run cells that begin with = + - or @; an apostrophe before it makes a cell a text."""
+    film = ten_minute_film("=cmd|' /C calc'!A0", HOSTILE_TITLE)
     rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
+
     assert {row["movie"] for row in rows} == {"'=cmd|' /C calc'!A0"}
-    assert all(not cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
-    assert all(0 < float(row["p"]) < 1 for row in rows)
+    for row in rows:
+        for cell in row.values():
+            assert not cell.startswith(("=", "+", "-", "@"))
+
+
+def test_each_row_of_the_table_has_a_probability_and_the_first_alone_the_caveats(film):
+    rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
+    for row in rows:
+        assert 0 < float(row["p"]) < 1
+
     first, *others = rows
     assert first["caveats"]
-    assert not any(row["caveats"] for row in others)
+    for row in others:
+        assert row["caveats"] == ""
 
 
+@pytest.fixture(scope="module")
 def hostile_film():
-    """Make a film whose id and title hold markup, quotes, an end of lines and a cue's arrow."""
-    return ten_minute_film("m/<&>", NASTY)
+    """A film whose id is m/<&>; its title holds markup, quotes, an end of lines and a cue's arrow."""
+    return ten_minute_film("m/<&>", HOSTILE_TITLE)
 
 
-def test_no_title_breaks_a_format(segments_ms):
-    """Players read < and { of SubRip as formatting; a line of an edit list may have 80 letters."""
+def test_no_title_or_id_breaks_a_document_of_elan(hostile_film):
+    """The film's id holds markup, m/<&>, and so does its title."""
+    document = ET.fromstring(export(hostile_film, "eaf"))  # noqa: S314 - ours
+    assert document.find("HEADER/PROPERTY[@NAME='obygaze movie']").text == "m/<&>"
+
+
+def test_no_title_breaks_webvtt(hostile_film, segments_ms):
+    """The title holds the arrow of a cue, and ends with an empty line and the word NOTE.
+
+    So it would begin a second note, after that of the caveats.
+    """
     webvtt = pytest.importorskip("webvtt")
-    film = hostile_film()
+    text = export(hostile_film, "vtt", top=20)
+    assert len(list(webvtt.from_string(text))) == len(segments_ms)
+    assert text.count("\n\nNOTE") == 1
 
-    eaf = ET.fromstring(export(film, "eaf"))  # noqa: S314 - ours
-    vtt = export(film, "vtt", top=20)
-    srt = export(film, "srt", top=20)
-    title_of_edl, *_ = export(ten_minute_film("m", NASTY * 3), "edl").split("\n")
 
-    assert eaf.find("HEADER/PROPERTY[@NAME='obygaze movie']").text == "m/<&>"
-    assert len(list(webvtt.from_string(vtt))) == len(segments_ms)
-    assert vtt.count("\n\nNOTE") == 1
-    assert srt.count(" --> ") == len(segments_ms) + 1  # and one block of caveats
-    assert not set("<{}") & set(srt)
-    assert json.loads(export(film, "jsonld"))["label"].startswith("A <b>")
-    assert "Amélie" in export(ten_minute_film("m", "Amélie"), "jsonld")
-    assert len(NASTY * 3) > 80 > len(title_of_edl)
+def test_no_title_breaks_subrip(hostile_film, segments_ms):
+    """The title holds the arrow of a block's times, and markup: players read < and { as formatting."""
+    text = export(hostile_film, "srt", top=20)
+    n_blocks = len(segments_ms) + 1  # one of caveats
+    assert text.count(" --> ") == n_blocks
+    for character in "<{}":
+        assert character not in text
+
+
+@pytest.mark.parametrize(("title", "beginning"), [(HOSTILE_TITLE, "A <b>"), ("Amélie", "Amélie")])
+def test_web_annotations_have_the_title_as_it_is(title, beginning):
+    """Letters with accents are not escaped: the file is one for people, too."""
+    text = export(ten_minute_film("m/<&>", title), "jsonld")
+    label = json.loads(text)["label"]
+    assert label.startswith(beginning)
+    assert beginning in text
+
+
+def test_no_title_is_longer_than_a_line_of_an_edit_list():
+    """A line of an edit list may have 80 letters. Its first line is the title."""
+    long_title = HOSTILE_TITLE * 3
+    assert len(long_title) > 80
+    first_line, *_ = export(ten_minute_film("m", long_title), "edl").split("\n")
+    assert len(first_line) < 80
 
 
 def test_an_unknown_format_or_tier_is_refused_by_name(film):
@@ -527,7 +679,8 @@ def test_an_unknown_format_or_tier_is_refused_by_name(film):
 )
 def test_elan_has_a_probability_as_the_range_that_holds_it(film, p, value):
     """A range holds its lower end and not its upper one; the last holds both."""
-    tier = Tier("level", "p", (TierSpan(0.0, 1.0, "", p),))
+    one_span = TierSpan(0.0, 1.0, "", p)
+    tier = Tier("level", "p", (one_span,))
     text = to_eaf(replace(collect(film, "eaf"), tiers=(tier,)))
     assert re.findall(r"<ANNOTATION_VALUE>([^<]*)", text) == [value]
 
@@ -536,8 +689,8 @@ def test_elan_has_a_probability_as_the_range_that_holds_it(film, p, value):
 def film_with_all_caveats(film):
     """A film that the model was trained on, with a black row.
 
-    The model's clips have another length than the film's windows, and it found a concept no better than by
-    chance.
+    The model's clips have another length than the film's windows, 6.083 s, and it found a concept no better
+    than by chance.
     """
     table = film.table.copy()
     any_row = 3
@@ -547,18 +700,23 @@ def film_with_all_caveats(film):
 
 
 def test_the_caveats_of_exports_have_the_conditions_that_the_page_has(film_with_all_caveats):
+    """The model was trained on the film and found some concepts no better than by chance.
+
+    Its clips are of 6.083 s, and the film's windows are not. One row of the film is black.
+    """
     film, words = film_with_all_caveats, Words("en")
     model = film.model()
     near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
     assert near_chance
     assert film.time().black_or_credits_s
+
     caveats = " ".join(collect(film, "eaf").caveats)
-    for sentence in (
-        words["trained_on"],
-        phrases.evidence_sentence(of_film.model_evidence(model), words),
-        phrases.windows_sentence(of_film.other_windows(model, film.record.windows), words),
-        phrases.near_chance_caveat(near_chance, words),
-        phrases.black_caveat(of_film.judged_time(model, film.time()), words),
-    ):
-        assert sentence in caveats
+
+    assert words["trained_on"] in caveats
+    assert phrases.evidence_sentence(of_film.model_evidence(model), words) in caveats
+    other_windows = of_film.other_windows(model, film.record.windows)
+    assert phrases.windows_sentence(other_windows, words) in caveats
     assert "6.08" in export(film, "eaf")  # seconds of a clip, as sentences round them
+    assert phrases.near_chance_caveat(near_chance, words) in caveats
+    judged_time = of_film.judged_time(model, film.time())
+    assert phrases.black_caveat(judged_time, words) in caveats
