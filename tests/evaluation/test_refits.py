@@ -45,7 +45,7 @@ def test_a_film_takes_the_whole_sequence_of_one_film_in_order():
 def test_a_film_takes_labels_of_a_longer_or_shorter_one_at_the_same_relative_places():
     """Film a has the rows 0 and 1, b has 2 to 5: each keeps its labels, or they exchange them.
 
-    A clip of a at the middle of a half takes the label in the middle of a half of b, and so on.
+    Then the clips of a take every second label of b, and those of b take each label of a twice.
     """
     movies = np.array(["a", "a", "b", "b", "b", "b"])
 
@@ -70,7 +70,7 @@ def run_of_linear(toy_dataset):
 
 @pytest.mark.long
 def test_a_model_that_knows_the_label_is_better_than_every_refit(toy_dataset, run_of_linear):
-    """p is (1 + refits that are as good) / (1 + n): if all n are worse, 1 / (1 + n), the smallest possible.
+    """Of n refits p is (1 + those as good) / (1 + n): if all are worse, 1 / (1 + n), the smallest possible.
 
     Refits learn labels that were exchanged between films, so that their mean AUC is that of chance, .5.
     """

@@ -8,7 +8,6 @@ from obygaze_models.evaluation.compare import compare, side
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run_folder import saved
 from obygaze_models.protocol import scene_blocks, splits
-from obygaze_models.protocol.folds import GAP
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +36,9 @@ def test_a_block_is_of_clips_in_a_row_and_clips_nearer_to_it_than_the_gap_are_no
 ):
     """A split tests a block of a movie, and trains on its other clips.
 
-    Clips right before and after the block look like it, so that `GAP` of them on each side are left out.
+    Clips right before and after the block look like it, so that four of them on each side are left out.
     """
+    gap = 4
     movies, all_splits = movies_and_splits
     rows_of_movie = set(np.flatnonzero(movies == movie))
 
@@ -48,7 +48,7 @@ def test_a_block_is_of_clips_in_a_row_and_clips_nearer_to_it_than_the_gap_are_no
             continue  # a short movie has no block in some splits
         first, last = block[0], block[-1]
         assert block == list(range(first, last + 1))
-        block_and_neighbours = set(range(first - GAP, last + 1 + GAP))
+        block_and_neighbours = set(range(first - gap, last + 1 + gap))
         trained_rows_of_movie = set(split.train[movies[split.train] == movie])
         assert trained_rows_of_movie == rows_of_movie - block_and_neighbours
 
