@@ -185,12 +185,12 @@ def secrets_of(served):
     return [in_cookie, served.entry.removeprefix("/enter/"), served.base.removeprefix("/")]
 
 
-def test_the_secrets_of_desks_are_long_and_differ(desk, serve, copied):
+def test_the_secrets_of_desks_are_long_and_differ(desk, serve, scored_films_and_codebook):
     """A desk has three secrets: in its cookie, in the address that it prints, and in the path of its pages.
 
     None is used twice, and each has 24 random bytes, which are 32 characters in base64.
     """
-    another_desk = serve(*copied)
+    another_desk = serve(*scored_films_and_codebook)
 
     secrets = secrets_of(desk) + secrets_of(another_desk)
 
@@ -209,12 +209,12 @@ def test_the_cookie_is_sent_to_the_desks_path_only_and_hidden_from_scripts(desk)
     assert "samesite=strict" in attributes
 
 
-def test_the_address_opens_once_though_others_tried_before(serve, copied):
+def test_the_address_opens_once_though_others_tried_before(serve, scored_films_and_codebook):
     """Requests that guess the address, or come from another site, must not use it up.
 
     Once its owner has entered, nobody can who finds it later, as in the history of a terminal.
     """
-    served = serve(*copied, enter=False)
+    served = serve(*scored_films_and_codebook, enter=False)
     address = served.entry  # such as /enter/TOKEN
 
     def status_of(method, path, **headers):
@@ -260,8 +260,8 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(desk, fold
     assert_nothing_is_decided(folder_of_desk)
 
 
-def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, copied):
-    scored_films, codebook_file = copied
+def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, scored_films_and_codebook):
+    scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films, codebook_file)
     of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it, which JSON allows
 
@@ -431,9 +431,9 @@ def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
 
 
 @pytest.fixture
-def desk_by_director(serve, copied, tmp_path):
+def desk_by_director(serve, scored_films_and_codebook, tmp_path):
     """A desk on the films tt1 of Agnes and tt2 of Chantal, which are compared by their directors."""
-    scored_films, codebook_file = copied
+    scored_films, codebook_file = scored_films_and_codebook
     table = tmp_path / "films.csv"
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
     return serve(scored_films, codebook_file, "--films", str(table), "--by", "director")
@@ -463,9 +463,9 @@ def test_several_films_are_listed_and_compared_by_a_column(desk_by_director):
     assert b'href="../../films"' in page_of_film
 
 
-def test_the_only_film_is_shown_at_once(serve, copied):
+def test_the_only_film_is_shown_at_once(serve, scored_films_and_codebook):
     """With one film there is nothing to choose, so that the first page leads to its desk (303)."""
-    scored_films, codebook_file = copied
+    scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films / "tt2", codebook_file)
 
     answer, _ = served.ask("GET", "/")
@@ -474,9 +474,9 @@ def test_the_only_film_is_shown_at_once(serve, copied):
     assert answer.getheader("location") == "film/0/read"
 
 
-def test_the_server_listens_on_both_loopback_addresses(serve, copied):
+def test_the_server_listens_on_both_loopback_addresses(serve, scored_films_and_codebook):
     """Browsers take 127.0.0.1 or ::1 for localhost, so that the port must be open on both."""
-    scored_films, codebook_file = copied
+    scored_films, codebook_file = scored_films_and_codebook
     port = free_port()
 
     served = serve(scored_films, codebook_file, "--port", str(port))
@@ -508,12 +508,12 @@ def test_no_level_of_headings_is_skipped(desk):
         assert next_level <= level + 1
 
 
-def test_decisions_are_shown_in_order_of_time(serve, copied):
+def test_decisions_are_shown_in_order_of_time(serve, scored_films_and_codebook):
     """AB decides from the end of the film to its beginning: a judgement, a note and a passage.
 
     The model finds violence: a violent passage agrees with it, and a calm judgement disagrees.
     """
-    served = serve(*copied)
+    served = serve(*scored_films_and_codebook)
     served.decide(kind="judgement", start_s=300, end_s=330, level="calm")
     served.decide(kind="note", start_s=240, end_s=270, note="a gun")
     _, answer = served.decide(kind="passage", start_s=60, end_s=90, level="violent", concepts=["Gun"])
@@ -532,12 +532,12 @@ def test_decisions_are_shown_in_order_of_time(serve, copied):
     assert third["verdict"] == "disagree"
 
 
-def test_decisions_are_undone_from_the_last_one_made_to_the_first(serve, copied):
+def test_decisions_are_undone_from_the_last_one_made_to_the_first(serve, scored_films_and_codebook):
     """AB's last decision is the first in the film. Each answer has what stands, in order of time.
 
     The fourth undo has nothing to undo, and says so.
     """
-    served = serve(*copied)
+    served = serve(*scored_films_and_codebook)
     served.decide(kind="judgement", start_s=300, end_s=330, level="calm")
     served.decide(kind="note", start_s=240, end_s=270, note="a gun")
     served.decide(kind="passage", start_s=60, end_s=90, level="violent")
@@ -553,9 +553,9 @@ def test_decisions_are_undone_from_the_last_one_made_to_the_first(serve, copied)
     assert said[3] != said[0]
 
 
-def test_a_passage_names_its_origin_the_models_or_ones_own(serve, copied):
+def test_a_passage_names_its_origin_the_models_or_ones_own(serve, scored_films_and_codebook):
     """The first began as the model's passage 2, and the second was marked freely."""
-    scored_films, codebook_file = copied
+    scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films, codebook_file)
 
     served.decide(kind="passage", start_s=60, end_s=80, level="violent", origin="2")
@@ -565,12 +565,12 @@ def test_a_passage_names_its_origin_the_models_or_ones_own(serve, copied):
     assert [row["origin"] for row in rows] == ["2", "own"]
 
 
-def test_rows_of_another_film_are_not_shown(serve, copied):
+def test_rows_of_another_film_are_not_shown(serve, scored_films_and_codebook):
     """The table of passages of the film tt1 has a row of XY on the film tt9, as by a mistake in copying.
 
     The desk on tt1 shows what AB decides there, and not the row.
     """
-    scored_films, codebook_file = copied
+    scored_films, codebook_file = scored_films_and_codebook
     row = dict.fromkeys(COLUMNS[PASSAGES], "")
     row |= {
         "movie": "tt9",
@@ -740,12 +740,12 @@ def test_the_desks_scripts_are_served_and_no_other_files(desk):
         assert answer.status == 404
 
 
-def test_the_desk_offers_the_name_typed_last(serve, copied):
+def test_the_desk_offers_the_name_typed_last(serve, scored_films_and_codebook):
     """A browser in which nobody has typed a name is offered that of who decided last, CD.
 
     A browser with a name keeps its own: the page's script has it in a cookie, percent-encoded.
     """
-    served = serve(*copied)
+    served = serve(*scored_films_and_codebook)
     served.decide(kind="judgement", start_s=0, end_s=8, level="calm", who="CD")
 
     _, page_without_a_name = served.ask("GET", "/film/0/blind")
@@ -769,9 +769,10 @@ def test_a_judge_who_plans_no_proper_number_of_windows_gets_none(desk, n):
 
 
 @pytest.fixture
-def desk_with_blind_judgement_of_cd(serve, copied):
+def desk_with_blind_judgement_of_cd(serve, scored_films_and_codebook):
     """A desk at which CD judged a window blindly and AB marked a passage: AB is not shown CD's judgement."""
-    served = serve(copied[0] / "tt1", copied[1])
+    scored_films, codebook_file = scored_films_and_codebook
+    served = serve(scored_films / "tt1", codebook_file)
     window = served.next(who="CD", n=10)["window"]
     span = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
     served.decide(kind="judgement", who="CD", level="calm", windows=10, **span)
@@ -886,12 +887,12 @@ def test_learning_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_p
     assert len(decisions_of(0)) == 1
 
 
-def test_a_blind_page_shows_nothing_that_gives_the_score_away(serve, copied):
+def test_a_blind_page_shows_nothing_that_gives_the_score_away(serve, scored_films_and_codebook):
     """A blind judge must not know the score, which the model's passages would give away.
 
     Decisions that were made in sight of the score, such as AB's judgement here, would, too.
     """
-    served = serve(*copied)
+    served = serve(*scored_films_and_codebook)
     page, body = served.ask("GET", "/film/0/blind")
     text = body.decode()
     state = json.loads(re.search('id="state">(.*?)</script>', text, re.DOTALL)[1])
@@ -962,12 +963,12 @@ def test_a_browser_that_hangs_does_not_keep_the_desk_from_ending(opened_file_and
 
 
 @pytest.fixture
-def two_desks_on_one_folder(serve, copied):
+def two_desks_on_one_folder(serve, scored_films_and_codebook):
     """Two desks on one folder, and the film's table of judgements there.
 
     AB has judged in the first, from 0, 1 and 2 s to 10 s, and CD in the second, in turns.
     """
-    scored_films, codebook_file = copied
+    scored_films, codebook_file = scored_films_and_codebook
     first = serve(scored_films, codebook_file)
     second = serve(scored_films, codebook_file)
     for start_s in (0, 1, 2):
@@ -1000,9 +1001,9 @@ def test_a_judgement_is_undone_in_the_desk_where_it_was_made_and_is_gone_in_both
         assert len(answer["you"]) == 5
 
 
-def test_an_edited_table_is_reported_once_with_the_next_decision(serve, copied):
+def test_an_edited_table_is_reported_once_with_the_next_decision(serve, scored_films_and_codebook):
     """Somebody edits the table in a spreadsheet while the desk is open: its edits are read, and said once."""
-    scored_films, codebook_file = copied
+    scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films, codebook_file)
     served.decide(kind="judgement", who="AB", start_s=0, end_s=8, level="calm")
     table = scored_films / "tt1" / JUDGEMENTS
@@ -1019,9 +1020,9 @@ def test_an_edited_table_is_reported_once_with_the_next_decision(serve, copied):
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
-def test_the_command_ends_on_a_signal_with_a_line(process, copied):
+def test_the_command_ends_on_a_signal_with_a_line(process, scored_films_and_codebook):
     """The signal SIGTERM, of number 15, asks a program to end, which then has the exit status 128 + 15."""
-    desk_process, address = process(*copied)
+    desk_process, address = process(*scored_films_and_codebook)
     connection = http.client.HTTPConnection(urlsplit(address).netloc)
     connection.request("GET", urlsplit(address).path)
     assert connection.getresponse().status < 500  # once it answers it has its handlers of signals
@@ -1045,9 +1046,9 @@ def test_the_desk_starts_without_importing_scikit_learn():
     assert done.stdout.strip() == empty
 
 
-def test_undo_and_redo_say_what_became_of_the_decision(serve, copied):
+def test_undo_and_redo_say_what_became_of_the_decision(serve, scored_films_and_codebook):
     """AB judges and then deletes the judgement. Both acts are undone, the deletion first, and done again."""
-    served = serve(*copied)
+    served = serve(*scored_films_and_codebook)
     _, judged = served.decide(kind="judgement", who="AB", start_s=0, end_s=8, level="calm")
     served.decide(kind="delete", id=judged["id"], who="AB")
 
