@@ -32,8 +32,8 @@ from tests.film.workspace.deciding import (
     judge_list,
     open_again,
     standing_levels,
-    what_stands,
     tabled_levels,
+    what_stands,
 )
 
 

@@ -314,7 +314,9 @@ def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
 
 
 @pytest.mark.nightly
-def test_a_film_that_browsers_do_not_play_gets_a_copy(workspace_in_browser, serve, films, film, tmp_path, monkeypatch):
+def test_a_film_that_browsers_do_not_play_gets_a_copy(
+    workspace_in_browser, serve, films, film, tmp_path, monkeypatch
+):
     """Once the copy is made the page shows it: a video of ten minutes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page = workspace_in_browser[0]
