@@ -21,7 +21,7 @@ def corpus(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def data(corpus):
+def dataset_of_240_clips(corpus):
     """Features and labels of the clips."""
     return corpus.dataset()
 
@@ -30,15 +30,20 @@ def write_answers(folder, clip_ids, answers, **more):
     """Write what a machine answered of each clip, a line of JSON for each, and return the file's path."""
     lines = []
     for clip_id, answer in zip(clip_ids, answers, strict=True):
-        lines.append(json.dumps({"clip_id": clip_id, "movie": clip_id[:2], "answers": answer} | more))
+        film, _ = clip_id.split("-")
+        lines.append(json.dumps({"clip_id": clip_id, "movie": film, "answers": answer} | more))
     path = folder / "answers.jsonl"
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def answered(corpus, data, tmp_path_factory):
-    """The clips with answers that tell the planted level mostly; of clip 7 the machine gave no number."""
+def dataset_with_answers(corpus, dataset_of_240_clips, tmp_path_factory):
+    """The clips with answers that tell the planted level mostly; of clip 7 the machine gave no number.
+
+    It gives S a probability of .65 to .95 where the clip is positive, and of .15 to .45 elsewhere.
+    """
+    data = dataset_of_240_clips
     noise = np.random.default_rng(0).normal(0, 0.1, 240).clip(-0.15, 0.15)
     p_of_s = np.where(corpus.is_positive, 0.8, 0.3) + noise
     answers = [{"level:EN": round(1 - p, 3), "level:S": round(p, 3)} for p in p_of_s]
@@ -49,27 +54,39 @@ def answered(corpus, data, tmp_path_factory):
     return with_column
 
 
-def test_answers_are_probabilities_and_one_half_where_there_is_none(corpus, answered):
-    assert roc_auc_score(corpus.is_positive, answered.answers[:, 0]) > 0.95
-    assert answered.answers[7] == 0.5
+def test_answers_are_probabilities_and_one_half_where_there_is_none(corpus, dataset_with_answers):
+    """A machine answered with probabilities that mostly tell the planted level, but not on clip 7."""
+    probabilities = dataset_with_answers.answers[:, 0]
+    assert roc_auc_score(corpus.is_positive, probabilities) > 0.95
+    assert probabilities[7] == 0.5
 
 
 @pytest.mark.long
-def test_answers_are_a_model_beside_the_others(data, answered):
-    """The answers are evaluated as a model named "answers". Its score is the probability less 0.5."""
-    run = om.evaluate(answered, ["linear"], "en_s")
-    of_ann = run.predictions.table.query("model == 'answers' and task == 'en_s>en_s@ann'")
-    rows = data.rows(of_ann["clip_id"].tolist())
-    assert np.array_equal(of_ann["score"], answered.answers[rows, 0] - 0.5)
+def test_answers_are_a_model_beside_the_others(dataset_with_answers):
+    """The answers are evaluated as a model named "answers". Its score is the probability less 0.5.
+
+    Two annotators, Ann and Ben, labelled the clips. The answers were made to agree with the planted level,
+    which is most probable where both say the same.
+    """
+    run = om.evaluate(dataset_with_answers, ["linear"], "en_s")
+
+    tested_on_ann = run.predictions.table.query("model == 'answers' and task == 'en_s>en_s@ann'")
+    rows = dataset_with_answers.rows(tested_on_ann["clip_id"].tolist())
+    probabilities = dataset_with_answers.answers[rows, 0]
+    assert np.array_equal(tested_on_ann["score"], probabilities - 0.5)
     auc = run.metrics.query("model == 'answers' and metric == 'auc' and task == 'en_s>en_s@agreed'")
     assert auc["movie_mean"].item() > 0.9
 
 
-def test_a_machine_that_hears_answers_on_voices(data, tmp_path):
+def test_a_machine_that_hears_answers_on_voices(dataset_of_240_clips, tmp_path):
+    """Voice is a concept that is heard, and the file says that the machine perceives what is heard."""
+    data = dataset_of_240_clips
     answers = [{"concept:Voice": 0.1}] * 240
     path = write_answers(tmp_path, data.clip_ids, answers, perceives=["heard"])
-    answered, notes = with_answers(data, path, find_target("concept:Voice", data.codebook))
-    assert (answered.answers == 0.1).all()
+
+    with_column, notes = with_answers(data, path, find_target("concept:Voice", data.codebook))
+
+    assert (with_column.answers == 0.1).all()
     assert notes == []
 
 
@@ -94,8 +111,10 @@ SEEN_ALONE = r"Voice is heard, and what is perceived is visual \(240 clips\)"
     ],
 )
 def test_answers_that_do_not_fit_the_task_are_refused(
-    data, tmp_path, answer, perceives, task, error, message
+    dataset_of_240_clips, tmp_path, answer, perceives, task, error, message
 ):
+    """The file has one answer for all clips. A machine that does not state what it perceives only sees."""
+    data = dataset_of_240_clips
     stated = {} if perceives is None else {"perceives": perceives}
     path = write_answers(tmp_path, data.clip_ids, [answer] * 240, **stated)
     with pytest.raises(error, match=message):

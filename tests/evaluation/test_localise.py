@@ -47,7 +47,11 @@ def segments_of(event, movies):
 
 @pytest.mark.long
 def test_attention_points_at_planted_moments():
-    """A model learns of ten films in which moments are planted, and is tested on four others."""
+    """A model learns of ten films in which moments are planted, and is tested on four others.
+
+    Its attention, a weight for each frame, should be highest where the moment is (pointing), and rank the
+    moment's frames before others (average precision).
+    """
     X, y, movies, event = planted_frames(n_movies=14)
     is_train = movies < 8
     is_validation = (movies == 8) | (movies == 9)
@@ -56,7 +60,9 @@ def test_attention_points_at_planted_moments():
     model.fit(X[is_train], y[is_train], X_val=X[is_validation], y_val=y[is_validation])
     films = np.array([f"film{movie}" for movie in movies[is_test]])
 
-    result = localise(frames_of(model.weights(X[is_test]), films), segments_of(event[is_test], films))
+    weights_of_frames = frames_of(model.weights(X[is_test]), films)
+    planted_moments = segments_of(event[is_test], films)
+    result = localise(weights_of_frames, planted_moments)
 
     pooled = result.pooled.set_index("measure")
     assert pooled.loc["pointing", "value"] >= 0.9
@@ -66,11 +72,17 @@ def test_attention_points_at_planted_moments():
 
 
 def test_equal_weights_point_at_moments_as_often_as_moments_are_long():
-    """A moment is 3 of a clip's 32 frames."""
+    """Twelve clips of two films. In each, the moment is 3 of 32 frames, and all weights are 1.
+
+    Any of the 32 frames could be the highest one, and 3 of them are right.
+    """
     movies = np.repeat(["a", "b"], 6)
     event = np.zeros((12, 32), dtype=bool)
     event[:, 10:13] = True
-    pooled = localise(frames_of(np.ones(event.shape), movies), segments_of(event, movies)).pooled
+    equal_weights = np.ones((12, 32))
+
+    pooled = localise(frames_of(equal_weights, movies), segments_of(event, movies)).pooled
+
     assert pooled.set_index("measure").loc["pointing", "value"] == pytest.approx(3 / 32)
 
 
@@ -80,6 +92,11 @@ def mean_precision(event, scores, pairs):
 
 
 def test_chance_is_the_mean_with_the_scores_of_each_other_clip_of_the_movie():
+    """Clips 0, 2, 3 and 5 are of the movie a, and 1 and 4 of b. All but clip 5 have an event to be found.
+
+    The value is the AP of each clip's event with its own scores. Chance is that with the scores of each
+    other clip of the movie, listed below as pairs: (the clip of the event, the clip of the scores).
+    """
     rng = np.random.default_rng(3)
     movies = np.array(["a", "b", "a", "a", "b", "a"])
     scores = rng.integers(4, size=(6, 12)).astype(float)  # many are equal
@@ -88,46 +105,69 @@ def test_chance_is_the_mean_with_the_scores_of_each_other_clip_of_the_movie():
     event[1, 3:7] = True
     event[2, 9:12] = True
     event[3, 5:9] = True
-    event[4, 10:12] = True  # clip 5 has no event, but scores
+    event[4, 10:12] = True
 
     by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie.set_index("movie")
 
     value = by_movie["average_precision"]
-    assert value["a"] == pytest.approx(mean_precision(event, scores, [(0, 0), (2, 2), (3, 3)]))
-    assert value["b"] == pytest.approx(mean_precision(event, scores, [(1, 1), (4, 4)]))
+    own_scores_in_a = [(0, 0), (2, 2), (3, 3)]
+    own_scores_in_b = [(1, 1), (4, 4)]
+    assert value["a"] == pytest.approx(mean_precision(event, scores, own_scores_in_a))
+    assert value["b"] == pytest.approx(mean_precision(event, scores, own_scores_in_b))
     chance = by_movie["average_precision_chance"]
-    others_of_a = [(0, 2), (0, 3), (0, 5), (2, 0), (2, 3), (2, 5), (3, 0), (3, 2), (3, 5)]
-    assert chance["a"] == pytest.approx(mean_precision(event, scores, others_of_a))
-    assert chance["b"] == pytest.approx(mean_precision(event, scores, [(1, 4), (4, 1)]))
+    others_scores_in_a = [(0, 2), (0, 3), (0, 5), (2, 0), (2, 3), (2, 5), (3, 0), (3, 2), (3, 5)]
+    others_scores_in_b = [(1, 4), (4, 1)]
+    assert chance["a"] == pytest.approx(mean_precision(event, scores, others_scores_in_a))
+    assert chance["b"] == pytest.approx(mean_precision(event, scores, others_scores_in_b))
 
 
 def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
     """Each of five clips has a mark in another frame and scores that are 1 there and 0 elsewhere.
 
     With the scores of any other clip the mark is missed: only one shift of five, by 0 clips, is as good.
-    Twice its share counts, for both sides.
+    Twice its share counts, for both sides. Once missed, the mark is one of six frames, none of which is
+    ranked before it for sure: an AP of 1/6.
     """
-    movies = np.repeat("a", 5)
-    event = np.eye(5, 6, dtype=bool)
-    frames = frames_of(event.astype(float), movies)
-    pooled = localise(frames, segments_of(event, movies), n_shifts=4000).pooled.set_index("measure")
+    movies = np.array(["a", "a", "a", "a", "a"])
+    event = np.array(
+        [
+            [1, 0, 0, 0, 0, 0],
+            [0, 1, 0, 0, 0, 0],
+            [0, 0, 1, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0],
+            [0, 0, 0, 0, 1, 0],
+        ],
+        dtype=bool,
+    )
+    scores = event.astype(float)
 
+    result = localise(frames_of(scores, movies), segments_of(event, movies), n_shifts=4000)
+
+    pooled = result.pooled.set_index("measure")
     assert pooled["value"].to_dict() == {"average_precision": 1.0, "pointing": 1.0}
-    assert pooled.loc["average_precision", "chance"] == pytest.approx(1 / 6)  # one of six equal frames
+    assert pooled.loc["average_precision", "chance"] == pytest.approx(1 / 6)
     assert pooled.loc["pointing", "chance"] == 0
     assert pooled["p"].tolist() == pytest.approx([2 / 5, 2 / 5], abs=0.03)
 
 
 def test_names_of_clips_and_the_order_of_rows_do_not_matter():
-    """Of two films of six clips each, clips 2 to 7 have the event, each in another frame."""
+    """Of two films of six clips each, clips 2 to 7 have the event, each in another frame.
+
+    Then each clip gets its id read backwards, and the rows of all frames are shuffled.
+    """
     movies = np.repeat(["a", "b"], 6)
     event = np.zeros((12, 6), dtype=bool)
-    event[2:8] = np.eye(6, dtype=bool)
-    frames = frames_of(np.random.default_rng(1).random(event.shape), movies)
+    for frame in range(6):
+        event[2 + frame, frame] = True
     segments = segments_of(event, movies)
+    frames = frames_of(np.random.default_rng(1).random((12, 6)), movies)
     renamed = frames.assign(clip_id=frames["clip_id"].str[::-1])
     shuffled = renamed.sample(frac=1, random_state=0)
-    pd.testing.assert_frame_equal(localise(shuffled, segments).pooled, localise(frames, segments).pooled)
+
+    result = localise(frames, segments)
+    result_of_shuffled = localise(shuffled, segments)
+
+    pd.testing.assert_frame_equal(result_of_shuffled.pooled, result.pooled)
 
 
 def test_chance_stretches_the_scores_of_a_clip_with_absent_frames_over_the_other_clip():
@@ -140,37 +180,51 @@ def test_chance_stretches_the_scores_of_a_clip_with_absent_frames_over_the_other
     absent = np.nan
     scores = np.array([[6.0, 5, 4, 3, 2, 1], [absent, 1, absent, 2, 3, absent]])
     event = np.array([[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
-    by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
-    (movie,) = by_movie.to_dict("records")
 
+    by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
+
+    (movie,) = by_movie.to_dict("records")
     assert movie["pointing"] == 0.0
     assert movie["pointing_chance"] == 1.0
     assert movie["average_precision_chance"] == 1.0
 
 
-def test_a_movie_of_one_clip_has_no_chance_and_alone_a_p_of_1():
-    """Chance is the clip's event with the scores of other clips of its film, and there is none."""
-    event = np.eye(3, 6, dtype=bool)
+def test_a_movie_of_one_clip_has_no_chance():
+    """Chance is a clip's event with the scores of other clips of its film. Film a has one clip, and b two."""
     movies = np.array(["a", "b", "b"])
-    of_two_movies = localise(frames_of(event.astype(float), movies), segments_of(event, movies))
-    assert of_two_movies.by_movie["pointing_chance"].isna().tolist() == [True, False]
+    event = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]], dtype=bool)
+    scores = event.astype(float)
 
-    of_one_clip = localise(frames_of(event[:1].astype(float), movies[:1]), segments_of(event[:1], movies))
-    assert of_one_clip.pooled["chance"].isna().all()
-    assert of_one_clip.pooled["p"].tolist() == [1.0, 1.0]
+    by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
+
+    assert by_movie["pointing_chance"].isna().tolist() == [True, False]
+
+
+def test_a_single_clip_has_no_chance_and_a_p_of_1():
+    """There is no other clip whose scores could be worse."""
+    movies = np.array(["a"])
+    event = np.array([[1, 0, 0, 0, 0, 0]], dtype=bool)
+    scores = event.astype(float)
+
+    pooled = localise(frames_of(scores, movies), segments_of(event, movies)).pooled
+
+    assert pooled["chance"].isna().all()
+    assert pooled["p"].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.long  # simulates
 def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_most():
-    """Three draws in each condition of the benchmark `frames`.
+    """Three draws in each condition of the benchmark `frames`, in which scores know nothing of the moments.
 
-    If chance were that of frames in random order, the interval of AP would be above it in 28 %.
+    A finding may be made in 5 % of the draws; of so few draws, more than `most_by_chance` would be a chance
+    of 1 in 1000. If chance were that of frames in random order, the interval of AP would be above it in 28 %.
     """
     (simulation,) = frames.ROWS
     results = []
     for condition in simulation.cells:
-        generators = [np.random.default_rng(seed) for seed in range(3)]
-        results += [simulation.draw(generator, *condition.arguments) for generator in generators]
+        for seed in range(3):
+            generator = np.random.default_rng(seed)
+            results.append(simulation.draw(generator, *condition.arguments))
 
     most_by_chance = binom.ppf(0.999, len(results), 0.05)
     for finding in (
@@ -179,33 +233,45 @@ def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_
         "AP's interval above",
         "pointing's interval above",
     ):
-        assert sum(result[finding] for result in results) <= most_by_chance, finding
+        n_found = sum(result[finding] for result in results)
+        assert n_found <= most_by_chance, finding
 
 
 def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
-    """There is nothing to find in a clip whose frames are all marked or all unmarked."""
+    """There is nothing to find in a clip whose frames are all marked or all unmarked.
+
+    Of three clips, of three frames each, one frame is marked, none, and all.
+    """
     movies = np.array(["a", "a", "b"])
     event = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 1]], dtype=bool)
-    scores = np.arange(9.0).reshape(3, 3)
+    scores = np.array([[0.0, 1, 2], [3, 4, 5], [6, 7, 8]])
+
     result = localise(frames_of(scores, movies), segments_of(event, movies))
+
     assert result.n_left_out == 2
     assert result.by_movie["n_clips"].tolist() == [1]
 
 
 def test_frames_in_which_nothing_can_be_found_are_refused():
+    """The frames are of a clip of the film a, from 0 to 3 s, with their weights in the column `weight`."""
     frames = frames_of(np.ones((1, 3)), np.array(["a"]))
+    segments_of_a = {"a": [(0, 1)]}
+    segments_of_another_film = {"b": [(0, 1)]}
+    frames_without_times = frames.assign(time_s=np.nan)
+
     with pytest.raises(ProtocolError, match="nothing to find"):
-        localise(frames, {"b": [(0, 1)]}, "weight")  # segments of another film
+        localise(frames, segments_of_another_film, "weight")
     with pytest.raises(ProtocolError, match="'p'"):
-        localise(frames, {"a": [(0, 1)]}, "p")  # an unknown column
+        localise(frames, segments_of_a, "p")  # there is no column p
     with pytest.raises(ProtocolError, match="no time"):
-        localise(frames.assign(time_s=np.nan), {"a": [(0, 1)]}, "weight")
+        localise(frames_without_times, segments_of_a, "weight")
 
 
 # --- segments that people marked
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize(("levels", "concept"), [(["S"], None), ((), "Body")], ids=["by level", "by concept"])
 def test_marked_segments_are_listed_by_annotator(levels, concept):
+    """Two annotators mark the film a from 0 to 4 s, as S and with Body, and say EN from 10 to 14 s."""
     clips = (
         Clip("marked-ann", "a", "", 0.0, 4.0, "S", ("Body",), annotator="ann"),
         Clip("other-ann", "a", "", 10.0, 14.0, "EN", (), annotator="ann"),
@@ -224,9 +290,11 @@ def test_marked_segments_are_listed_by_annotator(levels, concept):
     ids=["neither levels nor a concept", "both", "an unknown level", "a level that nobody gave"],
 )
 def test_levels_or_a_concept_that_cannot_be_found_are_refused(levels, concept, message):
+    """Segments are chosen by levels or by a concept. The only one here has the level S, and no concept."""
     clips = (Clip("a-0", "a", "", 0.0, 4.0, "S"),)
+    manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
     with pytest.raises(ProtocolError, match=message):
-        marked_segments(Manifest(clips, Path(), builtin_codebook("obygaze12")), levels, concept)
+        marked_segments(manifest, levels, concept)
 
 
 @pytest.mark.parametrize(

@@ -16,52 +16,78 @@ from obygaze_models.evaluation.paired_tests import corrected_t, detectable, sign
 def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(tenths):
     """If neither model is better, each film's difference could as well have the other sign.
 
-    So p is the share of patterns of signs whose sum is as far from 0.
+    So p is the share of patterns of signs whose sum is as far from 0. Differences are tenths, such as 3 for
+    .3, which are not exact in binary: equal sums must still count as equal.
     """
     observed = abs(sum(tenths))
-    n_patterns = 2 ** len(tenths)
+    patterns_of_signs = list(itertools.product((1, -1), repeat=len(tenths)))
     n_that_reach_it = 0
-    for signs in itertools.product((1, -1), repeat=len(tenths)):
-        if abs(np.dot(signs, tenths)) >= observed:
+    for signs in patterns_of_signs:
+        sum_with_signs = sum(sign * tenth for sign, tenth in zip(signs, tenths, strict=True))
+        if abs(sum_with_signs) >= observed:
             n_that_reach_it += 1
-    # Tenths are not exact in binary: equal sums must still count as equal.
+
     result = sign_flip(np.array(tenths) / 10)
 
-    assert result.p == pytest.approx(n_that_reach_it / n_patterns)
+    assert result.p == pytest.approx(n_that_reach_it / len(patterns_of_signs))
     assert result.exact
-    assert result.n_patterns == n_patterns
+    assert result.n_patterns == len(patterns_of_signs)
 
 
 def test_movies_that_do_not_define_the_metric_are_left_out():
-    """Two pairs are left, whose differences are both positive.
+    """Four movies, of which two have a difference: .1 and .2.
 
     Of the 4 patterns of signs (++, +-, -+, --), ++ and -- give a mean as far from 0.
     """
     result = sign_flip([0.1, np.nan, 0.2, np.nan])
     assert result.n_pairs == 2
     assert result.p == 2 / 4
+
+
+def test_without_a_movie_that_defines_the_metric_there_is_no_p():
     assert np.isnan(sign_flip([np.nan]).p)
 
 
-def test_beyond_twenty_films_patterns_are_drawn_by_a_seed():
-    """24 films have too many patterns to try all of them.
+@pytest.fixture
+def differences_of_24_films():
+    """Differences with a mean of .3 SD; 24 films have too many patterns of signs to try all of them."""
+    return np.random.default_rng(1).normal(loc=0.3, scale=1.0, size=24)
 
-    With random signs the sum has a mean of 0, and the sum of squares as its variance.
+
+def test_beyond_twenty_films_patterns_are_drawn_by_a_seed(differences_of_24_films):
+    """The test of 24 films tries a random part of the 2^24 patterns of signs.
+
+    One seed gives the same result each time, and another seed nearly the same p.
     """
-    differences = np.random.default_rng(1).normal(loc=0.3, scale=1.0, size=24)
-    result = sign_flip(differences, seed=0)
+    result = sign_flip(differences_of_24_films, seed=0)
 
     assert not result.exact
-    assert sign_flip(differences, seed=0) == result
-    assert sign_flip(differences, seed=1).p == pytest.approx(result.p, abs=0.01)
-    sd_of_sum = np.sqrt(np.sum(differences**2))
-    assert result.p == pytest.approx(2 * norm.sf(abs(differences.sum()) / sd_of_sum), abs=0.02)
-    same_in_thirty_films = np.ones(30)
-    assert 0 < sign_flip(same_in_thirty_films).p < 0.001
+    assert sign_flip(differences_of_24_films, seed=0) == result
+    assert sign_flip(differences_of_24_films, seed=1).p == pytest.approx(result.p, abs=0.01)
+
+
+def test_the_p_of_drawn_patterns_is_near_that_of_a_normal_distribution(differences_of_24_films):
+    """With random signs the sum has a mean of 0, and as its variance the sum of the squared differences."""
+    observed_sum = differences_of_24_films.sum()
+    sd_of_sum = np.sqrt(np.sum(differences_of_24_films**2))
+    two_sided_p = 2 * norm.sf(abs(observed_sum) / sd_of_sum)
+
+    result = sign_flip(differences_of_24_films, seed=0)
+
+    assert result.p == pytest.approx(two_sided_p, abs=0.02)
+
+
+def test_the_p_of_drawn_patterns_is_never_0():
+    """Of 30 equal differences only 2 of 2^30 patterns reach the sum: no draw is likely to find one."""
+    equal_differences = np.ones(30)
+    assert 0 < sign_flip(equal_differences).p < 0.001
 
 
 def test_the_detectable_difference_is_that_of_tables_of_power():
-    """At 5 % a paired t test finds a difference of .889 SD in four of five samples of 12 films."""
+    """A paired t test at 5 % finds it in four of five samples: .889 SD with 12 films, .495 SD with 34.
+
+    With two films there is none.
+    """
     assert detectable(12) == pytest.approx(0.889, abs=0.001)
     assert detectable(34) == pytest.approx(0.495, abs=0.01)
     assert np.isnan(detectable(2))
@@ -74,8 +100,13 @@ def differences_of_ten_films():
 
 
 def test_the_corrected_t_is_students_with_nadeau_and_bengios_larger_variance(differences_of_ten_films):
-    """A film without a difference, NaN, does not count."""
+    """Student's variance of the mean of 10 folds has the factor 1/10.
+
+    Nadeau and Bengio add the clips tested per clip trained on: 1/9, as each fold tests 1 film and trains
+    on 9. A film without a difference, NaN, does not count.
+    """
     corrected = corrected_t([*differences_of_ten_films, np.nan])
+
     student = ttest_1samp(differences_of_ten_films, 0)
     variance_ratio = (1 / 10 + 1 / 9) / (1 / 10)
     assert corrected.t == pytest.approx(student.statistic / np.sqrt(variance_ratio))
@@ -83,7 +114,10 @@ def test_the_corrected_t_is_students_with_nadeau_and_bengios_larger_variance(dif
 
 
 def test_the_methods_interval_at_the_level_of_the_corrected_p_ends_at_0(differences_of_ten_films):
-    """An interval at level 1 - p just touches 0, as test and interval are of one distribution."""
+    """The corrected t test and the interval of the method come of one distribution.
+
+    So where the test gives p, the interval at level 1 - p just touches 0.
+    """
     p = corrected_t(differences_of_ten_films).p
     interval = t_interval(differences_of_ten_films, level=1 - p, covers="method")
     assert interval.low == pytest.approx(0, abs=1e-12)
@@ -95,17 +129,25 @@ def test_the_methods_interval_at_the_level_of_the_corrected_p_ends_at_0(differen
     ids=["all are 0", "all are 1", "one film", "two films"],
 )
 def test_the_corrected_t_of_differences_that_do_not_vary_or_are_too_few(differences, p):
-    np.testing.assert_equal(corrected_t(differences).p, p)  # NaN equals NaN
+    """Differences that are all 0 show nothing (p = 1), and equal ones beside 0 leave no doubt (p = 0).
+
+    Of one or two films nothing can be said (NaN).
+    """
+    np.testing.assert_equal(corrected_t(differences).p, p)  # takes NaN as equal to NaN
 
 
 def test_what_folds_share_deceives_the_sign_flip_but_not_the_corrected_t():
-    """Two equally good methods: their training sides overlap, which moves all differences of a data set."""
+    """1000 data sets of 10 films on which two methods are equally good.
+
+    Folds share most of their training films, which moves all differences of a data set together. A test
+    at .05 should find a difference in 5 % of the data sets: the corrected t does, the sign flip in more.
+    """
     rng = np.random.default_rng(4)
     significant_by_sign_flip = []
     significant_by_corrected_t = []
     for _ in range(1000):
-        shared_by_folds = rng.normal() * np.sqrt(1 / 9)
-        differences = rng.normal(size=10) + shared_by_folds
+        moved_together_by = rng.normal() * np.sqrt(1 / 9)
+        differences = rng.normal(size=10) + moved_together_by
         significant_by_sign_flip.append(sign_flip(differences).p <= 0.05)
         significant_by_corrected_t.append(corrected_t(differences).p <= 0.05)
 

@@ -44,47 +44,60 @@ SCORES_AND_MOVIES = st.lists(
 
 @given(SCORES_AND_MOVIES)
 def test_what_is_written_reads_back_as_the_same_bytes(tmp_path_factory, scores_and_movies):
+    """Whatever finite scores and names of movies they have, predictions equal those in their file."""
     path = tmp_path_factory.mktemp("predictions") / "predictions.csv"
-    changes = []
+    rows = []
     for fold, (score, movie) in enumerate(scores_and_movies):
-        changes.append({"score": score, "movie": movie, "fold": fold})
-    predictions = Predictions(predictions_table(*changes))
+        rows.append({"score": score, "movie": movie, "fold": fold})
+    predictions = Predictions(predictions_table(*rows))
+
     predictions.write(path)
     read_back = Predictions.read(path)
-    pd.testing.assert_frame_equal(read_back.table, predictions.table)
 
+    pd.testing.assert_frame_equal(read_back.table, predictions.table)
     assert read_back.to_csv().encode() == path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "called_of_score"),
-    [(2, {0.5: 1, 0.4999: 0, 0.6: 1}), (3, {-1.0: 0, 0.49: 0, 0.5: 1, 1.6: 2, 9.0: 2})],
-    ids=["two classes", "ordered levels"],
-)
-def test_a_score_that_reaches_the_threshold_is_called_positive_or_the_nearest_level(
-    n_classes, called_of_score
-):
-    table = predictions_table(*[{"score": score, "threshold": 0.5} for score in called_of_score])
-    assert Predictions(table, n_classes).called.tolist() == list(called_of_score.values())
+def test_a_score_that_reaches_the_threshold_is_called_positive():
+    """The threshold is .5: of three clips the first reaches it, the second does not, the third is above."""
+    table = predictions_table(
+        {"score": 0.5, "threshold": 0.5},
+        {"score": 0.4999, "threshold": 0.5},
+        {"score": 0.6, "threshold": 0.5},
+    )
+    assert Predictions(table, n_classes=2).called.tolist() == [1, 0, 1]
+
+
+def test_of_ordered_levels_the_one_nearest_to_the_score_is_called():
+    """The levels 0, 1 and 2 are on the scale of the scores; one half way between two levels is the upper."""
+    table = predictions_table(
+        {"score": -1.0}, {"score": 0.49}, {"score": 0.5}, {"score": 1.6}, {"score": 9.0}
+    ).assign(threshold=0.5)
+    assert Predictions(table, n_classes=3).called.tolist() == [0, 0, 1, 2, 2]
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("impossible_cell", "message"),
     [({"score": np.nan}, "score"), ({"score": np.inf}, "c0"), ({"label": 2}, "2"), ({"movie": None}, "mov")],
     ids=["a score that is NaN", "an infinite score", "a third label", "a row without a movie"],
 )
-def test_a_value_that_cannot_be_is_refused_by_its_column_or_clip(change, message):
+def test_a_value_that_cannot_be_is_refused_by_its_column_or_clip(impossible_cell, message):
+    """The table has one row, of the clip c0."""
+    table = predictions_table(impossible_cell)
     with pytest.raises(PredictionsError, match=message):
-        Predictions(predictions_table(change))
+        Predictions(table)
 
 
-def test_a_clip_is_tested_once_in_a_fold():
-    in_two_folds = Predictions(
-        predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1})
-    )
-    assert len(in_two_folds.table) == 2
+def test_a_clip_may_be_tested_in_two_folds():
+    table = predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1})
+    assert len(Predictions(table).table) == 2
+
+
+def test_a_clip_tested_twice_in_one_fold_is_refused_with_its_model_and_id():
+    """The model is named "mlp"."""
+    table = predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0})
     with pytest.raises(PredictionsError, match=r"mlp, .*clip_id same"):
-        Predictions(predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0}))
+        Predictions(table)
 
 
 HEADER = ",".join(COLUMNS).encode() + b"\n"
@@ -120,8 +133,9 @@ def test_a_faulty_table_of_predictions_is_refused_with_the_place_of_the_fault(tm
         Predictions.read(path)
 
 
-def test_a_summary_of_five_clips_has_the_values_that_follow_by_hand():
-    """Clips of a are in the right order, those of b in the wrong one, and c has no positive clip."""
+@pytest.fixture
+def summary_of_five_clips():
+    """The summary of five clips of three movies at a threshold of .5, a row for each metric."""
     rows = predictions_table(
         {"movie": "a", "label": 1, "score": 0.9},
         {"movie": "a", "label": 0, "score": 0.2},
@@ -129,34 +143,63 @@ def test_a_summary_of_five_clips_has_the_values_that_follow_by_hand():
         {"movie": "b", "label": 0, "score": 0.85},
         {"movie": "c", "label": 0, "score": 0.0},
     )
-    summary = summarise(Predictions(rows.assign(threshold=0.5))).set_index("metric")
+    return summarise(Predictions(rows.assign(threshold=0.5))).set_index("metric")
 
+
+def test_a_summary_of_five_clips_has_the_metrics_that_follow_by_hand(summary_of_five_clips):
+    """Positive clips have the scores .9 and .8, negative ones .2, .85 and 0.
+
+    Of the 2 * 3 pairs only .8 and .85 are in the wrong order. The threshold is .5: three clips are called
+    positive, both positive ones among them.
+    """
+    summary = summary_of_five_clips
     assert summary.index.tolist() == [*METRICS, "within_movie_auc"]
-    assert summary.loc["auc", "pooled"] == pytest.approx(5 / 6)  # .8 and .85 are in the wrong order
+    assert summary.loc["auc", "pooled"] == pytest.approx(5 / 6)
     precision, recall = 2 / 3, 2 / 2
-    assert summary.loc["f1_pos", "pooled"] == pytest.approx(2 * precision * recall / (precision + recall))
+    f1 = 2 * precision * recall / (precision + recall)
+    assert summary.loc["f1_pos", "pooled"] == pytest.approx(f1)
 
-    within = summary.loc["within_movie_auc"]
+
+def test_within_movies_a_summary_counts_those_that_define_the_auc(summary_of_five_clips):
+    """The clips of movie a are in the right order (AUC 1), and those of b in the wrong one (AUC 0).
+
+    The third movie has no positive clip, and so no AUC.
+    """
+    within = summary_of_five_clips.loc["within_movie_auc"]
     assert within["pooled"] == (1.0 + 0.0) / 2
-    assert (within["n_movies"], within["n_undefined"]) == (2, 1)
+    assert within["n_movies"] == 2
+    assert within["n_undefined"] == 1
 
-    # The best constant calls every clip positive: its precision is the prevalence, its recall is 1.
+
+def test_a_summary_has_the_values_of_the_best_constant_call(summary_of_five_clips):
+    """Two of five clips are positive. The best constant calls every clip positive.
+
+    Its precision is the prevalence, and its recall 1.
+    """
+    summary = summary_of_five_clips
     prevalence = 2 / 5
     assert summary["prevalence"].iloc[0] == prevalence
     assert summary.loc["average_precision", "best_constant"] == prevalence
-    assert summary.loc["f1_pos", "best_constant"] == pytest.approx(2 * prevalence / (prevalence + 1))
+    assert summary.loc["f1_pos", "best_constant"] == pytest.approx(2 * prevalence * 1 / (prevalence + 1))
 
 
-@pytest.mark.parametrize(("n_classes", "label"), [(2, 2), (3, 3)])
-def test_a_label_above_the_last_class_is_refused(n_classes, label):
-    Predictions(predictions_table({"label": n_classes - 1}), n_classes=n_classes)
-    with pytest.raises(PredictionsError, match=f"found {label}"):
-        Predictions(predictions_table({"label": label}), n_classes=n_classes)
+@pytest.mark.parametrize(("n_classes", "last_label"), [(2, 1), (3, 2)])
+def test_a_label_above_the_last_class_is_refused(n_classes, last_label):
+    """Labels count from 0 on."""
+    with_last_label = predictions_table({"label": last_label})
+    assert len(Predictions(with_last_label, n_classes=n_classes).table) == 1
+
+    with_a_label_too_high = predictions_table({"label": last_label + 1})
+    with pytest.raises(PredictionsError, match=f"found {last_label + 1}"):
+        Predictions(with_a_label_too_high, n_classes=n_classes)
 
 
 def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
+    """Neither of two clips is positive, so that no metric of positive clips is defined."""
     without_a_positive_clip = Predictions(predictions_table({"label": 0}, {"label": 0}))
+
     summary = summarise(without_a_positive_clip).set_index("metric")
+
     undefined = ["average_precision", "f1_pos", "f1_weighted", "f1_macro", "balanced_accuracy", "auc"]
     assert summary.loc[undefined, "pooled"].isna().all()
     assert (summary.loc[undefined, "n_movies"] == 0).all()
@@ -166,8 +209,10 @@ def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
 def test_clips_of_a_movie_are_predicted_in_the_order_of_the_manifest(make_planted, seen):
     """Whatever looks at neighbouring clips relies on it."""
     data = make_planted(direction=1.0, film=1.0)
-    row_of = {clip_id: row for row, clip_id in enumerate(data.clip_ids.tolist())}
+    place_in_manifest = {clip_id: place for place, clip_id in enumerate(data.clip_ids.tolist())}
+
     predictions = evaluate(data, ["linear"], "enhn_s", seen=seen).predictions
-    for _, of_movie in predictions.table.groupby(["model", "movie"]):
-        rows = [row_of[clip_id] for clip_id in of_movie["clip_id"]]
-        assert rows == sorted(rows)
+
+    for _, rows_of_movie in predictions.table.groupby(["model", "movie"]):
+        places = [place_in_manifest[clip_id] for clip_id in rows_of_movie["clip_id"]]
+        assert places == sorted(places)

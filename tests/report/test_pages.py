@@ -15,6 +15,7 @@ from obygaze_models.report import Block, Picture, Report, block, interval, to_ht
 from obygaze_models.report.pages import json_data
 
 MARKUP = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
+"""A text that would be a picture, with a script, if a page did not escape it."""
 
 
 def draw_with_script(path):
@@ -24,39 +25,58 @@ def draw_with_script(path):
 
 
 def report_with_markup(title="A title", name="made"):
-    """Make a report of a block and a picture, in all of whose texts stands `MARKUP`."""
+    """Make a report of a block and a picture, in all of whose texts stands `MARKUP`.
+
+    The block is a table of the columns model, AP and F1, with a row "linear" whose AP is 0.593.
+    """
     rows = (("linear", "0.593", "0.50 [0.40, 0.60]"), (MARKUP, "-", "undefined"))
     block = Block(f"block {MARKUP}", ("model", "AP", "F1 [95 %]"), rows, (f"note {MARKUP}",))
     pictures = (Picture("curve", f"caption {MARKUP}", draw_with_script),)
     return Report(name, title, (f"notes {MARKUP}",), (block,), pd.DataFrame(), {"made": MARKUP}, pictures)
 
 
-def test_every_text_of_a_page_is_escaped_and_pictures_are_embedded_without_scripts():
-    page = to_html(report_with_markup(MARKUP))
+def test_every_text_of_a_page_is_escaped():
+    """All texts of the report, its title too, have an element <img src=x ...> and an end of a script."""
+    page = to_html(report_with_markup(title=MARKUP))
     assert "<script" not in page
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
+
+
+def test_a_picture_is_embedded_without_its_script_and_a_page_requests_nothing():
+    """The report has one picture, an SVG with a script."""
+    page = to_html(report_with_markup())
     assert page.count('<img src="data:image/svg+xml;base64,') == 1
-    assert re.findall(r"https?://", page) == []  # a page requests nothing
-    assert to_html(report_with_markup(MARKUP)) == page
+    assert "<script" not in page
+    assert re.findall(r"https?://", page) == []
+
+
+def test_a_page_is_the_same_each_time():
+    assert to_html(report_with_markup(MARKUP)) == to_html(report_with_markup(MARKUP))
 
 
 def test_numbers_stand_right_and_names_left():
+    """The class "n" of a cell is that of numbers, which stand right.
+
+    The report's table has a column of names, model, and one of numbers, AP.
+    """
     page = to_html(report_with_markup())
-    assert '<th scope="col" class="n">AP</th>' in page
     assert '<th scope="col">model</th>' in page
+    assert '<th scope="col" class="n">AP</th>' in page
     assert '<td class="n">0.593</td>' in page
 
 
 def test_the_policy_names_the_digest_of_the_style_and_allows_no_script():
+    """A browser applies the style only if its SHA-256 is that in the page's Content-Security-Policy."""
     page = to_html(report_with_markup())
     policy = re.search('Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
     style = re.search("<style>(.*?)</style>", page, re.DOTALL)[1]
     digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+
     assert policy == (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
-    assert "style=" not in page
+    assert "style=" not in page  # of an element, which the policy would forbid
 
 
 def block_with_chart():
@@ -67,45 +87,83 @@ def block_with_chart():
     return block("by movie", columns, rows, reference=0.5)
 
 
-def test_a_chart_draws_values_intervals_and_chance_where_its_axis_has_them():
-    """It has a row for each model whose value is defined. Places are in percent of its width."""
+@pytest.fixture
+def chart():
+    """The chart of a page whose only block is `block_with_chart`."""
     page = to_html(replace(report_with_markup(), blocks=(block_with_chart(),)))
     (chart,) = re.findall(r'<div class="run-dots".*?</div>\n</div>', page, re.DOTALL)
-    tick_and_value = re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart)
-    places, values = np.array(tick_and_value, float).T
-    value_at = np.polynomial.Polynomial.fit(places, values, 1)
+    return chart
+
+
+def value_by_place_on_axis(chart):
+    """Return a function from a place in a chart, in percent of its width, to its axis's value there."""
+    places, values = [], []
+    for place, value in re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart):
+        places.append(float(place))
+        values.append(float(value))
+    return np.polynomial.Polynomial.fit(places, values, 1)
+
+
+def test_a_chart_draws_values_and_intervals_where_its_axis_has_them(chart):
+    """Model a has an AUC of .7 [.6, .8], model b one of .5 [.25, .75], and that of c is undefined.
+
+    A line is an interval, and a circle on it the value. c has no row in the chart.
+    """
+    value_at = value_by_place_on_axis(chart)
 
     assert re.findall(r"<div><span>(.*?)</span>", chart) == ["a", "b"]
-    low_high_and_value = re.findall(r'<line x1="([\d.]+)%" x2="([\d.]+)%".*?<circle cx="([\d.]+)%"', chart)
-    expected = [[0.6, 0.8, 0.7], [0.25, 0.75, 0.5]]
-    np.testing.assert_allclose(value_at(np.array(low_high_and_value, float)), expected, atol=0.001)
-    (place_of_chance,) = set(re.findall(r'class="run-reference" x1="([\d.]+)%"', chart))
-    assert value_at(float(place_of_chance)) == pytest.approx(0.5, abs=0.001)
+    lines_and_circles = re.findall(r'<line x1="([\d.]+)%" x2="([\d.]+)%".*?<circle cx="([\d.]+)%"', chart)
+    drawn = []
+    for line_start, line_end, circle in lines_and_circles:
+        drawn.append([value_at(float(line_start)), value_at(float(line_end)), value_at(float(circle))])
+    np.testing.assert_allclose(drawn, [[0.6, 0.8, 0.7], [0.25, 0.75, 0.5]], atol=0.001)
+
+
+def test_a_chart_has_a_line_at_chance(chart):
+    """Chance is .5 for the AUC that is drawn; all parts of the line are at one place."""
+    value_at = value_by_place_on_axis(chart)
+
+    (place_of_line,) = set(re.findall(r'class="run-reference" x1="([\d.]+)%"', chart))
+
+    assert value_at(float(place_of_line)) == pytest.approx(0.5, abs=0.001)
     assert ">chance 0.50</text>" in chart
 
 
 def test_a_baseline_is_drawn_and_printed_in_a_lighter_style():
+    """Of the models a, b and c, b is a baseline. The class `run-beside` of chart and table is lighter."""
     block_with_baseline = replace(block_with_chart(), yardsticks=frozenset({"b"}))
     page = to_html(replace(report_with_markup(), blocks=(block_with_baseline,)))
-    assert re.findall(r"<div class=run-beside><span>(.*?)</span>", page) == ["b"]
-    assert re.findall(r'<tr class=run-beside><th scope="row">(.*?)</th>', page) == ["b"]
+
+    lighter_in_chart = re.findall(r"<div class=run-beside><span>(.*?)</span>", page)
+    lighter_in_table = re.findall(r'<tr class=run-beside><th scope="row">(.*?)</th>', page)
+    assert lighter_in_chart == ["b"]
+    assert lighter_in_table == ["b"]
 
 
-def test_a_page_has_answer_table_and_notes_and_a_link_in_place_of_a_table_that_comes_again():
+def test_a_page_has_the_answer_before_the_table_and_the_notes_after_it():
+    report = replace(report_with_markup(), answers=("A is better",), blocks=(block_with_chart(),))
+
+    page = to_html(report)
+
+    place_of_answer = page.index("A is better")
+    place_of_table = page.index("<table>")
+    place_of_notes = page.index(html.escape("notes </script>"))
+    assert place_of_answer < place_of_table < place_of_notes
+
+
+def test_a_table_that_comes_again_is_a_link_to_the_first_one():
+    """Two equal reports, each of two equal blocks, would have four equal tables."""
     blocks = (block_with_chart(), block_with_chart())
-    report = replace(report_with_markup(), answers=("A is better",), blocks=blocks)
+    report = replace(report_with_markup(), blocks=blocks)
 
     page = to_html([report, report])
 
-    parts = ["A is better", "<table>", html.escape("notes </script>")]
-    places = [page.index(part) for part in parts]
-    assert places == sorted(places)
-    n_tables = 4  # two equal blocks in each of two equal reports
     assert page.count("<table>") == 1
-    assert page.count('href="#report-1-1"') == n_tables - 1
+    assert page.count('href="#report-1-1"') == 3
 
 
 def test_several_reports_have_an_index():
+    """The page has the title Both, and each report a heading of its own, to which the index leads."""
     page = to_html([report_with_markup("One"), report_with_markup("Two")], "Both")
     assert "<title>Both</title>" in page
     assert '<a href="#report-2">Two</a>' in page
@@ -114,17 +172,28 @@ def test_several_reports_have_an_index():
 
 
 def test_a_page_is_not_replaced_unless_forced(tmp_path):
-    write_html(report_with_markup(), tmp_path / "a" / "page.html")
+    path = tmp_path / "a" / "page.html"
+    write_html(report_with_markup("Old"), path)
+
     with pytest.raises(OutputError, match=r"page.html exists already"):
-        write_html(report_with_markup(), tmp_path / "a" / "page.html")
-    write_html(report_with_markup(), tmp_path / "a" / "page.html", force=True)
+        write_html(report_with_markup("New"), path)
+    assert "Old" in path.read_text(encoding="utf-8")
+
+    write_html(report_with_markup("New"), path, force=True)
+    assert "New" in path.read_text(encoding="utf-8")
 
 
 def test_no_text_ends_a_script_of_data():
+    """Data stand in a page as JSON in a <script>, which "</script>" would end and "<!--" confuse.
+
+    So no such sign is in the JSON, nor U+2028, an end of a line in JavaScript.
+    """
     text = json_data({"a": "</script><!-- & \u2028"})
-    assert not set("<>&\u2028") & set(text)
+    for sign in ("<", ">", "&", "\u2028"):
+        assert sign not in text
 
 
-def test_a_number_that_is_rounded_to_0_has_no_sign():
+def test_a_number_that_is_rounded_to_0_has_no_minus_sign():
+    """The arguments are a value and the ends of its interval, which are printed with three decimals."""
     assert interval(-0.0001, -0.0004, 0.0002) == "0.000 [0.000, 0.000]"
     assert interval(-0.0001, -0.5, 0.5, signed=True) == "+0.000 [-0.500, +0.500]"

@@ -15,22 +15,29 @@ from obygaze_models.report.run_tables import run_report, short_report
 from tests.conftest import planted
 
 
-def linear_run(data, task="hn_s", **options):
+def evaluate_linear(data, task="hn_s", **options):
     """Evaluate a linear model beside the baselines."""
     return evaluate(data, {"linear": linear_probe()}, task=task, **options)
 
 
 @pytest.fixture(scope="module")
-def strong():
+def run_of_good_model():
     """A run of a linear model of six films, in which S clips are moved by two standard deviations."""
-    return linear_run(planted(direction=2.0), test="enhn_s")
+    return evaluate_linear(planted(direction=2.0), test="enhn_s")
 
 
-def lead_over(run, baseline):
-    """Return the interval of the linear model's lead over a baseline in AUC, and its films ahead."""
+@pytest.fixture(scope="module")
+def sentence_on_good_model(run_of_good_model):
+    """The sentence by which a report of `run_of_good_model` answers which model is better."""
+    (sentence,) = short_report(run_of_good_model).answers
+    return sentence
+
+
+def aucs_by_film(run, baseline):
+    """Return the AUCs of the linear model, film by film, and their differences from a baseline's."""
     comparison = compare(side(saved(run), "linear"), side(saved(run), baseline))
-    by_film = comparison.movies.query("metric == 'auc'")["difference"]
-    return t_interval(by_film, covers="method"), (by_film > 0).sum()
+    films = comparison.movies.query("metric == 'auc'")
+    return films["a"], films["difference"]
 
 
 def nearest_baseline(sentence):
@@ -38,109 +45,155 @@ def nearest_baseline(sentence):
     return re.search(r"nearest of these, (\w+),", sentence)[1]
 
 
-BASELINES = "always_positive, always_negative, movie_prior"
-"""All baselines but random guesses, of which one draw's luck would decide."""
+def auc_of_linear_model(run):
+    """Return the row of the linear model's AUC in a run's metrics."""
+    return run.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
 
 
 @pytest.mark.long
-def test_a_model_that_is_better_than_all_baselines_is_named_with_its_lead_over_the_nearest(strong):
-    """The lead is the AUC less .5, but its interval is another: that of an AUC stays within 0 and 1.
+def test_a_model_that_is_better_than_all_baselines_is_named(run_of_good_model, sentence_on_good_model):
+    """Three baselines count. Random guesses do not, though the run has two: one draw's luck would decide."""
+    baselines = "always_positive, always_negative, movie_prior"
+    assert {"random_half", "random_prevalence"} < set(run_of_good_model.metrics["model"])
 
-    Random guesses are in the run, but never the nearest baseline.
-    """
-    report = short_report(strong)
-    (sentence,) = report.answers
-    assert f"better than each of the baselines {BASELINES}: linear;" in sentence
-    assert "no model is shown" not in sentence
+    assert f"better than each of the baselines {baselines}: linear;" in sentence_on_good_model
+    assert "no model is shown" not in sentence_on_good_model
+    assert nearest_baseline(sentence_on_good_model) in baselines.split(", ")
+    notes = document(short_report(run_of_good_model))["notes"]
+    assert any(f"each of the baselines {baselines}" in note for note in notes)
 
-    assert {"random_half", "random_prevalence"} < set(strong.metrics["model"])
-    nearest = nearest_baseline(sentence)
-    assert nearest in BASELINES.split(", ")
-    assert any(f"each of the baselines {BASELINES}" in note for note in document(report)["notes"])
 
-    lead, n_films_ahead = lead_over(strong, nearest)
+@pytest.mark.long
+def test_a_good_models_lead_over_the_nearest_baseline_has_an_interval_over_films(
+    run_of_good_model, sentence_on_good_model
+):
+    """The lead is the mean, over six films, of the difference of two AUCs, with the films it is ahead on."""
+    nearest = nearest_baseline(sentence_on_good_model)
+    _, differences = aucs_by_film(run_of_good_model, nearest)
+    lead = t_interval(differences, covers="method")
+    n_films_ahead = (differences > 0).sum()
+
+    sentence = sentence_on_good_model
     assert f"ahead of the nearest of these, {nearest}, by {lead.mean:+.3f} [{lead.low:+.3f}, " in sentence
     assert f"on {n_films_ahead} of 6 movies" in sentence
-    comparison = compare(side(saved(strong), "linear"), side(saved(strong), nearest))
-    auc = t_interval(comparison.movies.query("metric == 'auc'")["a"], covers="method", bounds=(0, 1))
+
+
+@pytest.mark.long
+def test_the_interval_of_a_lead_is_not_that_of_the_auc_and_says_so(run_of_good_model, sentence_on_good_model):
+    """The nearest baseline has an AUC of .5, so the lead is the AUC less .5.
+
+    Its interval is another all the same, as that of an AUC stays within 0 and 1.
+    """
+    aucs, differences = aucs_by_film(run_of_good_model, nearest_baseline(sentence_on_good_model))
+    lead = t_interval(differences, covers="method")
+    auc = t_interval(aucs, covers="method", bounds=(0, 1))
+
     assert lead.mean == pytest.approx(auc.mean - 0.5)
     assert lead.low != pytest.approx(auc.low - 0.5, abs=0.001)
-    assert "retrained; on another scale than the AUC's own interval)" in sentence
+    assert "retrained; on another scale than the AUC's own interval)" in sentence_on_good_model
 
 
 @pytest.mark.long
 def test_a_model_that_knows_nothing_is_behind_the_nearest_baseline_and_not_said_to_beat_any():
-    run = linear_run(planted(direction=0.0), test="enhn_s")
+    """Features of S clips are those of all others, so that the model can only guess."""
+    run = evaluate_linear(planted(direction=0.0), test="enhn_s")
     (sentence,) = short_report(run).answers
+    baselines = "always_positive, always_negative, movie_prior"
+
     assert "no model is shown" in sentence
-    assert f"{BASELINES}: linear;" not in sentence
+    assert f"{baselines}: linear;" not in sentence
+
     nearest = nearest_baseline(sentence)
-    assert nearest in BASELINES.split(", ")
-    lead, n_films_ahead = lead_over(run, nearest)
+    assert nearest in baselines.split(", ")
+    _, differences = aucs_by_film(run, nearest)
+    lead = t_interval(differences, covers="method")
+    n_films_ahead = (differences > 0).sum()
     assert lead.mean < 0
     assert f"behind the nearest of these, {nearest}, by {-lead.mean:.3f} [{-lead.high:.3f}, " in sentence
     assert f"on {n_films_ahead} of 6 movies" in sentence
 
 
-def test_a_short_report_has_a_row_for_each_model_and_chance(strong):
-    report = short_report(strong)
+def test_a_short_report_has_a_row_for_each_model_and_chance(run_of_good_model):
+    """Baselines have no rows, so that the report stays short: 11 lines at most."""
+    report = short_report(run_of_good_model)
     (table,) = report.blocks
-    model, chance = table.rows
-    assert model[0] == "linear"
-    assert chance[0] == "(chance)"
-    auc = strong.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
-    assert model[1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
-    assert len(plain(report).splitlines()) <= 11  # it stays short
+    row_of_model, row_of_chance = table.rows
+
+    assert row_of_model[0] == "linear"
+    auc = auc_of_linear_model(run_of_good_model)
+    assert row_of_model[1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
+    assert row_of_chance[0] == "(chance)"
+    assert len(plain(report).splitlines()) <= 11
 
 
-def test_the_long_report_says_in_words_what_an_auc_means(strong):
-    answer, meaning = run_report(strong).answers
-    assert answer == short_report(strong).answers[0]
-    auc = strong.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
-    assert f" {100 * auc.movie_mean:.0f} of 100 " in meaning
+def test_the_long_report_says_in_words_what_an_auc_means(run_of_good_model):
+    """An AUC of .87 means: of 100 pairs of a positive and a negative clip, 87 are in the right order."""
+    answer, meaning = run_report(run_of_good_model).answers
+
+    assert answer == short_report(run_of_good_model).answers[0]
+    pairs_in_order = 100 * auc_of_linear_model(run_of_good_model).movie_mean
+    assert f" {pairs_in_order:.0f} of 100 " in meaning
 
 
 @pytest.mark.long
 def test_the_same_lead_on_every_film_has_no_interval():
-    (sentence,) = short_report(linear_run(planted(direction=50.0))).answers
+    """S clips are so far from all others that the AUC is 1 on all six films, and .5 that of a baseline.
+
+    Leads that do not differ say nothing of how they may vary.
+    """
+    run = evaluate_linear(planted(direction=50.0))
+    (sentence,) = short_report(run).answers
     assert "by +0.500 [undefined] in AUC by movie, on 6 of 6 movies" in sentence
 
 
-def lead_in(report):
-    """Read the lead of the best model, and its interval, in a report's sentence."""
+def lead_and_its_bounds(report):
+    """Read the lead of the best model, and the ends of its interval, in a report's sentence."""
     lead = re.search(r"by .* in AUC", report.answers[0])[0]
     return [float(number) for number in re.findall(r"-?\d\.\d+", lead)]
 
 
 @pytest.mark.long
 def test_the_more_models_the_wider_the_interval_of_the_best():
-    """Of many models without knowledge the best is ahead by chance."""
+    """Of many models without knowledge the best is ahead by chance, which its interval must allow for.
+
+    Here four models are copies of the one, so that their best has the same lead.
+    """
     data = planted(direction=0.0)
-    four_models = {f"copy{number}": linear_probe() for number in range(4)}
-    lead, low, high = lead_in(short_report(linear_run(data)))
-    lead_of_four, low_of_four, high_of_four = lead_in(short_report(evaluate(data, four_models, task="hn_s")))
+    copies = {f"copy{number}": linear_probe() for number in range(4)}
+
+    report_on_one = short_report(evaluate_linear(data))
+    report_on_four = short_report(evaluate(data, copies, task="hn_s"))
+
+    lead, low, high = lead_and_its_bounds(report_on_one)
+    lead_of_four, low_of_four, high_of_four = lead_and_its_bounds(report_on_four)
     assert lead_of_four == lead
     assert low_of_four < low < high < high_of_four
 
 
 @pytest.mark.long
 def test_ordered_levels_are_answered_by_their_error():
-    report = short_report(linear_run(planted(direction=3.0), task="levels"))
+    """Of levels in an order, such as EN, HN and S, the error is the mean absolute one (MAE)."""
+    run = evaluate_linear(planted(direction=3.0), task="levels")
+    report = short_report(run)
     assert "MAE" in report.answers[0]
     assert report.blocks[0].headers[0] == "model"
 
 
 @pytest.mark.long
 def test_seen_movies_are_said_to_be_seen():
-    report = short_report(linear_run(planted(direction=3.0), seen=True))
+    """With `seen` a film is tested by models that were trained on other scenes of it; a note warns of it."""
+    run = evaluate_linear(planted(direction=3.0), seen=True)
+    report = short_report(run)
     assert any("SEEN" in note for note in report.notes)
 
 
 @pytest.mark.long
 def test_a_report_on_films_of_one_clip_has_no_metric_within_films():
+    """One clip has one class, so no film has an AUC or an AP: neither is a column of the report."""
     data = planted(direction=3.0, n_movies=24)
-    first_clips = np.unique(data.movies, return_index=True)[1]
-    run = linear_run(data.take(first_clips), task="enhn_s")
+    _, first_clip_of_each_film = np.unique(data.movies, return_index=True)
+    run = evaluate_linear(data.take(first_clip_of_each_film), task="enhn_s")
+
     for report in (short_report(run), run_report(run)):
         text = plain(report)
         assert "undefined" not in text
@@ -148,28 +201,39 @@ def test_a_report_on_films_of_one_clip_has_no_metric_within_films():
         for block in report.blocks:
             assert "AP" not in block.headers
             assert "AUC" not in block.headers
-        assert "linear" in [row[0] for row in report.blocks[0].rows]
+        names_of_models = [row[0] for row in report.blocks[0].rows]
+        assert "linear" in names_of_models
 
 
 CONTROL = "pcbm_lr_shuffled"
 
 
-@pytest.mark.long
-def test_a_control_has_a_row_or_a_note_if_it_has_one_score_for_all_clips_of_a_fold():
-    """A linear model is evaluated under the name of a control, too."""
+@pytest.fixture(scope="module")
+def run_with_control():
+    """A run of a linear model, which is also evaluated under the name of a control."""
     models = {"linear": linear_probe(), CONTROL: linear_probe()}
-    run = evaluate(planted(direction=2.0), models, task="hn_s")
-    table = run.predictions.table
-    one_score_a_fold = table["score"].where(table["model"] != CONTROL, table["fold"].astype(float))
-    predictions = replace(run.predictions, table=table.assign(score=one_score_a_fold))
-    run_of_constant = replace(run, predictions=predictions)
+    return evaluate(planted(direction=2.0), models, task="hn_s")
 
-    for block in short_report(run).blocks:
-        assert CONTROL in [row[0] for row in block.rows]
-        assert not any(CONTROL in note for note in block.notes)
+
+@pytest.mark.long
+def test_a_control_has_a_row(run_with_control):
+    for block in short_report(run_with_control).blocks:
+        assert "pcbm_lr_shuffled" in [row[0] for row in block.rows]
+        assert not any("pcbm_lr_shuffled" in note for note in block.notes)
+
+
+@pytest.mark.long
+def test_a_control_that_tells_no_clips_of_a_fold_apart_has_a_note_in_place_of_a_row(run_with_control):
+    """The scores of the control are replaced: all clips of a fold get one score, the fold's number."""
+    predictions = run_with_control.predictions
+    table = predictions.table.copy()
+    is_of_control = table["model"] == "pcbm_lr_shuffled"
+    table.loc[is_of_control, "score"] = table.loc[is_of_control, "fold"].astype(float)
+    run_of_constant = replace(run_with_control, predictions=replace(predictions, table=table))
+
     for block in (*short_report(run_of_constant).blocks, *run_report(run_of_constant).blocks):
-        assert CONTROL not in [row[0] for row in block.rows]
-        assert any(CONTROL in note for note in block.notes)
+        assert "pcbm_lr_shuffled" not in [row[0] for row in block.rows]
+        assert any("pcbm_lr_shuffled" in note for note in block.notes)
 
 
 @pytest.mark.long
@@ -177,4 +241,7 @@ def test_an_interval_of_the_best_of_several_models_says_of_how_many():
     data = planted(direction=0.0)
     two_models = {"first": linear_probe(), "second": linear_probe()}
     assert "for 2 models together" in short_report(evaluate(data, two_models, task="hn_s")).answers[0]
-    assert "models together" not in short_report(linear_run(data)).answers[0]
+    assert (
+        "models together"
+        not in short_report(evaluate(data, {"alone": linear_probe()}, task="hn_s")).answers[0]
+    )

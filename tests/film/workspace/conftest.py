@@ -212,7 +212,7 @@ def copy_scored_films(films, folder):
 
 
 @pytest.fixture
-def copied(films, tmp_path):
+def scored_films_and_codebook(films, tmp_path):
     """A copy of the folder of two scored films, without their features, and the file of their codebook."""
     return copy_scored_films(films, tmp_path)
 
@@ -232,7 +232,7 @@ def cache_of_film(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(serve, films, film, tmp_path, browser, cache_of_film, monkeypatch):
+def workspace_in_browser(serve, films, film, tmp_path, browser, cache_of_film, monkeypatch):
     """The workspace in a browser: its page, all requests, all errors, and the folder of the film tt1."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_of_film))
     shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))

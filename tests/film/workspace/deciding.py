@@ -1,5 +1,7 @@
 """Decide as people do, and say what stands."""
 
+from typing import NamedTuple
+
 from obygaze_film.workspace.decisions import JUDGEMENTS, Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window
@@ -39,12 +41,22 @@ def judge_list(decisions, level, who="AB", n=5):
         judge(decisions, start, end, level, who, place=place)
 
 
-def stands(decisions):
-    """Return what stands, by kind of decision: annotator, start, end, level and note of each."""
+class Standing(NamedTuple):
+    """A decision that stands: neither replaced nor taken back. A note alone has no level."""
+
+    annotator: str
+    start_s: float
+    end_s: float
+    level: str | None
+    note: str = ""
+
+
+def what_stands(decisions):
+    """Return what stands, by kind of decision: judgement, passage, note or agreed."""
     standing = {}
     for kind, clips in decisions.kept.items():
         standing[kind] = [
-            (clip.annotator, clip.start_s, clip.end_s, clip.level, clip.extras.get("note", ""))
+            Standing(clip.annotator, clip.start_s, clip.end_s, clip.level, clip.extras.get("note", ""))
             for clip in clips
         ]
     return standing

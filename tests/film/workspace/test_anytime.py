@@ -51,14 +51,17 @@ def two_intervals(seed, share, *, is_model_useful):
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize(("share", "is_model_useful"), [(0.05, True), (0.2, False), (0.5, True)])
 def test_the_anytime_interval_holds_the_share_and_narrows(share, is_model_useful):
-    """The interval misses the true share of at most 1 film in 20, and so of 2 of 40.
+    """Forty films are planted with a share of positive time, and 40 windows of each are judged.
 
-    Forty judgements make it clearly narrower than ten do, even with a model that knows nothing.
+    The interval misses the true share of at most 1 film in 20, and so of 2 of 40. Forty judgements make it
+    clearly narrower than ten do, even with a model that knows nothing.
     """
     films = [two_intervals(seed, share, is_model_useful=is_model_useful) for seed in range(40)]
+
     n_missed = sum(not film.holds_share for film in films)
     assert n_missed <= 2
-    assert np.median([film.width_ratio for film in films]) < 0.7  # after 40 / after 10
+    width_after_40_to_width_after_10 = [film.width_ratio for film in films]
+    assert np.median(width_after_40_to_width_after_10) < 0.7
 
 
 def test_a_refuted_share_stays_refuted():
@@ -66,10 +69,13 @@ def test_a_refuted_share_stays_refuted():
 
     From all 45 together .7 would be possible: 30 of 45 is .67.
     """
-    y = np.array([1.0] * 30 + [0.0] * 15)
-    cells = planted_cells(content_s=np.full(450, EIGHT_SECONDS), p=0.5)
-    low_after_30, _ = anytime_interval(cells, np.arange(30), y[:30])
-    low_after_45, high_after_45 = anytime_interval(cells, np.arange(45), y)
+    judgements = np.array([1.0] * 30 + [0.0] * 15)
+    windows_of_8_s = planted_cells(content_s=np.full(450, 8.0), p=0.5)
+    order = np.arange(45)  # the windows that were judged, in this order
+
+    low_after_30, _ = anytime_interval(windows_of_8_s, order[:30], judgements[:30])
+    low_after_45, high_after_45 = anytime_interval(windows_of_8_s, order, judgements)
+
     assert low_after_30 > 0.7
     assert low_after_30 <= low_after_45 < high_after_45
 
@@ -77,20 +83,23 @@ def test_a_refuted_share_stays_refuted():
 def test_a_wrong_model_widens_the_anytime_interval_only_a_little():
     """The interval bets with the model's probabilities and without them, so a wrong model does little harm.
 
-    A model that is right about every window makes the interval narrower.
+    A model that is right about every window makes the interval narrower. Of 150 windows 30 % are positive,
+    and 40 are judged.
     """
     rng = np.random.default_rng(0)
-    y = (rng.random(150) < 0.3).astype(float)
+    is_positive = (rng.random(150) < 0.3).astype(float)
     order = rng.permutation(150)[:40]
 
-    def width_with(p):
-        cells = planted_cells(content_s=np.full(150, EIGHT_SECONDS), p=p)
-        low, high = anytime_interval(cells, order, y[order])
+    def width_with_probabilities(p):
+        cells = planted_cells(content_s=np.full(150, 8.0), p=p)
+        low, high = anytime_interval(cells, order, is_positive[order])
         return high - low
 
-    width_with_constant = width_with(0.3)
-    assert width_with(1 - y) < 1.25 * width_with_constant  # wrong of every window
-    assert width_with(y) < 0.9 * width_with_constant  # right of every window
+    width_with_constant = width_with_probabilities(0.3)
+    width_with_wrong_model = width_with_probabilities(1 - is_positive)
+    width_with_right_model = width_with_probabilities(is_positive)
+    assert width_with_wrong_model < 1.25 * width_with_constant
+    assert width_with_right_model < 0.9 * width_with_constant
 
 
 N_WINDOWS, N_JUDGED = 50, 12
@@ -135,12 +144,17 @@ def test_a_share_is_refuted_once_bets_against_it_multiply_by_20():
     """Bets against the true share reach 20 times their start with a chance of 1 in 20 at most.
 
     This is Ville's inequality, and so a share is refuted, at the level .95, as soon as its bets reach 20.
-    All 12 judgements are positive, so a share of 1 is not refuted.
+    Of 50 windows 12 are judged, all positive, so that a share of 1 is not refuted. Shares are tested in steps
+    of .001: the interval begins at the lowest one whose bets stay below 20.
     """
-    cells = planted_cells(content_s=np.ones(N_WINDOWS), p=0.5)
-    low, high = anytime_interval(cells, np.arange(N_JUDGED), np.ones(N_JUDGED))
+    cells = planted_cells(content_s=np.ones(50), p=0.5)
+    judged_windows = np.arange(12)
+
+    low, high = anytime_interval(cells, judged_windows, np.ones(12))
+
     next_lower_share = low - 0.001
-    assert mean_capital(low) < 20 <= mean_capital(next_lower_share)
+    assert mean_capital(low) < 20
+    assert mean_capital(next_lower_share) >= 20
     assert high == 1
 
 
@@ -149,17 +163,20 @@ def test_a_share_is_refuted_once_bets_against_it_multiply_by_20():
 def test_when_all_windows_are_judged_the_share_of_seconds_is_known(seconds_of_negative, seed):
     """Once every window is judged, the interval shrinks to the true share of the film's seconds.
 
-    Negative windows may be longer than positive ones: the share is of seconds, not of windows.
+    Positive windows have 1 s, and negative ones as much or 30 s: the share is of seconds, not of windows.
+    Shares are tested in steps of .001.
     """
     rng = np.random.default_rng(seed)
-    y = (rng.random(60) < 0.3).astype(float)
-    seconds = np.where(y > 0, 1.0, seconds_of_negative)
+    is_positive = (rng.random(60) < 0.3).astype(float)
+    seconds = np.where(is_positive > 0, 1.0, seconds_of_negative)
     seconds[rng.integers(60)] = 1e-13  # what rounding leaves of a black window
     cells = planted_cells(content_s=seconds, p=rng.random(60))
-    order = np.array(cells.order_of_draw(f"{seed}", 0))
-    low, high = anytime_interval(cells, order, y[order])
+    order_of_all = np.array(cells.order_of_draw(f"{seed}", 0))
 
-    assert low - 1e-3 <= np.average(y, weights=seconds) <= high + 1e-3
+    low, high = anytime_interval(cells, order_of_all, is_positive[order_of_all])
+
+    true_share = np.average(is_positive, weights=seconds)
+    assert low - 0.001 <= true_share <= high + 0.001
     assert high - low < 0.05
 
 
@@ -171,6 +188,9 @@ def test_judgements_that_refute_every_share_leave_the_least_refuted_one():
     way.
     """
     cells = planted_cells(content_s=np.ones(800), p=0.5)
-    low, high = anytime_interval(cells, np.arange(800), np.repeat([1.0, 0.0], 400))
+    judgements = np.array([1.0] * 400 + [0.0] * 400)
+
+    low, high = anytime_interval(cells, np.arange(800), judgements)
+
     assert low == high
     assert 0 < low < 1

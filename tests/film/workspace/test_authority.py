@@ -1,5 +1,7 @@
 """Who may replace or take back what: random ledgers held against the rules as they are asked of each line."""
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,7 +49,7 @@ def is_replaced(line, lines):
     return False
 
 
-def ids_that_stand(lines):
+def ids_that_stand_by_the_rules(lines):
     """Return the ids of what stands by the rules above, asked of every line."""
     ids = set()
     for line in lines:
@@ -64,7 +66,7 @@ IDS = [f"{sitting}-{number}" for sitting in SITTINGS for number in (1, 2, 9, 10)
 
 
 @st.composite
-def ledgers(draw):
+def random_ledgers(draw):
     """Draw up to ten lines of three people, hostile ones among them: any clock, any kind, any claim."""
     lines = []
     for line_id in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=10)):
@@ -80,107 +82,154 @@ def ledgers(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(lines=ledgers(), rng=st.randoms(use_true_random=False))
+@given(lines=random_ledgers(), rng=st.randoms(use_true_random=False))
 def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
-    """A decision stands unless a permitted later line takes it back or replaces it.
+    """Synchronised folders deliver the lines of a ledger in any order.
 
-    Synchronised folders deliver lines in any order: the result must equal that of the rules above each
-    time.
+    What stands must always be what the rules say: a decision, unless a later line that may do so takes it
+    back or replaces it.
     """
-    shuffled = [*lines]
-    rng.shuffle(shuffled)
-    assert {line.id for line in standing(shuffled, is_valid)} == ids_that_stand(lines)
-    assert standing(shuffled, is_valid) == standing(lines, is_valid)
+    shuffled_lines = [*lines]
+    rng.shuffle(shuffled_lines)
+
+    standing_lines = standing(shuffled_lines, is_valid)
+
+    assert {line.id for line in standing_lines} == ids_that_stand_by_the_rules(lines)
+    assert standing_lines == standing(lines, is_valid)
 
 
 @settings(max_examples=60, deadline=None)
-@given(lines=ledgers(), annotator=st.sampled_from(["ANNA", "BERT", "MALLORY"]))
+@given(lines=random_ledgers(), annotator=st.sampled_from(["ANNA", "BERT", "MALLORY"]))
 def test_nobodys_lines_change_what_stands_of_others(lines, annotator):
     """A person can replace or take back only their own decisions.
 
-    So one person's decisions stand the same with and without the lines of everybody else.
+    So what stands of all others is the same with this annotator's lines and without them.
     """
-    of_others = [line for line in lines if line.row["annotator"] != annotator]
-    with_all = {line.id for line in standing(lines, is_valid) if line.row["annotator"] != annotator}
-    assert with_all == {line.id for line in standing(of_others, is_valid)}
+    lines_of_others = [line for line in lines if line.annotator != annotator]
+
+    stand_with_all_lines = {line.id for line in standing(lines, is_valid) if line.annotator != annotator}
+    stand_without_the_annotators = {line.id for line in standing(lines_of_others, is_valid)}
+
+    assert stand_with_all_lines == stand_without_the_annotators
+
+
+def is_decision_or_undo(line):
+    return line.kind in (*DECIDED, "undo")
 
 
 @settings(max_examples=60, deadline=None)
-@given(lines=ledgers())
+@given(lines=random_ledgers())
 def test_a_claim_to_somebody_elses_line_is_refused(lines):
     """A line that would replace or take back another person's line is listed as a refused claim.
 
     Claims of lines that were taken back themselves are not examined.
     """
-    line_of = {line.id: line for line in lines}
+    line_by_id = {line.id: line for line in lines}
+
     refused = {(claim.line.id, claim.target.id) for claim in refused_claims(lines, is_valid)}
+
     for line in lines:
-        if line.kind not in (*DECIDED, "undo") or is_taken_back(line, lines):
+        if not is_decision_or_undo(line) or is_taken_back(line, lines):
             continue
         for target_id in line.replaces:
-            target = line_of.get(target_id)
-            if target is None or target.kind not in (*DECIDED, "undo"):
+            target = line_by_id.get(target_id)
+            if target is None or not is_decision_or_undo(target):
                 continue
-            if target.row["annotator"] != line.row["annotator"]:
+            if target.annotator != line.annotator:
                 assert (line.id, target.id) in refused
 
 
-def line(line_id, kind="judgement", *, annotator="ANNA", clock=1, claims=(), level="calm"):
-    """Make a line of a ledger of the film tt1, which claims to replace others by their ids."""
-    return Line(line_id, clock, kind, {"annotator": annotator, "movie": "tt1", "level": level}, tuple(claims))
+def line(line_id, kind="judgement", *, annotator="ANNA", clock=1, replaces=(), level="calm"):
+    """Make a line of a ledger of the film tt1, which names other lines, by their ids, as replaced."""
+    row = {"annotator": annotator, "movie": "tt1", "level": level}
+    return Line(line_id, clock, kind, row, tuple(replaces))
 
 
-IDS_OF_ANNA = [f"{SITTINGS[0]}-{number}" for number in (1, 2, 3)]
-LINES_OF_ANNA = [line(line_id, clock=clock) for clock, line_id in enumerate(IDS_OF_ANNA, start=1)]
-"""Three judgements of ANNA, at the clocks 1, 2 and 3."""
-
-ID_OF_ANOTHER_SITTING = f"{SITTINGS[1]}-1"
+def three_judgements_of_anna():
+    """Make three judgements of ANNA in one sitting, at the clocks 1, 2 and 3."""
+    return [line(f"{SITTINGS[0]}-{number}", annotator="ANNA", clock=number) for number in (1, 2, 3)]
 
 
-def refused_of(lines):
-    """Return who claimed whose line in vain, and why."""
+ID_IN_ANOTHER_SITTING = f"{SITTINGS[1]}-1"
+
+
+class Refused(NamedTuple):
+    """Who would have replaced whose line, and what of the two lines forbids it."""
+
+    by: str
+    line_of: str
+    reason: str
+
+
+def refused_in(lines):
+    """Return the refused claims of a ledger's lines."""
     return {
-        (claim.line.annotator, claim.target.annotator, claim.reason)
+        Refused(claim.line.annotator, claim.target.annotator, claim.reason)
         for claim in refused_claims(lines, is_valid)
     }
 
 
+def ids_of(lines):
+    return {line.id for line in lines}
+
+
 def test_a_strangers_note_replaces_none_of_annas_judgements():
     """MALLORY's note names ANNA's judgements as replaced; they stand, as they are not MALLORY's."""
-    note = line(ID_OF_ANOTHER_SITTING, "note", annotator="MALLORY", clock=99, claims=IDS_OF_ANNA)
-    lines = [*LINES_OF_ANNA, note]
-    assert {one.id for one in standing(lines)} == {*IDS_OF_ANNA, note.id}
-    assert refused_of(lines) == {("MALLORY", "ANNA", "annotator")}
+    judgements = three_judgements_of_anna()
+    note = line(
+        ID_IN_ANOTHER_SITTING, "note", annotator="MALLORY", clock=99, replaces=[one.id for one in judgements]
+    )
+    lines = [*judgements, note]
+
+    assert ids_of(standing(lines)) == ids_of(lines)
+    assert refused_in(lines) == {Refused(by="MALLORY", line_of="ANNA", reason="annotator")}
 
 
 def test_an_invalid_judgement_replaces_nothing():
     """ANNA may replace her own judgements, but not by one whose level no codebook has."""
-    invalid = line(ID_OF_ANOTHER_SITTING, annotator="ANNA", clock=99, claims=IDS_OF_ANNA, level="nonsense")
-    lines = [*LINES_OF_ANNA, invalid]
-    assert [one.id for one in standing(lines, is_valid)] == IDS_OF_ANNA
-    assert refused_of(lines) == {("ANNA", "ANNA", "invalid")}
+    judgements = three_judgements_of_anna()
+    invalid = line(
+        ID_IN_ANOTHER_SITTING,
+        annotator="ANNA",
+        clock=99,
+        level="nonsense",
+        replaces=[one.id for one in judgements],
+    )
+    lines = [*judgements, invalid]
+
+    assert standing(lines, is_valid) == judgements
+    assert refused_in(lines) == {Refused(by="ANNA", line_of="ANNA", reason="invalid")}
 
 
 def test_one_judgement_can_replace_several_of_ones_own():
     """ANNA's later judgement names her three earlier ones as replaced, so that it alone stands."""
-    newer = line(ID_OF_ANOTHER_SITTING, annotator="ANNA", clock=99, claims=IDS_OF_ANNA)
-    assert [one.id for one in standing([*LINES_OF_ANNA, newer])] == [newer.id]
+    judgements = three_judgements_of_anna()
+    newer = line(ID_IN_ANOTHER_SITTING, annotator="ANNA", clock=99, replaces=[one.id for one in judgements])
+
+    assert standing([*judgements, newer]) == [newer]
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_line_does_not_replace_another_of_the_same_clock(is_first):
+@pytest.mark.parametrize("is_read_first", [True, False])
+def test_a_line_does_not_replace_another_of_the_same_clock(is_read_first):
     """A line may replace only lines with an earlier clock (the ledger's counter, by which lines are ordered).
 
     With equal clocks neither is the later one, in whatever order the lines are read: both stand.
     """
-    last_of_anna = LINES_OF_ANNA[-1]
-    same_clock = line(ID_OF_ANOTHER_SITTING, clock=last_of_anna.clock, claims=[last_of_anna.id])
-    lines = [same_clock, *LINES_OF_ANNA] if is_first else [*LINES_OF_ANNA, same_clock]
-    assert {one.id for one in standing(lines)} == {*IDS_OF_ANNA, same_clock.id}
-    assert refused_of(lines) == {("ANNA", "ANNA", "clock")}
+    judgements = three_judgements_of_anna()  # at the clocks 1, 2 and 3
+    third = judgements[2]
+    same_clock = line(ID_IN_ANOTHER_SITTING, annotator="ANNA", clock=3, replaces=[third.id])
+    lines = [same_clock, *judgements] if is_read_first else [*judgements, same_clock]
+
+    assert ids_of(standing(lines)) == ids_of(lines)
+    assert refused_in(lines) == {Refused(by="ANNA", line_of="ANNA", reason="clock")}
 
 
 def test_lines_of_one_clock_are_ordered_by_their_numbers():
-    """Ids end in the line's number in its sitting: -9 comes before -10, though not as text."""
-    lines = [line(f"{SITTINGS[0]}-{number}") for number in (10, 9, 100)]
+    """An id is its sitting and the line's number in it: 9 comes before 10, which as texts they would not."""
+    lines = [
+        line("0000000000000000-10", clock=1),
+        line("0000000000000000-9", clock=1),
+        line("0000000000000000-100", clock=1),
+    ]
+
     assert [one.number for one in standing(lines)] == [9, 10, 100]

@@ -32,8 +32,8 @@ from tests.film.workspace.deciding import (
     judge_list,
     open_again,
     standing_levels,
-    stands,
     tabled_levels,
+    what_stands,
 )
 
 
@@ -95,7 +95,7 @@ def test_reading_decisions_again_writes_nothing(decisions):
 
     before = written_at()
     again = open_again(decisions)
-    assert stands(again) == stands(decisions)
+    assert what_stands(again) == what_stands(decisions)
     assert again.notices == []
     assert written_at() == before
     assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1
@@ -129,7 +129,7 @@ def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions):
 
     copy_decisions(decisions.folder, scored_anew)
     copied = Decisions(scored_anew, decisions.film, decisions.codebook)
-    assert stands(copied) == stands(decisions)
+    assert what_stands(copied) == what_stands(decisions)
     assert copied.notices == []
     assert copied.history(judged_id) == []  # it replaces nothing
 
@@ -189,22 +189,22 @@ def test_undo_and_redo_lead_through_every_earlier_state(decisions):
     Each redo restores the state after it, and the file holds the last one.
     """
     rng = np.random.default_rng(0)
-    states = [stands(decisions)]
+    states = [what_stands(decisions)]
     for number in range(24):
         act_at_random(decisions, rng, number)
-        states.append(stands(decisions))
+        states.append(what_stands(decisions))
         assert decisions.conflicts() == set()
 
     for before in reversed(states[:-1]):
         assert decisions.undo("AB")
-        assert stands(decisions) == before
+        assert what_stands(decisions) == before
     assert decisions.undo("AB") is None
 
     for after in states[1:]:
         assert decisions.redo("AB")
-        assert stands(decisions) == after
+        assert what_stands(decisions) == after
     assert decisions.redo("AB") is None
-    assert stands(open_again(decisions)) == states[-1]
+    assert what_stands(open_again(decisions)) == states[-1]
 
 
 def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
@@ -434,10 +434,10 @@ def test_a_changed_decision_stands_in_place_of_the_earlier_one(decisions, kind):
     decision_id = decisions.keep(kind, 10, 20, "AB", **about)
     decisions.keep(kind, 11, 20, "AB", **about, changed_id=decision_id)
     for opened in (decisions, open_again(decisions)):
-        assert [(start_s, end_s) for _, start_s, end_s, *_ in stands(opened)[kind]] == [(11.0, 20.0)]
+        assert [(start_s, end_s) for _, start_s, end_s, *_ in what_stands(opened)[kind]] == [(11.0, 20.0)]
 
     decisions.undo("AB")
-    assert [(start_s, end_s) for _, start_s, end_s, *_ in stands(decisions)[kind]] == [(10.0, 20.0)]
+    assert [(start_s, end_s) for _, start_s, end_s, *_ in what_stands(decisions)[kind]] == [(10.0, 20.0)]
 
 
 def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
@@ -446,18 +446,18 @@ def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
     The judgement goes and the passage comes in one act, which one undo takes back.
     """
     judgement_id = judge(decisions, 10, 20, "violent")
-    judged = stands(decisions)
+    judged = what_stands(decisions)
     assert judged["judgement"] == [("AB", 10.0, 20.0, "violent", "")]
 
     decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
-    marked = stands(decisions)
+    marked = what_stands(decisions)
     assert marked["judgement"] == []
     assert marked["passage"] == [("AB", 11.0, 20.0, "violent", "")]
 
     decisions.undo("AB")
-    assert stands(decisions) == judged
+    assert what_stands(decisions) == judged
     decisions.redo("AB")
-    assert stands(decisions) == stands(open_again(decisions)) == marked
+    assert what_stands(decisions) == what_stands(open_again(decisions)) == marked
 
 
 @pytest.mark.parametrize(
@@ -506,20 +506,20 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
 def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch):
     """What the ledger cannot keep was not decided: the error reaches the user, and deciding goes on later."""
     judge(decisions, 10, 20)
-    before = stands(decisions)
+    before = what_stands(decisions)
     with monkeypatch.context() as disk:
         disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)
         with pytest.raises(OSError, match="No space"):
             judge(decisions, 30, 40, "violent")
         with pytest.raises(OSError, match="No space"):
             decisions.undo("AB")
-    assert stands(decisions) == before
+    assert what_stands(decisions) == before
 
     assert decisions.undo("AB")  # the last that was kept
     judge(decisions, 40, 50, "violent")
     judge(decisions, 60, 70, "unsure")
     assert tabled_levels(decisions) == ["violent", "unsure"]
-    assert stands(open_again(decisions)) == stands(decisions)
+    assert what_stands(open_again(decisions)) == what_stands(decisions)
 
 
 def test_a_film_that_is_scored_again_keeps_its_ledger_and_must_be_opened_again(decisions):

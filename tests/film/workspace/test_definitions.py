@@ -20,7 +20,7 @@ from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly, standing_levels, stands
+from tests.film.workspace.deciding import judge, judge_blindly, standing_levels, what_stands
 
 REWORDED = "any shot in which a weapon is on the table"
 
@@ -195,7 +195,7 @@ def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged, tmp_pa
     alone.mkdir()
     shutil.copy(judged.folder / JUDGEMENTS, alone)
     read_back = Decisions(alone, judged.film, judged.reworded)
-    assert stands(read_back) == stands(decisions)
+    assert what_stands(read_back) == what_stands(decisions)
     assert len(read_back.judgements()) == 1  # the one under the text of now
 
 

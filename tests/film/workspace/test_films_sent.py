@@ -29,21 +29,28 @@ def wait_for_copy(served):
 
 
 @pytest.mark.long  # transcodes a film
-def test_a_film_that_browsers_cannot_play_is_sent_as_a_copy(serve, copied, shared_data, monkeypatch):
+def test_a_film_that_browsers_cannot_play_is_sent_as_a_copy(
+    serve, scored_films_and_codebook, shared_data, monkeypatch
+):
     """Browsers do not play Matroska: until a copy is made there is no video (404).
 
     Afterwards the copy is sent in the parts that a browser asks for, here the first 100 bytes (206).
     """
+    scored_films, codebook_file = scored_films_and_codebook
     film = shared_data / "videos" / "flipping_a_pancake.mkv"
-    monkeypatch.setattr(proxy, "cache_folder", lambda: copied[0] / "cache")
-    served = serve(copied[0] / "tt1", copied[1], "--film", str(film))
-    assert "make a copy" in served.said
-    assert served.ask("GET", "/film/0/video")[0].status == 404
-    assert json.loads(served.ask("POST", "/film/0/copy")[1])["share"] is not None
+    monkeypatch.setattr(proxy, "cache_folder", lambda: scored_films / "cache")
 
+    served = serve(scored_films / "tt1", codebook_file, "--film", str(film))
+    assert "make a copy" in served.said
+    no_video, _ = served.ask("GET", "/film/0/video")
+    assert no_video.status == 404
+
+    _, text = served.ask("POST", "/film/0/copy")
+    assert json.loads(text)["share"] is not None  # the copy is begun
     wait_for_copy(served)
     part, data = served.ask("GET", "/film/0/video", range="bytes=0-99")
-    assert (part.status, len(data)) == (206, 100)
+    assert part.status == 206
+    assert len(data) == 100
 
 
 class ThreadThatRunsAtOnce(threading.Thread):
@@ -54,7 +61,10 @@ class ThreadThatRunsAtOnce(threading.Thread):
 
 
 def test_progress_of_a_copy_is_a_share_of_the_film(monkeypatch, tmp_path):
-    """Of a film of 200 s, 50 s are copied: the share that is shown is a quarter."""
+    """Of a film of 200 s, 50 s are copied: the share that is shown is a quarter.
+
+    In place of FFmpeg a stand-in tells that it has copied 50 s, and the copy is made without a thread.
+    """
 
     def copy_50_seconds(_film, _copy, tell_seconds):
         tell_seconds(50.0)
@@ -69,41 +79,56 @@ def test_progress_of_a_copy_is_a_share_of_the_film(monkeypatch, tmp_path):
         for_browser=tmp_path,
         timeline=SimpleNamespace(record=SimpleNamespace(duration_s=200.0)),
     )
+
     server._begin_copy(film)
+
     assert film.copying.share == 50.0 / 200.0
 
 
 @pytest.mark.long
-def test_a_file_that_browsers_play_is_sent_itself_for_the_film_of_its_name(serve, copied, shared_data):
+def test_a_file_that_browsers_play_is_sent_itself_for_the_film_of_its_name(
+    serve, scored_films_and_codebook, shared_data
+):
     """The file tt2.mp4 is the video of film 1, which is tt2. Film 0, tt1, has no video.
 
     Browsers play MP4: the desk sends the file's own bytes and offers no copy.
     """
-    file = copied[0] / "tt2.mp4"
+    scored_films, codebook_file = scored_films_and_codebook
+    file = scored_films / "tt2.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
-    served = serve(*copied, "--film", str(file))
+
+    served = serve(scored_films, codebook_file, "--film", str(file))
+
     assert "make a copy" not in served.said
-    assert served.ask("GET", "/film/0/video", range="bytes=0-99")[0].status == 404  # tt1
-    part, data = served.ask("GET", "/film/1/video", range="bytes=0-99")
-    assert (part.status, data) == (206, file.read_bytes()[:100])
+    video_of_tt1, _ = served.ask("GET", "/film/0/video", range="bytes=0-99")
+    assert video_of_tt1.status == 404
+    video_of_tt2, data = served.ask("GET", "/film/1/video", range="bytes=0-99")
+    assert video_of_tt2.status == 206  # a part of a file
+    assert data == file.read_bytes()[:100]
 
 
-def test_a_file_named_like_none_of_the_films_is_refused(copied, shared_data):
-    """With two films open, a file name is the only way to know whose video it is."""
-    file = copied[0] / "another.mp4"
+def test_a_file_named_like_none_of_the_films_is_refused(scored_films_and_codebook, shared_data):
+    """With the films tt1 and tt2 open, a file's name is the only way to know whose video it is."""
+    scored_films, _ = scored_films_and_codebook
+    file = scored_films / "another.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
+    films = read_films([scored_films])
     with pytest.raises(FilmError, match="another"):
-        videos_of_films([file], read_films([copied[0]]))
+        videos_of_films([file], films)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("change", ["replaced", "removed"])
-def test_judging_goes_on_when_the_video_is_replaced_or_removed(serve, copied, shared_data, change):
+def test_judging_goes_on_when_the_video_is_replaced_or_removed(
+    serve, scored_films_and_codebook, shared_data, change
+):
     """The desk says what became of the file and shows no video, but decisions are still kept."""
-    file = copied[0] / "film.mp4"
+    scored_films, codebook_file = scored_films_and_codebook
+    file = scored_films / "film.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
-    served = serve(copied[0] / "tt1", copied[1], "--film", str(file))
-    assert served.ask("GET", "/film/0/video", range="bytes=0-9")[0].status == 206
+    served = serve(scored_films / "tt1", codebook_file, "--film", str(file))
+    video, _ = served.ask("GET", "/film/0/video", range="bytes=0-9")
+    assert video.status == 206  # a part of the file is sent
 
     if change == "replaced":
         file.write_bytes(b"not a film")
@@ -128,22 +153,41 @@ def test_copies_of_films_are_private_and_removed_after_90_days(tmp_path, shared_
     """
     folder = tmp_path / "films"
     folder.mkdir(mode=0o755)
-    for name, days in (("91-days.mp4", 91), ("89-days.mp4", 89)):
+    for name, age_in_days in (("91-days.mp4", 91), ("89-days.mp4", 89)):
         path = folder / name
         path.write_bytes(b"copy")
-        written_at = time.time() - days * 86_400
+        written_at = time.time() - age_in_days * 24 * 60 * 60
         os.utime(path, (written_at, written_at))
 
-    proxy.make_proxy(shared_data / "videos" / "arm_wrestling.mp4", folder / "new.mp4", lambda _: None)
+    film = shared_data / "videos" / "arm_wrestling.mp4"
+    proxy.make_proxy(film, folder / "new.mp4", lambda _seconds: None)
+
     assert sorted(path.name for path in folder.iterdir()) == ["89-days.mp4", "new.mp4"]
-    assert folder.stat().st_mode & 0o777 == 0o700 or sys.platform == "win32"
+    only_its_owner = 0o700
+    assert folder.stat().st_mode & 0o777 == only_its_owner or sys.platform == "win32"
 
 
-@pytest.mark.parametrize("has_file", [True, False], ids=["browsers play it", "it has no file"])
-def test_a_film_gets_no_copy_if_browsers_play_it_or_it_has_no_file(shared_data, monkeypatch, has_file):
+@pytest.fixture
+def making_a_copy_fails(monkeypatch):
+    """Let the test fail as soon as a copy is made."""
     monkeypatch.setattr(server, "make_proxy", lambda *_: pytest.fail("a copy is made"))
-    path = shared_data / "videos" / "nasa_13013.mp4" if has_file else None
-    opened = OpenFilm(0, ten_minute_film(), None, path)
-    assert (opened.played is not None) == has_file
-    server._begin_copy(opened)
-    assert opened.copying.share is None
+
+
+@pytest.mark.usefixtures("making_a_copy_fails")
+def test_a_film_that_browsers_play_gets_no_copy(shared_data):
+    film = OpenFilm(0, ten_minute_film(), None, shared_data / "videos" / "nasa_13013.mp4")
+    assert film.played is not None  # the file that is sent
+
+    server._begin_copy(film)
+
+    assert film.copying.share is None  # nothing is copied
+
+
+@pytest.mark.usefixtures("making_a_copy_fails")
+def test_a_film_without_a_file_gets_no_copy():
+    film = OpenFilm(0, ten_minute_film(), None, None)
+    assert film.played is None
+
+    server._begin_copy(film)
+
+    assert film.copying.share is None  # nothing is copied

@@ -17,22 +17,18 @@ from obygaze_film.workspace import ledger
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, read_decided
 from obygaze_film.workspace.importing import read_annotations
 from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
-from tests.film.workspace.deciding import judge, judge_blindly, open_again, stands
+from tests.film.workspace.deciding import Standing, judge, judge_blindly, open_again, what_stands
 from tests.planted_models import codebook
 
 READ_BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
 """Formats in which the tests below change a level, and read it back."""
 ALL_KINDS = tuple(kind for kind in FORMATS if FORMATS[kind].read_as)
 """Formats from which people's decisions are read back."""
-IN_FRAMES = ("fcpxml7", "markers", "edl")
-"""Formats whose times are numbers of frames."""
-WITH_IDS = ("eaf", "csv")
-"""Formats in which a span names the decision that it shows."""
 
 
 @pytest.fixture(scope="module")
 def judged_once(tmp_path_factory, scored_once):
-    """The folder of the film tt1 as `judged` has it; nobody may change it."""
+    """The folder of the film tt1 as `decisions_of_two` has it; nobody may change it."""
     folder, film = scored_once
     copy = shutil.copytree(folder, tmp_path_factory.mktemp("judged") / folder.name)
     decisions = Decisions(copy, film, codebook(copy.parent))
@@ -47,15 +43,18 @@ def judged_once(tmp_path_factory, scored_once):
 
 
 @pytest.fixture
-def judged(tmp_path, judged_once, scored_once):
+def decisions_of_two(tmp_path, judged_once, scored_once):
     """Two people's decisions of all kinds, some on spans that overlap: 6 of AB (and a note), 4 of C D."""
     _, film = scored_once
     folder = shutil.copytree(judged_once, tmp_path / judged_once.name)
     return Decisions(folder, film, codebook(tmp_path))
 
 
-def exported(decisions, kind, **options):
-    """Export the film with what people decided of it, as a file of a kind; return its path."""
+def export_file(decisions, kind, **options):
+    """Export the film with what people decided of it, as a file of a kind; return its path.
+
+    With `tiers=["people"]` the file has no scores of the model.
+    """
     folder, film = decisions.folder, decisions.film
     path = folder.parent / f"film{FORMATS[kind].suffix}"
     content = export(film, kind, people=read_decided(folder, film).decided, **options)
@@ -113,14 +112,19 @@ def as_substation(subrip):
     return "\n".join(lines) + "\n"
 
 
-def test_subtitles_that_an_editor_saved_with_hundredths_of_seconds_change_nothing(judged):
-    """AB's passage begins at 42.123 s, which the editor rounds to 42.12 s: it is the same passage."""
-    subrip = exported(judged, "srt", tiers=("people",))
-    saved = subrip.with_suffix(".ass")
-    saved.write_text(as_substation(subrip.read_text(encoding="utf-8")), encoding="utf-8")
-    assert ":42.12," in saved.read_text(encoding="utf-8")
+def test_subtitles_that_an_editor_saved_with_hundredths_of_seconds_change_nothing(decisions_of_two):
+    """AB's passage begins at 42.123 s, which the editor rounds to 42.12 s: it is the same passage.
 
-    assert import_file(judged, saved) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
+    AB has made 6 decisions in all, and C D 4.
+    """
+    subrip_file = export_file(decisions_of_two, "srt", tiers=["people"])
+    saved_by_editor = subrip_file.with_suffix(".ass")
+    saved_by_editor.write_text(as_substation(subrip_file.read_text(encoding="utf-8")), encoding="utf-8")
+    assert ":42.12," in saved_by_editor.read_text(encoding="utf-8")
+
+    imported = import_file(decisions_of_two, saved_by_editor)
+
+    assert imported == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
 
 
 class Label(NamedTuple):
@@ -154,24 +158,38 @@ def nobody_decided(scored_once, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_an_export_changes_nothing_where_it_was_made_and_gives_all_to_an_empty_ledger(
-    judged, nobody_decided, kind
-):
+def test_an_export_changes_nothing_where_it_was_made(decisions_of_two, kind):
     """Every annotation in the file is that of a decision in the ledger: 6 of AB, and 4 of C D.
 
-    No sitting is written, since there is nothing new. A colleague without the ledger gets all decisions, with
-    times, levels and concepts. Blind judgements stay blind: four of AB, and three of C D.
+    No sitting (a file of the ledger) is written, since there is nothing new.
     """
-    before, n_before = stands(judged), n_sittings(judged)
-    path = exported(judged, kind, tiers=["people"])
-    assert import_file(judged, path) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
-    assert stands(judged) == stands(open_again(judged)) == before
-    assert n_sittings(judged) == n_before
+    stood_before = what_stands(decisions_of_two)
+    n_sittings_before = n_sittings(decisions_of_two)
+    path = export_file(decisions_of_two, kind, tiers=["people"])
 
-    assert import_file(nobody_decided, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
-    # Times are exact to half a frame (of 25 a second) where a format counts frames, or to a millisecond.
-    slack_s = 0.021 if kind in IN_FRAMES else 0.001
-    for label, expected in zip(labels_of(nobody_decided), labels_of(judged), strict=True):
+    imported = import_file(decisions_of_two, path)
+
+    assert imported == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
+    assert what_stands(decisions_of_two) == stood_before
+    assert what_stands(open_again(decisions_of_two)) == stood_before
+    assert n_sittings(decisions_of_two) == n_sittings_before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_an_export_gives_all_decisions_to_an_empty_ledger(decisions_of_two, nobody_decided, kind):
+    """A colleague without the ledger gets all decisions of AB and C D, with times, levels and concepts.
+
+    Times are exact to half a frame (of 25 a second) where a format counts frames, or to a millisecond.
+    Blind judgements stay blind: four of AB, and three of C D.
+    """
+    path = export_file(decisions_of_two, kind, tiers=["people"])
+
+    imported = import_file(nobody_decided, path)
+
+    assert imported == {"AB": Imported(new=6), "C D": Imported(new=4)}
+    slack_s = 0.021 if kind in ("fcpxml7", "markers", "edl") else 0.001
+    for label, expected in zip(labels_of(nobody_decided), labels_of(decisions_of_two), strict=True):
         assert label.start_s == pytest.approx(expected.start_s, abs=slack_s)
         assert label.end_s == pytest.approx(expected.end_s, abs=slack_s)
         assert label._replace(start_s=0, end_s=0) == expected._replace(start_s=0, end_s=0)
@@ -181,12 +199,15 @@ def test_an_export_changes_nothing_where_it_was_made_and_gives_all_to_an_empty_l
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_an_export_with_the_scores_changes_nothing_where_it_was_made(judged, kind):
+def test_an_export_with_the_scores_changes_nothing_where_it_was_made(decisions_of_two, kind):
     """The model's passages beside people's decisions are not taken for decisions."""
-    before = stands(judged)
-    path = exported(judged, kind)
-    assert import_file(judged, path) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
-    assert stands(judged) == before
+    stood_before = what_stands(decisions_of_two)
+    path = export_file(decisions_of_two, kind)
+
+    imported = import_file(decisions_of_two, path)
+
+    assert imported == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
+    assert what_stands(decisions_of_two) == stood_before
 
 
 def change_violent_at_40_s_to_calm(path, kind):
@@ -235,32 +256,48 @@ def violent_with_gun_to_calm_in_subtitles(text):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
-def test_a_level_changed_in_a_file_replaces_one_judgement_only(judged, kind):
+def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two, kind):
     """AB's judgement of 40 to 48.0625 s is called calm in the file: one is changed, AB's other five are not.
 
-    Only its level was edited, so that the concepts stay, and the version before is the history. The file
-    imported once more changes nothing.
+    All other judgements, passages and notes stay.
     """
-    before = stands(judged)
-    path = exported(judged, kind)
+    before = what_stands(decisions_of_two)
+    path = export_file(decisions_of_two, kind)
     change_violent_at_40_s_to_calm(path, kind)
-    assert import_file(judged, path) == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
 
-    after = stands(judged)
-    assert stands(open_again(judged)) == after
-    assert judged.conflicts() == set()
-    judgements_before, judgements_after = before.pop("judgement"), after.pop("judgement")
-    judgements_before.remove(("AB", 40.0, 48.0625, "violent", ""))
-    assert sorted(judgements_after) == sorted([*judgements_before, ("AB", 40.0, 48.0625, "calm", "")])
+    imported = import_file(decisions_of_two, path)
+
+    assert imported == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
+    after = what_stands(decisions_of_two)
+    assert what_stands(open_again(decisions_of_two)) == after
+    assert decisions_of_two.conflicts() == set()
+    judgements_before = before.pop("judgement")
+    judgements_after = after.pop("judgement")
+    judgements_before.remove(Standing("AB", 40.0, 48.0625, "violent"))
+    judgements_before.append(Standing("AB", 40.0, 48.0625, "calm"))
+    assert sorted(judgements_after) == sorted(judgements_before)
     assert after == before  # passages and notes
 
-    (changed,) = [clip for clip in judged.kept["judgement"] if clip.start_s == 40]
-    assert changed.concepts == ("Gun", "Dim light")
-    assert len(judged.history(changed.clip_id)) == 1
 
-    n_before = n_sittings(judged)
-    assert import_file(judged, path)["AB"] == Imported(unchanged=6)
-    assert n_sittings(judged) == n_before
+@pytest.mark.long
+@pytest.mark.parametrize("kind", READ_BACK)
+def test_a_level_changed_in_a_file_leaves_the_concepts_and_has_a_history(decisions_of_two, kind):
+    """AB's judgement at 40 s has two concepts. Its level is changed in the file, from violent to calm.
+
+    The version before it is the history. The file imported once more changes nothing.
+    """
+    path = export_file(decisions_of_two, kind)
+    change_violent_at_40_s_to_calm(path, kind)
+    import_file(decisions_of_two, path)
+
+    (changed,) = [clip for clip in decisions_of_two.kept["judgement"] if clip.start_s == 40]
+    assert changed.level == "calm"
+    assert changed.concepts == ("Gun", "Dim light")
+    assert len(decisions_of_two.history(changed.clip_id)) == 1
+
+    n_sittings_before = n_sittings(decisions_of_two)
+    assert import_file(decisions_of_two, path)["AB"] == Imported(unchanged=6)
+    assert n_sittings(decisions_of_two) == n_sittings_before
 
 
 def move_time_slot(path, time_ms, by_ms):
@@ -270,35 +307,41 @@ def move_time_slot(path, time_ms, by_ms):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", WITH_IDS)
-def test_a_file_changed_and_imported_again_replaces_its_first_import(judged, kind):
-    """First a level is changed and then an end is moved in one file: both are of one judgement.
+@pytest.mark.parametrize("kind", ["eaf", "csv"])
+def test_a_file_changed_and_imported_again_replaces_its_first_import(decisions_of_two, kind):
+    """AB judged 40 to 48.0625 s. In one file its level is changed, and later its end moved to 48.462 s.
 
-    The file names the decision's id as it was exported, and the second import must find the version of
-    the first import.
+    These formats name the decision's id as it was exported, and the second import must find the version
+    of the first import.
     """
-    path = exported(judged, kind)
+    path = export_file(decisions_of_two, kind)
     change_violent_at_40_s_to_calm(path, kind)
-    import_file(judged, path)
+    import_file(decisions_of_two, path)
 
     if kind == "eaf":
         move_time_slot(path, 48062, by_ms=400)
     else:
         edit(path, lambda text: text.replace("40.0,48.0625", "40.0,48.462"))
+    imported = import_file(decisions_of_two, path)
 
-    assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
-    assert ("AB", 40.0, 48.462, "calm", "") in stands(judged)["judgement"]
-    assert judged.conflicts() == set()
-    assert stands(open_again(judged)) == stands(judged)
+    assert imported["AB"] == Imported(changed=1, unchanged=5)
+    assert Standing("AB", 40.0, 48.462, "calm") in what_stands(decisions_of_two)["judgement"]
+    assert decisions_of_two.conflicts() == set()
+    assert what_stands(open_again(decisions_of_two)) == what_stands(decisions_of_two)
 
 
-def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(judged):
+def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(decisions_of_two):
     """A passage begins half a second earlier: it is a change of AB's passage, and not a new one."""
-    assert stands(judged)["passage"] == [("AB", 42.123, 60.5, "violent", "a note")]
-    path = exported(judged, "eaf")
+    passage = Standing("AB", 42.123, 60.5, "violent", note="a note")
+    assert what_stands(decisions_of_two)["passage"] == [passage]
+    path = export_file(decisions_of_two, "eaf")
     move_time_slot(path, 42123, by_ms=-500)
-    assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
-    assert stands(judged)["passage"] == [("AB", 41.623, 60.5, "violent", "a note")]
+
+    imported = import_file(decisions_of_two, path)
+
+    assert imported["AB"] == Imported(changed=1, unchanged=5)
+    moved_passage = Standing("AB", 41.623, 60.5, "violent", note="a note")
+    assert what_stands(decisions_of_two)["passage"] == [moved_passage]
 
 
 def with_ids_of_decisions_rotated(text):
@@ -316,102 +359,122 @@ def with_ids_of_decisions_rotated(text):
     return text.replace(listed, " ".join(rotated))
 
 
-def test_an_annotation_with_another_ones_id_is_known_by_its_times(judged):
-    """A program may renumber annotations, so that ids are of the wrong ones.
+def test_an_annotation_with_another_ones_id_is_known_by_its_times(decisions_of_two):
+    """A program may renumber annotations, so that the file gives each the id of another one's decision.
 
     The times decide, and nothing changes.
     """
-    path = exported(judged, "eaf")
+    path = export_file(decisions_of_two, "eaf")
     edit(path, with_ids_of_decisions_rotated)
-    before = stands(judged)
-    import_file(judged, path)
-    assert stands(judged) == before
+    before = what_stands(decisions_of_two)
+
+    import_file(decisions_of_two, path)
+
+    assert what_stands(decisions_of_two) == before
 
 
-def test_an_old_unchanged_file_does_not_undo_later_judgements(judged):
+def test_an_old_unchanged_file_does_not_undo_later_judgements(decisions_of_two):
     """The file was exported on Monday, and the span judged again on Tuesday: Tuesday's judgement stands."""
-    path = exported(judged, "eaf")
-    judge(judged, 40, 48.0625, "unsure")
-    after = stands(judged)
-    assert import_file(judged, path)["AB"] == Imported(unchanged=6)
-    assert stands(judged) == after
+    path_of_monday = export_file(decisions_of_two, "eaf")
+    judge(decisions_of_two, 40, 48.0625, "unsure", who="AB")
+    stands_on_tuesday = what_stands(decisions_of_two)
+
+    imported = import_file(decisions_of_two, path_of_monday)
+
+    assert imported["AB"] == Imported(unchanged=6)
+    assert what_stands(decisions_of_two) == stands_on_tuesday
 
 
-def test_a_change_in_an_old_file_stands_beside_a_later_judgement(judged):
+def test_a_change_in_an_old_file_stands_beside_a_later_judgement(decisions_of_two):
     """The span was judged "unsure" at the desk after the export, and changed to "calm" in the file.
 
     Neither was made in knowledge of the other, so that both stand and are marked as a conflict.
     """
-    path = exported(judged, "eaf")
-    judge(judged, 40, 48.0625, "unsure")
+    path = export_file(decisions_of_two, "eaf")
+    judge(decisions_of_two, 40, 48.0625, "unsure", who="AB")
     change_violent_at_40_s_to_calm(path, "eaf")
-    import_file(judged, path)
-    at_40_s = [judgement for judgement in stands(judged)["judgement"] if judgement[1] == 40]
 
-    assert {level for _, _, _, level, _ in at_40_s} == {"unsure", "calm"}
-    assert len(judged.conflicts()) == 2
+    import_file(decisions_of_two, path)
+
+    judgements = what_stands(decisions_of_two)["judgement"]
+    levels_at_40_s = {judgement.level for judgement in judgements if judgement.start_s == 40}
+    assert levels_at_40_s == {"unsure", "calm"}
+    assert len(decisions_of_two.conflicts()) == 2
 
 
 @pytest.fixture
-def first_of_ab(judged):
+def first_of_ab(decisions_of_two):
     """AB's blind judgement of the first window of the draw, which is calm."""
-    return judged.blind_judgements()["AB"][1]
+    return decisions_of_two.blind_judgements()["AB"][1]
 
 
-def import_with_violent_for_calm(judged, judgement, tiers):
+def import_with_violent_for_calm(decisions, judgement, tiers):
     """Export decisions to a table, call one judgement violent there instead of calm, and import it."""
 
     def with_violent_for_calm(text):
         (row,) = [line for line in text.splitlines() if judgement.clip_id in line]
         return text.replace(row, row.replace(",calm,", ",violent,"))
 
-    path = exported(judged, "csv", tiers=tiers)
+    path = export_file(decisions, "csv", tiers=tiers)
     edit(path, with_violent_for_calm)
-    import_file(judged, path)
+    import_file(decisions, path)
 
 
-def levels_of_window(judged, judgement):
-    """Return AB's levels of a window, by whether the score was seen: "0" is blind, "1" in sight of it."""
+def levels_of_window(decisions, judgement):
+    """Return AB's levels of a window, by whether the score was seen or the judgement is blind."""
+    name_of_seen_score = {"0": "blind", "1": "in sight"}
     return {
-        label.seen_score: label.level
-        for label in labels_of(judged)
+        name_of_seen_score[label.seen_score]: label.level
+        for label in labels_of(decisions)
         if label.annotator == "AB" and label.start_s == judgement.start_s
     }
 
 
-@pytest.mark.parametrize(
-    ("tiers", "levels", "blind_level"),
-    [((), {"0": "calm", "1": "violent"}, "calm"), (("people",), {"0": "violent"}, "violent")],
-    ids=["a file with scores", "a file without scores"],
-)
-def test_a_change_of_a_blind_judgement_is_blind_only_in_a_file_without_scores(
-    judged, first_of_ab, tiers, levels, blind_level
+def test_a_change_of_a_blind_judgement_in_a_file_without_scores_is_blind(decisions_of_two, first_of_ab):
+    """AB judged the first window blindly as calm. In a file with people's tiers alone it becomes violent."""
+    import_with_violent_for_calm(decisions_of_two, first_of_ab, tiers=["people"])
+
+    assert levels_of_window(decisions_of_two, first_of_ab) == {"blind": "violent"}
+    assert decisions_of_two.blind_judgements()["AB"][1].level == "violent"
+
+
+def test_a_change_of_a_blind_judgement_in_a_file_with_scores_is_in_sight_of_them(
+    decisions_of_two, first_of_ab
 ):
     """Whoever edits a file that shows the model's scores may be swayed by them.
 
-    So the change there is a judgement in sight of the score ("1"), beside the blind one ("0"), which still
-    counts.
+    AB judged the first window blindly as calm. The change to violent is a judgement in sight of the score,
+    beside the blind one, which still counts.
     """
-    import_with_violent_for_calm(judged, first_of_ab, tiers)
-    assert levels_of_window(judged, first_of_ab) == levels
-    assert judged.blind_judgements()["AB"][1].level == blind_level
+    all_tiers = ()
+    import_with_violent_for_calm(decisions_of_two, first_of_ab, tiers=all_tiers)
+
+    levels = levels_of_window(decisions_of_two, first_of_ab)
+    assert levels == {"blind": "calm", "in sight": "violent"}
+    assert decisions_of_two.blind_judgements()["AB"][1].level == "calm"
 
 
-def test_a_blind_judgement_of_a_moved_window_is_left_out(judged):
-    """A blind judgement is of a window of the draw: with its start moved by .3 s it is of none."""
-    path = exported(judged, "eaf", tiers=["people"])
-    start_of_fourth_window_s, _ = judged.windows[3]
+def test_a_blind_judgement_of_a_moved_window_is_left_out(decisions_of_two):
+    """A blind judgement is of a window of the draw: with its start moved by .3 s it is of none.
+
+    AB has made six decisions, of which one is the blind judgement of the fourth window.
+    """
+    path = export_file(decisions_of_two, "eaf", tiers=["people"])
+    start_of_fourth_window_s, _ = decisions_of_two.windows[3]
     move_time_slot(path, round(1000 * start_of_fourth_window_s), by_ms=300)
-    before = stands(judged)
-    assert import_file(judged, path)["AB"] == Imported(unchanged=5, left_out=1)  # of six
-    assert stands(judged) == before
+    before = what_stands(decisions_of_two)
+
+    imported = import_file(decisions_of_two, path)
+
+    assert imported["AB"] == Imported(unchanged=5, left_out=1)
+    assert what_stands(decisions_of_two) == before
 
 
 @pytest.fixture
-def table_of_ef(judged):
+def table_of_ef(decisions_of_two):
     """A table of another program: EF labelled two spans, and the sixth window of the draw."""
-    path = judged.folder.parent / "own.csv"
-    start_s, end_s = judged.windows[5]
+    path = decisions_of_two.folder.parent / "own.csv"
+    start_s, end_s = decisions_of_two.windows[5]
     path.write_text(
         "movie,start_s,end_s,level,annotator\n"
         "tt1,20,28,violent,EF\n"
@@ -422,48 +485,56 @@ def table_of_ef(judged):
     return path
 
 
-def test_foreign_annotations_must_be_declared_blind_or_in_sight(judged, table_of_ef):
+def test_foreign_annotations_must_be_declared_blind_or_in_sight(decisions_of_two, table_of_ef):
     """A table of another program does not say whether its author saw the model's scores.
 
     The refusal names the option that says it.
     """
     with pytest.raises(FilmError, match="--blind"):
-        import_file(judged, table_of_ef)
+        import_file(decisions_of_two, table_of_ef)
 
 
-def test_annotations_without_a_level_need_not_be_declared_blind(judged):
+def test_annotations_without_a_level_need_not_be_declared_blind(decisions_of_two):
     """They give no decision, so that it does not matter what their author saw."""
-    path = judged.folder.parent / "own.csv"
+    path = decisions_of_two.folder.parent / "own.csv"
     path.write_text("movie,start_s,end_s,level,annotator\ntt1,20,28,,EF\n", encoding="utf-8")
-    assert import_file(judged, path) == {"EF": Imported(left_out=1)}
+    assert import_file(decisions_of_two, path) == {"EF": Imported(left_out=1)}
 
 
-@pytest.mark.parametrize(("is_blind", "seen_score", "n_judgements"), [(True, "0", 1), (False, "1", 0)])
+@pytest.mark.parametrize(
+    ("is_blind", "seen_score", "n_judgements"),
+    [(True, "0", 1), (False, "1", 0)],
+    ids=["declared blind", "declared in sight of the scores"],
+)
 def test_foreign_annotations_are_blind_or_in_sight_as_declared(
-    judged, table_of_ef, is_blind, seen_score, n_judgements
+    decisions_of_two, table_of_ef, is_blind, seen_score, n_judgements
 ):
     """Of EF's three annotations one has the times of a window of the draw.
 
     Declared blind, that one is a judgement that counts in a share. All others are passages.
     """
-    assert import_file(judged, table_of_ef, is_blind=is_blind) == {"EF": Imported(new=3)}
-    of_ef = [label for label in labels_of(judged) if label.annotator == "EF"]
-    assert [label.seen_score for label in of_ef] == [seen_score] * 3
-    judgements = [clip for clip in judged.kept["judgement"] if clip.annotator == "EF"]
+    imported = import_file(decisions_of_two, table_of_ef, is_blind=is_blind)
+
+    assert imported == {"EF": Imported(new=3)}
+    seen_scores = [label.seen_score for label in labels_of(decisions_of_two) if label.annotator == "EF"]
+    assert seen_scores == [seen_score, seen_score, seen_score]
+    judgements = [clip for clip in decisions_of_two.kept["judgement"] if clip.annotator == "EF"]
     assert len(judgements) == n_judgements
 
 
-def test_the_ledger_names_the_annotator_the_file_and_the_codebook_of_an_import(judged, table_of_ef):
+def test_the_ledger_names_the_annotator_the_file_and_the_codebook_of_an_import(decisions_of_two, table_of_ef):
     """The decisions of an import are behind one line of its own, which says whose they are and where from.
 
     They are under the codebook of the desk, so that a later change of its wording is known.
     """
-    import_file(judged, table_of_ef, is_blind=True)
-    (line_of_import,) = [line for line in judged.ledger.lines.values() if line.row.get("kind") == "import"]
+    import_file(decisions_of_two, table_of_ef, is_blind=True)
+
+    lines_of_ledger = decisions_of_two.ledger.lines.values()
+    (line_of_import,) = [line for line in lines_of_ledger if line.row.get("kind") == "import"]
     assert line_of_import.row["annotator"] == "EF"
     assert line_of_import.row["file"] == "own.csv"
-    definitions = {judged.definition_of(decision) for decision in judged.lines.values()}
-    assert definitions == {judged.codebook.definition()}
+    for decision in decisions_of_two.lines.values():
+        assert decisions_of_two.definition_of(decision) == decisions_of_two.codebook.definition()
 
 
 @pytest.mark.parametrize(
@@ -471,28 +542,32 @@ def test_the_ledger_names_the_annotator_the_file_and_the_codebook_of_an_import(j
     [(["people"], None, "--blind"), ((), True, "--in-sight")],
     ids=["without the scores, undeclared", "beside the scores, declared blind"],
 )
-def test_tiers_that_do_not_say_blind_or_in_sight_are_refused(judged, tiers, is_blind, option):
+def test_tiers_that_do_not_say_blind_or_in_sight_are_refused(decisions_of_two, tiers, is_blind, option):
     """The names of tiers say "in sight". With that gone nobody knows, and the user must say it.
 
-    In a file that shows the model's scores beside the tiers nobody can have annotated blindly.
+    In a file that shows the model's scores beside the tiers nobody can have annotated blindly. The refusal
+    names the option that is missing, or right.
     """
-    path = exported(judged, "eaf", tiers=tiers)
+    path = export_file(decisions_of_two, "eaf", tiers=tiers)
     edit(path, lambda text: text.replace(", in sight", ""))
     with pytest.raises(FilmError, match=option):
-        import_file(judged, path, is_blind=is_blind)
+        import_file(decisions_of_two, path, is_blind=is_blind)
 
 
-def test_a_tier_of_spoken_words_is_no_tier_of_levels(judged):
+def test_a_tier_of_spoken_words_is_no_tier_of_levels(decisions_of_two):
     """In a tier of levels every text is a level, unless its name says that it is one.
 
     Of these words "calm" is a level's name, but the others are not: all three are left out.
     """
-    path = judged.folder.parent / "words.TextGrid"
+    path = decisions_of_two.folder.parent / "words.TextGrid"
     words = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
     path.write_text(write_textgrid({"words": words}, 12), encoding="utf-8")
-    before = stands(judged)
-    assert import_file(judged, path, is_blind=True, annotator="EF") == {"EF": Imported(left_out=3)}
-    assert stands(judged) == before
+    before = what_stands(decisions_of_two)
+
+    imported = import_file(decisions_of_two, path, is_blind=True, annotator="EF")
+
+    assert imported == {"EF": Imported(left_out=3)}
+    assert what_stands(decisions_of_two) == before
 
 
 @pytest.mark.parametrize(
@@ -500,39 +575,45 @@ def test_a_tier_of_spoken_words_is_no_tier_of_levels(judged):
     ["tt1,20,28,violent,EF", "tt1,20,28,,EF", "tt2,20,28,violent,EF", "tt1,20,9000,violent,EF"],
     ids=["it gives a decision", "it has no level", "it is of another film", "it ends after the film"],
 )
-def test_the_number_of_a_row_counts_all_rows_before_it(judged, first_row):
-    """The row is that of the ledger's ids, by which two machines that import one file know its decisions.
+def test_the_id_of_an_imported_decision_ends_in_its_row_counting_all_rows_before_it(
+    decisions_of_two, first_row
+):
+    """By these ids two machines that import one file know that its decisions are the same.
 
     The table's header is line 1, so its second annotation is in line 3, whatever became of the first.
     """
-    path = judged.folder.parent / "own.csv"
+    path = decisions_of_two.folder.parent / "own.csv"
     path.write_text(
         f"movie,start_s,end_s,level,annotator\n{first_row}\ntt1,70,80.5,calm,EF\n", encoding="utf-8"
     )
-    import_file(judged, path, is_blind=True)
-    (line,) = [line for line in judged.lines.values() if line.row.get("start_s") == "70"]
-    assert line.id.endswith("-3")
+
+    import_file(decisions_of_two, path, is_blind=True)
+
+    (second,) = [line for line in decisions_of_two.lines.values() if line.row.get("start_s") == "70"]
+    assert second.id.endswith("-3")
 
 
-def test_an_imported_judgement_keeps_the_definitions_of_its_file(judged):
+def test_an_imported_judgement_keeps_the_definitions_of_its_file(decisions_of_two):
     """The meaning of "calm" was changed after the export: whoever edited the file judged by the earlier one.
 
     So the judgement is not current under the newer codebook.
     """
-    path = exported(judged, "eaf")
+    path = export_file(decisions_of_two, "eaf")
     change_violent_at_40_s_to_calm(path, "eaf")
-    earlier = judged.codebook
-    calm, *others = earlier.levels
+    earlier_codebook = decisions_of_two.codebook
+    calm, *other_levels = earlier_codebook.levels
     assert calm.name == "calm"
-    newer = replace(earlier, levels=(Level("calm", means="now otherwise"), *others))
-    decisions = Decisions(judged.folder, judged.film, newer)
+    newer_calm = Level("calm", means="now otherwise")
+    newer_codebook = replace(earlier_codebook, levels=(newer_calm, *other_levels))
+
+    decisions = Decisions(decisions_of_two.folder, decisions_of_two.film, newer_codebook)
     import_file(decisions, path)
 
-    lines = [line for line in decisions.lines.values() if line.annotator == "AB"]
-    (line,) = [line for line in lines if line.row["start_s"] == "40"]
-    assert line.row["level"] == "calm"
-    assert decisions.definition_of(line) == earlier.definition()
-    assert not decisions.is_current(line.id)
+    lines_of_ab = [line for line in decisions.lines.values() if line.annotator == "AB"]
+    (changed,) = [line for line in lines_of_ab if line.row["start_s"] == "40"]
+    assert changed.row["level"] == "calm"
+    assert decisions.definition_of(changed) == earlier_codebook.definition()
+    assert not decisions.is_current(changed.id)
 
 
 def remove_all_decisions(folder):
@@ -550,48 +631,61 @@ def remove_all_decisions(folder):
 )
 def test_any_name_and_note_survive_export_and_import(scored_tt1, kind, note, name):
     """Whatever letters, marks and signs they have, the file is recognised as unchanged."""
-    remove_all_decisions(scored_tt1[0])  # of the example before
-    decisions = Decisions(*scored_tt1)
+    folder, film, book = scored_tt1
+    remove_all_decisions(folder)  # of the example before
+    decisions = Decisions(folder, film, book)
     judge(decisions, 40, 48, "violent", name, note=note)
-    before = stands(decisions)
-    (imported,) = import_file(decisions, exported(decisions, kind)).values()
+    before = what_stands(decisions)
+
+    path = export_file(decisions, kind)
+    (imported,) = import_file(decisions, path).values()
 
     assert imported == Imported(unchanged=1)
-    assert stands(decisions) == before
+    assert what_stands(decisions) == before
 
 
 @pytest.mark.long
-def test_a_table_of_two_films_gives_decisions_with_different_ids(copied, tmp_path):
-    """The desk joins the decisions of all its films, and refuses two with one id."""
-    scored, codebook_path = copied
+def test_a_table_of_two_films_gives_decisions_with_different_ids(scored_films_and_codebook, tmp_path):
+    """A colleague's table has the first 8 s of two films. It is imported into the ledger of each film.
+
+    The desk joins the decisions of all its films, and refuses two with one id.
+    """
+    scored_films, codebook_file = scored_films_and_codebook
     table = tmp_path / "judged.csv"
     table.write_text(
         "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
         "film-1,tt1,,0,8,calm,,AB,1\n"
         "film-2,tt2,,0,8,calm,,AB,1\n"
     )
-    codebook = load_codebook(codebook_path)
-    ids = set()
-    for film in read_films([scored / "tt1", scored / "tt2"]):
-        decisions = Decisions(scored / film.movie, film, codebook)
+    codebook = load_codebook(codebook_file)
+    ids = []
+    for film in read_films([scored_films / "tt1", scored_films / "tt2"]):
+        decisions = Decisions(scored_films / film.movie, film, codebook)
         decisions.import_annotations(read_annotations(table, codebook).of_film(film.movie))
         (passage,) = decisions.kept["passage"]
-        ids.add(passage.clip_id)
+        ids.append(passage.clip_id)
 
-    assert len(ids) == 2
+    id_in_tt1, id_in_tt2 = ids
+    assert id_in_tt1 != id_in_tt2
 
 
 def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films, tmp_path, monkeypatch):
-    """An earlier version wrote such ledgers when it imported one file of several films."""
-    monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")  # the id of each sitting
-    _, _, codebook = scored_tt1
+    """An earlier version wrote such ledgers when it imported one file of several films.
+
+    An id is that of its sitting, which is random, and a number. Here both films get one id of a sitting.
+    """
+    monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")
+    folder_tt1, timeline_tt1, codebook = scored_tt1
+    decisions_on_tt1 = Decisions(folder_tt1, timeline_tt1, codebook)
+    judge(decisions_on_tt1, 0, 8, "calm")
     folder_tt2 = shutil.copytree(films / "scored" / "tt2", tmp_path / "tt2")
     (timeline_tt2,) = read_films([folder_tt2])
-    of_tt1, of_tt2 = Decisions(*scored_tt1), Decisions(folder_tt2, timeline_tt2, codebook)
-    for decisions in (of_tt1, of_tt2):
-        judge(decisions, 0, 8, "calm")
-    assert [*of_tt1.lines] == [*of_tt2.lines]  # their ids
+    decisions_on_tt2 = Decisions(folder_tt2, timeline_tt2, codebook)
+    judge(decisions_on_tt2, 0, 8, "calm")
+    ids_in_tt1, ids_in_tt2 = list(decisions_on_tt1.lines), list(decisions_on_tt2.lines)
+    assert ids_in_tt1 == ids_in_tt2
 
-    opened = [OpenFilm(0, of_tt1.film, of_tt1), OpenFilm(1, of_tt2.film, of_tt2)]
-    judged = shown_judgements_of(opened, codebook).judged
+    open_films = [OpenFilm(0, timeline_tt1, decisions_on_tt1), OpenFilm(1, timeline_tt2, decisions_on_tt2)]
+    judged = shown_judgements_of(open_films, codebook).judged
+
     assert [(clip.movie, clip.level) for clip in judged] == [("tt1", "calm"), ("tt2", "calm")]

@@ -59,12 +59,12 @@ ONCE = """([start, status, body]) => {
 """What the next request to an address gets; Playwright's routes come into force at times of their own."""
 
 
-def test_a_person_judges_marks_and_cites_a_passage(opened):
+def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     """One sitting at the desk: judge a passage of the model, mark one of one's own with a note, cite it.
 
     Nothing is loaded from another machine meanwhile.
     """
-    page, requests, errors, folder = opened
+    page, requests, errors, folder = workspace_in_browser
     page.get_by_role("link", name="A Planted Film").first.click()
     wait_until(page, TITLE)
     give_name_when_asked(page)
@@ -151,12 +151,12 @@ def pause(page):
     wait_until(page, f"{VIDEO}.paused")
 
 
-def test_space_plays_after_a_click_but_presses_a_focused_button(opened):
+def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_browser):
     """A browser's Space presses the button that was clicked last, which here would decide twice.
 
     With a pointer Space plays the film; one who reaches a button by Tab needs Space to press it.
     """
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     page.keyboard.press(NEXT)
     wait_until(page, f"{TITLE}.startsWith('Passage')")
@@ -185,12 +185,12 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(opened):
     assert errors == []
 
 
-def test_forty_windows_are_judged_in_two_sittings(opened, tmp_path):
+def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path):
     """A person judges 14 of 40 windows blindly, and the others another day; every fourth one is violent.
 
     The number of windows is fixed in the first sitting and cannot be changed in the second.
     """
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     go_to_blind_desk(page)
     begin_without_a_name(page)
 
@@ -262,13 +262,13 @@ def first_two_concepts(page):
     return first.get_attribute("data-concept"), second.get_attribute("data-concept")
 
 
-def test_each_passage_has_ticked_concepts_of_its_own(opened):
+def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
     """Concepts ticked at one passage must not be kept for the next one; back at the first they are shown.
 
     The film has four passages. Each gets a judgement: calm with a concept, twice, and unsure. The fourth
     is left.
     """
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     first, second = first_two_concepts(page)
     evidence = []
@@ -293,9 +293,9 @@ def test_each_passage_has_ticked_concepts_of_its_own(opened):
     assert errors == []
 
 
-def test_a_dragged_span_has_evidence_and_concepts_of_its_own(opened):
+def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browser):
     """The planted gun is at 160 s and not at 92 s: probability and concepts change with the span."""
-    page, _, errors, _ = opened
+    page, _, errors, _ = workspace_in_browser
     open_desk(page)
     concept, _ = first_two_concepts(page)
     page.keyboard.press(NEXT)
@@ -318,13 +318,13 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(opened):
     assert errors == []
 
 
-def test_looking_elsewhere_stops_the_repetition_of_a_passage(opened):
+def test_looking_elsewhere_stops_the_repetition_of_a_passage(workspace_in_browser):
     """Whoever goes to 560 s, beyond the passages, is not taken back to the passage that was repeated.
 
     The film has four passages: three are left by the player, by a click and by a key, and of the fourth
     Escape stops the repetition.
     """
-    page = opened[0]
+    page = workspace_in_browser[0]
     open_desk(page)
 
     def go_to_next_passage():
@@ -398,12 +398,12 @@ def mark_move_and_edit(page, folder):
     assert n_earlier_versions == 3
 
 
-def test_all_changes_of_a_passage_are_undone_and_redone(opened):
+def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     """A passage is marked, its end and then all of it is moved, its level is changed, and it is deleted.
 
     Undo leads back through every state, and redo forth again; both work after the page is loaded again.
     """
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     mark_move_and_edit(page, folder)
     press_and_hear(page, DELETE, "deleted")
@@ -433,9 +433,9 @@ def test_all_changes_of_a_passage_are_undone_and_redone(opened):
     assert errors == []
 
 
-def test_a_typed_name_holds_when_the_mode_changes(opened):
+def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
     """CD decides, then AB types their name, changes to blind judging, and judges a window: it is AB's."""
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     give_name(page, "CD")
     page.keyboard.press(NEXT)
@@ -455,9 +455,9 @@ def test_a_typed_name_holds_when_the_mode_changes(opened):
     assert not errors
 
 
-def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(opened):
+def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_browser):
     """`BEGIN_HERE` and `END_HERE` take the time at which the film stands: 500 and 503 s."""
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     seek(page, 400)
     page.keyboard.press(NEXT)
@@ -475,12 +475,12 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(opened):
     assert errors == []
 
 
-def test_keys_pressed_in_quick_succession_are_one_decision(opened):
+def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser):
     """Three levels are pressed before the server has answered: one passage, of which the last level counts.
 
     The two others are its history, and not passages of their own.
     """
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     drag(page, 100, 120)
     for level in (VIOLENT, CALM, UNSURE):
@@ -501,12 +501,12 @@ def wait_for_rows(page, n):
     wait_until(page, f"document.querySelectorAll('#d-table tbody tr').length === {n}")
 
 
-def test_two_pages_of_one_film_show_what_was_decided_in_the_other(opened):
+def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_browser):
     """A page asks what was decided meanwhile when somebody looks at it again.
 
     A judgement that was deleted in the other page cannot be changed.
     """
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     other = page.context.new_page()
     other.goto(page.url)
@@ -541,9 +541,9 @@ def answer_next_request(page, path, status, body):
     page.evaluate(ONCE, [path, status, body])
 
 
-def test_the_page_says_when_a_decision_is_not_kept(opened):
+def test_the_page_says_when_a_decision_is_not_kept(workspace_in_browser):
     """Once the workspace was stopped nothing is kept, and the judge must learn it at once."""
-    page, *_ = opened
+    page, *_ = workspace_in_browser
     open_desk(page)
     page.keyboard.press(NEXT)
     for status in (403, NO_ANSWER):
@@ -552,9 +552,9 @@ def test_the_page_says_when_a_decision_is_not_kept(opened):
         wait_until_said(page, "Not kept: the workspace was stopped")
 
 
-def test_a_passage_without_evidence_says_why(opened):
+def test_a_passage_without_evidence_says_why(workspace_in_browser):
     """The server cannot explain one passage, as features are missing; the next one has evidence again."""
-    page, *_ = opened
+    page, *_ = workspace_in_browser
     open_desk(page)
     answer_next_request(page, "span", 400, '{"said": "no features"}')
     page.keyboard.press(NEXT)
@@ -584,9 +584,9 @@ def tab_to_button(page, word):
     pytest.fail(f"no button {word} by Tab")
 
 
-def test_without_single_letter_keys_one_judges_by_tab_and_enter(opened):
+def test_without_single_letter_keys_one_judges_by_tab_and_enter(workspace_in_browser):
     """The switch is remembered when the page is loaded again, and letters then do nothing."""
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     switch_off_single_letters(page)
     page.reload()
@@ -615,12 +615,12 @@ def leave_fields(page):
     page.locator("#d-title").click()
 
 
-def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it(opened):
+def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it(workspace_in_browser):
     """The judgement's id changes with each change: after an undo the delete must find the earlier one.
 
     An empty note is refused where there is none yet, and deletes the one that is there.
     """
-    page, _, errors, _ = opened
+    page, _, errors, _ = workspace_in_browser
     open_desk(page)
     keep_note(page, "")
     wait_until_said(page, "note is empty")
@@ -641,12 +641,12 @@ def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it
     assert errors == []
 
 
-def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(opened):
+def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(workspace_in_browser):
     """A note written before a level is kept with the judgement of its window.
 
     When the judgement is deleted, its window, the first of the draw, is to be judged again.
     """
-    page, _, errors, folder = opened
+    page, _, errors, folder = workspace_in_browser
     open_desk(page)
     page.get_by_role("link", name="Judge blind").click()
     page.wait_for_url("**/blind")
@@ -671,9 +671,9 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(opened
     assert errors == []
 
 
-def test_a_saved_figure_is_of_what_its_judge_may_see(opened):
+def test_a_saved_figure_is_of_what_its_judge_may_see(workspace_in_browser):
     """The address of the figure names who saves it, so that others' hidden judgements are left out."""
-    page, *_ = opened
+    page, *_ = workspace_in_browser
     open_desk(page)
     drag(page, 240, 262)
     press_and_hear(page, "3")

@@ -51,7 +51,7 @@ def read(folder):
     return ledger
 
 
-def stands(ledger):
+def what_stands(ledger):
     """Return the id and the cells of each line that stands."""
     return [(line.id, dict(line.row)) for line in standing(ledger.lines.values())]
 
@@ -159,7 +159,7 @@ def test_merging_sittings_gives_the_same_in_any_order(acts, order, n_torn_bytes)
         reader_of_all = read(merged)
 
         # Then both know the same, and all that any machine knew
-        assert stands(reader_of_each_step) == stands(reader_of_all)
+        assert what_stands(reader_of_each_step) == what_stands(reader_of_all)
         assert reader_of_each_step.damage == []
         for sitting in sittings:
             assert sitting.lines.items() <= reader_of_all.lines.items()
@@ -187,7 +187,7 @@ def test_two_replacements_of_one_line_made_at_once_both_stand(tmp_path):
     assert {*ids_that_stand(read(tmp_path))} == {of_second.id, of_first.id}
 
     first.add("undo", row(3), [of_first.id])
-    assert stands(read(tmp_path)) == [(of_second.id, row(2))]
+    assert what_stands(read(tmp_path)) == [(of_second.id, row(2))]
 
 
 def test_a_sitting_does_not_write_into_anothers_file(tmp_path, monkeypatch):
@@ -199,7 +199,7 @@ def test_a_sitting_does_not_write_into_anothers_file(tmp_path, monkeypatch):
     line = opened(tmp_path).add("note", row(1))
     with pytest.raises(FileExistsError):
         opened(tmp_path).add("note", row(2))
-    assert stands(read(tmp_path)) == [(line.id, row(1))]
+    assert what_stands(read(tmp_path)) == [(line.id, row(1))]
 
 
 def add_conflicted_copy(path):
@@ -220,7 +220,7 @@ def test_what_other_programs_do_to_a_sitting_changes_no_decision(tmp_path, chang
     change(path)
 
     again = read(tmp_path)
-    assert stands(again) == stands(ledger)
+    assert what_stands(again) == what_stands(ledger)
     assert again.damage == []
     # Git on Windows would rewrite the files, which are only appended to, unless it is told not to.
     assert "-text" in (path.parent / ".gitattributes").read_text("utf-8")
@@ -320,7 +320,7 @@ def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
 
     ledger.add("undo", row(2), [undo.id])  # undoing the undo is a redo
     line_of_stranger = (VALID["id"], row(0, "MALLORY"))
-    assert sorted(stands(read(tmp_path))) == sorted([line_of_stranger, (change.id, row(2))])
+    assert sorted(what_stands(read(tmp_path))) == sorted([line_of_stranger, (change.id, row(2))])
 
 
 @pytest.mark.parametrize("clock", [99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
@@ -403,7 +403,7 @@ def test_a_replaced_folder_gets_a_new_file(tmp_path):
     ledger.add("note", row(1))
     shutil.move(tmp_path / "ledger", tmp_path / "old")
     line = ledger.add("note", row(2))
-    assert stands(read(tmp_path)) == [(line.id, row(2))]
+    assert what_stands(read(tmp_path)) == [(line.id, row(2))]
 
 
 def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
@@ -601,7 +601,7 @@ def test_an_edited_row_replaces_a_line_whatever_its_clock(tmp_path):
     for number in range(3):  # each has a later clock
         last = ledger.add("note", row(number), [last.id])
     ledger.add_table(token_hex(32), "note", [TableRow(row(9), last.id)])
-    assert [cells for _, cells in stands(read(tmp_path))] == [row(9)]
+    assert [cells for _, cells in what_stands(read(tmp_path))] == [row(9)]
 
 
 def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):

@@ -69,9 +69,9 @@ WIDTH_OF_A4 = 718
 @pytest.mark.nightly
 @pytest.mark.parametrize("path", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
-def test_pages_are_accessible_and_nothing_overflows(opened, path, theme, width):
+def test_pages_are_accessible_and_nothing_overflows(workspace_in_browser, path, theme, width):
     """Axe finds no barrier for people with disabilities, and nothing is cut at any width, nor in print."""
-    page = opened[0]
+    page = workspace_in_browser[0]
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 720})
     go_to(page, path)
@@ -290,9 +290,9 @@ def give_name_in_french(page):
     page.get_by_label("Votre nom").fill("AB")
 
 
-def test_a_french_browser_gets_all_pages_in_french(opened):
+def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
     """The list of films, the desk, and the page of windows to judge."""
-    page = opened[0]
+    page = workspace_in_browser[0]
     page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
     go_to(page, "films")
     assert_all_is_french(page)
@@ -314,10 +314,12 @@ def test_a_french_browser_gets_all_pages_in_french(opened):
 
 
 @pytest.mark.nightly
-def test_a_film_that_browsers_do_not_play_gets_a_copy(opened, serve, films, film, tmp_path, monkeypatch):
+def test_a_film_that_browsers_do_not_play_gets_a_copy(
+    workspace_in_browser, serve, films, film, tmp_path, monkeypatch
+):
     """Once the copy is made the page shows it: a video of ten minutes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    page = opened[0]
+    page = workspace_in_browser[0]
     path = tmp_path / "tt2.mkv"
     shutil.copy(film, path)  # the same codec in a container that not all browsers open
     book = films / "violence.codebook.toml"
@@ -338,14 +340,14 @@ GREY = """(() => {
 
 
 def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
-    opened, serve, films, tmp_path, monkeypatch
+    workspace_in_browser, serve, films, tmp_path, monkeypatch
 ):
     """The picture of each time is shown soon, wherever one looks, and no part is encoded twice.
 
     In the film of 60 s, second n is as grey as 4 n, so that a grey tells which second is shown.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    page, requests, errors, _ = opened
+    page, requests, errors, _ = workspace_in_browser
     frame_rate = 25
     pictures = (np.full((48, 64, 3), 4 * (frame // frame_rate), np.uint8) for frame in range(frame_rate * 60))
     path = encode(tmp_path / "tt2.mkv", pictures, "mpeg2video")

@@ -115,35 +115,56 @@ def requests_of_strangers(served):
 def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_desk):
     """The desk serves its owner's browser alone: it has the cookie, and sends the desk's own name and origin.
 
-    Requests that lack one of these are answered with 403.
+    Each request here is one of the page but for one thing, such as a wrong cookie or another site's origin:
+    it is forbidden (403).
     """
-    for name, request in requests_of_strangers(desk).items():
+    for what_gives_it_away, request in requests_of_strangers(desk).items():
         answer, _ = desk.ask(request.method, request.path, request.body, **request.differs)
-        assert answer.status == 403, name
+        assert answer.status == 403, what_gives_it_away
+
     assert_nothing_is_decided(folder_of_desk)
 
 
-def test_only_pages_of_the_given_films_are_served(desk, folder_of_desk):
-    """A video beside a film is not served, since nobody named it.
+def test_pages_are_served_only_below_the_secret_path(desk):
+    answer, _ = desk.ask("GET", "/films", base="")
+    assert answer.status in {403, 404}
 
-    The owner chooses what the desk may read.
-    """
+
+def test_a_video_that_nobody_named_is_not_served(desk, folder_of_desk):
+    """The owner chooses what the desk may read: a video that merely lies beside a film is not part of it."""
     (folder_of_desk / "tt1.mp4").write_bytes(b"not named on the command line")
-    for method, path, base in (
-        ("GET", "/films", ""),  # below another path than the secret one
-        ("GET", "/film/2/read", None),  # there are films 0 and 1
-        ("GET", "/film/-1/read", None),
-        ("GET", f"/film/{'9' * 4400}/read", None),  # Python reads numbers of 4300 digits at most
-        ("GET", "/film/0/video", None),
-        ("GET", "/film/0/stream?t=0", None),
-        ("GET", "/film/../../scored/tt1.mp4", None),
-        ("GET", "/film/..%2f..%2ftt1.mp4/video", None),
-        ("GET", DECIDE, None),  # decisions are posted
-        ("POST", "/film/0/learn", None),  # learning needs a corpus, which `--learn` names
-        ("GET", "/film/0/export/zip", None),
+    for path in (
+        "/film/0/video",
+        "/film/0/stream?t=0",
+        "/film/../../scored/tt1.mp4",
+        "/film/..%2f..%2ftt1.mp4/video",
     ):
-        answer, _ = desk.ask(method, path, base=base)
+        answer, _ = desk.ask("GET", path)
         assert answer.status in {403, 404, 405}, path
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/film/2/read"),
+        ("GET", "/film/-1/read"),
+        ("GET", f"/film/{'9' * 4400}/read"),
+        ("GET", "/film/0/decide"),
+        ("POST", "/film/0/learn"),
+        ("GET", "/film/0/export/zip"),
+    ],
+    ids=[
+        "a third film of two",
+        "a negative film",
+        "a number of more digits than Python reads (4300)",
+        "a decision that is not posted",
+        "learning, without a corpus to learn from",
+        "an export of no known format",
+    ],
+)
+def test_what_a_desk_on_two_films_does_not_have_is_refused(desk, method, path):
+    answer, _ = desk.ask(method, path)
+    assert answer.status in {403, 404, 405}
 
 
 def test_pages_are_closed_to_other_sites_and_caches(desk):
@@ -151,52 +172,64 @@ def test_pages_are_closed_to_other_sites_and_caches(desk):
     page, _ = desk.ask("GET", "/film/0/read")
 
     assert page.status == 200
-    for name, value in {
-        "content-security-policy": "frame-ancestors 'none'",
-        "cache-control": "no-store",
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-        "cross-origin-resource-policy": "same-origin",
-    }.items():
-        assert page.getheader(name) == value
+    assert page.getheader("content-security-policy") == "frame-ancestors 'none'"
+    assert page.getheader("cache-control") == "no-store"
+    assert page.getheader("x-content-type-options") == "nosniff"
+    assert page.getheader("referrer-policy") == "no-referrer"
+    assert page.getheader("cross-origin-resource-policy") == "same-origin"
 
 
 def secrets_of(served):
     """Return the secrets of a desk: in its cookie, in the address that is printed, and in its path."""
     _, _, in_cookie = served.cookie.partition("=")
-    return in_cookie, served.entry.removeprefix("/enter/"), served.base.removeprefix("/")
+    return [in_cookie, served.entry.removeprefix("/enter/"), served.base.removeprefix("/")]
 
 
-def test_the_secrets_of_desks_are_long_and_differ(desk, serve, copied):
-    """Each desk has three secrets, and none is used twice: two desks have six.
+def test_the_secrets_of_desks_are_long_and_differ(desk, serve, scored_films_and_codebook):
+    """A desk has three secrets: in its cookie, in the address that it prints, and in the path of its pages.
 
-    They are too long to be guessed.
+    None is used twice, and each has 24 random bytes, which are 32 characters in base64.
     """
-    secrets = [*secrets_of(desk), *secrets_of(serve(*copied))]
-    assert len(set(secrets)) == 6  # three of each of two desks
-    assert min(map(len, secrets)) >= 32  # 24 random bytes
+    another_desk = serve(*scored_films_and_codebook)
+
+    secrets = secrets_of(desk) + secrets_of(another_desk)
+
+    assert len(set(secrets)) == 6
+    for secret in secrets:
+        assert len(secret) >= 32
 
 
 def test_the_cookie_is_sent_to_the_desks_path_only_and_hidden_from_scripts(desk):
+    """The answer to the desk's address sets the cookie, with attributes that browsers obey."""
     assert desk.entered.status == 200
-    attributes = {part.strip().casefold() for part in desk.set_cookie.split(";")}
-    assert {f"path={desk.base}/".casefold(), "httponly", "samesite=strict"} <= attributes
+    attributes = [part.strip().casefold() for part in desk.set_cookie.split(";")]
+
+    assert f"path={desk.base}/".casefold() in attributes
+    assert "httponly" in attributes
+    assert "samesite=strict" in attributes
 
 
-def test_the_address_opens_once_though_others_tried_before(serve, copied):
-    """Requests that guess the address, or come from elsewhere, must not use it up.
+def test_the_address_opens_once_though_others_tried_before(serve, scored_films_and_codebook):
+    """Requests that guess the address, or come from another site, must not use it up.
 
-    Who finds it later, as in the history of a terminal, cannot enter with it.
+    Once its owner has entered, nobody can who finds it later, as in the history of a terminal.
     """
-    served = serve(*copied, enter=False)
-    assert served.ask("HEAD", served.entry)[0].status == 403
-    assert served.ask("GET", served.entry, host="evil.example:80")[0].status == 403
-    too_short, too_long = served.entry[:-1], served.entry + "x"
-    for wrong in ("/enter/" + "x" * 32, "/enter/", too_short, too_long):
-        assert served.ask("GET", wrong)[0].status == 403
+    served = serve(*scored_films_and_codebook, enter=False)
+    address = served.entry  # such as /enter/TOKEN
 
-    assert served.ask("GET", served.entry)[0].status == 200
-    assert served.ask("GET", served.entry)[0].status == 403
+    def status_of(method, path, **headers):
+        answer, _ = served.ask(method, path, **headers)
+        return answer.status
+
+    assert status_of("HEAD", address) == 403
+    assert status_of("GET", address, host="evil.example:80") == 403
+    without_its_last_character = address[:-1]
+    with_one_more = address + "x"
+    for wrong_address in ("/enter/" + "x" * 32, "/enter/", without_its_last_character, with_one_more):
+        assert status_of("GET", wrong_address) == 403
+
+    assert status_of("GET", address) == 200
+    assert status_of("GET", address) == 403
 
 
 WRONG_FIELDS = (
@@ -212,81 +245,104 @@ NO_DECISIONS = (
 """Bodies of requests that are no decision: JSON values, and bytes."""
 
 
-def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(desk, folder_of_desk):
-    for body in (*(JUDGEMENT | wrong for wrong in WRONG_FIELDS), *NO_DECISIONS):
-        answer, text = desk.ask("POST", DECIDE, body)
+@pytest.mark.parametrize(
+    "bodies",
+    [[JUDGEMENT | wrong for wrong in WRONG_FIELDS], NO_DECISIONS],
+    ids=["judgements with one wrong field", "what is no decision at all, such as a number or half a JSON"],
+)
+def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(desk, folder_of_desk, bodies):
+    for body in bodies:
+        answer, text = desk.ask("POST", "/film/0/decide", body)
+        reason = json.loads(text)["said"]
         assert answer.status == 400, body
-        assert json.loads(text)["said"], body
+        assert reason, body
+
     assert_nothing_is_decided(folder_of_desk)
 
 
-def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, copied):
-    served = serve(*copied)
-    of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it
-    assert served.ask("POST", DECIDE, of_64_kib + b" ")[0].status == 400
-    assert_nothing_is_decided(copied[0])
-    assert served.ask("POST", DECIDE, of_64_kib)[0].status == 200
-    assert (copied[0] / "tt1" / JUDGEMENTS).is_file()
+def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, scored_films_and_codebook):
+    scored_films, codebook_file = scored_films_and_codebook
+    served = serve(scored_films, codebook_file)
+    of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it, which JSON allows
+
+    answer, _ = served.ask("POST", "/film/0/decide", of_64_kib + b" ")
+    assert answer.status == 400
+    assert_nothing_is_decided(scored_films)
+
+    answer, _ = served.ask("POST", "/film/0/decide", of_64_kib)
+    assert answer.status == 200
+    assert (scored_films / "tt1" / JUDGEMENTS).is_file()
 
 
 @pytest.mark.parametrize(("language", "accepted"), [("en", "en"), ("fr", "fr;q=.9, en")])
-def test_refusals_are_in_the_browsers_language(desk, language, accepted):
-    """Nothing stands that could be deleted, and the address has been entered before."""
-    no_decision = {"kind": "delete", "who": "AB", "id": "0123456789abcdef-1"}
-    answer, data = desk.ask("POST", DECIDE, no_decision, accept_language=accepted)
+def test_a_refused_decision_is_answered_in_the_browsers_language(desk, language, accepted):
+    """Nobody has decided anything: there is no decision with this id that could be deleted."""
+    deletion_of_nothing = {"kind": "delete", "who": "AB", "id": "0123456789abcdef-1"}
+
+    answer, data = desk.ask("POST", "/film/0/decide", deletion_of_nothing, accept_language=accepted)
+
     assert answer.status == 400
     assert json.loads(data)["said"] == texts(language)["not_standing"]
 
+
+@pytest.mark.parametrize(("language", "accepted"), [("en", "en"), ("fr", "fr;q=.9, en")])
+def test_a_second_entry_is_refused_in_the_browsers_language(desk, language, accepted):
+    """The address that the desk printed opens once, and this desk has been entered."""
     answer, page = desk.ask("GET", desk.entry, base="", cookie=None, accept_language=accepted)
+
     assert answer.status == 403
     assert page.decode() == Words(language)["desk_once"]
 
 
-def assert_says_why_in_english_and_french(served, body, key):
+def assert_says_why_in_english_and_french(served, decision, key_of_reason):
     """Send a decision that is refused for the reason with this key; compare what is said with its text."""
     said = {}
     for language in ("en", "fr"):
-        answer, data = served.ask("POST", DECIDE, body, accept_language=language)
+        answer, data = served.ask("POST", "/film/0/decide", decision, accept_language=language)
         assert answer.status == 400
         said[language] = json.loads(data)["said"]
-        around_fields = re.split("{[^}]*}", texts(language)[key])
+        around_fields = re.split("{[^}]*}", texts(language)[key_of_reason])
         assert [part for part in around_fields if part not in said[language]] == []
     assert said["en"] != said["fr"]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "key"),
+    ("wrong_fields", "key_of_reason"),
     [
         ({"note": "shalom\u200f"}, "unsuitable"),
         ({"who": "A\u202eB"}, "unsuitable"),
         ({"end_s": 1e5}, "behind"),
         ({"kind": "passage", "end_s": 0.05}, "short"),
-        ({"level": "S"}, "refused"),  # the reason is in English, and that is said
+        ({"level": "S"}, "refused"),
     ],
     ids=["a note that turns the direction of texts", "a name that does", "beyond the film", "too short",
-         "another codebook's level"],
+         "another codebook's level, whose reason is in English, and that is said"],
 )  # fmt: skip
-def test_why_a_decision_is_refused_is_said_in_english_and_french(desk, wrong, key):
-    """`key` names the reason's text, which exists in both languages."""
-    assert_says_why_in_english_and_french(desk, JUDGEMENT | wrong, key)
+def test_why_a_decision_is_refused_is_said_in_english_and_french(desk, wrong_fields, key_of_reason):
+    """A judgement of the first 8 s is made wrong in one field. The reason's text is kept under a key."""
+    wrong_decision = {"kind": "judgement", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
+    wrong_decision |= wrong_fields
+    assert_says_why_in_english_and_french(desk, wrong_decision, key_of_reason)
 
 
 @pytest.mark.parametrize(
-    ("code", "key"),
+    ("error_number", "key_of_reason"),
     [(errno.ENOSPC, "disk_full"), (errno.EROFS, "disk_closed"), (errno.EIO, "disk_other")],
     ids=["no space", "no right to write", "no answer of the disk"],
 )
-def test_why_a_disk_keeps_no_decision_is_said_in_english_and_french(desk, monkeypatch, code, key):
+def test_why_a_disk_keeps_no_decision_is_said_in_english_and_french(
+    desk, monkeypatch, error_number, key_of_reason
+):
     """A full disk, one without the right to write and a broken one need different remedies.
 
-    Each has a text.
+    So each has a text of its own. Here the ledger, the file of decisions, cannot be written to.
     """
 
-    def fail(*_):
-        raise OSError(code, os.strerror(code), "ledger")
+    def refuse_to_write(*_):
+        raise OSError(error_number, os.strerror(error_number), "ledger")
 
-    monkeypatch.setattr("obygaze_film.workspace.ledger.Ledger.add", fail)
-    assert_says_why_in_english_and_french(desk, JUDGEMENT, key)
+    monkeypatch.setattr("obygaze_film.workspace.ledger.Ledger.add", refuse_to_write)
+    assert_says_why_in_english_and_french(desk, JUDGEMENT, key_of_reason)
 
 
 def wait_until_threads_are_at_most(n_threads):
@@ -301,16 +357,25 @@ def wait_until_threads_are_at_most(n_threads):
 def test_a_job_that_crashes_reports_failure_and_can_begin_again():
     """A job runs in a thread, where an error would pass unseen: the desk says that the work failed."""
 
-    def fail(_):
+    def crash(_):
         raise ZeroDivisionError
 
-    job, n_threads = Job(), threading.active_count()
-    job.begin(fail)
-    wait_until_threads_are_at_most(n_threads)
-    assert (job.error, job.share, job.notes) == (texts("en")["work_failed"], None, None)
-    job.begin(lambda _: ["done"])
-    wait_until_threads_are_at_most(n_threads)
-    assert (job.error, job.notes) == ("", ["done"])
+    def succeed(_):
+        return ["done"]
+
+    job = Job()
+    n_threads_before = threading.active_count()
+
+    job.begin(crash)
+    wait_until_threads_are_at_most(n_threads_before)
+    assert job.error == texts("en")["work_failed"]
+    assert job.share is None
+    assert job.notes is None
+
+    job.begin(succeed)
+    wait_until_threads_are_at_most(n_threads_before)
+    assert job.error == ""
+    assert job.notes == ["done"]
 
 
 class JobThatEndsWhileItIsRead:
@@ -349,52 +414,76 @@ def learning_state(workspace, film_number):
 def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
     """Learning scores a film anew and adds it to the desk; it may end while an answer is being made.
 
-    The answer must read first whether learning is done, and only then which film is the last.
+    The answer must read first whether learning is done, and only then which film is the last. Here the
+    film is added at the moment at which the answer reads that learning is done.
     """
-    films = [SimpleNamespace(number=0, timeline=SimpleNamespace(movie="tt1"))]
+    first_film = SimpleNamespace(number=0, timeline=SimpleNamespace(movie="tt1"))
+    films = [first_film]
     workspace = server.Workspace(films, str, lambda _: [])
     workspace.learning_job = JobThatEndsWhileItIsRead(films)
+
     state = learning_state(workspace, film_number=0)
-    assert state["done"]
 
     learnt_film = films[-1]
-    assert learnt_film.number > 0
+    assert learnt_film.number > first_film.number
+    assert state["done"]
     assert state["film"] == learnt_film.number
 
 
-def test_several_films_are_listed_and_compared_by_a_column(serve, copied, tmp_path):
-    """The table names the director of each film: both appear equally often on the page of films.
-
-    The terminal names each film as it is read.
-    """
+@pytest.fixture
+def desk_by_director(serve, scored_films_and_codebook, tmp_path):
+    """A desk on the films tt1 of Agnes and tt2 of Chantal, which are compared by their directors."""
+    scored_films, codebook_file = scored_films_and_codebook
     table = tmp_path / "films.csv"
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
-    served = serve(*copied, "--films", str(table), "--by", "director")
-    reading = [line for line in served.said.splitlines() if line.startswith("reading ")]
-    assert [line[-3:] for line in reading] == ["tt1", "tt2"]
-    assert served.ask("GET", "/")[0].getheader("location") == "films"
+    return serve(scored_films, codebook_file, "--films", str(table), "--by", "director")
 
-    page, text = served.ask("GET", "/films")
-    assert page.status == 200
+
+def test_the_terminal_names_each_film_as_it_is_read(desk_by_director):
+    """The lines end in the folder of a film, tt1 and tt2."""
+    lines_of_reading = [line for line in desk_by_director.said.splitlines() if line.startswith("reading ")]
+    assert [line[-3:] for line in lines_of_reading] == ["tt1", "tt2"]
+
+
+def test_several_films_are_listed_and_compared_by_a_column(desk_by_director):
+    """The first page leads to the list of films, and each film's page leads back to it.
+
+    A table named the director of each film, Agnes and Chantal: both are on the page, equally often.
+    """
+    first_page, _ = desk_by_director.ask("GET", "/")
+    assert first_page.getheader("location") == "films"
+
+    list_of_films, text = desk_by_director.ask("GET", "/films")
+    assert list_of_films.status == 200
     assert b'href="film/1/read"' in text
-    assert text.count(b"Agnes") == text.count(b"Chantal") > 0
-    assert b'href="../../films"' in served.ask("GET", "/film/1/read")[1]
+    assert text.count(b"Agnes") > 0
+    assert text.count(b"Agnes") == text.count(b"Chantal")
+
+    _, page_of_film = desk_by_director.ask("GET", "/film/1/read")
+    assert b'href="../../films"' in page_of_film
 
 
-def test_the_only_film_is_shown_at_once(serve, copied):
+def test_the_only_film_is_shown_at_once(serve, scored_films_and_codebook):
     """With one film there is nothing to choose, so that the first page leads to its desk (303)."""
-    served = serve(copied[0] / "tt2", copied[1])
-    answer = served.ask("GET", "/")[0]
-    assert (answer.status, answer.getheader("location")) == (303, "film/0/read")
+    scored_films, codebook_file = scored_films_and_codebook
+    served = serve(scored_films / "tt2", codebook_file)
+
+    answer, _ = served.ask("GET", "/")
+
+    assert answer.status == 303
+    assert answer.getheader("location") == "film/0/read"
 
 
-def test_the_server_listens_on_both_loopback_addresses(serve, copied):
+def test_the_server_listens_on_both_loopback_addresses(serve, scored_films_and_codebook):
     """Browsers take 127.0.0.1 or ::1 for localhost, so that the port must be open on both."""
+    scored_films, codebook_file = scored_films_and_codebook
     port = free_port()
-    served = serve(*copied, "--port", str(port))
+
+    served = serve(scored_films, codebook_file, "--port", str(port))
+
     assert served.host == f"127.0.0.1:{port}"
-    with socket.create_connection(("::1", port), timeout=10):
-        pass
+    connection = socket.create_connection(("::1", port), timeout=10)  # an error if nobody listens there
+    connection.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all of 127.0.0.0/8 for this machine")
@@ -410,56 +499,78 @@ def test_no_level_of_headings_is_skipped(desk):
 
     After h1 comes h2 and not h3, though one may go back several levels.
     """
-    text = desk.ask("GET", "/film/0/read")[1].decode()
-    levels = [int(level) for level in re.findall(r"<h([1-6])", text)]
+    _, page = desk.ask("GET", "/film/0/read")
+    levels = [int(level) for level in re.findall(r"<h([1-6])", page.decode())]
+
     assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
     assert 2 in levels
+    for level, next_level in pairwise(levels):
+        assert next_level <= level + 1
 
 
-def decide_of_each_kind(served):
-    """Decide a judgement, a note before it, and a passage before both."""
+def test_decisions_are_shown_in_order_of_time(serve, scored_films_and_codebook):
+    """AB decides from the end of the film to its beginning: a judgement, a note and a passage.
+
+    The model finds violence: a violent passage agrees with it, and a calm judgement disagrees.
+    """
+    served = serve(*scored_films_and_codebook)
     served.decide(kind="judgement", start_s=300, end_s=330, level="calm")
     served.decide(kind="note", start_s=240, end_s=270, note="a gun")
     _, answer = served.decide(kind="passage", start_s=60, end_s=90, level="violent", concepts=["Gun"])
-    return answer
 
-
-def test_decisions_are_shown_in_order_of_time_and_undone_in_order_of_making(serve, copied):
-    """They are decided in the reverse order. The model finds "violent": a violent passage agrees with it.
-
-    A calm judgement disagrees. The fourth undo has nothing to undo, and says so.
-    """
-    served = serve(*copied)
-    answer = decide_of_each_kind(served)
     assert answer["said"] == "kept"
-    passage, note, judgement = answer["you"]
-    assert (passage["kind"], passage["verdict"], passage["start"], passage["end"]) == (
-        "passage", "agree", 60, 90,
-    )  # fmt: skip
-    assert passage["concepts"] == ["Gun"]
-    assert (note["kind"], note["start"], note["end"], note["note"]) == ("note", 240, 270, "a gun")
-    assert (judgement["kind"], judgement["verdict"], judgement["start"], judgement["end"]) == (
-        "judgement", "disagree", 300, 330,
-    )  # fmt: skip
-
-    answers = [served.decide(kind="undo")[1] for _ in range(4)]
-    kinds_left = [[decision["kind"] for decision in answer["you"]] for answer in answers]
-    assert kinds_left == [["note", "judgement"], ["judgement"], [], []]
-    assert answers[3]["said"] != answers[0]["said"]  # nothing is left to undo
+    first, second, third = answer["you"]
+    assert first["kind"] == "passage"
+    assert (first["start"], first["end"]) == (60, 90)
+    assert first["verdict"] == "agree"
+    assert first["concepts"] == ["Gun"]
+    assert second["kind"] == "note"
+    assert (second["start"], second["end"]) == (240, 270)
+    assert second["note"] == "a gun"
+    assert third["kind"] == "judgement"
+    assert (third["start"], third["end"]) == (300, 330)
+    assert third["verdict"] == "disagree"
 
 
-def test_a_passage_names_its_origin_the_models_or_ones_own(serve, copied):
+def test_decisions_are_undone_from_the_last_one_made_to_the_first(serve, scored_films_and_codebook):
+    """AB's last decision is the first in the film. Each answer has what stands, in order of time.
+
+    The fourth undo has nothing to undo, and says so.
+    """
+    served = serve(*scored_films_and_codebook)
+    served.decide(kind="judgement", start_s=300, end_s=330, level="calm")
+    served.decide(kind="note", start_s=240, end_s=270, note="a gun")
+    served.decide(kind="passage", start_s=60, end_s=90, level="violent")
+
+    said = []
+    kinds_that_stand = []
+    for _ in range(4):
+        _, answer = served.decide(kind="undo")
+        said.append(answer["said"])
+        kinds_that_stand.append([decision["kind"] for decision in answer["you"]])
+
+    assert kinds_that_stand == [["note", "judgement"], ["judgement"], [], []]
+    assert said[3] != said[0]
+
+
+def test_a_passage_names_its_origin_the_models_or_ones_own(serve, scored_films_and_codebook):
     """The first began as the model's passage 2, and the second was marked freely."""
-    served = serve(*copied)
-    span = {"kind": "passage", "start_s": 60, "level": "violent"}
-    served.decide(**span, end_s=80, origin="2")
-    served.decide(**span, end_s=90)
-    assert [row["origin"] for row in rows_of(copied[0] / "tt1" / PASSAGES)] == ["2", "own"]
+    scored_films, codebook_file = scored_films_and_codebook
+    served = serve(scored_films, codebook_file)
+
+    served.decide(kind="passage", start_s=60, end_s=80, level="violent", origin="2")
+    served.decide(kind="passage", start_s=60, end_s=90, level="violent")
+
+    rows = rows_of(scored_films / "tt1" / PASSAGES)
+    assert [row["origin"] for row in rows] == ["2", "own"]
 
 
-def test_rows_of_another_film_are_not_shown(serve, copied):
-    """The table of tt1 has a passage of XY in the film tt9: only AB's decisions on tt1 are shown."""
+def test_rows_of_another_film_are_not_shown(serve, scored_films_and_codebook):
+    """The table of passages of the film tt1 has a row of XY on the film tt9, as by a mistake in copying.
+
+    The desk on tt1 shows what AB decides there, and not the row.
+    """
+    scored_films, codebook_file = scored_films_and_codebook
     row = dict.fromkeys(COLUMNS[PASSAGES], "")
     row |= {
         "movie": "tt9",
@@ -470,10 +581,14 @@ def test_rows_of_another_film_are_not_shown(serve, copied):
         "seen_score": "1",
     }
     table = f"{','.join(row)}\n{','.join(row.values())}\n"
-    (copied[0] / "tt1" / PASSAGES).write_text(table, "utf-8")
-    answer = decide_of_each_kind(serve(*copied))
+    (scored_films / "tt1" / PASSAGES).write_text(table, "utf-8")
 
-    assert {decision["who"] for decision in answer["you"]} == {"AB"}
+    served = serve(scored_films, codebook_file)
+    served.decide(kind="judgement", who="AB", start_s=300, end_s=330, level="calm")
+    served.decide(kind="note", who="AB", start_s=240, end_s=270, note="a gun")
+    _, answer = served.decide(kind="passage", who="AB", start_s=60, end_s=90, level="violent")
+
+    assert [decision["who"] for decision in answer["you"]] == ["AB", "AB", "AB"]
 
 
 def ask_about_span(served, start, end):
@@ -483,14 +598,22 @@ def ask_about_span(served, start, end):
 
 
 def test_the_evidence_of_a_segments_span_is_that_of_the_segment(desk, folder_of_desk):
-    """A segment (a passage of the timeline) has stored values, and asking for its span must give the same."""
+    """A segment (a passage that the model marks) has stored values.
+
+    Whoever asks the desk for its span gets the same: probability, concepts, and the cuts between its ends.
+    """
     film = Timeline.read(folder_of_desk / "tt1")
-    for row in film.segments().to_dict("records")[:6]:
-        status, evidence = ask_about_span(desk, row["start_s"], row["end_s"])
+    first_six_segments = film.segments().to_dict("records")[:6]
+    for segment in first_six_segments:
+        status, evidence = ask_about_span(desk, segment["start_s"], segment["end_s"])
         assert status == 200
-        assert evidence["p"] == f"{row['p']:.2f}"
-        assert [part["name"] for part in evidence["parts"]] == row["concepts"].split(";")
-        assert evidence["cuts"] == sum(row["start_s"] < cut < row["end_s"] for cut in film.shots["start_s"])
+        assert evidence["p"] == f"{segment['p']:.2f}"
+        assert [part["name"] for part in evidence["parts"]] == segment["concepts"].split(";")
+        n_cuts = 0
+        for cut_s in film.shots["start_s"]:
+            if segment["start_s"] < cut_s < segment["end_s"]:
+                n_cuts += 1
+        assert evidence["cuts"] == n_cuts
 
 
 def test_any_other_span_has_the_evidence_of_its_own_rows(desk):
@@ -503,18 +626,22 @@ def test_any_other_span_has_the_evidence_of_its_own_rows(desk):
 
 
 def test_a_black_span_has_no_probability_and_no_concepts(desk):
-    _, black = ask_about_span(desk, 0, 1)  # the first shot is planted black
-    assert black["p"] == ""
-    assert black["parts"] == []
-    assert "black" in black["flags"]
+    """The first shot of the film is planted black; it is longer than this second."""
+    _, evidence = ask_about_span(desk, 0, 1)
+
+    assert evidence["p"] == ""
+    assert evidence["parts"] == []
+    assert "black" in evidence["flags"]
 
 
 @pytest.mark.parametrize(
     "times", ["a=nan&b=3", "a=0&b=inf", "a=5&b=2", "a=-1&b=2", "a=x&b=5", "a=1&b=", "b=2", "a=1&a=x&b=2"]
 )
-@pytest.mark.parametrize("answer", ["span", "figure.svg", "figure.pdf"])
-def test_what_is_no_span_of_the_film_is_refused(desk, answer, times):
-    assert desk.ask("GET", f"/film/0/{answer}?{times}")[0].status == 400
+@pytest.mark.parametrize("asked_for", ["span", "figure.svg", "figure.pdf"])
+def test_what_is_no_span_of_the_film_is_refused(desk, asked_for, times):
+    """A span is asked for as seconds from `a` to `b`. Here one is missing, no number, or before the other."""
+    answer, _ = desk.ask("GET", f"/film/0/{asked_for}?{times}")
+    assert answer.status == 400
 
 
 @pytest.fixture(scope="module")
@@ -544,17 +671,18 @@ def test_the_probability_without_a_concept_is_a_mean_over_the_spans_rows(films, 
     160 to 168 s, weigh by their seconds within it.
     """
     answer, _, _ = gun_at_160_s
+    _, p_shown, p_at_usual_shown = gun_of(answer)
+
     film = Timeline.read(films / "scored" / "tt1")
     rows = film.rows().query("start_s < 168 and end_s > 160")
-    seconds_within = rows["end_s"].clip(upper=168) - rows["start_s"].clip(lower=160)
-    draws = np.array(film.model().calibration.draws)
     logit_without_gun = rows["logit"] - rows["Gun_contribution"]
-    p_without_gun = mean_probability(draws, logit_without_gun.to_numpy())
-    _, p, p_at_usual = gun_of(answer)
-
-    assert f"{p:.2f}" == answer["p"]
+    draws_of_calibration = np.array(film.model().calibration.draws)
+    p_without_gun = mean_probability(draws_of_calibration, logit_without_gun.to_numpy())
+    seconds_within = rows["end_s"].clip(upper=168) - rows["start_s"].clip(lower=160)
     expected = np.average(p_without_gun, weights=seconds_within)
-    assert p_at_usual == pytest.approx(expected, abs=0.0051)  # the desk has two decimals
+
+    assert f"{p_shown:.2f}" == answer["p"]
+    assert p_at_usual_shown == pytest.approx(expected, abs=0.0051)  # the desk shows two decimals
 
 
 def test_a_concept_changes_clip_and_span_in_the_same_direction(trained, gun_at_160_s):
@@ -563,10 +691,12 @@ def test_a_concept_changes_clip_and_span_in_the_same_direction(trained, gun_at_1
     The sign that the desk shows is that of the change.
     """
     answer, store, clip = gun_at_160_s
+    gun, p, p_at_usual = gun_of(answer)
+
     model = load_model(trained.paths["pcbm_lr"])
     explained = explain(model, [store], clip.clip_id, {})
-    change_of_clip = explained.changes[list(model.concepts).index("Gun")]
-    gun, p, p_at_usual = gun_of(answer)
+    place_of_gun = list(model.concepts).index("Gun")
+    change_of_clip = explained.changes[place_of_gun]
 
     raises_p_of_span = p > p_at_usual
     has_minus_sign = gun["value"].startswith("\N{MINUS SIGN}")
@@ -582,7 +712,9 @@ def test_similar_spans_are_the_nearest_in_the_store(gun_at_160_s):
     answer, store, clip = gun_at_160_s
 
     hits = obygaze_features.search_like(store, clip.clip_id, top=40)
-    nearest, *_ = [hit for hit in hits if hit.start_s <= 152 or hit.start_s >= 168]
+    hits_that_do_not_overlap = [hit for hit in hits if hit.start_s <= 152 or hit.start_s >= 168]
+    nearest = hits_that_do_not_overlap[0]
+
     assert len(answer["like"]) == 4
     first = answer["like"][0]
     assert first["film"] == 0
@@ -590,49 +722,57 @@ def test_similar_spans_are_the_nearest_in_the_store(gun_at_160_s):
 
 
 def test_a_page_is_in_the_browsers_language_compressed_and_below_100_kb(desk):
-    page, text = desk.ask("GET", "/film/0/read", accept_encoding="gzip", accept_language="fr-FR,fr;q=0.9")
+    page, sent = desk.ask("GET", "/film/0/read", accept_encoding="gzip", accept_language="fr-FR,fr;q=0.9")
+
     assert page.getheader("content-encoding") == "gzip"
-    assert b'lang="fr"' in gzip.decompress(text)
-    assert len(text) < 100_000
+    assert len(sent) < 100_000
+    assert b'lang="fr"' in gzip.decompress(sent)
 
 
 def test_the_desks_scripts_are_served_and_no_other_files(desk):
-    for name in modules.DESK:
+    for name in modules.DESK:  # the names of the desk's scripts
         script, _ = desk.ask("GET", f"/desk/{name}.js")
         assert script.status == 200
         assert script.getheader("content-type").startswith("text/javascript")
 
     for name in ("timeline.js", "../html.py", "x.js"):
-        assert desk.ask("GET", f"/desk/{name}.js")[0].status == 404
+        answer, _ = desk.ask("GET", f"/desk/{name}.js")
+        assert answer.status == 404
 
 
-def test_the_desk_offers_the_name_typed_last(serve, copied):
-    """CD decided last, and so is offered to a browser without a name. This browser has typed another name.
+def test_the_desk_offers_the_name_typed_last(serve, scored_films_and_codebook):
+    """A browser in which nobody has typed a name is offered that of who decided last, CD.
 
-    The page's script keeps the name in a cookie, percent-encoded.
+    A browser with a name keeps its own: the page's script has it in a cookie, percent-encoded.
     """
-    served = serve(*copied)
+    served = serve(*scored_films_and_codebook)
     served.decide(kind="judgement", start_s=0, end_s=8, level="calm", who="CD")
-    nobody_typed = served.ask("GET", "/film/0/blind")[1].decode()
-    with_name = f"{served.cookie}; who={quote('Aña B')}"
-    named = served.ask("GET", "/film/0/blind", cookie=with_name)[1].decode()
 
-    assert 'id="d-who"' in named
-    assert 'value="CD"' in nobody_typed
-    assert 'value="Aña B"' in named
-    assert 'value="CD"' not in named
+    _, page_without_a_name = served.ask("GET", "/film/0/blind")
+    assert 'value="CD"' in page_without_a_name.decode()
+
+    cookies = f"{served.cookie}; who={quote('Aña B')}"
+    _, page_with_a_name = served.ask("GET", "/film/0/blind", cookie=cookies)
+    assert 'id="d-who"' in page_with_a_name.decode()
+    assert 'value="Aña B"' in page_with_a_name.decode()
+    assert 'value="CD"' not in page_with_a_name.decode()
 
 
 @pytest.mark.parametrize("n", ["words", "-1", "1000000"])
 def test_a_judge_who_plans_no_proper_number_of_windows_gets_none(desk, n):
-    """How many windows one judges must be fixed before the first, as stopping at will would bias a share."""
-    assert "window" not in desk.next(who="EF", n=n)
+    """How many windows one judges must be fixed before the first, as stopping at will would bias a share.
+
+    Neither a word nor -1 is such a number, and the film has no million windows.
+    """
+    answer = desk.next(who="EF", n=n)
+    assert "window" not in answer
 
 
 @pytest.fixture
-def blind_of_cd(serve, copied):
+def desk_with_blind_judgement_of_cd(serve, scored_films_and_codebook):
     """A desk at which CD judged a window blindly and AB marked a passage: AB is not shown CD's judgement."""
-    served = serve(copied[0] / "tt1", copied[1])
+    scored_films, codebook_file = scored_films_and_codebook
+    served = serve(scored_films / "tt1", codebook_file)
     window = served.next(who="CD", n=10)["window"]
     span = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
     served.decide(kind="judgement", who="CD", level="calm", windows=10, **span)
@@ -649,23 +789,36 @@ def exported_for(served, name, viewer):
     return data.decode()
 
 
-def test_an_exported_table_has_only_what_its_viewer_may_see(blind_of_cd):
-    """AB must not see CD's blind judgement before being finished, not even in an export; CD sees it."""
-    header, passage = exported_for(blind_of_cd, "passage", "AB").splitlines()
+def test_an_exported_table_has_only_what_its_viewer_may_see(desk_with_blind_judgement_of_cd):
+    """CD judged a window blindly, and AB has marked a passage with a gun.
+
+    AB must not see CD's judgement before being finished, not even in an export; CD sees it.
+    """
+    served = desk_with_blind_judgement_of_cd
+
+    header, passage = exported_for(served, "passage", viewer="AB").splitlines()
     assert "concepts" in header
     assert "Gun" in passage
-    assert "CD" not in exported_for(blind_of_cd, "judgement", "AB")
-    assert "CD" in exported_for(blind_of_cd, "judgement", "CD")
+
+    assert "CD" not in exported_for(served, "judgement", viewer="AB")
+    assert "CD" in exported_for(served, "judgement", viewer="CD")
 
 
 @pytest.mark.long
-def test_an_elan_export_has_only_what_its_viewer_may_see(blind_of_cd):
-    """AB's passage has a tier for each of level, concepts and note. CD's blind judgement is CD's to see."""
-    for_ab = exported_for(blind_of_cd, "eaf", "AB")
-    tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', for_ab, re.DOTALL)
-    assert tiers == ["level", "concepts", "note"]
+def test_an_elan_export_has_only_what_its_viewer_may_see(desk_with_blind_judgement_of_cd):
+    """AB's passage has a tier for each of level, concepts and note. CD's blind judgement is CD's to see.
+
+    A tier is named by what it holds and who decided it, such as "human: note@AB".
+    """
+    served = desk_with_blind_judgement_of_cd
+
+    for_ab = exported_for(served, "eaf", viewer="AB")
+    tiers_of_ab = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', for_ab, re.DOTALL)
+    assert tiers_of_ab == ["level", "concepts", "note"]
     assert "@CD" not in for_ab
-    assert "human: level, blind@CD" in exported_for(blind_of_cd, "eaf", "CD")
+
+    for_cd = exported_for(served, "eaf", viewer="CD")
+    assert "human: level, blind@CD" in for_cd
 
 
 @pytest.fixture
@@ -677,7 +830,7 @@ def desk_that_learns(serve, films, trained, tmp_path):
     return serve(tmp_path / "scored", films / "violence.codebook.toml", *corpus)
 
 
-def learn(served):
+def state_after_learning(served):
     """Let the desk learn from what was decided on the first film, and wait until it is done or fails."""
     served.ask("POST", "/film/0/learn")
     while True:
@@ -688,18 +841,25 @@ def learn(served):
 
 def test_with_a_corpus_the_desk_can_learn_and_has_not_begun(desk_that_learns):
     answer, text = desk_that_learns.ask("GET", "/film/0/learn")
+
     assert answer.status == 200
-    assert json.loads(text)["share"] is None
+    share_done = json.loads(text)["share"]
+    assert share_done is None
 
 
 @pytest.mark.long  # trains
 def test_the_desk_learns_nothing_without_a_judgement(desk_that_learns):
-    assert "judgement" in learn(desk_that_learns)["error"]
+    """Nobody has judged anything on the film: the error says that a judgement is missing."""
+    state = state_after_learning(desk_that_learns)
+    assert "judgement" in state["error"]
 
 
 @pytest.mark.long  # trains
 def test_learning_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_path):
-    """The desk has films 0 and 1; film 0 as the learnt model scores it becomes film 2."""
+    """The desk has films 0 and 1; film 0 as the learnt model scores it becomes film 2.
+
+    Films 0 and 2 have one ledger: what is deleted on one is gone from the other.
+    """
     served = desk_that_learns
 
     def decisions_of(film_number):
@@ -710,37 +870,40 @@ def test_learning_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_p
     status, _ = served.decide(kind="passage", start_s=200.0, end_s=216.0, level="calm")
     assert status == 200
 
-    state = learn(served)
+    state = state_after_learning(served)
+
     assert state["error"] == ""
     assert state["film"] == 2
-    assert "no change can be told" in state["said"][0]
+    assert "no change can be told" in state["said"][0]  # of so few judgements
     assert (tmp_path / "learnt-1" / "manifest.csv").is_file()
     _, page = served.ask("GET", "/film/2/read")
     assert b'id="d-moved"' in page  # passages that moved by what was learnt
-    assert [decision["level"] for decision in decisions_of(2)] == ["violent", "calm"]
+    judgement, passage = decisions_of(2)
+    assert judgement["level"] == "violent"
+    assert passage["level"] == "calm"
 
-    # Both films have one ledger: what is deleted of one is gone from the other.
-    first, _ = decisions_of(2)
-    status, _ = served.decide(2, kind="delete", id=first["id"])
+    status, _ = served.decide(2, kind="delete", id=judgement["id"])
     assert status == 200
     assert len(decisions_of(0)) == 1
 
 
-def test_a_blind_page_shows_nothing_that_gives_the_score_away(serve, copied):
+def test_a_blind_page_shows_nothing_that_gives_the_score_away(serve, scored_films_and_codebook):
     """A blind judge must not know the score, which the model's passages would give away.
 
-    Decisions that were made in sight of the score would, too.
+    Decisions that were made in sight of the score, such as AB's judgement here, would, too.
     """
-    served = serve(*copied)
+    served = serve(*scored_films_and_codebook)
     page, body = served.ask("GET", "/film/0/blind")
-    assert page.status == 200
     text = body.decode()
-    assert "data-a" not in text  # what marks a span on the page
     state = json.loads(re.search('id="state">(.*?)</script>', text, re.DOTALL)[1])
+
+    assert page.status == 200
+    assert "data-a" not in text  # the attribute of every span that a page marks
     assert state["passages"] == []
 
-    served.decide(kind="judgement", start_s=0, end_s=8, level="calm")
-    assert json.loads(served.ask("GET", "/film/0/decisions?who=AB&mode=blind")[1])["you"] == []
+    served.decide(kind="judgement", who="AB", start_s=0, end_s=8, level="calm")
+    _, answer = served.ask("GET", "/film/0/decisions?who=AB&mode=blind")
+    assert json.loads(answer)["you"] == []
 
 
 class OpenedFile(NamedTuple):
@@ -753,7 +916,7 @@ class OpenedFile(NamedTuple):
 
 
 @pytest.fixture
-def opened_by_browser(monkeypatch):
+def opened_file_and_printed_address(monkeypatch):
     """Serve a desk that opens a browser: return the file that the browser opens, and the printed address.
 
     Stand-ins record what the browser is told to open, and let the server end as soon as it has been told.
@@ -776,95 +939,135 @@ def opened_by_browser(monkeypatch):
     return opened_files.get(timeout=600), printed[0]
 
 
-def test_the_browser_opens_a_private_file_that_leads_to_the_address_and_is_removed(opened_by_browser):
+def test_the_browser_opens_a_private_file_that_leads_to_the_address_and_is_removed(
+    opened_file_and_printed_address,
+):
     """Names of files that programs open are read by everybody on the machine.
 
-    So the secret is in the file, which only its owner may read, and not in its name. The browser is started
-    in a daemon thread, for which Python does not wait at its end: one that hangs does not keep the desk.
+    So the secret token, at the end of the address, is in the file, which only its owner may read, and not
+    in its name.
     """
-    file, printed_address = opened_by_browser
+    file, printed_address = opened_file_and_printed_address
     *_, token = printed_address.split("/")
+
     assert f"url={printed_address}" in file.text
     assert token not in str(file.path)
     assert file.mode == 0o600 or sys.platform == "win32"
+    assert not file.path.exists()  # once the browser has been told
+
+
+def test_a_browser_that_hangs_does_not_keep_the_desk_from_ending(opened_file_and_printed_address):
+    """The browser is started in a daemon thread, for which Python does not wait at its end."""
+    file, _ = opened_file_and_printed_address
     assert file.thread.daemon
-    assert not file.path.exists()
 
 
-def test_two_workspaces_of_one_folder_lose_nothing_of_each_other(serve, copied):
-    """AB judges from 0, 1 and 2 s in one workspace and CD in another, in turns: the table has all six.
+@pytest.fixture
+def two_desks_on_one_folder(serve, scored_films_and_codebook):
+    """Two desks on one folder, and the film's table of judgements there.
 
-    What AB judged is undone where it was judged, from 2 s on first, and is then gone in both.
+    AB has judged in the first, from 0, 1 and 2 s to 10 s, and CD in the second, in turns.
     """
-    one, other = serve(*copied), serve(*copied)
-    for start_s in range(3):
-        assert one.decide(**JUDGEMENT | {"start_s": start_s, "end_s": 10, "who": "AB"})[0] == 200
-        assert other.decide(**JUDGEMENT | {"start_s": start_s, "end_s": 10, "who": "CD"})[0] == 200
-    rows = rows_of(copied[0] / "tt1" / JUDGEMENTS)
-    assert sorted(row["annotator"] for row in rows) == ["AB"] * 3 + ["CD"] * 3
+    scored_films, codebook_file = scored_films_and_codebook
+    first = serve(scored_films, codebook_file)
+    second = serve(scored_films, codebook_file)
+    for start_s in (0, 1, 2):
+        status, _ = first.decide(kind="judgement", who="AB", start_s=start_s, end_s=10, level="calm")
+        assert status == 200
+        status, _ = second.decide(kind="judgement", who="CD", start_s=start_s, end_s=10, level="calm")
+        assert status == 200
+    return first, second, scored_films / "tt1" / JUDGEMENTS
 
-    _, answer = other.decide(kind="undo", who="AB")
+
+def test_two_desks_on_one_folder_lose_nothing_of_each_other(two_desks_on_one_folder):
+    """AB judged three spans in one desk and CD three in the other, in turns: the table has all six."""
+    _, _, table = two_desks_on_one_folder
+    annotators = sorted(row["annotator"] for row in rows_of(table))
+    assert annotators == ["AB", "AB", "AB", "CD", "CD", "CD"]
+
+
+def test_a_judgement_is_undone_in_the_desk_where_it_was_made_and_is_gone_in_both(two_desks_on_one_folder):
+    """AB judged three spans in the first desk, the last from 2 s on, and CD three in the second."""
+    first, second, _ = two_desks_on_one_folder
+
+    _, answer = second.decide(kind="undo", who="AB")
     assert answer["said"].startswith("nothing")
-    _, answer = one.decide(kind="undo", who="AB")
+    _, answer = first.decide(kind="undo", who="AB")
     assert answer["said"].startswith("undo: 0:00:02")
-    for workspace in (one, other):
-        _, answer = workspace.decide(kind="undo", who="")  # without a name it undoes nothing, and shows all
-        assert len(answer["you"]) == 2 + 3
+
+    for desk_on_folder in (first, second):
+        # Without a name it undoes nothing; the answer shows what stands of everybody.
+        _, answer = desk_on_folder.decide(kind="undo", who="")
+        assert len(answer["you"]) == 5
 
 
-def test_an_edited_table_is_reported_once_with_the_next_decision(serve, copied):
+def test_an_edited_table_is_reported_once_with_the_next_decision(serve, scored_films_and_codebook):
     """Somebody edits the table in a spreadsheet while the desk is open: its edits are read, and said once."""
-    served, path = serve(*copied), copied[0] / "tt1" / JUDGEMENTS
-    served.decide(**JUDGEMENT)
-    path.write_text(path.read_text("utf-8").replace(",calm,", ",violent,"), "utf-8")
+    scored_films, codebook_file = scored_films_and_codebook
+    served = serve(scored_films, codebook_file)
+    served.decide(kind="judgement", who="AB", start_s=0, end_s=8, level="calm")
+    table = scored_films / "tt1" / JUDGEMENTS
+    edited = table.read_text("utf-8").replace(",calm,", ",violent,")
+    table.write_text(edited, "utf-8")
 
-    _, next_answer = served.decide(**JUDGEMENT | {"who": "CD"})
+    _, next_answer = served.decide(kind="judgement", who="CD", start_s=0, end_s=8, level="calm")
     assert next_answer["said"].startswith("kept; ")
-    assert str(path) in next_answer["said"]
-    _, later_answer = served.decide(**JUDGEMENT | {"who": "EF"})
+    assert str(table) in next_answer["said"]
+
+    _, later_answer = served.decide(kind="judgement", who="EF", start_s=0, end_s=8, level="calm")
     assert later_answer["said"] == "kept"
 
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
-def test_the_command_ends_on_a_signal_with_a_line(process, copied):
-    """143 is the exit status of a program that SIGTERM ended: 128 + 15."""
-    started, address = process(*copied)
+def test_the_command_ends_on_a_signal_with_a_line(process, scored_films_and_codebook):
+    """The signal SIGTERM, of number 15, asks a program to end, which then has the exit status 128 + 15."""
+    desk_process, address = process(*scored_films_and_codebook)
     connection = http.client.HTTPConnection(urlsplit(address).netloc)
     connection.request("GET", urlsplit(address).path)
     assert connection.getresponse().status < 500  # once it answers it has its handlers of signals
-
     connection.close()
-    started.send_signal(signal.SIGTERM)
-    assert started.wait(60) == 143
-    assert started.stdout.read().strip() == "obygaze: stopped"
+
+    desk_process.send_signal(signal.SIGTERM)
+
+    assert desk_process.wait(60) == 128 + 15
+    assert desk_process.stdout.read().strip() == "obygaze: stopped"
 
 
 @pytest.mark.long
 def test_the_desk_starts_without_importing_scikit_learn():
-    """Its address waits for what it imports, and scikit-learn takes longer than a film of twelve hours."""
+    """A desk prints its address once everything is imported; scikit-learn takes longer than a long film does.
+
+    A process of its own imports the desk and prints which of the slow packages came with it.
+    """
     code = "import sys, obygaze_film.workspace.server; print({'sklearn', 'scipy.stats'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "set()"
+    empty = str(set())
+    assert done.stdout.strip() == empty
 
 
-def test_undo_and_redo_say_what_became_of_the_decision(serve, copied):
-    """AB judges and deletes the judgement; both acts are undone and done again."""
-    served = serve(*copied)
-    _, judged = served.decide(**JUDGEMENT | {"who": "AB"})
+def test_undo_and_redo_say_what_became_of_the_decision(serve, scored_films_and_codebook):
+    """AB judges and then deletes the judgement. Both acts are undone, the deletion first, and done again."""
+    served = serve(*scored_films_and_codebook)
+    _, judged = served.decide(kind="judgement", who="AB", start_s=0, end_s=8, level="calm")
     served.decide(kind="delete", id=judged["id"], who="AB")
 
-    def answer_to(kind):
-        _, answer = served.decide(kind=kind, who="AB")
-        act, _, outcome = answer["said"].partition(":")
-        return act, outcome
+    def said_after(act):
+        _, answer = served.decide(kind=act, who="AB")
+        return answer["said"]
 
-    for kind, becomes in (
-        ("undo", "stands again"),  # the deletion is undone
-        ("undo", "no longer stands"),  # the judgement is undone
-        ("redo", "stands again"),
-        ("redo", "no longer stands"),
-    ):
-        act, outcome = answer_to(kind)
-        assert act == kind
-        assert outcome.endswith(becomes)
+    deletion_undone = said_after("undo")
+    assert deletion_undone.startswith("undo:")
+    assert deletion_undone.endswith("stands again")
+
+    judgement_undone = said_after("undo")
+    assert judgement_undone.startswith("undo:")
+    assert judgement_undone.endswith("no longer stands")
+
+    judgement_redone = said_after("redo")
+    assert judgement_redone.startswith("redo:")
+    assert judgement_redone.endswith("stands again")
+
+    deletion_redone = said_after("redo")
+    assert deletion_redone.startswith("redo:")
+    assert deletion_redone.endswith("no longer stands")

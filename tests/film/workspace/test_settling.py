@@ -10,15 +10,12 @@ from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly, open_again
 
-OF_AB = ("calm", "violent", "calm")
-OF_CD = ("calm", "calm", "violent")
-
 
 @pytest.fixture
-def judged(decisions):
+def judged_by_ab_and_cd(decisions):
     """AB and CD judged three windows blindly, and differ on the second and the third."""
-    judge_blindly(decisions, *OF_AB, who="AB")
-    judge_blindly(decisions, *OF_CD, who="CD")
+    judge_blindly(decisions, "calm", "violent", "calm", who="AB")
+    judge_blindly(decisions, "calm", "calm", "violent", who="CD")
     return decisions
 
 
@@ -28,9 +25,9 @@ def settle(decisions, disagreement, level="violent", who="AB", **fields):
     return decisions.keep("agreed", *span, who, level=level, parents=disagreement.decisions, **fields)
 
 
-def are_open(decisions):
-    """Tell of each disagreement, in the order of time, whether it is still to be settled."""
-    return [not disagreement.agreed for disagreement in decisions.disagreements()]
+def open_or_settled(decisions):
+    """Tell of each disagreement, in the order of time, whether it is still open or settled."""
+    return ["settled" if disagreement.agreed else "open" for disagreement in decisions.disagreements()]
 
 
 def agreed_ids(decisions):
@@ -39,57 +36,74 @@ def agreed_ids(decisions):
 
 
 @pytest.mark.long
-def test_people_differ_on_windows_that_they_judged_differently(judged):
+def test_people_differ_on_windows_that_they_judged_differently(judged_by_ab_and_cd):
     """AB and CD judged three windows: alike the first, differently the second and the third."""
-    assert are_open(judged) == [True, True]
-    for disagreement in judged.disagreements():
-        levels = {judged.lines[line_id].row["level"] for line_id in disagreement.decisions}
+    decisions = judged_by_ab_and_cd
+    assert open_or_settled(decisions) == ["open", "open"]
+    for disagreement in decisions.disagreements():
+        levels = {decisions.lines[line_id].row["level"] for line_id in disagreement.decisions}
         assert levels == {"calm", "violent"}
 
 
-@pytest.mark.parametrize(
-    ("is_first_blind", "n_disagreements"),
-    [(True, 0), (False, 1)],
-    ids=["blind and in sight", "both in sight"],
-)
-def test_only_judgements_made_in_the_same_way_are_compared(decisions, is_first_blind, n_disagreements):
-    """CD saw the model's score. AB judged the same window blindly, or saw it too."""
-    if is_first_blind:
-        judge_blindly(decisions, "calm", who="AB")
-    else:
-        judge(decisions, *decisions.windows[0], "calm", who="AB")
-    judge(decisions, *decisions.windows[0], "violent", who="CD")
-    assert len(decisions.disagreements()) == n_disagreements
+def test_a_blind_judgement_is_not_compared_with_one_in_sight_of_the_score(decisions):
+    """AB judged the first window blindly as calm. CD saw the model's score, and found it violent."""
+    start_s, end_s = decisions.windows[0]
+    judge_blindly(decisions, "calm", who="AB")
+    judge(decisions, start_s, end_s, "violent", who="CD")
+    assert decisions.disagreements() == []
 
 
-def test_settling_a_disagreement_leaves_all_judgements(judged):
-    """Both people write down what they agree on; their three judgements each stay, as measurements.
+def test_judgements_in_sight_of_the_score_are_compared_with_each_other(decisions):
+    """AB and CD saw the model's score when they judged the first window, as calm and as violent."""
+    start_s, end_s = decisions.windows[0]
+    judge(decisions, start_s, end_s, "calm", who="AB")
+    judge(decisions, start_s, end_s, "violent", who="CD")
+    assert len(decisions.disagreements()) == 1
 
-    What is agreed on one span says nothing of another one. Deleting an agreement opens its span again.
-    """
-    first, second = judged.disagreements()
-    first_id = settle(judged, first, "violent")
-    assert are_open(judged) == [False, True]
-    second_id = settle(judged, second, "calm")
-    assert are_open(judged) == [False, False]
-    assert agreed_ids(judged) == [first_id, second_id]
-    assert len(judged.kept["judgement"]) == 6  # three of each person
-    assert len(rows_of(judged.folder / JUDGEMENTS)) == 6
-    blind = judged.blind_judgements()
-    assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 3, "CD": 3}
 
-    assert judged.delete(first_id, "AB").id == first_id
-    assert are_open(judged) == [True, False]
+def test_each_disagreement_is_settled_on_its_own(judged_by_ab_and_cd):
+    """What is agreed on one span says nothing of another one. Deleting an agreement opens its span again."""
+    decisions = judged_by_ab_and_cd
+    first, second = decisions.disagreements()
+
+    first_id = settle(decisions, first, "violent")
+    assert open_or_settled(decisions) == ["settled", "open"]
+
+    second_id = settle(decisions, second, "calm")
+    assert open_or_settled(decisions) == ["settled", "settled"]
+    assert agreed_ids(decisions) == [first_id, second_id]
+
+    deleted = decisions.delete(first_id, "AB")
+    assert deleted.id == first_id
+    assert open_or_settled(decisions) == ["open", "settled"]
+
+
+def test_settling_disagreements_leaves_all_judgements(judged_by_ab_and_cd):
+    """AB and CD write down what they agree on; their three blind judgements each stay, as measurements."""
+    decisions = judged_by_ab_and_cd
+    for disagreement in decisions.disagreements():
+        settle(decisions, disagreement, "violent")
+
+    assert len(decisions.kept["judgement"]) == 6
+    assert len(rows_of(decisions.folder / JUDGEMENTS)) == 6
+    blind_judgements = decisions.blind_judgements()
+    assert set(blind_judgements) == {"AB", "CD"}
+    assert len(blind_judgements["AB"]) == 3
+    assert len(blind_judgements["CD"]) == 3
 
 
 @pytest.mark.long
-def test_a_new_agreement_replaces_the_former_until_undone(judged):
-    first, _ = judged.disagreements()
-    violent_id = settle(judged, first, "violent")
-    calm_id = settle(judged, first, "calm")
-    assert agreed_ids(judged) == [calm_id]
-    judged.undo("AB")
-    assert agreed_ids(judged) == [violent_id]
+def test_a_new_agreement_replaces_the_former_until_undone(judged_by_ab_and_cd):
+    """One disagreement is settled as violent, and then as calm. AB's undo takes back the latter."""
+    decisions = judged_by_ab_and_cd
+    disagreement, _ = decisions.disagreements()
+
+    violent_id = settle(decisions, disagreement, "violent", who="AB")
+    calm_id = settle(decisions, disagreement, "calm", who="AB")
+    assert agreed_ids(decisions) == [calm_id]
+
+    decisions.undo("AB")
+    assert agreed_ids(decisions) == [violent_id]
 
 
 def judge_window_again(decisions, line_id, level):
@@ -99,130 +113,171 @@ def judge_window_again(decisions, line_id, level):
     judge(decisions, clip.start_s, clip.end_s, level, clip.annotator, place=place, n_planned=99)
 
 
-def test_judging_again_reopens_a_settled_disagreement(judged):
+def test_judging_again_reopens_a_settled_disagreement(judged_by_ab_and_cd):
     """An agreement settles two judgements. When AB judges the window again, one of them is no more.
 
     So the agreement no longer stands, and a notice says so, until AB undoes the new judgement.
     """
-    first, _ = judged.disagreements()
-    settle(judged, first)
-    decision_of_ab, _ = first.decisions
-    judge_window_again(judged, decision_of_ab, "unsure")
-    assert are_open(judged) == [True, True]
-    assert judged.kept["agreed"] == []
-    assert any("agreed" in notice for notice in judged.notices)
+    decisions = judged_by_ab_and_cd
+    first, _ = decisions.disagreements()
+    settle(decisions, first)
+    assert open_or_settled(decisions) == ["settled", "open"]
 
-    judged.undo("AB")
-    assert are_open(judged) == [False, True]
+    judgement_of_ab, _ = first.decisions
+    judge_window_again(decisions, judgement_of_ab, "unsure")
+    assert open_or_settled(decisions) == ["open", "open"]
+    assert decisions.kept["agreed"] == []
+    assert any("agreed" in notice for notice in decisions.notices)
+
+    decisions.undo("AB")
+    assert open_or_settled(decisions) == ["settled", "open"]
 
 
 @pytest.mark.long
-def test_two_contrary_agreements_settle_nothing(judged):
+def test_two_contrary_agreements_settle_nothing(judged_by_ab_and_cd):
     """AB and EF settle one disagreement at the same time, as violent and as calm.
 
-    Both stand, and it is open.
+    Both agreements stand, and the disagreement is open. EF's desk has read the ledger before AB wrote.
     """
-    first, _ = judged.disagreements()
-    settle(judged, first, "violent", who="AB")
-    settle(open_again(judged), first, "calm", who="EF")
-    judged.refresh()
-    assert are_open(judged) == [True, True]
-    assert len(judged.kept["agreed"]) == 2
+    decisions_of_ab = judged_by_ab_and_cd
+    decisions_of_ef = open_again(decisions_of_ab)
+    disagreement, _ = decisions_of_ab.disagreements()
+
+    settle(decisions_of_ab, disagreement, "violent", who="AB")
+    settle(decisions_of_ef, disagreement, "calm", who="EF")
+    decisions_of_ab.refresh()
+
+    assert open_or_settled(decisions_of_ab) == ["open", "open"]
+    assert len(decisions_of_ab.kept["agreed"]) == 2
 
 
-def test_an_agreement_joins_two_standing_judgements_of_one_span_by_two_people(judged):
-    """It is refused on judgements of two spans, on one person's twice, and on one that was deleted."""
-    first, second = judged.disagreements()
-    one_of_first, *_ = first.decisions
-    one_of_second, *_ = second.decisions
-    for decisions in ((one_of_first, one_of_second), (one_of_first, one_of_first)):
-        with pytest.raises(FilmError):
-            settle(judged, first._replace(decisions=decisions))
-
-    judged.delete(one_of_first, judged.lines[one_of_first].annotator)
+def test_an_agreement_on_judgements_of_two_spans_is_refused(judged_by_ab_and_cd):
+    decisions = judged_by_ab_and_cd
+    first, second = decisions.disagreements()
+    of_two_spans = first._replace(decisions=(first.decisions[0], second.decisions[0]))
     with pytest.raises(FilmError):
-        settle(judged, first)
-    assert judged.kept["agreed"] == []
+        settle(decisions, of_two_spans)
+    assert decisions.kept["agreed"] == []
 
 
-def test_an_agreement_is_blind_only_where_the_desk_never_showed_the_scores(judged):
+def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_cd):
+    decisions = judged_by_ab_and_cd
+    first, _ = decisions.disagreements()
+    of_one_person = first._replace(decisions=(first.decisions[0], first.decisions[0]))
+    with pytest.raises(FilmError):
+        settle(decisions, of_one_person)
+    assert decisions.kept["agreed"] == []
+
+
+def test_an_agreement_on_a_deleted_judgement_is_refused(judged_by_ab_and_cd):
+    decisions = judged_by_ab_and_cd
+    disagreement, _ = decisions.disagreements()
+    judgement_id, _ = disagreement.decisions
+    decisions.delete(judgement_id, decisions.lines[judgement_id].annotator)
+    with pytest.raises(FilmError):
+        settle(decisions, disagreement)
+    assert decisions.kept["agreed"] == []
+
+
+def agreed_levels_and_seen_scores(decisions):
+    """Return the level of each agreement that stands, and "1" if who agreed saw the score, else "0"."""
+    return [(clip.level, clip.extras["seen_score"]) for clip in decisions.kept["agreed"]]
+
+
+def test_an_agreement_is_blind_only_where_the_desk_never_showed_the_scores(judged_by_ab_and_cd):
     """In the mode "blind" the desk shows no scores (`seen_score` is 0), in the mode "read" it does (1).
 
     Whoever has once agreed in sight of the score knows it, even if they agree anew without seeing it.
     """
-    first, second = judged.disagreements()
-    settle(judged, first, mode="blind")
-    settle(judged, second, "violent", mode="read")
-    assert [clip.extras["seen_score"] for clip in judged.kept["agreed"]] == ["0", "1"]
+    decisions = judged_by_ab_and_cd
+    first, second = decisions.disagreements()
+    settle(decisions, first, "violent", mode="blind")
+    settle(decisions, second, "violent", mode="read")
+    assert agreed_levels_and_seen_scores(decisions) == [("violent", "0"), ("violent", "1")]
 
-    settle(judged, second, "calm", mode="blind")
-    assert [(clip.level, clip.extras["seen_score"]) for clip in judged.kept["agreed"]] == [
-        ("violent", "0"),
-        ("calm", "1"),
-    ]
+    settle(decisions, second, "calm", mode="blind")
+    assert agreed_levels_and_seen_scores(decisions) == [("violent", "0"), ("calm", "1")]
 
 
-def test_the_table_of_agreements_names_both_judgements_of_each(judged):
-    """Reading the table again changes nothing: the ledger has no further file."""
-    for disagreement in judged.disagreements():
-        settle(judged, disagreement, "violent")
-    rows = rows_of(judged.folder / SETTLED)
-    assert [row["level"] for row in rows] == ["violent", "violent"]
-    assert all(len(row["parents"].split(";")) == 2 for row in rows)
+def test_the_table_of_agreements_names_both_judgements_of_each(judged_by_ab_and_cd):
+    """A row is one agreement; its cell `parents` has the ids of the two judgements that it settles."""
+    decisions = judged_by_ab_and_cd
+    for disagreement in decisions.disagreements():
+        settle(decisions, disagreement, "violent")
 
-    again = open_again(judged)
+    first_row, second_row = rows_of(decisions.folder / SETTLED)
+    for row in (first_row, second_row):
+        assert row["level"] == "violent"
+        assert len(row["parents"].split(";")) == 2
+
+
+def test_reading_the_table_of_agreements_again_changes_nothing(judged_by_ab_and_cd):
+    """Rows that were read as new would be written to a further file of the ledger. There is one file."""
+    decisions = judged_by_ab_and_cd
+    for disagreement in decisions.disagreements():
+        settle(decisions, disagreement, "violent")
+
+    again = open_again(decisions)
+
     assert [clip.level for clip in again.kept["agreed"]] == ["violent", "violent"]
-    assert len([*judged.folder.glob("ledger/*.jsonl")]) == 1
+    assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 1
 
 
 @pytest.mark.long
-def test_models_learn_an_agreement_in_place_of_two_judgements(judged):
+def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_cd):
     """Of six judgements two differ on one span, and AB writes down that both agree on "unsure".
 
     Models are trained on 6 - 2 + 1 clips: the agreed one takes the place of the two that it settles.
     """
-    disagreement, _ = judged.disagreements()
-    settle(judged, disagreement, "unsure", who="AB")
-    tables, folders = (JUDGEMENTS, PASSAGES), {judged.folder: judged.film}
-    as_judged = read_judged(folders, judged.codebook, tables).manifest
+    decisions = judged_by_ab_and_cd
+    disagreement, _ = decisions.disagreements()
+    settle(decisions, disagreement, "unsure", who="AB")
+    tables = (JUDGEMENTS, PASSAGES)
+    folders = {decisions.folder: decisions.film}
+
+    as_judged = read_judged(folders, decisions.codebook, tables).manifest
     assert len(as_judged) == 6
 
-    clips = [*read_judged(folders, judged.codebook, tables, settled=True).manifest]
-    assert len(clips) == 6 - 2 + 1
-    assert len({clip.clip_id for clip in clips}) == len(clips)
-    of_settled_span = [clip for clip in clips if clip.start_s == pytest.approx(disagreement.start_s)]
+    as_settled = list(read_judged(folders, decisions.codebook, tables, settled=True).manifest)
+    assert len(as_settled) == 5
+    assert len({clip.clip_id for clip in as_settled}) == 5
+    of_settled_span = [clip for clip in as_settled if clip.start_s == pytest.approx(disagreement.start_s)]
     assert [clip.level for clip in of_settled_span] == ["unsure"]
-    assert {clip.annotator for clip in clips} == {"AB", "CD"}  # what is agreed is AB's, who wrote it down
+    # What is agreed is AB's, who wrote it down.
+    assert {clip.annotator for clip in as_settled} == {"AB", "CD"}
 
 
-def test_exports_say_who_agreed(judged):
+def test_exports_say_who_agreed(judged_by_ab_and_cd):
     """An exported agreement names both people; the six blind judgements are exported beside it."""
-    first, _ = judged.disagreements()
-    settle(judged, first, note="seen twice", mode="blind")
-    decided = read_decided(judged.folder, judged.film).decided
-    (agreed,) = [one for one in decided if one.is_agreed]
+    decisions = judged_by_ab_and_cd
+    disagreement, _ = decisions.disagreements()
+    settle(decisions, disagreement, "violent", note="seen twice", mode="blind")
 
+    decided = read_decided(decisions.folder, decisions.film).decided
+
+    (agreed,) = [one for one in decided if one.is_agreed]
     assert agreed == Decided(
-        first.start_s,
-        first.end_s,
+        disagreement.start_s,
+        disagreement.end_s,
         ("AB", "CD"),
         "violent",
         note="seen twice",
         is_blind=True,
         is_agreed=True,
-        id=judged.kept["agreed"][0].clip_id,
-        definition=judged.codebook.definition(),
+        id=decisions.kept["agreed"][0].clip_id,
+        definition=decisions.codebook.definition(),
     )
     assert [one.how for one in decided].count("blind") == 6
 
 
-def test_a_strangers_agreement_removes_no_decision(judged):
+def test_a_strangers_agreement_removes_no_decision(judged_by_ab_and_cd):
     """EF, who judged nothing, writes that two decisions are settled, and that the line replaces all.
 
     `parents` are the two judgements that an agreed line settles, `replaces` the lines that it takes away.
     """
-    ids = {line.id for line in judged.lines.values()}
-    parents = sorted(ids)[:2]
+    decisions = judged_by_ab_and_cd
+    ids_before = {line.id for line in decisions.lines.values()}
+    parents = sorted(ids_before)[:2]
     row = {
         "movie": "tt1",
         "start_s": "0",
@@ -232,8 +287,8 @@ def test_a_strangers_agreement_removes_no_decision(judged):
         "seen_score": "1",
         "parents": ";".join(parents),
     }
-    judged.ledger.add("agreed", row, replaces=[*ids])
-    judged.refresh()
-    judged._update()  # as after each act at the desk
+    decisions.ledger.add("agreed", row, replaces=list(ids_before))
+    decisions.refresh()
+    decisions._update()  # as after each act at the desk
 
-    assert {line.id for line in judged.lines.values()} == ids
+    assert {line.id for line in decisions.lines.values()} == ids_before

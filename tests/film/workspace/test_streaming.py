@@ -39,7 +39,7 @@ def film(tmp_path_factory):
     return path
 
 
-def received(stream):
+def times_and_greys_of(stream):
     """What a browser is sent, as FFmpeg reads it: times of the pictures in the film, and their greys."""
     data = b"".join(stream.chunks())
     with av.open(io.BytesIO(data)) as container:
@@ -51,61 +51,69 @@ def received(stream):
 @pytest.mark.long
 @pytest.mark.parametrize("start_s", [0.0, 3.3, 11.9])
 def test_a_stream_has_the_films_own_times_and_pictures(film, start_s):
-    """A stream from 3.3 s on holds the film's pictures from the next one on, at the film's own times.
+    """The film lasts 12 s and has 25 pictures a second. Second n is as grey as 20 n.
 
-    Each second of the film is lighter than the one before, by `GREY_A_SECOND`, so that its grey tells
-    which second a picture is of.
+    A stream from 3.3 s on holds the film's pictures from the next one on, at the film's own times; its grey
+    tells which second a picture is of.
     """
     stream = FilmStream(film, start_s)
-    assert 0 <= stream.start_s - start_s < 1 / RATE  # it starts at the next picture
+    assert 0 <= stream.start_s - start_s < 1 / 25  # it starts at the next picture
 
-    times, greys = received(stream)
-    rounding = 0.01  # of a picture: 3.3 s is the start of a picture, though 3.3 * RATE may be a little more
-    first_picture = np.ceil(start_s * RATE - rounding)
-    picture_numbers = np.arange(first_picture, RATE * LENGTH_S)
-    assert times == pytest.approx(picture_numbers / RATE, abs=0.002)
+    times, greys = times_and_greys_of(stream)
 
-    seconds = picture_numbers // RATE
-    assert greys == pytest.approx(GREY_A_SECOND * seconds, abs=6)
+    rounding = 0.01  # of a picture: one may start at start_s, though start_s * 25 comes out a little more
+    first_picture = np.ceil(start_s * 25 - rounding)
+    picture_numbers = np.arange(first_picture, 12 * 25)
+    assert times == pytest.approx(picture_numbers / 25, abs=0.002)
+    seconds = picture_numbers // 25
+    assert greys == pytest.approx(20 * seconds, abs=6)
 
 
 @pytest.mark.long
 def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
-    """A browser can begin to play once the first fragment (`moof`) of MP4 has come, in H.264."""
+    """A browser can begin to play once the first fragment (`moof`) of MP4 has come, in H.264.
+
+    The rest of the film is longer than what has been sent until then.
+    """
     chunks = FilmStream(film, 2.0).chunks()
-    sent = b""
-    while b"moof" not in sent:
-        sent += next(chunks)
-    with av.open(io.BytesIO(sent)) as container:
+
+    sent_at_first = b""
+    while b"moof" not in sent_at_first:
+        sent_at_first += next(chunks)
+    with av.open(io.BytesIO(sent_at_first)) as container:
         assert container.streams.video[0].codec_context.name == "h264"
 
     rest = b"".join(chunks)
-    assert len(rest) > len(sent)
+    assert len(rest) > len(sent_at_first)
 
 
 def test_sound_goes_on_to_the_films_end(film):
     """The film lasts 12 s and is sent from 4 s on, so that the sound ends after 8 s."""
     data = b"".join(FilmStream(film, 4.0).chunks())
     with av.open(io.BytesIO(data)) as container:
-        last = list(container.decode(audio=0))[-1]
-    assert last.time == pytest.approx(LENGTH_S - 4, abs=0.1)  # times count from 4 s of the film on
+        *_, last_piece_of_sound = container.decode(audio=0)
+    assert last_piece_of_sound.time == pytest.approx(12 - 4, abs=0.1)
 
 
 def test_after_the_end_of_a_film_there_is_nothing_to_send(film):
+    """The film lasts 12 s."""
     with pytest.raises(VideoError, match="no picture from 99 s on"):
         FilmStream(film, 99.0)
 
 
-def test_only_films_that_browsers_do_not_play_are_encoded_while_they_play(film, tmp_path, shared_data):
-    """MPEG-2 is encoded for the browser, with or without sound. MP4 is not, as browsers play it.
-
-    Nor is a film whose file says that it is turned.
-    """
-    assert stream_type(film) == TYPE_WITH_SOUND
+def test_a_film_in_mpeg_2_is_encoded_while_it_plays_with_its_sound_if_it_has_one(film, tmp_path):
+    """Browsers do not play MPEG-2. The film has sound, and the other file none."""
     pictures = (np.full((48, 64, 3), number, np.uint8) for number in range(30))
-    assert stream_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == TYPE_WITHOUT_SOUND
-    assert stream_type(shared_data / "videos" / "arm_wrestling.mp4") == ""
-    assert stream_type(shared_data / "videos" / "rotated_90.mov") == ""
+    silent_film = encode(tmp_path / "silent.mkv", pictures, "mpeg2video")
+
+    assert stream_type(film) == TYPE_WITH_SOUND
+    assert stream_type(silent_film) == TYPE_WITHOUT_SOUND
+
+
+@pytest.mark.parametrize("name", ["arm_wrestling.mp4", "rotated_90.mov"])
+def test_a_film_that_browsers_play_or_whose_file_says_that_it_is_turned_is_not_encoded(shared_data, name):
+    not_encoded = ""
+    assert stream_type(shared_data / "videos" / name) == not_encoded
 
 
 def ask_for_stream(film, time):

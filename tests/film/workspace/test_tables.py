@@ -11,7 +11,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
-from tests.film.workspace.deciding import HEAD, ROW, judge, open_again, standing_levels, stands
+from tests.film.workspace.deciding import HEAD, ROW, judge, open_again, standing_levels, what_stands
 
 
 def test_concepts_that_may_have_stayed_ticked_by_mistake_are_named(decisions, tmp_path):
@@ -61,8 +61,8 @@ def test_tables_without_a_ledger_are_read_into_one_once(earlier_version, scored_
     report. XY did not decide in this sitting, so has nothing to undo.
     """
     decisions = Decisions(*scored_tt1)
-    assert stands(decisions)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
-    assert stands(decisions)["note"] == [("XY", 0, 1, None, "why")]
+    assert what_stands(decisions)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
+    assert what_stands(decisions)["note"] == [("XY", 0, 1, None, "why")]
     of_judgements, of_notes = decisions.notices
     assert str(earlier_version / JUDGEMENTS) in of_judgements
     assert str(earlier_version / NOTES) in of_notes
@@ -71,7 +71,7 @@ def test_tables_without_a_ledger_are_read_into_one_once(earlier_version, scored_
 
     again = open_again(decisions)
     assert again.notices == []
-    assert stands(again) == stands(decisions)
+    assert what_stands(again) == what_stands(decisions)
     assert decisions.undo("XY") is None
 
 
@@ -143,7 +143,7 @@ def test_a_decision_is_added_to_a_table_edited_meanwhile(decisions):
     expected = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
     assert sorted(standing_levels(decisions)) == expected
     assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == expected
-    assert stands(open_again(decisions)) == stands(decisions)
+    assert what_stands(open_again(decisions)) == what_stands(decisions)
     # A changed row is a new decision, which replaces the earlier one.
     assert first_id not in {clip.clip_id for clip in decisions.kept["judgement"]}
     (notice,) = decisions.notices
@@ -164,7 +164,7 @@ def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
     """A spreadsheet writes the same rows in another way; only cells that differ in meaning are edits."""
     judge(decisions, 0, 8.5, who="=A")
     judge(decisions, 10, 20, "violent", concepts=["Gun", "Dim light"])
-    before = stands(decisions)
+    before = what_stands(decisions)
     path = decisions.folder / JUDGEMENTS
     save_as_a_spreadsheet_does(path)
     text = path.read_bytes()
@@ -173,7 +173,7 @@ def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
     assert b"8.50" in text
 
     again = open_again(decisions)
-    assert stands(again) == before
+    assert what_stands(again) == before
     assert again.notices == []
     assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1  # nothing came in
 
