@@ -54,11 +54,11 @@ def test_an_example_of_a_kind_is_recognised_by_its_kind_alone(tmp_path, kind):
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(read, name):
+def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(import_files, name):
     """We know the format and can't read it. The error says how to export something that can be read."""
     (known,) = [known for known in FORMATS if known.name == name]
     with pytest.raises(ManifestError) as refused:
-        read({"a.x": sample(name)})
+        import_files({"a.x": sample(name)})
     line = str(refused.value)
     assert f"{known.name} ({known.tool}): {known.way_out}" in line
     assert "\n" not in line
@@ -101,9 +101,9 @@ def test_a_format_is_recognised_however_its_text_is_saved(tmp_path, name):
         "JSON that is cut short",
     ],
 )
-def test_a_file_of_no_known_format_is_refused_in_a_line_with_the_nearest_formats(read, content):
+def test_a_file_of_no_known_format_is_refused_in_a_line_with_the_nearest_formats(import_files, content):
     with pytest.raises(ManifestError) as refused:
-        read({"a.x": content})
+        import_files({"a.x": content})
     line = str(refused.value)
     _, _, nearest = line.partition("the nearest are ")
     named = [entry.name for entry in FORMATS if f"{entry.name} ({entry.tool})" in nearest]
@@ -112,7 +112,7 @@ def test_a_file_of_no_known_format_is_refused_in_a_line_with_the_nearest_formats
     assert "\n" not in line
 
 
-def test_the_nearest_formats_are_those_of_like_words(read):
+def test_the_nearest_formats_are_those_of_like_words(import_files):
     transcript = {"results": {"channels": 1, "alternatives": []}, "metadata": {}}
     with pytest.raises(ManifestError, match="Deepgram"):
-        read({"a.json": json.dumps(transcript)})
+        import_files({"a.json": json.dumps(transcript)})

@@ -30,23 +30,23 @@ def spans(clips):
     ]
 
 
-def test_markers_of_premiere_have_types_and_descriptions(read):
+def test_markers_of_premiere_have_types_and_descriptions(import_files):
     """At 25 frames a second 00:00:05:12 is 5.48 s."""
     content = tabbed(HEAD, ["kiss", "at night", "00:00:01:00", "00:00:05:12", "00:00:04:12", "Chapter"],
                      ["", "only this", "00:00:06:00", "00:00:07:00", "00:00:01:00", "Comment"])  # fmt: skip
-    clips, _ = read({"film.csv": content.encode("utf-16")})
+    clips, _ = import_files({"film.csv": content.encode("utf-16")})
     assert spans(clips) == [(1.0, 5.48, "kiss", "Chapter", ""), (6.0, 7.0, "only this", "Comment", "")]
     assert clips[0].extras["comment"] == "at night"
     assert {clip.movie for clip in clips} == {"film"}
 
 
-def test_drop_frame_time_codes_of_premiere_are_real_seconds(read):
+def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
     """At 29.97, a minute drops two labels, so that 00;01;00;02 is frame 60 * 30 = 1800; each tenth drops none.
 
     00;10;00;00 is frame 10 * 60 * 30 - 9 * 2 = 17,982. A frame lasts 1001 / 30,000 s.
     """
     content = tabbed(HEAD, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
-    (clip,), _ = read({"a.csv": content}, rate=DROP)
+    (clip,), _ = import_files({"a.csv": content}, rate=DROP)
     assert clip.start_s == pytest.approx(1800 * 1001 / 30_000, abs=5e-7)
     assert clip.end_s == pytest.approx(17_982 * 1001 / 30_000, abs=5e-7)
 
@@ -59,22 +59,22 @@ def test_drop_frame_time_codes_of_premiere_are_real_seconds(read):
         ([["S", "", "00:00:01:00", "00:00:05:00", "", ""]], {"start": "x"}, "--start"),
     ],
 )
-def test_time_codes_that_cannot_be_counted_are_one_error(read, rows, options, reason):
+def test_time_codes_that_cannot_be_counted_are_one_error(import_files, rows, options, reason):
     with pytest.raises(ManifestError, match=reason):
-        read({"a.csv": tabbed(HEAD, *rows)}, **options)
+        import_files({"a.csv": tabbed(HEAD, *rows)}, **options)
 
 
-def test_a_start_for_files_without_time_codes_is_refused(read):
+def test_a_start_for_files_without_time_codes_is_refused(import_files):
     with pytest.raises(ManifestError, match="--start is for"):
-        read({"a.srt": "1\n00:00:01,000 --> 00:00:02,000\nHi\n"}, start="01:00:00:00")
+        import_files({"a.srt": "1\n00:00:01,000 --> 00:00:02,000\nHi\n"}, start="01:00:00:00")
 
 
-def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
+def test_the_edit_index_of_resolve_is_read_by_its_record_times(import_files):
     """The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film."""
     content = (
         "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n2,A,V1,01:00:06:00,01:00:07:00,clip.mov,,Red,\n"
     )
-    clips, _ = read({"a.csv": RESOLVE + content}, start="01:00:00:00")
+    clips, _ = import_files({"a.csv": RESOLVE + content}, start="01:00:00:00")
     assert [span[:4] for span in spans(clips)] == [(1.0, 5.0, "S", "Blue"), (6.0, 7.0, "clip.mov", "Red")]
 
 
@@ -82,19 +82,19 @@ def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
     ("comment", "text"), [("S\t100\t\tRed", "S"), ("S\nby the window\n\t100", "S by the window")],
     ids=["of a line", "of several lines"],
 )  # fmt: skip
-def test_avids_text_names_who_set_a_marker_and_its_length(read, comment, text):
+def test_avids_text_names_who_set_a_marker_and_its_length(import_files, comment, text):
     """100 frames at 25 a second are 4 s. A marker of one frame is a point, and no span."""
     content = f"AB\t01:00:01:00\tV1\tred\t{comment}\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
-    clips, notices = read({"a.txt": content}, start="01:00:00:00")
+    clips, notices = import_files({"a.txt": content}, start="01:00:00:00")
     assert spans(clips) == [(1.0, 5.0, text, "red", "AB")]
     assert "1 of 2 spans read" in notices
     assert "a marker without length" in notices
 
 
-def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(read):
+def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(import_files):
     headings = ["Имя маркера", "Описание", "Вход", "Выход", "Длительность", "Тип маркера"]
     content = tabbed(headings, ["kiss", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "Комментарий"])
-    clips, notices = read({"a.csv": content.encode("utf-16")})
+    clips, notices = import_files({"a.csv": content.encode("utf-16")})
     assert spans(clips) == [(1.0, 5.0, "kiss", "Комментарий", "")]
     assert "the headings are in another language" in notices
 
@@ -123,9 +123,9 @@ FCM: NON-DROP FRAME
 """
 
 
-def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(read):
+def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files):
     """Names of reels may have blanks, and times of sources may be frames, as in `EDL_OF_FRAMES`."""
-    clips, notices = read({"film.edl": EDL_OF_FRAMES})
+    clips, notices = import_files({"film.edl": EDL_OF_FRAMES})
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 2.0), (2.0, 3.0)]
     assert "2 of 4 spans read" in notices
     assert "line 3: a marker without length" in notices
@@ -133,17 +133,17 @@ def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(read):
 
 
 @pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])
-def test_a_list_of_avids_markers_alone_has_points(read, heading):
-    clips, notices = read(
+def test_a_list_of_avids_markers_alone_has_points(import_files, heading):
+    clips, notices = import_files(
         {"film.edl": f"{heading}* LOC: 01:00:00:10 green   one\n* LOC: 01:00:01:00 red     two\n"}
     )
     assert not clips
     assert "0 of 2 spans read (edl); 2 left out: a marker without length" in notices
 
 
-def test_a_list_of_resolve_has_markers_and_cuts(read):
+def test_a_list_of_resolve_has_markers_and_cuts(import_files):
     """Timelines of editors often begin at 01:00:00:00. Without a start, all markers would be an hour late."""
-    clips, notices = read({"film.edl": EDL}, start="01:00:00:00")
+    clips, notices = import_files({"film.edl": EDL}, start="01:00:00:00")
     assert [span[:4] for span in spans(clips)] == [
         (1.0, 5.0, "kiss", "Green"),
         (6.0, 8.0, "shot2.mov", "cut"),
@@ -152,16 +152,18 @@ def test_a_list_of_resolve_has_markers_and_cuts(read):
     assert clips[0].extras["comment"] == "note before"
     assert "a cut of sound" in notices
     assert "a marker without length" in notices
-    _, notices = read({"film.edl": EDL})
+    _, notices = import_files({"film.edl": EDL})
     assert "no span in the first hour" in notices
 
 
-def test_colours_of_resolve_can_be_levels(read):
-    clips, _ = read({"film.edl": EDL.replace("kiss", "Sure")}, start="01:00:00:00", tiers={"Green": "levels"})
+def test_colours_of_resolve_can_be_levels(import_files):
+    clips, _ = import_files(
+        {"film.edl": EDL.replace("kiss", "Sure")}, start="01:00:00:00", tiers={"Green": "levels"}
+    )
     assert [(clip.start_s, clip.level) for clip in clips] == [(1.0, "S")]
 
 
-def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
+def test_final_cuts_markers_of_a_clip_are_of_its_media(import_files):
     """Two clips of a sequence are of one file, which the second names by its id.
 
     At 24 frames of NTSC a second, 24 frames last 1.001 s.
@@ -174,7 +176,7 @@ def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
     second_clip = f'<clipitem id="2"><name>y</name>{rate}<file id="f1"/>{second_marker}</clipitem>'
     media = f"<media><video><track>{first_clip}{second_clip}</track></video></media>"
     content = f'<xmeml version="4"><sequence><name>cut</name>{rate}{media}</sequence></xmeml>'
-    clips, _ = read({"a.xml": content}, rate=None)
+    clips, _ = import_files({"a.xml": content}, rate=None)
 
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6), clip.level) for clip in clips] == [
         ("my film", 1.001, 2.002, "S"),
@@ -183,7 +185,7 @@ def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
     assert clips[0].extras["comment"] == "why"
 
 
-def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_shows(read):
+def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_shows(import_files):
     """The film begins at 86486400/24000 s = 3603.6 s of its own clock.
 
     The keyword S begins at 86510424/24000 s = 3604.601 s, and lasts 24024/24000 s = 1.001 s.
@@ -195,7 +197,7 @@ def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_sh
         '<clip offset="5s" start="0s"><video ref="r2" offset="0s"><marker start="86510424/24000s" duration="1001/24000s" value="p"/></video>'
         '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/></clip></spine></sequence></project></event></library></fcpxml>'
     )
-    clips, notices = read({"edit.fcpxml": content}, rate=None)
+    clips, notices = import_files({"edit.fcpxml": content}, rate=None)
 
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips] == [
         ("edit", 2.0, 4.0),  # in a gap, which shows no film: 3602 - 3600 s of the edit
@@ -204,9 +206,9 @@ def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_sh
     assert "a marker without length" in notices
 
 
-def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(read):
+def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(import_files):
     marks = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'
-    clips, notices = read({"a.fcpxml": f"<fcpxml><event>{marks}</event></fcpxml>"})
+    clips, notices = import_files({"a.fcpxml": f"<fcpxml><event>{marks}</event></fcpxml>"})
     assert [clip.extras["text"] for clip in clips] == ["b"]
     assert "its times cannot be read" in notices
 
@@ -233,15 +235,15 @@ def otio_of(*lengths):
     ],
     ids=["Premiere", "Resolve", "OpenTimelineIO"],
 )
-def test_one_frame_is_a_span_or_a_point_as_the_editor_means_it(read, content, ends, n_points):
+def test_one_frame_is_a_span_or_a_point_as_the_editor_means_it(import_files, content, ends, n_points):
     """Resolve, and what it writes of open timelines, give a marker without length the length of a frame."""
-    clips, notices = read({"a.x": content})
+    clips, notices = import_files({"a.x": content})
     assert [round(clip.end_s, 6) for clip in clips] == ends
     assert ("a marker without length, or of the one frame" in notices) == (n_points > 0)
     assert f"{len(ends)} of {len(ends) + n_points} spans read" in notices
 
 
-def test_a_decision_of_one_frame_comes_back_from_our_lists(read):
+def test_a_decision_of_one_frame_comes_back_from_our_lists(import_files):
     """A marker of one frame (D:1) is else left out as a marker without length; our comments say what it is."""
     lines = [
         "TITLE: film",
@@ -253,7 +255,7 @@ def test_a_decision_of_one_frame_comes_back_from_our_lists(read):
         "* OBYGAZE TEXT: S",
         "* OBYGAZE FILM: film",
     ]
-    (clip,), _ = read({"a.edl": "\n".join(lines) + "\n"}, rate=None)
+    (clip,), _ = import_files({"a.edl": "\n".join(lines) + "\n"}, rate=None)
 
     assert (clip.start_s, clip.end_s) == (1.0, 1.04)
     assert (clip.level, clip.annotator) == ("S", "AB")

@@ -43,10 +43,10 @@ def options_of(refusal):
     return {"columns": columns, "wide": wide, "words": words, **other_options}
 
 
-def proposed_options(read, table, **options):
+def proposed_options(import_files, table, **options):
     """Read a table that is refused, and return the options that the refusal proposes to type."""
     with pytest.raises(UnreadColumnsError) as refusal:
-        read({"t.csv": table}, **options)
+        import_files({"t.csv": table}, **options)
     return options_of(refusal.value)
 
 
@@ -78,9 +78,9 @@ def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_o
     [("tier", "level", "concepts"), ("Was", "Stufe", "Merkmal"), ("track", "V1", "V2")],
     ids=["tier", "names of labels", "track"],
 )
-def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_films(read, heading, level, other):
+def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_films(import_files, heading, level, other):
     rows = f"{level},1,2,S\n{other},1,2,Body\n{level},3,4,EN\n"
-    options = proposed_options(read, f"{heading},start_s,end_s,value\n{rows}")
+    options = proposed_options(import_files, f"{heading},start_s,end_s,value\n{rows}")
     assert options == {"columns": {"level": ["value"]}, "wide": [], "words": {}, "movie": "t"}
 
 
@@ -88,11 +88,11 @@ def test_a_column_that_says_what_a_row_holds_is_not_proposed_as_films(read, head
     "heading",
     ["rating", "class", "category", "objectification", "Stufe", "code", "niveau", "tags", "x", "lvl", "AB"],
 )
-def test_a_column_of_labels_is_proposed_whatever_its_heading(read, heading):
+def test_a_column_of_labels_is_proposed_whatever_its_heading(import_files, heading):
     """Cells that are levels or concepts of the codebook tell that a column holds labels."""
     for labels in (("S", "EN"), ("Body", "Look; Body"), ("Sure", "")):
         rows = "".join(f"a,{n},{n + 1},{label}\n" for n, label in enumerate(labels))
-        options = proposed_options(read, f"movie,start_s,end_s,{heading}\n{rows}")
+        options = proposed_options(import_files, f"movie,start_s,end_s,{heading}\n{rows}")
         assert [heading] in options["columns"].values()
 
 
@@ -100,53 +100,53 @@ def test_a_column_of_labels_is_proposed_whatever_its_heading(read, heading):
     ("heading", "cells"),
     [("category", ("AB", "CD")), ("starts", ("x", "y")), ("video_2", ("hi", "you")), ("note", ("S?", "ok"))],
 )
-def test_a_table_is_read_where_no_cells_fit_what_a_heading_says(read, heading, cells):
+def test_a_table_is_read_where_no_cells_fit_what_a_heading_says(import_files, heading, cells):
     rows = "".join(f"a,{n},{n + 1},{cell}\n" for n, cell in enumerate(cells))
-    clips, _ = read({"t.csv": f"movie,start_s,end_s,{heading}\n{rows}"})
+    clips, _ = import_files({"t.csv": f"movie,start_s,end_s,{heading}\n{rows}"})
     assert [clip.extras[heading] for clip in clips] == list(cells)
 
 
-def test_a_heading_of_several_words_is_read_by_the_one_that_is_known(read):
+def test_a_heading_of_several_words_is_read_by_the_one_that_is_known(import_files):
     table = "movie,shot ends at,shot begins at,level\na,6,1,S\na,9,5,EN\n"
-    columns = proposed_options(read, table)["columns"]
+    columns = proposed_options(import_files, table)["columns"]
     assert columns == {"start_s": ["shot begins at"], "end_s": ["shot ends at"]}
 
 
-def test_a_column_of_names_that_alternate_within_spans_is_of_annotators(read):
+def test_a_column_of_names_that_alternate_within_spans_is_of_annotators(import_files):
     """Each span has a row of Ann and one of Bob, so the column "wer" tells who labelled."""
     rows = "a,1,5,S,Ann\na,1,5,EN,Bob\na,6,9,S,Ann\na,6,9,EN,Bob\n"
-    columns = proposed_options(read, "movie,start_s,end_s,level,wer\n" + rows)["columns"]
+    columns = proposed_options(import_files, "movie,start_s,end_s,level,wer\n" + rows)["columns"]
     assert columns == {"annotator": ["wer"]}
 
 
-def test_unwanted_columns_of_labels_are_not_read(read):
+def test_unwanted_columns_of_labels_are_not_read(import_files):
     table = "movie,start_s,end_s,level,Look,tags\na,1,2,S,x,Body\n"
-    assert proposed_options(read, table)["columns"] == {"concepts": ["tags", "Look"]}
+    assert proposed_options(import_files, table)["columns"] == {"concepts": ["tags", "Look"]}
     no_column = [""]  # as of --column concepts=
-    (clip,), _ = read({"t.csv": table}, columns={"concepts": no_column})
+    (clip,), _ = import_files({"t.csv": table}, columns={"concepts": no_column})
     assert (clip.level, clip.concepts) == ("S", ())
 
 
-def test_levels_in_the_column_of_annotators_are_reported(read):
+def test_levels_in_the_column_of_annotators_are_reported(import_files):
     table = "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"
-    _, notices = read({"t.csv": table})
+    _, notices = import_files({"t.csv": table})
     assert "level=annotator" in notices
-    clips, _ = read({"t.csv": table}, columns={"level": ["annotator"]})
+    clips, _ = import_files({"t.csv": table}, columns={"level": ["annotator"]})
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", ""), ("EN", "")]
 
 
-def test_a_column_replaced_by_another_is_reported(read):
+def test_a_column_replaced_by_another_is_reported(import_files):
     """The person reads "rating" as the level and "Film" as the movie, so the columns of these names go."""
     table = "movie,Film,start_s,end_s,level,rating\nf,g,1,2,7,S\n"
-    (clip,), notices = read({"t.csv": table}, columns={"level": ["rating"], "movie": ["Film"]})
+    (clip,), notices = import_files({"t.csv": table}, columns={"level": ["rating"], "movie": ["Film"]})
     assert (clip.movie, clip.level) == ("g", "S")
     assert "'level' left out" in notices
     assert "column 'movie' left out: 'Film' is read as movie" in notices
 
 
-def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(read):
+def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(import_files):
     headings = {"start_s": ["end_s"], "end_s": ["start_s"]}
-    (clip,), _ = read({"t.csv": "movie,start_s,end_s,level\nf,2,1,S\n"}, columns=headings)
+    (clip,), _ = import_files({"t.csv": "movie,start_s,end_s,level\nf,2,1,S\n"}, columns=headings)
     assert (clip.start_s, clip.end_s) == (1.0, 2.0)
 
 
@@ -154,37 +154,37 @@ def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(read):
     ("columns", "message"),
     [({"levl": ["x"]}, "levl"), ({"start_s": ["a", "b"]}, "start_s"), ({"level": ["Stuffe"]}, "Stuffe")],
 )
-def test_a_heading_that_cannot_be_is_refused(read, columns, message):
+def test_a_heading_that_cannot_be_is_refused(import_files, columns, message):
     with pytest.raises(ManifestError, match=message):
-        read({"t.csv": "movie,start_s,end_s,Stufe\nf,1,2,S\n"}, columns=columns)
+        import_files({"t.csv": "movie,start_s,end_s,Stufe\nf,1,2,S\n"}, columns=columns)
 
 
-def test_a_heading_is_read_in_the_tables_that_have_it(read):
+def test_a_heading_is_read_in_the_tables_that_have_it(import_files):
     files = {
         "a.csv": "movie,start_s,end_s,Stufe\na,1,2,S\n",
         "b.csv": "movie,start_s,end_s,level\nb,1,2,EN\n",
     }
-    clips, _ = read(files, columns={"level": ["Stufe"]})
+    clips, _ = import_files(files, columns={"level": ["Stufe"]})
     assert [clip.level for clip in clips] == ["S", "EN"]
 
 
 @pytest.mark.parametrize(
     ("marks", "reason"), [("1,1", ""), ("0,#N/A", ": '#N/A'")], ids=["two levels in a row", "an error"]
 )
-def test_marks_that_tell_no_level_are_refused(read, marks, reason):
+def test_marks_that_tell_no_level_are_refused(import_files, marks, reason):
     table = f"movie,start_s,end_s,EN,S\nf,1,2,{marks}\nf,3,4,1,0\n"
     with pytest.raises(ManifestError, match=rf"t\.csv: line 2, column level{reason}"):
-        read({"t.csv": table}, columns={"level": ["EN", "S"]})
+        import_files({"t.csv": table}, columns={"level": ["EN", "S"]})
 
 
-def test_a_wide_table_with_a_word_of_no_codebook_is_refused_with_its_place(read):
+def test_a_wide_table_with_a_word_of_no_codebook_is_refused_with_its_place(import_files):
     with pytest.raises(ManifestError, match=r"t\.csv: line 2, column AB: .*'Sx'"):
-        read({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,Sx,EN\n"}, wide=["AB", "CD"])
+        import_files({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,Sx,EN\n"}, wide=["AB", "CD"])
 
 
-def test_a_row_that_nobody_labelled_stays_a_clip(read):
+def test_a_row_that_nobody_labelled_stays_a_clip(import_files):
     """The second row has neither AB's nor CD's level."""
-    clips, _ = read({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,S,\nf,3,4,,\n"}, wide=["AB", "CD"])
+    clips, _ = import_files({"t.csv": "movie,start_s,end_s,AB,CD\nf,1,2,S,\nf,3,4,,\n"}, wide=["AB", "CD"])
     assert [(c.start_s, c.level, c.annotator) for c in clips] == [(1.0, "S", "AB"), (3.0, None, "")]
 
 
@@ -196,9 +196,9 @@ a2,f,10,20,AB,HN,Clothing,
 """
 
 
-def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(read):
+def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(import_files):
     """In `LABEL_A_ROW`, AB has two rows about a1, one of Body and one of Look."""
-    clips, notices = read({"t.csv": LABEL_A_ROW})
+    clips, notices = import_files({"t.csv": LABEL_A_ROW})
     labels = [(clip.clip_id, clip.annotator, clip.level, set(clip.concepts)) for clip in clips]
 
     assert labels == [
@@ -215,16 +215,16 @@ def test_rows_of_one_concept_each_about_one_clip_and_annotator_are_joined(read):
     ["a2,f,10,20,AB,HN,Clothing,", "a2,f,10,20,AB,S,Look,", "a2,f,10,30,AB,HN,Look,"],
     ids=["says nothing new", "another level", "another span"],
 )
-def test_a_second_row_of_a_clip_that_adds_no_label_is_refused(read, row):
+def test_a_second_row_of_a_clip_that_adds_no_label_is_refused(import_files, row):
     with pytest.raises(ManifestError, match=r"line 6, .*line 5"):
-        read({"t.csv": f"{LABEL_A_ROW}{row}\n"})
+        import_files({"t.csv": f"{LABEL_A_ROW}{row}\n"})
 
 
-def test_a_second_row_about_a_clip_is_refused_where_rows_list_several_concepts(read):
+def test_a_second_row_about_a_clip_is_refused_where_rows_list_several_concepts(import_files):
     """Where a row lists all concepts of a clip, another row contradicts it."""
     table = "clip_id,movie,start_s,end_s,concepts\na1,f,0,10,Body;Look\na1,f,0,10,Clothing\n"
     with pytest.raises(ManifestError, match=r"line 3, .*line 2"):
-        read({"t.csv": table})
+        import_files({"t.csv": table})
 
 
 @pytest.mark.parametrize(
@@ -241,35 +241,37 @@ def test_a_second_row_about_a_clip_is_refused_where_rows_list_several_concepts(r
     ],
     ids=["in German", "by a program's names"],
 )
-def test_times_below_other_headings_are_proposed_and_clips_are_no_whole_films(read, table, options):
+def test_times_below_other_headings_are_proposed_and_clips_are_no_whole_films(import_files, table, options):
     with pytest.raises(ManifestError, match=options):
-        read({"t.csv": table})
+        import_files({"t.csv": table})
 
 
-def test_two_rows_of_a_whole_film_are_refused(read):
+def test_two_rows_of_a_whole_film_are_refused(import_files):
     with pytest.raises(ManifestError, match=r"t\.csv: line 3: .*line 2"):
-        read({"t.csv": "video,level,take\na.mp4,S,one\na.mp4,EN,two\n"})
+        import_files({"t.csv": "video,level,take\na.mp4,S,one\na.mp4,EN,two\n"})
 
 
-def test_a_refusal_of_thousands_of_words_shows_a_few_and_counts_the_rest(read):
+def test_a_refusal_of_thousands_of_words_shows_a_few_and_counts_the_rest(import_files):
     rows = "".join(f"a,{n},{n + 1},word {n}\n" for n in range(3000))
     with pytest.raises(UnreadColumnsError, match=r"2,9\d\d more words .*codebook guess") as refusal:
-        read({"t.csv": f"movie,start_s,end_s,rating\n{rows}"}, columns={"level": ["rating"]})
+        import_files({"t.csv": f"movie,start_s,end_s,rating\n{rows}"}, columns={"level": ["rating"]})
     assert len(str(refusal.value)) < 2000
     assert options_of(refusal.value)["columns"] == {"level": ["rating"]}
 
 
-def test_a_person_is_asked_once_what_the_words_of_several_columns_mean(read):
+def test_a_person_is_asked_once_what_the_words_of_several_columns_mean(import_files):
     table = "Film,Beginn,Ende,rating,seen\na,1,2,mild,hats\na,3,4,harsh,gloves\n"
     with pytest.raises(UnreadColumnsError) as refusal:
-        read({"t.csv": table}, columns={"level": ["rating"], "concepts": ["seen"]})
+        import_files({"t.csv": table}, columns={"level": ["rating"], "concepts": ["seen"]})
     assert set(options_of(refusal.value)["words"]) == {"mild", "harsh", "hats", "gloves"}
     assert str(refusal.value).count("obygaze codebook guess") == 1
 
 
-def test_words_that_a_person_can_type_are_all_proposed(read):
+def test_words_that_a_person_can_type_are_all_proposed(import_files):
     rows = "".join(f"a,{n},{n + 1},word {n % 12}\n" for n in range(60))
-    options = proposed_options(read, f"movie,start_s,end_s,rating\n{rows}", columns={"level": ["rating"]})
+    options = proposed_options(
+        import_files, f"movie,start_s,end_s,rating\n{rows}", columns={"level": ["rating"]}
+    )
     assert len(options["words"]) == 12
 
 
@@ -283,31 +285,31 @@ GOOD_CELLS = {"movie": "a", "start_s": "1", "end_s": "2", "level": "S", "concept
     [("#N/A", column) for column in GOOD_CELLS]
     + [(error, "level") for error in ("#WERT!", "#DIV/0!", "#¡REF!", "#NOM?", "Err:502")],
 )
-def test_an_error_of_a_spreadsheet_is_refused_in_a_csv_as_in_a_workbook(read, error, column):
+def test_an_error_of_a_spreadsheet_is_refused_in_a_csv_as_in_a_workbook(import_files, error, column):
     rows = [GOOD_CELLS, GOOD_CELLS | {"start_s": "3", "end_s": "4", column: error}]
     text = ",".join(GOOD_CELLS) + "\n" + "".join(",".join(row.values()) + "\n" for row in rows)
     with pytest.raises(ManifestError, match=rf"t\.csv: line 3, column {column}"):
-        read({"t.csv": text})
+        import_files({"t.csv": text})
 
 
 @pytest.mark.parametrize("footer", ["Mean,2,3,", "n = 2,2,3,", "Summe;2;3;", "Total,,,"])
-def test_a_footer_below_the_table_is_reported(read, footer):
+def test_a_footer_below_the_table_is_reported(import_files, footer):
     """A row of means or totals may be read as a film called "Mean"."""
     sign = ";" if ";" in footer else ","
     table = "movie,start_s,end_s,level\nf,1,2,S\nf,3,4,EN\nf,5,6,EN\n".replace(",", sign)
-    _, notices = read({"t.csv": f"{table}{footer}\n"})
+    _, notices = import_files({"t.csv": f"{table}{footer}\n"})
     assert "line 5" in notices
     assert repr(re.split("[,;]", footer)[0]) in notices
 
 
-def test_a_row_without_the_level_that_most_have_is_named_by_its_first_cell_that_is_not_empty(read):
+def test_a_row_without_the_level_that_most_have_is_named_by_its_first_cell_that_is_not_empty(import_files):
     rows = "".join(f"id {n},a,{n},{n + 1},S\n" for n in range(3))
-    _, notices = read({"t.csv": f"number,movie,start_s,end_s,level\n{rows},a,5,6,\n"})
+    _, notices = import_files({"t.csv": f"number,movie,start_s,end_s,level\n{rows},a,5,6,\n"})
     assert "1 row without a level, which the others have (line 5, 'a')" in notices
 
 
-def test_films_of_rows_without_times_alone_are_said(read):
-    _, notices = read({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
+def test_films_of_rows_without_times_alone_are_said(import_files):
+    _, notices = import_files({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
     assert "without times taken as whole films" in notices
 
 
@@ -333,19 +335,19 @@ def partly_timed(name, *, n_timed, n_untimed):
 
 
 @pytest.mark.parametrize("name", ROWS_WITH_AND_WITHOUT_TIMES)
-def test_a_row_that_lacks_times_which_most_have_is_left_out(read, name):
+def test_a_row_that_lacks_times_which_most_have_is_left_out(import_files, name):
     """Four rows have times and one has not, so its times were forgotten. It is no label of the whole film."""
-    clips, notices = read({"t.csv": partly_timed(name, n_timed=4, n_untimed=1)})
+    clips, notices = import_files({"t.csv": partly_timed(name, n_timed=4, n_untimed=1)})
     assert [clip.start_s for clip in clips] == [1, 2, 3, 4]
     assert "4 of 5 spans" in notices
     assert "line 6: no times" in notices  # line 1 is the heading
 
 
 @pytest.mark.parametrize("name", ROWS_WITH_AND_WITHOUT_TIMES)
-def test_a_table_whose_rows_mostly_lack_times_is_refused(read, name):
+def test_a_table_whose_rows_mostly_lack_times_is_refused(import_files, name):
     table = partly_timed(name, n_timed=1, n_untimed=6)
     with pytest.raises(ManifestError, match=r"6 of 7 rows .* no times .*line 3"):
-        read({"t.csv": table})
+        import_files({"t.csv": table})
 
 
 @pytest.mark.parametrize(
@@ -357,30 +359,30 @@ def test_a_table_whose_rows_mostly_lack_times_is_refused(read, name):
     ids=["other videos", "other clips"],
 )
 def test_rows_without_times_about_other_files_are_clips_of_whole_files(
-    read, header, row_of_a_span, row_of_a_file
+    import_files, header, row_of_a_span, row_of_a_file
 ):
     rows_of_files = [row_of_a_file.format(n) for n in range(6)]
-    clips, notices = read({"t.csv": "\n".join([header, row_of_a_span, *rows_of_files]) + "\n"})
+    clips, notices = import_files({"t.csv": "\n".join([header, row_of_a_span, *rows_of_files]) + "\n"})
     assert len(clips) == 1 + 6
     assert "6 rows without times" in notices
 
 
 @pytest.mark.parametrize("heads", ["Film;Stufe;Anfang;Ende", "Film;Stufe;Start (s);Dauer (s)"])
-def test_columns_of_times_that_most_rows_leave_empty_are_times(read, heads):
+def test_columns_of_times_that_most_rows_leave_empty_are_times(import_files, heads):
     """One row of seven has times."""
     table = "\n".join([heads, "a;S;1,0;5,0", *(f"b{n};EN;;" for n in range(6))]) + "\n"
-    options = proposed_options(read, table)
+    options = proposed_options(import_files, table)
     assert options["columns"]["start_s"]
     with pytest.raises(ManifestError, match="6 of 7 rows"):
-        read({"t.csv": table}, **options)
+        import_files({"t.csv": table}, **options)
 
 
 @pytest.mark.parametrize("names", [("Isıl", "Isil"), ("ISIL", "ısıl"), ("İpek", "ipek")])
-def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_name(read, names):
+def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_name(import_files, names):
     """Turkish has i with and without a dot, in both cases; programs change one into the other."""
     rows = "".join(f"f,{n},{n + 1},S,{name}\n" for n, name in enumerate(names))
     with pytest.raises(ManifestError, match="one name"):
-        read({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}"})
+        import_files({"t.csv": f"movie,start_s,end_s,level,annotator\n{rows}"})
 
 
 @pytest.mark.parametrize(
@@ -388,8 +390,8 @@ def test_annotators_whose_names_differ_in_the_dot_of_an_i_are_refused_as_one_nam
     [("f,3,4,EN,AB", True), ("f,3,4,EN,CD", False), ("f,10,11,EN,AB", False)],
     ids=["within the other", "of another annotator", "right after the other"],
 )
-def test_overlapping_levels_of_one_annotator_are_reported(read, row, overlaps):
-    clips, notices = read({"t.csv": f"movie,start_s,end_s,level,annotator\nf,1,10,S,AB\n{row}\n"})
+def test_overlapping_levels_of_one_annotator_are_reported(import_files, row, overlaps):
+    clips, notices = import_files({"t.csv": f"movie,start_s,end_s,level,annotator\nf,1,10,S,AB\n{row}\n"})
     assert len(clips) == 2
     assert ("S 1-10 s and EN 3-4 s" in notices) == overlaps
     assert ("overlap" in notices) == overlaps
@@ -460,30 +462,30 @@ def test_a_table_is_read_by_what_its_refusal_proposes(tmp_path, name):
     assert all(clip in found for clip in wanted)
 
 
-def test_words_that_only_a_person_can_explain_are_asked_for(read):
+def test_words_that_only_a_person_can_explain_are_asked_for(import_files):
     """Nothing tells which level "ja klar" means. The proposal has LABEL in its place."""
     table = "Film,Start,End,Objectification\nG,1,3,ja klar\nG,5,8,gar nicht\nG,9,10,gar nicht\n"
-    options = proposed_options(read, table)
+    options = proposed_options(import_files, table)
     assert options["words"] == {"gar nicht": "LABEL", "ja klar": "LABEL"}
     options["words"] = {"gar nicht": "EN", "ja klar": "Sure"}
-    clips, _ = read({"t.csv": table}, **options)
+    clips, _ = import_files({"t.csv": table}, **options)
 
     assert [clip.level for clip in clips] == ["S", "EN", "EN"]
     with pytest.raises(ManifestError, match="'EM' is no level or concept"):
-        read({"t.csv": table}, **{**options, "words": {"gar nicht": "EM"}})
+        import_files({"t.csv": table}, **{**options, "words": {"gar nicht": "EM"}})
 
 
-def test_what_a_person_named_is_kept_in_what_is_proposed(read):
+def test_what_a_person_named_is_kept_in_what_is_proposed(import_files):
     table = "Film;Beginn;Ende;Stufe;Kürzel\nG;1;3;S;AB\n"
-    columns = proposed_options(read, table, columns={"movie": ["Film"]})["columns"]
+    columns = proposed_options(import_files, table, columns={"movie": ["Film"]})["columns"]
     assert columns == {"movie": ["Film"], "start_s": ["Beginn"], "end_s": ["Ende"], "level": ["Stufe"], "annotator": ["Kürzel"]}  # fmt: skip
 
 
-def test_tables_that_need_other_options_than_the_first_are_named(read):
+def test_tables_that_need_other_options_than_the_first_are_named(import_files):
     one = "Film;Beginn;Ende;Stufe\nG;1;3;S\n"
     other = one.replace("Beginn", "Anfang")
     with pytest.raises(UnreadColumnsError) as refusal:
-        read({"a.csv": one, "b.csv": other, "c.csv": one.replace("G", "L")})
+        import_files({"a.csv": one, "b.csv": other, "c.csv": one.replace("G", "L")})
     assert "b.csv" in str(refusal.value)
     assert "c.csv" not in str(refusal.value)
 
@@ -492,16 +494,20 @@ def test_tables_that_need_other_options_than_the_first_are_named(read):
     ("marks", "are_of_a_concept"),
     [(("x", "-"), True), (("x", ""), True), (("x", "x"), False), (("-", ""), False)],
 )
-def test_a_column_that_says_yes_in_some_rows_only_is_proposed_as_a_concept(read, marks, are_of_a_concept):
+def test_a_column_that_says_yes_in_some_rows_only_is_proposed_as_a_concept(
+    import_files, marks, are_of_a_concept
+):
     """The codebook knows no kisses. With the same mark in every row, the column says nothing of a span."""
     first, second = marks
-    _, notices = read({"t.csv": f"movie,start_s,end_s,level,Kiss\nG,1,3,S,{first}\nG,5,8,S,{second}\n"})
+    _, notices = import_files(
+        {"t.csv": f"movie,start_s,end_s,level,Kiss\nG,1,3,S,{first}\nG,5,8,S,{second}\n"}
+    )
     assert ("--column concepts=Kiss" in notices) == are_of_a_concept
 
 
-def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(read):
+def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(import_files):
     table = "Film\tPlan\tDébut\tFin\tNiveau\nC\t12\t00:02:10.500\t00:02:16.000\tHN\n"
-    assert proposed_options(read, table)["columns"]["start_s"] == ["Début"]
+    assert proposed_options(import_files, table)["columns"]["start_s"] == ["Début"]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "utf-8"])
@@ -513,22 +519,22 @@ def test_a_heading_is_named_in_any_encoding(tmp_path, encoding):
     assert clip.concepts == ("Look",)
 
 
-def test_a_missing_film_is_not_filled_in_where_others_are_repeated(read):
+def test_a_missing_film_is_not_filled_in_where_others_are_repeated(import_files):
     """Film a is written in each of its rows, so an empty cell is a mistake and not "as above"."""
     with pytest.raises(ManifestError, match="line 4"):
-        read({"t.csv": "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n,5,6,S\n"})
+        import_files({"t.csv": "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n,5,6,S\n"})
 
 
 TWO_ROWS = "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n"
 
 
-def test_a_mistyped_time_in_the_last_row_is_refused(read):
+def test_a_mistyped_time_in_the_last_row_is_refused(import_files):
     with pytest.raises(ManifestError, match="line 4, column start_s"):
-        read({"t.csv": f"{TWO_ROWS}a,5x,6,S\n"})
+        import_files({"t.csv": f"{TWO_ROWS}a,5x,6,S\n"})
 
 
-def test_a_legend_below_a_table_is_left_out(read):
-    clips, notices = read({"t.csv": f"{TWO_ROWS}EN,easy negative,,\n"})
+def test_a_legend_below_a_table_is_left_out(import_files):
+    clips, notices = import_files({"t.csv": f"{TWO_ROWS}EN,easy negative,,\n"})
     assert len(clips) == 2
     assert "line 4, 'EN'" in notices
 
@@ -651,13 +657,13 @@ def test_the_command_that_a_guess_ends_with_reads_the_table(guess_and_import, ta
     assert [(clip.movie, clip.level) for clip in guess_and_import(table, *options)] == clips
 
 
-def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(read):
+def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(import_files):
     """Else all its short rows would be filled up to as many cells, which takes all the memory allowed."""
     short_rows = "f,1,2,S\n" * 50_000
     row_of_many_cells = "f,1,2,S" + "," * 50_000 + "\n"
     table = "movie,start_s,end_s,level\n" + short_rows + row_of_many_cells
     with pytest.raises(ManifestError, match="50,004 columns, where at most 1,000 are read"):
-        read({"t.csv": table})
+        import_files({"t.csv": table})
 
 
 def test_only_labels_may_be_named_in_several_columns():

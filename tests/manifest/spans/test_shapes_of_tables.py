@@ -68,10 +68,10 @@ def test_a_table_is_read_by_pasting_what_is_proposed(tmp_path, shape, file, lang
     assert labels_of(clips) == expected_labels(table.spans)
 
 
-def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):
+def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(import_files):
     """Rows of a film's name alone are titles of sections, in a column that is else empty."""
     rows = "movie,start_s,end_s,level\nVertigo,,,\n,1,5,S\n,5,9,EN\nPsycho,,,\n,2,6,S\n"
-    clips, _ = read({"levels.csv": rows})
+    clips, _ = import_files({"levels.csv": rows})
 
     assert [(clip.movie, clip.start_s) for clip in clips] == [
         ("Vertigo", 1.0),
@@ -81,13 +81,13 @@ def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):
     assert not any("section" in clip.extras for clip in clips)
 
 
-def test_titles_of_sections_leave_a_column_of_that_name_as_it_is(read):
+def test_titles_of_sections_leave_a_column_of_that_name_as_it_is(import_files):
     """Scenes head their rows in the column of notes, which other rows use, beside a column `section`."""
     rows = (
         "movie,note,start_s,end_s,level,section\n,In the church,,,,\nVertigo,slow,1,5,S,opening\n"
         ",In the tower,,,,\nVertigo,dark,21,26,S,end\n"
     )
-    clips, _ = read({"levels.csv": rows})
+    clips, _ = import_files({"levels.csv": rows})
 
     assert [clip.extras["section"] for clip in clips] == ["opening", "end"]
     assert [clip.extras["section (2)"] for clip in clips] == ["In the church", "In the tower"]

@@ -17,7 +17,7 @@ def whisper(*segments, **more):
     return json.dumps({"text": "", "segments": list(segments), "language": "en"} | more)
 
 
-def test_segments_of_whisper_are_texts_and_no_labels(read):
+def test_segments_of_whisper_are_texts_and_no_labels(import_files):
     """Somebody says "S" in the film, which is also the name of a level.
 
     Words of a transcript are never labels.
@@ -27,14 +27,14 @@ def test_segments_of_whisper_are_texts_and_no_labels(read):
         {"id": 0, "seek": 0, "start": 1.0, "end": 5.0, "text": " S", "tokens": [1], "words": words},
         {"id": 1, "seek": 0, "start": 6.0, "end": 7.0, "text": " EN"},
     ]
-    clips, notices = read({"film.json": whisper(*segments)})
+    clips, notices = import_files({"film.json": whisper(*segments)})
 
     assert texts_of(clips) == [(1.0, 5.0, "S", ""), (6.0, 7.0, "EN", "")]
     assert not any(clip.level for clip in clips)
     assert "language: en" in notices
 
 
-def test_whisperx_names_speakers_of_segments_or_of_their_words(read):
+def test_whisperx_names_speakers_of_segments_or_of_their_words(import_files):
     segments = [
         {"start": 1.0, "end": 2.0, "text": "a", "speaker": "SPEAKER_00", "words": []},
         {
@@ -50,17 +50,19 @@ def test_whisperx_names_speakers_of_segments_or_of_their_words(read):
             "words": [{"word": "c", "speaker": "A"}, {"word": "d", "speaker": "B"}],
         },
     ]
-    clips, _ = read({"film.json": json.dumps({"segments": segments, "word_segments": []})})
+    clips, _ = import_files({"film.json": json.dumps({"segments": segments, "word_segments": []})})
 
     assert [speaker for *_, speaker in texts_of(clips)] == ["SPEAKER_00", "SPEAKER_01", ""]
 
 
-def test_whisper_cpp_and_whispers_table_count_in_milliseconds(read):
+def test_whisper_cpp_and_whispers_table_count_in_milliseconds(import_files):
     cpp = {
         "systeminfo": "", "result": {"language": "fr"},
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],
     }  # fmt: skip
-    clips, notices = read({"a.json": json.dumps(cpp), "b.tsv": "start\tend\ttext\n1500\t2500\ta\tb\n"})
+    clips, notices = import_files(
+        {"a.json": json.dumps(cpp), "b.tsv": "start\tend\ttext\n1500\t2500\ta\tb\n"}
+    )
 
     assert texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
     assert "language: fr" in notices
@@ -78,7 +80,7 @@ def amazon(**results):
     )
 
 
-def test_words_of_amazon_are_joined_to_sentences(read):
+def test_words_of_amazon_are_joined_to_sentences(import_files):
     """A sentence ends with a full stop, before a long pause (2.2 to 9 s), or where another speaker begins."""
     items = [
         item("Hello", 1.0, 1.4), item(",", kind="punctuation"), item("you", 1.5, 1.9), item(".", kind="punctuation"),
@@ -88,7 +90,7 @@ def test_words_of_amazon_are_joined_to_sentences(read):
         {"start_time": "1.0", "end_time": "9.2", "speaker_label": "spk_0",
          "items": [{"start_time": start, "speaker_label": "spk_0"} for start in ("1.0", "1.5", "2.0", "9.0")]},
         {"items": [{"start_time": "9.3", "speaker_label": "spk_1"}]}]}  # fmt: skip
-    clips, notices = read({"film.json": amazon(items=items, speaker_labels=labels)})
+    clips, notices = import_files({"film.json": amazon(items=items, speaker_labels=labels)})
 
     assert texts_of(clips) == [
         (1.0, 1.9, "Hello, you.", "spk_0"),
@@ -99,7 +101,7 @@ def test_words_of_amazon_are_joined_to_sentences(read):
     assert "4 sentences put together" in notices
 
 
-def test_segments_of_amazon_are_taken_as_they_are(read):
+def test_segments_of_amazon_are_taken_as_they_are(import_files):
     segments = [
         {
             "id": 0,
@@ -110,12 +112,12 @@ def test_segments_of_amazon_are_taken_as_they_are(read):
             "items": [0],
         }
     ]
-    clips, _ = read({"film.json": amazon(items=[item("Hello", 1, 2)], audio_segments=segments)})
+    clips, _ = import_files({"film.json": amazon(items=[item("Hello", 1, 2)], audio_segments=segments)})
 
     assert texts_of(clips) == [(1.0, 2.0, "Hello.", "spk_0")]
 
 
-def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
+def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(import_files):
     words = {
         "text": "a b",
         "words": [{"word": "a", "start": 1.0, "end": 1.5}, {"word": "b", "start": 1.6, "end": 2.0}],
@@ -124,7 +126,7 @@ def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
         "text": "c",
         "chunks": [{"timestamp": [3.0, 4.0], "text": " c"}, {"timestamp": [5.0, None], "text": " d"}],
     }
-    clips, notices = read({"a.json": json.dumps(words), "b.json": json.dumps(chunks)})
+    clips, notices = import_files({"a.json": json.dumps(words), "b.json": json.dumps(chunks)})
 
     assert texts_of(clips) == [(1.0, 2.0, "a b", ""), (3.0, 4.0, "c", "")]
     assert "its times cannot be read" in notices
@@ -135,14 +137,14 @@ def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
     [[], [{}], [None], [{"start": "x", "end": 1, "text": 3}]],
     ids=["no segment", "an empty one", "null", "a start that is no time"],
 )
-def test_a_transcript_without_a_whole_segment_gives_no_clip(read, segments):
+def test_a_transcript_without_a_whole_segment_gives_no_clip(import_files, segments):
     content = json.dumps({"segments": segments, "text": "", "language": "en"})
-    clips, _ = read({"a.json": content}, kind="transcript")
+    clips, _ = import_files({"a.json": content}, kind="transcript")
     assert not clips
 
 
 @pytest.mark.parametrize("segments", [{"a": 1}, "x", 3], ids=["names", "text", "number"])
-def test_a_vocabulary_is_no_transcript(read, segments):
+def test_a_vocabulary_is_no_transcript(import_files, segments):
     document = {"the": 1, "text": 2, "segments": segments, "language": 4, "words": 5, "results": 6}
     with pytest.raises(ManifestError, match="no transcript: what it calls segments"):
-        read({"a.json": json.dumps(document)})
+        import_files({"a.json": json.dumps(document)})
