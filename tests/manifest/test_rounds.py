@@ -19,8 +19,7 @@ def make_corpus(tmp_path, n_films=20):
     n_windows = np.random.default_rng(0).integers(20, 120, n_films).tolist()
     clips = []
     for film, n in enumerate(n_windows):
-        for k in range(n):
-            clips.append(Clip(f"f{film:02}-{k:03}", f"f{film:02}", "", 46.0 * k, 46.0 * k + 46))
+        clips += [Clip(f"f{film:02}-{k:03}", f"f{film:02}", "", 46.0 * k, 46.0 * k + 46) for k in range(n)]
     return Manifest(tuple(clips), tmp_path)
 
 
