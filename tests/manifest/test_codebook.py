@@ -30,12 +30,14 @@ from tests.violence import VIOLENCE
 
 
 def test_every_codebook_of_the_package_is_listed():
-    """BUILTIN is written by hand, and the files of the package are the truth."""
+    """BUILTIN is the list of their names, written by hand; the files of the package are the truth."""
     folder = Path(obygaze_features.manifest.__file__).parent / "codebooks"
-    assert {path.name for path in folder.glob("*.codebook.toml")} == {
-        f"{name}.codebook.toml" for name in BUILTIN
-    }
-    assert [builtin_codebook(name).name for name in BUILTIN] == list(BUILTIN)
+
+    names_of_files = {path.name.removesuffix(".codebook.toml") for path in folder.glob("*.codebook.toml")}
+
+    assert set(BUILTIN) == names_of_files
+    for name in BUILTIN:
+        assert builtin_codebook(name).name == name
 
 
 def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
@@ -51,22 +53,36 @@ def load_text_as_codebook(folder, text):
 
 
 def test_a_codebook_file_is_read(tmp_path):
-    """A level with label = false, such as "unsure", can be given by annotators but is no label."""
+    """`VIOLENCE` is the text of a codebook with three levels, a concept and a task.
+
+    The level "unsure", of label = false, can be given by annotators but is no label.
+    """
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
+
     assert codebook == Codebook(
-        "violence",
-        "1",
-        (Level("calm"), Level("unsure", label=False), Level("violent")),
-        (Concept("Gun", synonyms=("gun", "pistol")),),
-        (Task("calm_violent", ("calm",), ("violent",)),),
+        name="violence",
+        version="1",
+        levels=(Level("calm"), Level("unsure", label=False), Level("violent")),
+        concepts=(Concept("Gun", synonyms=("gun", "pistol")),),
+        tasks=(Task("calm_violent", negatives=("calm",), positives=("violent",)),),
     )
     assert codebook.labels == ("calm", "violent")
+
+
+def test_a_codebook_is_found_by_the_path_of_its_file(tmp_path):
+    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     assert find_codebook(str(tmp_path / "mine.codebook.toml")) == codebook
-    assert pickle.loads(pickle.dumps(codebook)) == codebook  # noqa: S301 - workers get manifests so
+
+
+def test_a_codebook_can_be_sent_to_another_process(tmp_path):
+    """Workers get manifests with their codebooks, as pickles."""
+    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
+    sent = pickle.loads(pickle.dumps(codebook))  # noqa: S301 - the pickle is our own
+    assert sent == codebook
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "place"),
+    ("old", "new", "key"),
     [
         ('name = "violence"', 'name = "violence', "line 1"),
         ('version = "1"\n', "", "version"),
@@ -89,56 +105,74 @@ def test_a_codebook_file_is_read(tmp_path):
         ("[[concepts]]", '[[scales]]\nname = "x"\nlevels = ["a", "b"]\ncuts = [nan]\n[[concepts]]', "scales"),
     ],
 )
-def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, place):
-    """In a valid codebook `old` is replaced by `new`.
+def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, key):
+    """In the text of a valid codebook, `old` is replaced by `new`.
 
-    The error is one line, and names the file and the key.
+    The error is one line. It names the file, and the key of the codebook that is wrong (or the line, if the
+    text is no TOML).
     """
     assert old in VIOLENCE
-    with pytest.raises(ManifestError, match=place) as caught:
-        load_text_as_codebook(tmp_path, VIOLENCE.replace(old, new, 1))
-    assert str(caught.value).startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
-    assert "\n" not in str(caught.value)
+    invalid = VIOLENCE.replace(old, new, 1)
+
+    with pytest.raises(ManifestError, match=key) as error:
+        load_text_as_codebook(tmp_path, invalid)
+
+    message = str(error.value)
+    assert message.startswith(f"{tmp_path / 'mine.codebook.toml'}: ")
+    assert "\n" not in message
 
 
 @given(st.data())
 def test_a_damaged_file_is_a_codebook_or_refused(data):
-    """Up to 12 characters of a valid file are replaced by something else.
+    """Up to 12 characters of the text of a valid codebook are replaced by something else.
 
     Whatever comes out, nothing but a ManifestError is raised.
     """
-    at = data.draw(st.integers(0, len(VIOLENCE)))
-    until = data.draw(st.integers(at, min(len(VIOLENCE), at + 12)))
-    put = data.draw(
+    first = data.draw(st.integers(0, len(VIOLENCE)))
+    behind_last = data.draw(st.integers(first, min(len(VIOLENCE), first + 12)))
+    replacement = data.draw(
         st.sampled_from(["", '"', "[", "]]", "=", "1", "1e999", "9" * 400, "9" * 5000, "[" * 3000, "nan"])
     )
+    damaged = VIOLENCE[:first] + replacement + VIOLENCE[behind_last:]
+
     with suppress(ManifestError):
-        Codebook(**codebook_parameters(VIOLENCE[:at] + put + VIOLENCE[until:]))
+        Codebook(**codebook_parameters(damaged))
 
 
-EXPLAINED = Codebook(
-    "b",
-    "1",
-    (Level("a", means="as a"),),
-    (
+@pytest.fixture
+def explained_codebook():
+    """A codebook whose level a and concept C have explanations, and whose concepts say what conveys them."""
+    concepts = (
         Concept("C", means="where C is", modality="visual"),
         Concept("D", visual=False, modality="told"),
-    ),
-    construct="a construct",
-)
-UNEXPLAINED = Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
+    )
+    return Codebook("b", "1", (Level("a", means="as a"),), concepts, construct="a construct")
 
 
-def test_explanations_for_people_are_kept_and_change_no_digest():
+@pytest.fixture
+def unexplained_codebook():
+    """The same codebook without explanations."""
+    return Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
+
+
+def test_explanations_for_people_change_no_digest(explained_codebook, unexplained_codebook):
     """The digest identifies the levels and concepts that labels refer to.
 
     Explanations may be improved without making old labels invalid.
     """
-    assert EXPLAINED.digest() == UNEXPLAINED.digest()
-    assert EXPLAINED.means == {"a": "as a", "C": "where C is"}
-    assert Codebook(**codebook_parameters(EXPLAINED.to_toml())) == EXPLAINED
-    assert codebook_record(EXPLAINED)["means"] == EXPLAINED.means
-    assert "means" not in codebook_record(UNEXPLAINED)
+    assert explained_codebook.digest() == unexplained_codebook.digest()
+
+
+def test_explanations_for_people_are_kept_in_the_codebooks_file(explained_codebook):
+    again = Codebook(**codebook_parameters(explained_codebook.to_toml()))
+    assert again == explained_codebook
+    assert again.means == {"a": "as a", "C": "where C is"}
+
+
+def test_explanations_for_people_are_kept_in_the_record_of_a_model(explained_codebook, unexplained_codebook):
+    """The record of a codebook is what files of models have of it."""
+    assert codebook_record(explained_codebook)["means"] == {"a": "as a", "C": "where C is"}
+    assert "means" not in codebook_record(unexplained_codebook)
 
 
 def test_a_visual_modality_of_a_non_visual_concept_is_refused():
@@ -149,22 +183,35 @@ def test_a_visual_modality_of_a_non_visual_concept_is_refused():
 
 @pytest.mark.parametrize("name", BUILTIN)
 def test_built_in_codebooks_explain_every_level_and_concept_in_english_and_french(name):
-    book = builtin_codebook(name)
-    assert book.construct
-    assert book.constructs["fr"]
-    assert book.means.keys() == {*book.level_names, *book.concept_names}
-    assert all(concept.visual == (concept.modality == "visual") for concept in book.concepts)
-    for part in (*book.levels, *book.concepts):
-        french = part.translations["fr"]
+    """The construct is what the levels are levels of, such as objectification."""
+    codebook = builtin_codebook(name)
+
+    assert codebook.construct
+    assert codebook.constructs["fr"]
+    assert codebook.means.keys() == {*codebook.level_names, *codebook.concept_names}
+    for level_or_concept in (*codebook.levels, *codebook.concepts):
+        french = level_or_concept.translations["fr"]
         assert french.title
         assert french.means
 
 
-def test_the_digest_depends_on_every_word_but_not_on_comments(tmp_path):
-    """Each of the five changes gives a digest of its own; a comment in the file changes nothing."""
+@pytest.mark.parametrize("name", BUILTIN)
+def test_visual_concepts_of_built_in_codebooks_are_those_of_the_visual_modality(name):
+    for concept in builtin_codebook(name).concepts:
+        assert concept.visual == (concept.modality == "visual")
+
+
+def test_a_comment_in_a_codebooks_file_changes_no_digest(tmp_path):
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
-    assert load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE).digest() == codebook.digest()
-    others = [
+    with_comment = load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE)
+    assert with_comment.digest() == codebook.digest()
+
+
+def test_the_digest_depends_on_everything_that_labels_refer_to(tmp_path):
+    """The codebook and its five changes have six different digests."""
+    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
+    codebooks = [
+        codebook,
         replace(codebook, version="2"),
         replace(codebook, concepts=(Concept("Gun", synonyms=("gun",)),)),
         replace(codebook, levels=codebook.levels[::-1]),
@@ -172,7 +219,9 @@ def test_the_digest_depends_on_every_word_but_not_on_comments(tmp_path):
         replace(codebook, policies=("paper",)),
     ]
 
-    assert len({book.digest() for book in (codebook, *others)}) == len(others) + 1
+    digests = {codebook.digest() for codebook in codebooks}
+
+    assert len(digests) == 6
 
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=8).map(str.strip)
@@ -240,16 +289,18 @@ def codebooks(draw):
     )
 
 
-@given(codebooks())
+@given(codebook=codebooks())
 def test_a_codebook_is_read_back_as_written(codebook):
+    """A codebook of any levels, concepts, tasks, scales and texts is written as TOML and read again."""
     again = Codebook(**codebook_parameters(codebook.to_toml()))
+
     assert again == codebook
     assert again.to_toml() == codebook.to_toml()
     assert again.digest() == codebook.digest()
 
 
 def test_a_key_of_thousands_of_parts_is_refused_unread(tmp_path):
-    """A key of dots takes a TOML reader quadratic time."""
+    """The key is a.a.a... of 40,001 parts, which would take a reader of TOML quadratic time, or minutes."""
     path = tmp_path / "a.toml"
     path.write_text("a" + ".a" * 40_000 + " = 1\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"a\.toml"):
@@ -262,18 +313,22 @@ def test_concepts_separated_by_a_comma_are_refused_with_the_right_separator():
         builtin_codebook("obygaze12").concept_spelled("Activity, body")
 
 
-WRONG = ["version = 1", 'colour = "red"', "tasks = {x = {negative = 'a'}}", f"x = {'1' * 5000}", "{"]
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_errors_do_not_quote_the_libraries(tmp_path, wrong):
+@pytest.mark.parametrize(
+    "invalid",
+    ["version = 1", 'colour = "red"', "tasks = {x = {negative = 'a'}}", f"x = {'1' * 5000}", "{"],
+    ids=["a number", "an unknown key", "a text for a list", "5000 digits", "no TOML"],
+)
+def test_errors_do_not_quote_the_libraries(tmp_path, invalid):
     """A library's text has names in backticks, places such as $.name, Expected, or a function of sys."""
     path = tmp_path / "c.toml"
-    path.write_text(wrong)
+    path.write_text(invalid)
+
     with pytest.raises(ManifestError) as error:
         load_codebook(path)
+
     message = str(error.value).replace(str(path), "")
-    assert not any(of_library in message for of_library in ("`", "$", "Expected", "sys."))
+    for words_of_libraries in ("`", "$", "Expected", "sys."):
+        assert words_of_libraries not in message
 
 
 TRANSLATED = """
@@ -300,36 +355,58 @@ definition = "blood is seen"
 """
 
 
-def test_texts_are_english_by_default_and_given_in_a_language_that_the_codebook_has():
-    """The level N and the definition of Blood have no French text, and nothing is in German.
+def test_texts_are_english_by_default():
+    """`TRANSLATED` is a codebook of violence, with titles and meanings in English and some in French."""
+    codebook = codebook_of_text(TRANSLATED)
+    violent, _ = codebook.levels
 
-    Such texts are given as the codebook writes them; a title that is not written is the name.
-    """
-    book = codebook_of_text(TRANSLATED)
-    violent, not_violent = book.levels
-    (blood,) = book.concepts
-    assert (violent.title, violent.means, book.construct) == ("Violent", "a blow is seen", "violence")
+    assert (violent.title, violent.means) == ("Violent", "a blow is seen")
+    assert codebook.construct == "violence"
+
+
+def test_texts_are_given_in_a_language_that_the_codebook_has():
+    """`TRANSLATED` is a codebook of violence, with titles and meanings in English and some in French."""
+    codebook = codebook_of_text(TRANSLATED)
+    violent, _ = codebook.levels
+    (blood,) = codebook.concepts
 
     french = violent.in_language("fr")
+
     assert (french.title, french.means) == ("Violent, en français", "un coup est vu")
     assert blood.in_language("fr").title == "Sang"
-    assert book.constructs == {"fr": "la violence"}
+    assert codebook.constructs == {"fr": "la violence"}
+
+
+def test_texts_that_are_not_translated_are_given_as_the_codebook_writes_them():
+    """The level N and the definition of Blood have no French text, and nothing is in German.
+
+    A title that is not written is the name.
+    """
+    codebook = codebook_of_text(TRANSLATED)
+    _, not_violent = codebook.levels
+    (blood,) = codebook.concepts
 
     assert not_violent.in_language("fr").title == "N"
     assert not_violent.in_language("fr").means == "no blow"
     assert blood.in_language("fr").means == "blood is seen"
     assert blood.in_language("de").title == "Blood"
-    assert codebook_of_text(book.to_toml()) == book
+
+
+def test_translations_are_written_and_read_back():
+    codebook = codebook_of_text(TRANSLATED)
+    assert codebook_of_text(codebook.to_toml()) == codebook
 
 
 def test_a_translation_changes_no_digest():
     """Labels of a French and of an English annotator are about the same codebook."""
-    plain = TRANSLATED.replace(".en", "")
-    lines = [line for line in plain.splitlines() if ".fr" not in line]
-    book, untranslated = codebook_of_text(TRANSLATED), codebook_of_text("\n".join(lines))
-    assert book != untranslated
-    assert book.digest() == untranslated.digest()
-    assert book.definition() == untranslated.definition()
+    lines = TRANSLATED.replace(".en", "").splitlines()
+    untranslated = codebook_of_text("\n".join(line for line in lines if ".fr" not in line))
+
+    translated = codebook_of_text(TRANSLATED)
+
+    assert translated != untranslated
+    assert translated.digest() == untranslated.digest()
+    assert translated.definition() == untranslated.definition()
 
 
 @pytest.mark.parametrize(
@@ -342,5 +419,7 @@ def test_a_translation_changes_no_digest():
     ids=["a word", "a letter", "a number for a text"],
 )
 def test_a_translation_into_no_language_or_that_is_no_text_is_refused(line, reason):
+    """The line stands in place of means.fr = "un coup est vu". Languages are named by two small letters."""
+    invalid = TRANSLATED.replace('means.fr = "un coup est vu"', line)
     with pytest.raises(ManifestError, match=reason):
-        codebook_of_text(TRANSLATED.replace('means.fr = "un coup est vu"', line))
+        codebook_of_text(invalid)

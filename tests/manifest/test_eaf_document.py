@@ -17,83 +17,109 @@ from obygaze_features.manifest.eaf_document import conflicts
 from obygaze_features.manifest.spans.tier_names import DECIDED, DECIDED_LEVEL
 from tests.manifest.spans.files import aligned
 
-CODEBOOK = builtin_codebook("mobygaze")
+MOBYGAZE = builtin_codebook("mobygaze")
 
 
 @cache
-def schema():
+def schema_of_elan():
+    """Return ELAN's own schema of its documents, by which a document can be validated."""
     import xmlschema
 
     return xmlschema.XMLSchema(Path(__file__).parents[1] / "film" / "exchange" / "eaf-3.0.xsd")
 
 
-def make_clip(name, start_s, end_s, level, *concepts):
-    return Clip(f"f-{name}-{start_s}", "f", "", start_s, end_s, level, concepts, name)
+def clip_of_film_f(annotator, start_s, end_s, level, *concepts):
+    return Clip(f"f-{annotator}-{start_s}", "f", "", start_s, end_s, level, concepts, annotator)
 
 
 @pytest.fixture
 def two_annotators(tmp_path):
-    """Two annotators of a film: alike up to 10 s, then one sees S where the other sees EN, then HN."""
+    """A manifest of film f by two annotators.
+
+    Both say S up to 10 s. Then Ann says EN to the end, at 30 s, and Ben S up to 20 s, HN up to 25 s, and EN.
+    """
     clips = (
-        make_clip("ann", 0.0, 10.0, "S", "Body", "Speech"),
-        make_clip("ann", 10.0, 30.0, "EN"),
-        make_clip("ben", 0.0, 10.0, "S", "Body"),
-        make_clip("ben", 10.0, 20.0, "S", "Look"),
-        make_clip("ben", 20.0, 25.0, "HN"),
-        make_clip("ben", 25.0, 30.0, "EN"),
+        clip_of_film_f("ann", 0.0, 10.0, "S", "Body", "Speech"),
+        clip_of_film_f("ann", 10.0, 30.0, "EN"),
+        clip_of_film_f("ben", 0.0, 10.0, "S", "Body"),
+        clip_of_film_f("ben", 10.0, 20.0, "S", "Look"),
+        clip_of_film_f("ben", 20.0, 25.0, "HN"),
+        clip_of_film_f("ben", 25.0, 30.0, "EN"),
     )
-    return Manifest(clips, tmp_path, CODEBOOK)
+    return Manifest(clips, tmp_path, MOBYGAZE)
 
 
 @pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
-def test_a_blank_document_is_valid_and_holds_no_annotation(tmp_path, annotators):
-    """The document is valid by ELAN's own schema, and offers all levels and concepts of the codebook.
+def test_a_blank_document_is_valid_by_elans_own_schema(annotators):
+    document = blank_document(MOBYGAZE, "tt1", annotators, media="film.mkv")
 
-    Importing it gives no clips.
-    """
-    text = blank_document(CODEBOOK, "tt1", annotators, media="film.mkv")
-    schema().validate(text)
-    assert "film.mkv" in text
-    for word in (*CODEBOOK.level_names, "Type of shot", "Soundtrack"):
-        assert f">{word}<" in text
-    (tmp_path / "blank.eaf").write_text(text, encoding="utf-8")
+    schema_of_elan().validate(document)
+    assert "film.mkv" in document
 
-    assert not import_spans([tmp_path / "blank.eaf"], tmp_path).manifest.clips
+
+@pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
+def test_a_blank_document_offers_all_levels_and_concepts_of_the_codebook(annotators):
+    """They stand in vocabularies, from which people choose in ELAN."""
+    document = blank_document(MOBYGAZE, "tt1", annotators)
+
+    for word in (*MOBYGAZE.level_names, *MOBYGAZE.concept_names):
+        assert f">{word}<" in document
+
+
+@pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
+def test_a_blank_document_has_no_annotation_to_import(tmp_path, annotators):
+    path = tmp_path / "blank.eaf"
+    path.write_text(blank_document(MOBYGAZE, "tt1", annotators), encoding="utf-8")
+
+    assert import_spans([path], tmp_path).manifest.clips == ()
 
 
 def test_conflicts_are_the_spans_in_which_levels_differ(two_annotators):
-    """The annotators cut the film at different times. From 25 s on both say EN, so nothing is in conflict."""
+    """From 10 s on Ann says EN. Ben says S up to 20 s, then HN up to 25 s, and then EN too."""
     assert conflicts(two_annotators.clips) == [
         (10.0, 20.0, "ann: EN; ben: S"),
         (20.0, 25.0, "ann: EN; ben: HN"),
     ]
 
 
+def labels_of(clips):
+    return [(clip.annotator, clip.start_s, clip.end_s, clip.level, clip.concepts) for clip in clips]
+
+
 def test_annotations_survive_an_export_to_elan_and_back(two_annotators, tmp_path):
     """The document shows no score of a model, so that annotators are recorded as blind to it."""
-    text = conflicts_document(two_annotators, "f")
-    schema().validate(text)
-    (tmp_path / "f.eaf").write_text(text, encoding="utf-8")
-    read = import_spans([tmp_path / "f.eaf"], tmp_path).manifest
-    assert read.codebook.name == "mobygaze"
-    found = [(c.annotator, c.start_s, c.end_s, c.level, c.concepts) for c in read]
+    document = conflicts_document(two_annotators, "f")
+    schema_of_elan().validate(document)
+    path = tmp_path / "f.eaf"
+    path.write_text(document, encoding="utf-8")
 
-    assert found == [(c.annotator, c.start_s, c.end_s, c.level, c.concepts) for c in two_annotators]
-    assert {c.extras["seen_score"] for c in read} == {"0"}
+    imported = import_spans([path], tmp_path).manifest
+
+    assert imported.codebook.name == "mobygaze"
+    assert labels_of(imported) == labels_of(two_annotators)
+    for clip in imported:
+        assert clip.extras["seen_score"] == "0"
 
 
 def test_decisions_come_back_with_who_and_when(two_annotators, tmp_path):
-    """Both annotators decide together for S on the empty tier of decisions, and save the document."""
-    text = conflicts_document(two_annotators, "f")
+    """A document of the film that two people labelled has an empty tier for their common decisions.
+
+    They write S on it, from time slot ts5 to ts8, sign as "both", and save the document in ELAN, which sets
+    its date.
+    """
+    document = conflicts_document(two_annotators, "f")
+    empty_tier = f'TIER_ID="{DECIDED_LEVEL}" LINGUISTIC_TYPE_REF="level" />'
     decision = aligned("d1", "ts5", "ts8", "S")
-    tier = f'TIER_ID="{DECIDED_LEVEL}" LINGUISTIC_TYPE_REF="level"'
-    assert f"{tier} />" in text
-    text = text.replace(f"{tier} />", f'{tier} ANNOTATOR="both">{decision}</TIER>')
-    date_of_export, date_of_saving = "1970-01-01T00:00:00+00:00", "2026-11-23T10:00:00+01:00"
-    assert date_of_export in text
-    text = text.replace(date_of_export, date_of_saving)
-    (tmp_path / "f.eaf").write_text(text, encoding="utf-8")
-    (clip,) = import_spans([tmp_path / "f.eaf"], tmp_path, tiers=dict(DECIDED)).manifest
+    tier_with_decision = empty_tier.replace(" />", f' ANNOTATOR="both">{decision}</TIER>')
+    date_of_export = "1970-01-01T00:00:00+00:00"
+    date_of_saving = "2026-11-23T10:00:00+01:00"
+    assert empty_tier in document
+    assert date_of_export in document
+    saved = document.replace(empty_tier, tier_with_decision).replace(date_of_export, date_of_saving)
+    path = tmp_path / "f.eaf"
+    path.write_text(saved, encoding="utf-8")
+
+    (clip,) = import_spans([path], tmp_path, tiers=dict(DECIDED)).manifest
 
     assert (clip.annotator, clip.level) == ("both", "S")
     assert clip.extras["decided_on"] == date_of_saving

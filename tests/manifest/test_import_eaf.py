@@ -13,7 +13,7 @@ from tests.manifest.spans.files import aligned, eaf, referring, tier
 
 @pytest.fixture(scope="module")
 def untouched_export():
-    """A document of ELAN with a model's tiers and empty tiers for people."""
+    """The text of a document of ELAN: 8 tiers of a model's scores of a film, and empty tiers for people."""
     return export(invented_film(n_rows=40, duration_s=600.0), "eaf")
 
 
@@ -23,11 +23,13 @@ EMPTY_CONCEPTS_TIER = (
 )
 
 
-def written_on(text, levels=("S", "HN", ""), concepts=("Body; Look", "")):
-    """Write levels and concepts of AB on the empty tiers for people of an export, as ELAN does.
+def with_annotations_of_ab(export_text, levels=(), concepts=()):
+    """Write levels and concepts of the annotator AB on the empty tiers for people of an export, as ELAN does.
 
-    The levels last from 1.5 to 2.75 s, 11.5 to 12.75 s, and so on; the concepts refer to the first of them.
+    The levels last from 1.5 to 2.75 s, 11.5 to 12.75 s, and so on; the first of the concepts refers to the
+    first of them, the second to the second.
     """
+    text = export_text
     slots = ""
     levels_of_tier = ""
     for n, level in enumerate(levels):
@@ -50,76 +52,135 @@ def written_on(text, levels=("S", "HN", ""), concepts=("Body; Look", "")):
 
 
 def test_an_untouched_export_gives_no_clips(tmp_path, untouched_export):
-    """The model's tiers are no annotations of people. They are left out and counted."""
-    (tmp_path / "film.eaf").write_text(untouched_export, encoding="utf-8")
-    imported = import_spans([tmp_path / "film.eaf"], tmp_path)
+    """The model's 8 tiers are no annotations of people. They are left out and counted."""
+    path = tmp_path / "film.eaf"
+    path.write_text(untouched_export, encoding="utf-8")
+
+    imported = import_spans([path], tmp_path)
+
     assert len(imported.manifest) == 0
     assert any("left out 8 tiers" in notice for notice in imported.notices)
 
 
 @pytest.mark.parametrize("tag", ["ANNOTATION", "ALIGNABLE_ANNOTATION"])
 def test_unknown_elements_are_counted_as_left_out(tmp_path, untouched_export, tag):
-    """An element that ELAN does not define, here REMARK, may hold something important, so it is listed."""
-    whole = aligned("level0", "start0", "end0", "S")
-    other = re.sub(rf"(</?){tag}\b", r"\1REMARK", whole)
-    text = written_on(untouched_export, concepts=())
-    assert whole in text
-    (tmp_path / "film.eaf").write_text(text.replace(whole, other), encoding="utf-8")
-    (account,) = import_spans([tmp_path / "film.eaf"], tmp_path).accounts
+    """An element that ELAN does not define, here REMARK, may hold something important, so it is listed.
 
-    assert any("REMARK" in where for where, _ in account.left_out)
-
-
-def test_human_tiers_become_clips(tmp_path, untouched_export):
-    """Two levels with a text become clips, and the concepts on the first belong to it.
-
-    Of five annotations two have no text.
+    It stands in place of one of the two elements that enclose an annotation, the level S.
     """
-    (tmp_path / "film.eaf").write_text(written_on(untouched_export), encoding="utf-8")
-    imported = import_spans([tmp_path / "film.eaf"], tmp_path)
-    first, two = imported.manifest.clips
+    text = with_annotations_of_ab(untouched_export, levels=["S", "HN"])
+    annotation = aligned("level0", "start0", "end0", "S")
+    assert annotation in text
+    with_remark = re.sub(rf"(</?){tag}\b", r"\1REMARK", annotation)
+    path = tmp_path / "film.eaf"
+    path.write_text(text.replace(annotation, with_remark), encoding="utf-8")
+
+    (account,) = import_spans([path], tmp_path).accounts
+
+    assert any("REMARK" in place for place, _ in account.left_out)
+
+
+@pytest.fixture
+def imported_annotations(tmp_path, untouched_export):
+    """The import of an export on which AB wrote three levels and two concepts, the last of each empty."""
+    text = with_annotations_of_ab(untouched_export, levels=["S", "HN", ""], concepts=["Body; Look", ""])
+    path = tmp_path / "film.eaf"
+    path.write_text(text, encoding="utf-8")
+    return import_spans([path], tmp_path)
+
+
+def test_levels_and_concepts_on_the_tiers_for_people_become_clips(imported_annotations):
+    """AB gave S from 1.5 to 2.75 s, with the concepts Body and Look, and HN from 11.5 to 12.75 s."""
+    first, second = imported_annotations.manifest.clips
+
     assert (first.start_s, first.end_s, first.level, first.concepts) == (1.5, 2.75, "S", ("Look", "Body"))
-    assert (two.start_s, two.end_s, two.level, two.concepts) == (11.5, 12.75, "HN", ())
-    assert {clip.movie for clip in imported.manifest} == {"tt0000042"}
-    assert {clip.annotator for clip in imported.manifest} == {"AB"}
-    # The file has the model's tiers: the score was in sight.
-    assert {clip.extras["seen_score"] for clip in imported.manifest} == {"1"}
-    (account,) = imported.accounts
+    assert (second.start_s, second.end_s, second.level, second.concepts) == (11.5, 12.75, "HN", ())
+    for clip in (first, second):
+        assert clip.movie == "tt0000042"
+        assert clip.annotator == "AB"
+
+
+def test_annotations_beside_a_models_tiers_were_made_with_the_score_in_sight(imported_annotations):
+    for clip in imported_annotations.manifest:
+        assert clip.extras["seen_score"] == "1"
+
+
+def test_annotations_without_a_text_are_left_out_and_counted(imported_annotations):
+    """AB wrote three levels and two concepts, and left the last of each empty: 5 seen, 3 used."""
+    (account,) = imported_annotations.accounts
 
     assert (account.seen, account.used) == (5, 3)
-    assert [why for _, why in account.left_out] == ["no text", "no text"]
+    assert [reason for _, reason in account.left_out] == ["no text", "no text"]
 
 
-def test_annotators_may_be_named_in_tiers(tmp_path):
-    """The tier "human: level@Léa D." is that of Léa D.
+@pytest.fixture
+def document_of_lea(tmp_path):
+    """The path of a document of ELAN with the level "sure" and the concept "body", on tiers of Léa D.
 
-    A document without a model's tiers showed no score. It does not say which film it is of, so the user must.
+    It has no tiers of a model, and does not say which film it is of.
     """
-    tiers = (
-        tier(f"human: {what}@Léa D.", aligned(what, "t1", "t2", value))
-        for what, value in (("level", "sure"), ("concepts", "body"))
-    )
-    text = eaf({"t1": 0, "t2": 500}, "".join(tiers))
+    level = tier("human: level@Léa D.", aligned("level", "t1", "t2", "sure"))
+    concepts = tier("human: concepts@Léa D.", aligned("concepts", "t1", "t2", "body"))
     path = tmp_path / "own.eaf"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ManifestError, match=r"own.eaf"):
-        import_spans([path], tmp_path)
-    (clip,) = import_spans([path], tmp_path, movie="tt1").manifest.clips
+    path.write_text(eaf({"t1": 0, "t2": 500}, level + concepts), encoding="utf-8")
+    return path
+
+
+def test_annotators_may_be_named_in_tiers(document_of_lea, tmp_path):
+    """The tier "human: level@Léa D." is that of Léa D.; "sure" is the title of S, and "body" is Body.
+
+    The document has no tiers of a model, so that no score was in sight.
+    """
+    (clip,) = import_spans([document_of_lea], tmp_path, movie="tt1").manifest.clips
 
     assert (clip.clip_id, clip.annotator) == ("tt1-Lea-D-0001", "Léa D.")
-    assert (clip.level, clip.concepts, clip.extras["seen_score"]) == ("S", ("Body",), "0")
+    assert (clip.level, clip.concepts) == ("S", ("Body",))
+    assert clip.extras["seen_score"] == "0"
+
+
+def test_a_document_that_does_not_name_its_film_is_refused_unless_the_user_does(document_of_lea, tmp_path):
+    with pytest.raises(ManifestError, match=r"own.eaf"):
+        import_spans([document_of_lea], tmp_path)
+
+
+def with_a_level_that_is_none(text):
+    return with_annotations_of_ab(text, levels=["Sur"])
+
+
+def with_a_concept_that_is_none(text):
+    return with_annotations_of_ab(text, levels=["S", "HN"], concepts=["Bodi"])
+
+
+def without_the_annotator(text):
+    return with_annotations_of_ab(text, levels=["S", "HN"]).replace('ANNOTATOR="AB"', "")
+
+
+def without_the_end_of_the_first_level(text):
+    return with_annotations_of_ab(text, levels=["S", "HN"]).replace('TIME_VALUE="2750"', "")
+
+
+def no_document_of_elan(_):
+    return "<a/>"
+
+
+def with_a_document_type(text):
+    return text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1)
+
+
+def in_frames_of_pal(text):
+    return text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"')
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: written_on(text, levels=("Sur",), concepts=()), r"film.eaf"),
-        (lambda text: written_on(text, concepts=("Bodi",)), "'Bodi'"),
-        (lambda text: written_on(text).replace('ANNOTATOR="AB"', ""), "nobody's"),
-        (lambda text: written_on(text).replace('TIME_VALUE="2750"', ""), "it has no time"),
-        (lambda _: "<a/>", "film.eaf: .*root is 'a'"),
-        (lambda text: text.replace("<ANN", "<!DOCTYPE a [<!ENTITY b 'c'>]><ANN", 1), "document type"),
-        (lambda text: text.replace('TIME_UNITS="milliseconds"', 'TIME_UNITS="PAL-frames"'), "PAL-frames"),
+        (with_a_level_that_is_none, r"film.eaf"),
+        (with_a_concept_that_is_none, "'Bodi'"),
+        (without_the_annotator, "nobody's"),
+        (without_the_end_of_the_first_level, "it has no time"),
+        (no_document_of_elan, "film.eaf: .*root is 'a'"),
+        (with_a_document_type, "document type"),
+        (in_frames_of_pal, "PAL-frames"),
     ],
 )
 def test_a_document_that_cannot_be_read_is_refused_with_the_reason(

@@ -3,7 +3,6 @@
 import json
 import math
 import zipfile
-from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -41,21 +40,33 @@ def windows_of(end_s: float, window_s: float, hop_s: float | None = None) -> lis
     return [(clip.start_s, clip.end_s) for clip in clips]
 
 
-def test_windows_follow_each_other_and_the_last_ends_with_the_film():
-    """The last window is moved back to end with the film. A film shorter than a window is one clip."""
-    assert windows_of(30.0, 10.0, 5.0) == [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]
-    assert windows_of(32.5, 10.0, 10.0) == [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]
-    assert windows_of(7.0, 10.0, 5.0) == [(0, 7)]
-    assert windows_of(10.0, 10.0, 5.0) == [(0, 10)]
+def test_windows_begin_one_hop_after_each_other():
+    windows = windows_of(end_s=30.0, window_s=10.0, hop_s=5.0)
+    assert windows == [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]
+
+
+def test_the_last_window_is_moved_back_to_end_with_the_film():
+    """From 30 s on, 2.5 s of the film are left, which are less than a window."""
+    windows = windows_of(end_s=32.5, window_s=10.0, hop_s=10.0)
+    assert windows == [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]
+
+
+@pytest.mark.parametrize("end_s", [7.0, 10.0])
+def test_a_film_that_is_no_longer_than_a_window_is_one_window(end_s):
+    assert windows_of(end_s, window_s=10.0, hop_s=5.0) == [(0, end_s)]
 
 
 def test_the_automatic_hop_is_a_quarter_of_the_window_at_least_5_s():
-    """A quarter of 46 s is 11.5 s, and of 20 s it is 5 s.
+    """Shorter windows than 20 s have a hop of 5 s, but never more than the window itself."""
+    assert automatic_hop(46.0) == 46.0 / 4
+    assert automatic_hop(20.0) == 20.0 / 4
+    assert automatic_hop(8.0) == 5.0
+    assert automatic_hop(2.0) == 2.0
 
-    Shorter windows have 5 s, but never more than the window itself.
-    """
-    assert [automatic_hop(window) for window in (46.0, 20.0, 8.0, 2.0)] == [11.5, 5.0, 5.0, 2.0]
-    assert windows_of(60.0, 40.0) == [(0, 40), (10, 50), (20, 60)]
+
+def test_without_a_hop_windows_have_the_automatic_one():
+    """A quarter of 40 s is 10 s."""
+    assert windows_of(end_s=60.0, window_s=40.0) == [(0, 40), (10, 50), (20, 60)]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +91,26 @@ def import_scenes(*times: tuple[float, float]) -> Imported:
 
 
 @pytest.mark.parametrize(
-    ("times", "remainder_s", "is_too_long"),
-    [([(0, 4), (4, 9)], 1.0, False), ([], 10.0, False), ([(0, 12)], 0.0, True)],
+    ("times_of_scenes", "remainder_s"),
+    [([(0, 4), (4, 9)], 1.0), ([], 10.0), ([(0, 12)], 0.0)],
     ids=["scenes that end before the film", "no scene", "a scene that ends after the film"],
 )
-def test_what_lies_outside_of_scenes_is_the_remainder(times, remainder_s, is_too_long):
+def test_what_lies_outside_of_scenes_is_the_remainder(times_of_scenes, remainder_s):
     """The film is 10 s long."""
-    imported = import_scenes(*times)
+    imported = import_scenes(*times_of_scenes)
     assert imported.remainder_s == {"a": remainder_s}
-    assert any("its last scene ends at 12 s" in notice for notice in imported.notices) == is_too_long
+
+
+def test_a_scene_that_ends_after_its_film_is_reported():
+    """The film is 10 s long."""
+    imported = import_scenes((0, 12))
+    assert any("its last scene ends at 12 s" in notice for notice in imported.notices)
+
+
+def test_scenes_within_their_film_need_no_notice():
+    """The film is 10 s long."""
+    imported = import_scenes((0, 4), (4, 9))
+    assert not any("its last scene ends" in notice for notice in imported.notices)
 
 
 def test_a_scene_that_begins_after_its_film_is_refused():
@@ -97,43 +119,48 @@ def test_a_scene_that_begins_after_its_film_is_refused():
         import_scenes((0, 4), (10, 12))
 
 
-@given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 1))
+@given(end_s=st.floats(0.5, 300), window_s=st.floats(0.5, 60), share=st.floats(0.05, 1))
 def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
-    """A film that is shorter than a window is one window. Times are rounded to milliseconds."""
-    windows = np.array(windows_of(end_s, window_s, hop_s=window_s * share))  # [windows, start and end]
-    starts, ends = windows.T
+    """A film of any length has windows of any length, with a hop that is a share of the window.
+
+    A film that is shorter than a window is one window. Times are rounded to milliseconds.
+    """
+    windows = windows_of(end_s, window_s, hop_s=window_s * share)
+
+    starts = np.array([start for start, _ in windows])
+    ends = np.array([end for _, end in windows])
     assert starts[0] == 0
     assert ends[-1] == pytest.approx(end_s, abs=0.001)
-    assert (starts[1:] <= ends[:-1]).all()
+    assert (starts[1:] <= ends[:-1]).all(), "there is no gap between windows"
     both_ends_rounded = 0.0021
     np.testing.assert_allclose(ends - starts, min(window_s, end_s), atol=both_ends_rounded)
-
-    assert len(np.unique(windows, axis=0)) == len(windows)
-
-
-RATES = {rate: frame_rate(rate) for rate in ("24", "23.976", "25", "29.97")}
+    assert len(set(windows)) == len(windows), "no window comes twice"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("rate", ["24", "23.976", "25", "29.97"])
 @pytest.mark.parametrize("is_rounded", [False, True], ids=["mp4", "mkv"])
 def test_windows_of_16_frames_hold_16_frames_each_for_two_hours(rate, is_rounded):
-    """Matroska rounds the times of frames to milliseconds."""
-    per_second = float(RATES[rate])
-    times = np.arange(int(7200 * RATES[rate])) / per_second  # [frames] when each is shown
+    """Window k has the frames from 16 k to 16 k + 15. Matroska rounds the times of frames to milliseconds."""
+    frames_per_second = frame_rate(rate)
+    two_hours_s = 7200
+    n_frames = int(two_hours_s * frames_per_second)
+    times = np.arange(n_frames) / float(frames_per_second)  # when each frame is shown
     if is_rounded:
         times = np.round(times, 3)
-    film = Film(ROOT / "a.mkv", times[-1] + 1 / per_second, "", times)
+    end_s = times[-1] + 1 / float(frames_per_second)
+    film = Film(ROOT / "a.mkv", end_s, "", times)
+
     clips = import_film([film], ROOT, frames=(16, 16)).manifest.clips
+
+    assert len(clips) == n_frames // 16
     first_frames = np.searchsorted(times, [clip.start_s for clip in clips])
     frames_after = np.searchsorted(times, [clip.end_s for clip in clips])
-
-    assert len(clips) == len(times) // 16
     assert (first_frames == 16 * np.arange(len(clips))).all()
     assert (frames_after == first_frames + 16).all()
 
 
-def write_still(path, rate, n_frames):
+def write_film_of_one_picture(path, rate, n_frames):
     """Write a film of one picture, which is encoded once and shown at every frame's time."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mjpeg", rate=rate)
@@ -155,50 +182,61 @@ def write_still(path, rate, n_frames):
 def test_windows_of_a_file_follow_its_own_frame_times(tmp_path, suffix):
     """At 23.976 frames a second rounding errors add up over a minute.
 
-    Each window must still have its own 16 frames.
+    Each window must still have its own 16 frames: the first 0 to 15, the second 16 to 31, and so on.
     """
-    rate = RATES["23.976"]
-    path = tmp_path / f"film{suffix}"
+    rate = frame_rate("23.976")
     n_frames = int(60 * rate)
-    write_still(path, rate, n_frames)
-    code, output = run(path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv")
+    path = tmp_path / f"film{suffix}"
+    write_film_of_one_picture(path, rate, n_frames)
+
+    code, output = import_film_by_command(
+        path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv"
+    )
+
     assert code == 0, output
     times = FrameTimes(np.arange(n_frames), frame_times(path), None)
-    clips = read_manifest(tmp_path / "windows.csv").clips
-    frames_of_clips = [times.within(clip.start_s, clip.end_s).index for clip in clips]
-
-    assert {len(frames) for frames in frames_of_clips} == {16}
-    assert (np.concatenate(frames_of_clips) == np.arange(n_frames // 16 * 16)).all()
+    windows = read_manifest(tmp_path / "windows.csv").clips
+    assert len(windows) == n_frames // 16
+    for number, window in enumerate(windows):
+        frames = times.within(window.start_s, window.end_s).index
+        assert list(frames) == list(range(16 * number, 16 * number + 16))
 
 
 def test_a_window_is_read_as_its_own_frames(wrestling, tmp_path):
-    """Windows of 16 frames every 8: window k has the frames from 8 k to 8 k + 15."""
-    code, output = run(
+    """Windows of 16 frames every 8: window k has the frames from 8 k to 8 k + 15. Five are looked at."""
+    code, output = import_film_by_command(
         wrestling, "--frames", 16, "--stride", 8, "--shots", "none", "--out", tmp_path / "w.csv"
     )
+
     assert code == 0, output
-    spans = [(clip.start_s, clip.end_s) for clip in read_manifest(tmp_path / "w.csv")]
-    for number, (start, end) in enumerate(spans[:5]):
-        frames = read_frames(wrestling, uniform(16), start_s=start, end_s=end)
-        assert list(frames.index) == list(range(8 * number, 8 * number + 16))
+    first_windows = read_manifest(tmp_path / "w.csv").clips[:5]
+    assert len(first_windows) == 5
+    for k, window in enumerate(first_windows):
+        frames = read_frames(wrestling, uniform(16), start_s=window.start_s, end_s=window.end_s)
+        assert list(frames.index) == list(range(8 * k, 8 * k + 16))
 
 
 @pytest.mark.parametrize(
-    "shown", [np.arange(15.0), 0.0004 * np.arange(20)], ids=["fewer than a window has", "closer than 1 ms"]
+    "times_of_frames",
+    [np.arange(15.0), 0.0004 * np.arange(20)],
+    ids=["15 frames, fewer than a window has", "20 frames, 0.4 ms apart"],
 )
-def test_frames_that_cannot_be_counted_are_refused(shown):
+def test_frames_that_cannot_be_counted_are_refused(times_of_frames):
+    """Windows shall have 16 frames. Times of a manifest are in milliseconds, so frames must be 1 ms apart."""
+    film = Film(ROOT / "a.mkv", 20.0, "", times_of_frames)
     with pytest.raises(ManifestError, match=r"a\.mkv"):
-        import_film([Film(ROOT / "a.mkv", 20.0, "", shown)], ROOT, frames=(16, 16))
+        import_film([film], ROOT, frames=(16, 16))
 
 
 def test_frames_left_over_at_the_end_are_reported():
     """50 frames at 25 a second are three windows of 16, and 2 frames are left over.
 
-    The first frame is shown at 0.04 s, so each window starts there and 16 / 25 = 0.64 s later; times fall
-    between two frames.
+    The first frame is shown at 0.04 s. A window ends between its last frame and the next, so the first ends
+    between 0.64 and 0.68 s, at 0.66 s, and each further one 16 / 25 = 0.64 s later.
     """
-    fifty_frames = np.arange(1, 51) / 25
-    film = Film(ROOT / "a.mkv", 2.04, "", fifty_frames)
+    times_of_frames = np.arange(1, 51) / 25
+    film = Film(ROOT / "a.mkv", 2.04, "", times_of_frames)
+
     imported = import_film([film], ROOT, frames=(16, 16))
 
     assert imported.notices == ("a.mkv: 3 windows of 16 frames every 16; the last 2 frames fill no window",)
@@ -211,7 +249,10 @@ def test_frames_left_over_at_the_end_are_reported():
 
 @pytest.mark.parametrize("option", ["--stride", "--frames"])
 def test_windows_of_frames_and_of_seconds_exclude_each_other(tmp_path, option):
-    code, _ = run(tmp_path / "a.mkv", option, 3, "--window", 2, "--out", tmp_path / "w.csv")
+    """--window is in seconds. A wrong use of options ends with code 2."""
+    code, _ = import_film_by_command(
+        tmp_path / "a.mkv", option, 3, "--window", 2, "--out", tmp_path / "w.csv"
+    )
     assert code == 2
 
 
@@ -220,7 +261,11 @@ CUT_OFF_AT_4_S = Film(ROOT / "b.mp4", 4.0, "the file is cut off: 3 of 9")
 
 
 def test_clips_are_named_by_film_and_number_and_point_to_the_file():
-    imported = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 6.0, 6.0)
+    """a.mkv, of 12 s, has two windows of 6 s, and b.mp4, of 4 s, is one clip."""
+    films = [Film(ROOT / "films" / "a.mkv", 12.0), Film(ROOT / "b.mp4", 4.0)]
+
+    imported = import_film(films, ROOT, window_s=6.0, hop_s=6.0)
+
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
         ("a-0001", "a", "films/a.mkv"),
         ("a-0002", "a", "films/a.mkv"),
@@ -237,99 +282,155 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     ids=["between windows", "at the end"],
 )
 def test_seconds_that_no_window_has_are_reported(window_s, hop_s, notice):
-    """The film of 12 s is windows of 2 s every 6 s, or two of 5 s with 2 s left over."""
+    """The film of 12 s is windows of 2 s every 6 s, or two of 5 s with 2 s left over. Another is of 4 s."""
     notices = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, window_s, hop_s).notices
     assert any(notice in text for text in notices)
 
 
+def ids_of_half_seconds(n_clips: int) -> list[str]:
+    """Import a film in this number of windows of half a second, and return the ids of the clips."""
+    film = Film(ROOT / "a.mkv", 0.5 * n_clips)
+    clips = import_film([film], ROOT, window_s=0.5, hop_s=0.5).manifest.clips
+    return [clip.clip_id for clip in clips]
+
+
 @pytest.mark.long
-def test_ids_are_as_wide_as_their_count_and_sort_in_time():
-    """Up to 9,999 clips have four digits and more have five, so that sorting by name is sorting by time."""
+def test_ids_of_up_to_9999_windows_have_four_digits():
+    ids = ids_of_half_seconds(9_999)
+    assert (ids[0], ids[-1]) == ("a-0001", "a-9999")
 
-    def ids(count: int) -> list[str]:
-        clips = import_film([Film(ROOT / "a.mkv", 0.5 * count)], ROOT, 0.5, 0.5).manifest.clips
-        return [clip.clip_id for clip in clips]
 
-    assert [ids(9_999)[0], ids(9_999)[-1]] == ["a-0001", "a-9999"]
-    assert [ids(10_800)[0], ids(10_800)[-1]] == ["a-00001", "a-10800"]
-    assert sorted(ids(10_800)) == ids(10_800)
-    scenes = {"a": [FilmPart(0.5 * number, 0.5 * number + 0.5) for number in range(10_001)]}
-    clips = import_film([Film(ROOT / "a.mkv", 6000.0)], ROOT, scenes=scenes).manifest.clips
-    assert len({clip.clip_id for clip in clips}) == 10_001
-    assert clips == tuple(sorted(clips, key=lambda clip: clip.clip_id))
+@pytest.mark.long
+def test_ids_of_more_windows_have_five_digits_so_that_they_sort_in_time():
+    ids = ids_of_half_seconds(10_800)
+    assert (ids[0], ids[-1]) == ("a-00001", "a-10800")
+    assert sorted(ids) == ids
+
+
+@pytest.mark.long
+def test_ids_of_more_than_9999_scenes_sort_in_time_too():
+    """The film has 10,001 scenes of half a second."""
+    scenes = [FilmPart(0.5 * number, 0.5 * number + 0.5) for number in range(10_001)]
+
+    clips = import_film([Film(ROOT / "a.mkv", 6000.0)], ROOT, scenes={"a": scenes}).manifest.clips
+
+    ids = [clip.clip_id for clip in clips]
+    assert len(set(ids)) == 10_001
+    assert sorted(ids) == ids
 
 
 def model_file(path: Path, **card: object) -> Path:
+    """Write a file of a model of which there is nothing but its card."""
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("card.json", json.dumps(card))
     return path
 
 
-def run(*words: object) -> tuple[int, str]:
+def import_film_by_command(*words: object) -> tuple[int, str]:
+    """Run `obygaze manifest import film` with these words, and return its exit code and what it prints."""
     result = CliRunner().invoke(root_command(), ["manifest", "import", "film", *map(str, words)])
     return result.exit_code, f"{result.output}{result.exception or ''}"
 
 
 @pytest.fixture
 def wrestling(shared_data) -> Path:
+    """The path of a video of 10 s."""
     return shared_data / "videos" / "arm_wrestling.mp4"
 
 
 def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
-    assert window_of_model(model_file(tmp_path / "a.model", clip_s=46.25)) == 46.25
-    for card in ({}, {"clip_s": "46"}, {"clip_s": -1}, {"clip_s": True}):
-        with pytest.raises(ManifestError):
-            window_of_model(model_file(tmp_path / "b.model", **card))
+    """The card in a model's file says this length in seconds."""
+    model = model_file(tmp_path / "a.model", clip_s=46.25)
+    assert window_of_model(model) == 46.25
+
+
+@pytest.mark.parametrize(
+    "card",
+    [{}, {"clip_s": "46"}, {"clip_s": -1}, {"clip_s": True}],
+    ids=["no length", "a text", "less than nothing", "a truth value"],
+)
+def test_a_card_that_states_no_length_of_clips_is_refused(tmp_path, card):
+    with pytest.raises(ManifestError):
+        window_of_model(model_file(tmp_path / "b.model", **card))
+
+
+def test_a_file_that_is_no_model_has_no_window(tmp_path):
     with pytest.raises(ManifestError):
         window_of_model(written(tmp_path / "c.model", "no zip"))
+
+
+def test_a_model_that_is_not_there_has_no_window(tmp_path):
     with pytest.raises(ManifestError, match="cannot be read"):
         window_of_model(tmp_path / "none.model")
 
 
-def three_clips_in_a_store(folder: Path, **spans: tuple[float, float]) -> Path:
+def store_of_three_clips(folder: Path, **spans: tuple[float, float]) -> Path:
     """Write a store of the clips x, y and z of a film, with these spans or as whole files."""
     rows = {"pooled": np.zeros((3, 2), np.float32)}
     return seal_arrays(folder, dict.fromkeys("xyz", "m"), {"d": rows}, spans=spans or None)
 
 
-def test_a_window_is_taken_from_a_model_or_is_the_median_length_of_a_stores_clips(wrestling, tmp_path):
-    """The model's training clips are 4 s long, and the store's clips 3, 5 and 6 s."""
+def test_a_window_may_be_as_long_as_the_training_clips_of_a_model(wrestling, tmp_path):
     model = model_file(tmp_path / "a.model", clip_s=4.0)
-    store = three_clips_in_a_store(tmp_path / "s", x=(0.0, 3.0), y=(1.0, 6.0), z=(2.0, 8.0))
-    whole_files = three_clips_in_a_store(tmp_path / "w")
-    more = ["--shots", "none", "--force", "--out", tmp_path / "windows.csv"]
 
-    code, output = run(wrestling, "--model", model, *more)
+    code, output = import_film_by_command(
+        wrestling, "--model", model, "--shots", "none", "--out", tmp_path / "windows.csv"
+    )
+
     assert code == 0
     assert "windows of 4 s every 4 s" in output
-    code, output = run(wrestling, "--window", "train", "--store", store, *more)
+
+
+def test_a_window_may_be_as_long_as_the_median_clip_of_a_store(wrestling, tmp_path):
+    """The clips of the store are 3, 5 and 6 s long."""
+    store = store_of_three_clips(tmp_path / "s", x=(0.0, 3.0), y=(1.0, 6.0), z=(2.0, 8.0))
+
+    code, output = import_film_by_command(
+        wrestling, "--window", "train", "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv"
+    )
+
     assert code == 0
     assert "windows of 5 s every 5 s" in output
-    code, _ = run(wrestling, "--store", whole_files, *more)
+
+
+def test_a_store_of_whole_files_gives_no_length_of_windows(wrestling, tmp_path):
+    """Clips that are whole files have no times."""
+    store = store_of_three_clips(tmp_path / "w")
+
+    code, _ = import_film_by_command(
+        wrestling, "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv"
+    )
+
     assert code != 0
 
 
 @pytest.fixture
-def import_with_shots(wrestling, tmp_path) -> list[object]:
-    """Return the command's words but --out: import a film in windows of 4 s, with a table of one shot."""
-    shots = written(tmp_path / "shots.csv", "start_s,end_s,flags\n0,3.5,black;bars\n")
-    (tmp_path / "out").mkdir()
-    return [wrestling, "--window", 4, "--shots", shots]
+def table_of_one_shot(tmp_path) -> Path:
+    """The path of a table with a shot from 0 to 3.5 s, which is black and has bars."""
+    return written(tmp_path / "shots.csv", "start_s,end_s,flags\n0,3.5,black;bars\n")
 
 
-def test_shots_are_written_with_their_manifest(import_with_shots, tmp_path):
-    assert run(*import_with_shots, "--out", tmp_path / "out" / "films.csv")[0] == 0
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"films.csv", "films.shots.csv"}
-    assert read_parts(tmp_path / "out" / "films.shots.csv") == {
+@pytest.fixture
+def empty_folder(tmp_path) -> Path:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+def test_shots_are_written_with_their_manifest(wrestling, table_of_one_shot, empty_folder):
+    code, _ = import_film_by_command(
+        wrestling, "--window", 4, "--shots", table_of_one_shot, "--out", empty_folder / "films.csv"
+    )
+
+    assert code == 0
+    assert {path.name for path in empty_folder.iterdir()} == {"films.csv", "films.shots.csv"}
+    assert read_parts(empty_folder / "films.shots.csv") == {
         "arm_wrestling": [FilmPart(0.0, 3.5, ("black", "bars"), "shots.csv")]
     }
 
 
-def test_no_shots_are_written_if_the_manifest_cannot_be(import_with_shots, tmp_path, monkeypatch):
-    """The disk is full when the manifest is written.
-
-    A table of shots without its manifest would be in the way.
-    """
+def let_the_disk_be_full_for_manifests(monkeypatch) -> None:
+    """Raise the error of a full disk where a manifest, which has a column clip_id, is written."""
     write = io._fill
 
     def refuse_manifest(path, data):
@@ -338,25 +439,42 @@ def test_no_shots_are_written_if_the_manifest_cannot_be(import_with_shots, tmp_p
         write(path, data)
 
     monkeypatch.setattr(io, "_fill", refuse_manifest)
-    _, output = run(*import_with_shots, "--out", tmp_path / "out" / "films.csv")
+
+
+def test_no_shots_are_written_if_the_manifest_cannot_be(
+    wrestling, table_of_one_shot, empty_folder, monkeypatch
+):
+    """A table of shots without its manifest would be in the way."""
+    let_the_disk_be_full_for_manifests(monkeypatch)
+
+    _, output = import_film_by_command(
+        wrestling, "--window", 4, "--shots", table_of_one_shot, "--out", empty_folder / "films.csv"
+    )
+
     assert "No space left" in output
-    assert not any((tmp_path / "out").iterdir())
+    assert not any(empty_folder.iterdir())
 
 
-def test_a_manifest_that_is_named_as_a_table_of_shots_is_refused(import_with_shots, tmp_path):
+def test_a_manifest_that_is_named_as_a_table_of_shots_is_refused(wrestling, table_of_one_shot, empty_folder):
     """Names that end in .shots.csv are for tables of shots, which are written beside manifests."""
-    assert run(*import_with_shots, "--out", tmp_path / "out" / "films.shots.csv", "--force")[0] == 2
+    manifest = empty_folder / "films.shots.csv"
+
+    code, _ = import_film_by_command(
+        wrestling, "--window", 4, "--shots", table_of_one_shot, "--out", manifest, "--force"
+    )
+
+    assert code == 2
 
 
 def test_scenes_become_clips(wrestling, tmp_path):
-    """The table has semicolons and decimal commas. The film goes on for 2 s after the last scene."""
+    """The table has semicolons and decimal commas. The film of 10 s goes on after the last scene, at 8 s."""
     scenes = written(tmp_path / "scenes.csv", "start_s;end_s;who\n0:00;3,5;A\n3,5;0:08;B\n")
-    out = tmp_path / "scenes-of-film.csv"
-    code, output = run(wrestling, "--scenes", scenes, "--shots", "none", "--out", out)
-    assert code == 0
-    clips = read_manifest(out).clips
+    manifest = tmp_path / "scenes-of-film.csv"
 
-    assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in clips] == [
+    code, output = import_film_by_command(wrestling, "--scenes", scenes, "--shots", "none", "--out", manifest)
+
+    assert code == 0
+    assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in read_manifest(manifest)] == [
         ("arm_wrestling-0001", 0.0, 3.5),
         ("arm_wrestling-0002", 3.5, 8.0),
     ]
@@ -376,8 +494,8 @@ def test_scenes_become_clips(wrestling, tmp_path):
         (None, "movie,start_s,end_s\na,0,2\nb,0,2\nA,2,3\n", "are one name"),
     ],
 )
-def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, films, text, message):
-    """`films` are the films that the table is of, or None where it names them."""
+def test_a_broken_table_of_shots_or_scenes_is_refused_by_line(tmp_path, films, text, message):
+    """`films` are the films that the table is of, or None where it names them. Line 1 is the heading."""
     path = written(tmp_path / "parts.csv", text)
     with pytest.raises(ManifestError) as refusal:
         read_parts(path, films)
@@ -385,19 +503,26 @@ def test_a_broken_table_of_parts_is_refused_by_line(tmp_path, films, text, messa
 
 
 @pytest.mark.parametrize("with_cuts", [True, False])
-def test_pyscenedetects_own_list_of_scenes_is_read(tmp_path, with_cuts):
+def test_the_list_of_scenes_that_pyscenedetect_writes_is_read(tmp_path, with_cuts):
+    """Two scenes begin at frames 0 and 50, and the second ends at frame 130, at 25 frames a second."""
     from scenedetect import FrameTimecode
     from scenedetect.output import write_scene_list
 
-    times = [FrameTimecode(frame, 25.0) for frame in (0, 50, 130)]
-    with (tmp_path / "film-Scenes.csv").open("w") as file:
-        write_scene_list(file, [*pairwise(times)], include_cut_list=with_cuts)
-    (parts,) = read_parts(tmp_path / "film-Scenes.csv", ["film"]).values()
-    assert [(part.start_s, part.end_s) for part in parts] == [(0.0, 2.0), (2.0, 5.2)]
+    start, cut, end = FrameTimecode(0, 25.0), FrameTimecode(50, 25.0), FrameTimecode(130, 25.0)
+    path = tmp_path / "film-Scenes.csv"
+    with path.open("w") as file:
+        write_scene_list(file, [(start, cut), (cut, end)], include_cut_list=with_cuts)
+
+    (scenes,) = read_parts(path, ["film"]).values()
+
+    assert [(scene.start_s, scene.end_s) for scene in scenes] == [(0.0, 2.0), (2.0, 5.2)]
 
 
-@pytest.mark.parametrize("other", ["TT0000042 ", "42", "films/tt0000042.mkv"])
-def test_parts_of_a_film_are_read_however_its_name_is_spelled(tmp_path, other):
-    path = written(tmp_path / "parts.csv", f"movie,start_s,end_s\ntt0000042,0,2\n{other},2,3\n")
-    (parts,) = read_parts(path, ["tt0000042"]).values()
-    assert [part.end_s for part in parts] == [2.0, 3.0]
+@pytest.mark.parametrize("other_spelling", ["TT0000042 ", "42", "films/tt0000042.mkv"])
+def test_scenes_of_a_film_are_read_however_its_name_is_spelled(tmp_path, other_spelling):
+    """The first row names the film tt0000042, and the second in other capitals, as a number or as a path."""
+    path = written(tmp_path / "parts.csv", f"movie,start_s,end_s\ntt0000042,0,2\n{other_spelling},2,3\n")
+
+    (scenes,) = read_parts(path, ["tt0000042"]).values()
+
+    assert [(scene.start_s, scene.end_s) for scene in scenes] == [(0.0, 2.0), (2.0, 3.0)]

@@ -12,7 +12,8 @@ from obygaze_features.manifest import (
 )
 
 
-def touch(folder, *names):
+def folder_of_empty_files(folder, *names):
+    """Make a folder with empty files of these names, in folders below where a name has a slash."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
@@ -20,25 +21,35 @@ def touch(folder, *names):
 
 
 @pytest.fixture
-def films(tmp_path):
+def folder_of_three_videos(tmp_path):
+    """The folder `films`: three videos, two hidden ones, a text and a file without suffix."""
+    videos = ("one.mp4", "two/a.MKV", "two/deep/b.avi")
     others = (".hidden.mp4", "two/.cache/c.mp4", "two/notes.txt", "README")
-    return touch(tmp_path / "films", "one.mp4", "two/a.MKV", "two/deep/b.avi", *others)
+    return folder_of_empty_files(tmp_path / "films", *videos, *others)
 
 
-def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
-    """A film is named by the first folder below, or by the file.
-
-    Hidden files, other files and linked folders are left out and counted.
-    """
-    for link in ("link", ".link"):
-        (films / link).symlink_to(films / "two")
-    imported = import_folder(films, tmp_path)
+def test_every_video_below_a_folder_becomes_a_clip(folder_of_three_videos, tmp_path):
+    """A film is named by the first folder below `films`, or by the file where it lies in none."""
+    imported = import_folder(folder_of_three_videos, tmp_path)
 
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
         ("one", "one", "films/one.mp4"),
         ("two-a", "two", "films/two/a.MKV"),
         ("two-deep-b", "two", "films/two/deep/b.avi"),
     ]
+
+
+def test_other_files_hidden_ones_and_linked_folders_are_left_out_and_counted(tmp_path):
+    """The hidden ones are a video, a folder and a link, whose names begin with a point."""
+    films = folder_of_empty_files(
+        tmp_path / "films", "two/a.mp4", "README", "two/notes.txt", ".hidden.mp4", "two/.cache/c.mp4"
+    )
+    (films / "link").symlink_to(films / "two")
+    (films / ".link").symlink_to(films / "two")
+
+    imported = import_folder(films, tmp_path)
+
+    assert [clip.video for clip in imported.manifest] == ["films/two/a.mp4"]
     assert imported.notices == (
         "left out 2 files that are no video by name: 1 without suffix, 1 .txt",
         "left out 3 hidden files or folders",
@@ -48,8 +59,11 @@ def test_every_video_below_a_folder_becomes_a_clip(films, tmp_path):
 
 def test_every_image_below_a_folder_becomes_a_clip(tmp_path):
     """A picture has no times. Videos, notes and hidden files are left out and counted."""
-    names = ("one.png", "two/a.JPG", "two/deep/b.webp", "c.tiff", "film.mp4", "notes.txt", ".d.png")
-    imported = import_images(touch(tmp_path / "stills", *names), tmp_path)
+    images = ("one.png", "two/a.JPG", "two/deep/b.webp", "c.tiff")
+    others = ("film.mp4", "notes.txt", ".d.png")
+    stills = folder_of_empty_files(tmp_path / "stills", *images, *others)
+
+    imported = import_images(stills, tmp_path)
 
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
         ("c", "stills", "stills/c.tiff"),
@@ -64,35 +78,56 @@ def test_every_image_below_a_folder_becomes_a_clip(tmp_path):
     )
 
 
-SPANS = """video,start_s,end_s,clip_id,movie,level,concepts,note
-two/a.MKV,0,12.5,,,Sure,Clothes;Look,x
-two/a.MKV,12.5,20,scene-2,film,,,
-gone.mp4,,,,,HN,,
-"""
+def test_a_span_of_a_table_keeps_its_names_labels_and_further_columns(folder_of_three_videos, tmp_path):
+    """The clip and the movie of the first row are named by its video and times, the second row names its own.
 
-
-def test_spans_of_a_table_keep_their_names_labels_and_further_columns(films, tmp_path):
-    """`SPANS` name one of three films, and one that is missing.
-
-    The second row states its own clip and film; the third has no times, so the clip is the whole film. The
-    word Sure is a synonym of S, and Clothes of Clothing.
+    The word Sure is a synonym of S, and Clothes of Clothing.
     """
-    (tmp_path / "spans.csv").write_text(SPANS, encoding="utf-8")
-    imported = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
-    assert [(c.clip_id, c.movie, c.start_s, c.end_s, c.level) for c in imported.manifest] == [
-        ("two-a-0.0-12.5", "two", 0, 12.5, "S"),
-        ("scene-2", "film", 12.5, 20, None),
-        ("gone", "gone", None, None, "HN"),
-    ]
-    first, *_ = imported.manifest
-    assert (first.video, first.concepts) == ("films/two/a.MKV", ("Look", "Clothing"))
-    assert first.extras == {"note": "x"}
+    table = tmp_path / "spans.csv"
+    table.write_text(
+        "video,start_s,end_s,clip_id,movie,level,concepts,note\n"
+        "two/a.MKV,0,12.5,,,Sure,Clothes;Look,x\n"
+        "two/a.MKV,12.5,20,scene-2,film,,,\n",
+        encoding="utf-8",
+    )
 
+    imported = import_spans([table], tmp_path, videos=folder_of_three_videos)
+
+    first, second = imported.manifest
+    assert (first.clip_id, first.movie, first.video) == ("two-a-0.0-12.5", "two", "films/two/a.MKV")
+    assert (first.start_s, first.end_s) == (0, 12.5)
+    assert (first.level, first.concepts) == ("S", ("Look", "Clothing"))
+    assert first.extras == {"note": "x"}
+    assert (second.clip_id, second.movie) == ("scene-2", "film")
+    assert (second.start_s, second.end_s, second.level) == (12.5, 20, None)
     (account,) = imported.accounts
-    assert (account.seen, account.used) == (3, 3)
+    assert (account.seen, account.used) == (2, 2)
     assert "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)" in account.notes
+
+
+def test_a_row_without_times_is_of_the_whole_film(folder_of_three_videos, tmp_path):
+    table = tmp_path / "spans.csv"
+    table.write_text("video,start_s,end_s,level\none.mp4,,,HN\n", encoding="utf-8")
+
+    imported = import_spans([table], tmp_path, videos=folder_of_three_videos)
+
+    (clip,) = imported.manifest
+    assert (clip.clip_id, clip.movie, clip.level) == ("one", "one", "HN")
+    assert (clip.start_s, clip.end_s) == (None, None)
+    (account,) = imported.accounts
     assert any("whole film" in note for note in account.notes)
-    assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported.notices)
+
+
+def test_a_video_that_is_missing_and_videos_that_no_span_names_are_reported(folder_of_three_videos, tmp_path):
+    """The table names one of the three videos in the folder, and gone.mp4, which is not there."""
+    table = tmp_path / "spans.csv"
+    table.write_text("video,start_s,end_s\ntwo/a.MKV,0,12.5\ngone.mp4,0,1\n", encoding="utf-8")
+
+    imported = import_spans([table], tmp_path, videos=folder_of_three_videos)
+
+    assert [clip.movie for clip in imported.manifest] == ["two", "gone"]
+    missing = folder_of_three_videos / "gone.mp4"
+    assert any(f"missing on disk: {missing}" in notice for notice in imported.notices)
     assert "left out 2 videos that no span names" in imported.notices
 
 
@@ -101,24 +136,35 @@ def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
 
     One of them could be in training and the other in the test.
     """
-    videos = touch(tmp_path, "The_Birds/a.mp4", "the birds/b.mp4", "Psycho/c.mp4")
+    videos = folder_of_empty_files(tmp_path, "The_Birds/a.mp4", "the birds/b.mp4", "Psycho/c.mp4")
     with pytest.raises(ManifestError, match="the birds"):
         import_folder(videos, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("written", "is_found"),
-    [("NASA_13013.MP4", True), ("nasa_13013", True), ("films/nasa-13013.mp4", False)],
-    ids=["in capitals", "without its suffix", "with a hyphen"],
-)
-def test_a_video_is_found_by_its_name_and_one_of_almost_this_name_is_proposed(tmp_path, written, is_found):
-    """A hyphen in place of an underscore may mean another file."""
-    films = touch(tmp_path / "films", "nasa_13013.mp4")
-    (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{written},0,2\n", encoding="utf-8")
-    imported = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
+@pytest.mark.parametrize("name_in_table", ["NASA_13013.MP4", "nasa_13013"])
+def test_a_video_is_found_by_its_name_in_capitals_or_without_its_suffix(tmp_path, name_in_table):
+    films = folder_of_empty_files(tmp_path / "films", "nasa_13013.mp4")
+    table = tmp_path / "spans.csv"
+    table.write_text(f"video,start_s,end_s\n{name_in_table},0,2\n", encoding="utf-8")
+
+    imported = import_spans([table], tmp_path, videos=films)
+
     (clip,) = imported.manifest
-    assert (imported.manifest.video_path(clip) == films / "nasa_13013.mp4") == is_found
-    assert any("did you mean 'nasa_13013.mp4'" in notice for notice in imported.notices) == (not is_found)
+    assert imported.manifest.video_path(clip) == films / "nasa_13013.mp4"
+    assert not any("did you mean" in notice for notice in imported.notices)
+
+
+def test_a_video_of_almost_the_name_in_the_table_is_proposed_but_not_taken(tmp_path):
+    """A hyphen in place of an underscore may mean another file."""
+    films = folder_of_empty_files(tmp_path / "films", "nasa_13013.mp4")
+    table = tmp_path / "spans.csv"
+    table.write_text("video,start_s,end_s\nfilms/nasa-13013.mp4,0,2\n", encoding="utf-8")
+
+    imported = import_spans([table], tmp_path, videos=films)
+
+    (clip,) = imported.manifest
+    assert imported.manifest.video_path(clip) != films / "nasa_13013.mp4"
+    assert any("did you mean 'nasa_13013.mp4'" in notice for notice in imported.notices)
 
 
 @pytest.mark.parametrize(
@@ -129,77 +175,97 @@ def test_a_video_is_found_by_its_name_and_one_of_almost_this_name_is_proposed(tm
         ("empty", "no file below"),
     ],
 )
-def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, message):
-    (films / "empty").mkdir()
+def test_what_is_no_folder_of_videos_is_refused(folder_of_three_videos, tmp_path, place, message):
+    """In the folder are a file README and a folder that is empty, and nothing is called `gone`."""
+    (folder_of_three_videos / "empty").mkdir()
     with pytest.raises(ManifestError, match=message):
-        import_folder(films / place, tmp_path)
+        import_folder(folder_of_three_videos / place, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("one.mp4,3,2", "line 3, column end_s"),
-        ("one.mp4,x,2", "line 3, column start_s"),
-        ("one.mp4,1,", "line 3, column end_s"),
-        ("one.mp4,1,2\n,2,3", "line 4, column video"),
-        (".,1,2", "line 3"),
-        ("one.mp4,0,1", "line 3: clip .* line 2"),
+        pytest.param("one.mp4,3,2", "line 3, column end_s", id="an end before its start"),
+        pytest.param("one.mp4,x,2", "line 3, column start_s", id="a start that is no time"),
+        pytest.param("one.mp4,1,", "line 3, column end_s", id="no end"),
+        pytest.param("one.mp4,1,2\n,2,3", "line 4, column video", id="a second row without a video"),
+        pytest.param(".,1,2", "line 3", id="a folder for a video"),
+        pytest.param("one.mp4,0,1", "line 3: clip .* line 2", id="the span of line 2 again"),
     ],
 )
-def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, message):
-    """Line 1 is the heading, and line 2 a good row."""
-    spans = tmp_path / "spans.csv"
-    spans.write_text(f"video,start_s,end_s\none.mp4,0,1\n{row}\n", encoding="utf-8")
+def test_a_wrong_span_is_refused_with_its_line(folder_of_three_videos, tmp_path, row, message):
+    """Line 1 is the heading, line 2 a good row, and line 3 the first one to be wrong."""
+    table = tmp_path / "spans.csv"
+    table.write_text(f"video,start_s,end_s\none.mp4,0,1\n{row}\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=message):
-        import_spans([spans], tmp_path, videos=films)
+        import_spans([table], tmp_path, videos=folder_of_three_videos)
 
 
-NFC = "Am\u00e9lie"
-NFD = "Ame\u0301lie"
-"""One name in the two forms of Unicode: é as one sign, and as e with an accent of its own.
+COMPOSED = "Am\u00e9lie"
+DECOMPOSED = "Ame\u0301lie"
+"""The name Amélie in the two forms of Unicode: é as one sign, and as e with an accent of its own.
 
 Old Macs, and archives made on them, write the second form; keyboards write the first.
 """
 
 
-@pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)], ids=["NFD to NFC", "NFC to NFD"])
-def test_a_video_is_found_in_either_form_of_unicode_and_named_in_one(tmp_path, on_disk, in_table):
-    """The table and the disk write the accent differently.
+@pytest.mark.parametrize(
+    ("name_on_disk", "name_in_table"),
+    [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)],
+    ids=["the disk has é as one sign", "the table has é as one sign"],
+)
+def test_a_video_is_found_in_either_form_of_unicode_and_named_in_one(tmp_path, name_on_disk, name_in_table):
+    """The table and the disk write the é of Amélie differently: as one sign, or as e with an accent.
 
-    Names of clips and films are stored in one form. The path of a video is left as it is on the disk.
+    Names of clips and films are stored with one sign. The path of a video is left as it is on the disk.
     """
-    folder = touch(tmp_path / "films", f"{on_disk}/one.mp4")
-    spans = tmp_path / "spans.csv"
-    without_names = f"{in_table}/one.mp4,0,1,,"
-    with_names = f"{in_table}/one.mp4,1,2,{NFD},{NFD}"
-    spans.write_text(f"video,start_s,end_s,clip_id,movie\n{without_names}\n{with_names}\n", encoding="utf-8")
-    imported = import_spans([spans], tmp_path, videos=folder)
+    films = folder_of_empty_files(tmp_path / "films", f"{name_on_disk}/one.mp4")
+    table = tmp_path / "spans.csv"
+    without_names = f"{name_in_table}/one.mp4,0,1,,"
+    with_names = f"{name_in_table}/one.mp4,1,2,{DECOMPOSED},{DECOMPOSED}"
+    table.write_text(f"video,start_s,end_s,clip_id,movie\n{without_names}\n{with_names}\n", encoding="utf-8")
 
-    assert [clip.clip_id for clip in imported.manifest] == [f"{NFC}-one-0.0-1.0", NFC]
-    assert imported.manifest.movies == (NFC,)
+    imported = import_spans([table], tmp_path, videos=films)
+
+    assert [clip.clip_id for clip in imported.manifest] == [f"{COMPOSED}-one-0.0-1.0", COMPOSED]
+    assert imported.manifest.movies == (COMPOSED,)
     assert all(imported.manifest.video_path(clip).is_file() for clip in imported.manifest)
     assert not any("missing" in notice for notice in imported.notices)
 
 
-@pytest.mark.parametrize("on_disk", [NFC, NFD], ids=["NFC", "NFD"])
-def test_names_from_a_folder_get_composed_accents(tmp_path, on_disk):
-    """The name of the clip is stored in one form, and the path of the video as it is on the disk."""
-    folder = touch(tmp_path / "films", f"{on_disk}/one.mp4")
+@pytest.mark.parametrize("name_on_disk", [COMPOSED, DECOMPOSED], ids=["composed", "decomposed"])
+def test_names_from_a_folder_get_composed_accents(tmp_path, name_on_disk):
+    """The folder is called Amélie, its é one sign, or e with an accent of its own.
+
+    The clip is named with one sign, and the path of the video stays as it is on the disk.
+    """
+    folder = folder_of_empty_files(tmp_path / "films", f"{name_on_disk}/one.mp4")
+
     (clip,) = import_folder(folder, tmp_path).manifest
-    assert (clip.clip_id, clip.movie, clip.video) == (f"{NFC}-one", NFC, f"films/{on_disk}/one.mp4")
+
+    assert (clip.clip_id, clip.movie) == (f"{COMPOSED}-one", COMPOSED)
+    assert clip.video == f"films/{name_on_disk}/one.mp4"
 
 
-def test_two_videos_that_differ_in_the_form_of_accents_are_refused(tmp_path):
-    """Both would be the same clip and the same film."""
-    videos = touch(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
+def test_a_folder_of_two_videos_that_differ_in_the_form_of_an_accent_is_refused(tmp_path):
+    """Both are called Amélie, so they would be one clip."""
+    videos = folder_of_empty_files(tmp_path, f"{COMPOSED}.mp4", f"{DECOMPOSED}.mp4")
     with pytest.raises(ManifestError, match="both would be clip"):
         import_folder(videos, tmp_path)
 
-    spans = tmp_path / "spans.csv"
-    spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
-    with pytest.raises(ManifestError):
-        import_spans([spans], tmp_path, videos=videos)
 
-    films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
+def test_a_table_of_two_videos_that_differ_in_the_form_of_an_accent_is_refused(tmp_path):
+    """Both are called Amélie, so they would be one film."""
+    videos = folder_of_empty_files(tmp_path, f"{COMPOSED}.mp4", f"{DECOMPOSED}.mp4")
+    table = tmp_path / "spans.csv"
+    table.write_text(f"video,start_s,end_s\n{COMPOSED}.mp4,0,1\n{DECOMPOSED}.mp4,0,1\n", encoding="utf-8")
+    with pytest.raises(ManifestError):
+        import_spans([table], tmp_path, videos=videos)
+
+
+def test_two_films_to_be_cut_that_differ_in_the_form_of_an_accent_are_refused(tmp_path):
+    """Both are called Amélie, so they would be one film."""
+    first = Film(tmp_path / f"{COMPOSED}.mp4", end_s=10.0)
+    second = Film(tmp_path / f"{DECOMPOSED}.mp4", end_s=10.0)
     with pytest.raises(ManifestError, match="both would be movie"):
-        import_film(films, tmp_path, 5.0)
+        import_film([first, second], tmp_path, 5.0)

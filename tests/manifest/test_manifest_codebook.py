@@ -26,81 +26,134 @@ VIOLENCE = Codebook(
     (Concept("Gun", synonyms=("pistol",)), Concept("Scream", visual=False)),
     (Task("calm_violent", ("calm",), ("violent",)),),
 )
-BESIDE = VIOLENCE.to_toml()
-HEADER = ",".join(FIELDS)
+TEXT_OF_VIOLENCE = VIOLENCE.to_toml()
+HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 ROW = "a-1,a,,0.0,1.5,violent,Gun;Scream,"
 
 
-def manifest(folder, *clips, codebook=VIOLENCE):
-    return Manifest(clips or (Clip("a-1", "a", "", 0, 1.5, "violent", ("Scream", "Gun")),), folder, codebook)
+def manifest_of_violence(folder):
+    """Make a manifest of one clip, labelled by a lab's own codebook "violence"."""
+    return Manifest((Clip("a-1", "a", "", 0, 1.5, "violent", ("Scream", "Gun")),), folder, VIOLENCE)
 
 
-def written(path, *rows, header=f"{HEADER},codebook"):
-    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    return path
+def test_a_labs_codebook_is_written_beside_its_manifest(tmp_path):
+    """The manifest names its codebook in a column, and the codebook is written as films.codebook.toml."""
+    path = tmp_path / "films.csv"
+
+    write_manifest(manifest_of_violence(tmp_path), path)
+
+    assert path.read_text() == (
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook\n"
+        "a-1,a,,0.0,1.5,violent,Gun;Scream,,violence\n"
+    )
+    assert codebook_file(path) == tmp_path / "films.codebook.toml"
+    assert codebook_file(path).is_file()
 
 
-def test_a_labs_codebook_is_kept_beside_its_manifest(tmp_path):
-    """The manifest names its codebook in a column, and the codebook is written as films.codebook.toml.
+def test_a_labs_codebook_is_read_with_its_manifest(tmp_path):
+    """The column that names the codebook is no further column of the clips."""
+    manifest = manifest_of_violence(tmp_path)
+    write_manifest(manifest, tmp_path / "films.csv")
 
-    Both are read back and written again byte for byte.
-    """
-    write_manifest(manifest(tmp_path), tmp_path / "films.csv")
-    assert (tmp_path / "films.csv").read_text() == f"{HEADER},codebook\n{ROW},violence\n"
-    assert codebook_file(tmp_path / "films.csv").name == "films.codebook.toml"
     again = read_manifest(tmp_path / "films.csv")
-    assert again == manifest(tmp_path)
+
+    assert again == manifest
     assert again.codebook == VIOLENCE
-    assert again.digest() == manifest(tmp_path).digest()
+    assert again.digest() == manifest.digest()
     assert dict(again.clips[0].extras) == {}
-    write_manifest(again, tmp_path / "again.csv")
-
-    for suffix in (".csv", ".codebook.toml"):
-        assert (tmp_path / f"again{suffix}").read_bytes() == (tmp_path / f"films{suffix}").read_bytes()
 
 
-def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path):
-    """obygaze12 is the default. Built-in codebooks need no file beside the manifest."""
-    for name, column in (("mobygaze", ",mobygaze"), ("obygaze12", "")):
-        written = manifest(tmp_path, Clip("a", "a", level="S"), codebook=builtin_codebook(name))
-        write_manifest(written, tmp_path / "films.csv")
-        header = f"{HEADER},codebook" if column else HEADER
-        assert (tmp_path / "films.csv").read_text() == f"{header}\na,a,,,,S,,{column}\n"
-        assert read_manifest(tmp_path / "films.csv").codebook.name == name
-    assert [path.name for path in tmp_path.iterdir()] == ["films.csv"]
+def test_a_manifest_and_its_codebook_are_written_again_byte_for_byte(tmp_path):
+    write_manifest(manifest_of_violence(tmp_path), tmp_path / "films.csv")
+
+    write_manifest(read_manifest(tmp_path / "films.csv"), tmp_path / "again.csv")
+
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "films.csv").read_bytes()
+    codebook = (tmp_path / "films.codebook.toml").read_bytes()
+    assert (tmp_path / "again.codebook.toml").read_bytes() == codebook
 
 
 @pytest.mark.parametrize(
-    ("rows", "beside", "message"),
+    ("name", "content"),
     [
-        ([f"{ROW},violence"], None, "'violence'"),
-        ([f"{ROW},mobygase"], None, "'mobygase'"),
-        ([f"{ROW},violence", f"b{ROW},mobygaze"], None, "line 3, column codebook"),
-        ([f"{ROW},violence", f"b{ROW},"], None, "line 3, column codebook"),
-        ([f"{ROW},mobygaze"], BESIDE, "column codebook"),
-        ([f"{ROW},violence"], "name = 1", "films.codebook.toml"),
-        (["a,a,,,,vilent,,,violence"], BESIDE, "column level"),
-        (["a,a,,,,calm,Gum,,violence"], BESIDE, "column concepts"),
-        (["a,a,,,,S,,,violence"], BESIDE, r"'S'.*'violence'"),
+        ("mobygaze", f"{HEADER},codebook\na,a,,,,S,,,mobygaze\n"),
+        ("obygaze12", f"{HEADER}\na,a,,,,S,,\n"),
     ],
 )
-def test_contradictions_with_the_codebook_are_refused_in_one_line(tmp_path, rows, beside, message):
-    """`beside` is the content of the codebook's file, or None where there is none."""
-    written(tmp_path / "films.csv", *rows)
-    if beside is not None:
-        (tmp_path / "films.codebook.toml").write_text(beside, encoding="utf-8")
-    with pytest.raises(ManifestError, match=message) as caught:
-        read_manifest(tmp_path / "films.csv")
-    assert "\n" not in str(caught.value)
+def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, name, content):
+    """obygaze12 is the default. Built-in codebooks need no file beside the manifest."""
+    path = tmp_path / "films.csv"
+    manifest = Manifest((Clip("a", "a", level="S"),), tmp_path, builtin_codebook(name))
+
+    write_manifest(manifest, path)
+
+    assert path.read_text() == content
+    assert read_manifest(path).codebook.name == name
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_columns_of_a_manifest_are_those_of_the_header_here():
+    assert ",".join(FIELDS) == HEADER
+
+
+@pytest.mark.parametrize(
+    ("rows", "text_of_codebook", "message"),
+    [
+        pytest.param([f"{ROW},violence"], None, "'violence'", id="no file of a codebook of the lab's"),
+        pytest.param([f"{ROW},mobygase"], None, "'mobygase'", id="a name that is mistyped"),
+        pytest.param(
+            [f"{ROW},violence", f"b{ROW},mobygaze"], None, "line 3, column codebook", id="two codebooks"
+        ),
+        pytest.param(
+            [f"{ROW},violence", f"b{ROW},"], None, "line 3, column codebook", id="a row without a codebook"
+        ),
+        pytest.param([f"{ROW},mobygaze"], TEXT_OF_VIOLENCE, "column codebook", id="a file of another one"),
+        pytest.param([f"{ROW},violence"], "name = 1", "films.codebook.toml", id="a file that is no codebook"),
+        pytest.param(
+            ["a,a,,,,vilent,,,violence"], TEXT_OF_VIOLENCE, "column level", id="a level that is mistyped"
+        ),
+        pytest.param(
+            ["a,a,,,,calm,Gum,,violence"],
+            TEXT_OF_VIOLENCE,
+            "column concepts",
+            id="a concept that is mistyped",
+        ),
+        pytest.param(
+            ["a,a,,,,S,,,violence"], TEXT_OF_VIOLENCE, r"'S'.*'violence'", id="a level of another codebook"
+        ),
+    ],
+)
+def test_contradictions_with_the_codebook_are_refused_in_one_line(tmp_path, rows, text_of_codebook, message):
+    """Rows name the codebook in their last column. Its text is in a file beside them, or there is none."""
+    path = tmp_path / "films.csv"
+    path.write_text("\n".join([f"{HEADER},codebook", *rows]) + "\n", encoding="utf-8")
+    if text_of_codebook is not None:
+        (tmp_path / "films.codebook.toml").write_text(text_of_codebook, encoding="utf-8")
+
+    with pytest.raises(ManifestError, match=message) as error:
+        read_manifest(path)
+
+    assert "\n" not in str(error.value)
 
 
 def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_path):
-    """The manifest would be read with the wrong codebook. The file that is there stays as it was."""
-    write_manifest(manifest(tmp_path), tmp_path / "films.csv")
-    before = (tmp_path / "films.csv").read_bytes()
+    """Beside films.csv lies a lab's codebook. A manifest of the default codebook would be read with it.
+
+    The manifest that is there stays as it was.
+    """
+    path = tmp_path / "films.csv"
+    write_manifest(manifest_of_violence(tmp_path), path)
+    before = path.read_bytes()
+    of_default_codebook = Manifest((Clip("a", "a"),), tmp_path)
 
     with pytest.raises(ManifestError, match=r"films.codebook.toml"):
-        write_manifest(Manifest((Clip("a", "a"),), tmp_path), tmp_path / "films.csv")
+        write_manifest(of_default_codebook, path)
+
+    assert path.read_bytes() == before
+
+
+def test_a_labs_codebook_may_not_have_the_name_of_a_built_in_one(tmp_path):
+    codebook_called_mobygaze = replace(VIOLENCE, name="mobygaze")
+    clips = manifest_of_violence(tmp_path).clips
     with pytest.raises(ManifestError, match="'mobygaze'"):
-        write_manifest(manifest(tmp_path, codebook=replace(VIOLENCE, name="mobygaze")), tmp_path / "x.csv")
-    assert (tmp_path / "films.csv").read_bytes() == before
+        write_manifest(Manifest(clips, tmp_path, codebook_called_mobygaze), tmp_path / "films.csv")

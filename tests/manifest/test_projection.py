@@ -12,161 +12,220 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook, merge, p
 OBYGAZE12 = builtin_codebook("obygaze12")
 
 
-def annotate(number, start, end, level, *concepts, by="ann", movie="m"):
-    return Clip(f"mark-{number}", movie, "", start, end, level, concepts, by)
+def annotation(start_s, end_s, level, *concepts, annotator="ann", movie="m"):
+    """Make an annotation of a span of film m, as annotators delimit them freely."""
+    return Clip(
+        f"{annotator}-{start_s}-{end_s}-{level}", movie, "", start_s, end_s, level, concepts, annotator
+    )
 
 
-def manifest(*clips):
+def manifest_of(*clips):
     return Manifest(clips, Path())
 
 
-TEN = manifest(Clip("c1", "m", "", 0, 10), Clip("c2", "m", "", 10, 20), Clip("c3", "m", "", 20, 30))
+THREE_CLIPS = manifest_of(
+    Clip("c1", "m", "", 0, 10), Clip("c2", "m", "", 10, 20), Clip("c3", "m", "", 20, 30)
+)
+"""Three clips of film m without labels: c1 from 0 to 10 s, c2 from 10 to 20 s, and c3 from 20 to 30 s."""
 
 
-def labels(projection):
+def labels_of(projection):
     return [(clip.level, clip.concepts) for clip in projection.manifest]
 
 
 def test_an_annotation_counts_from_a_fifth_of_the_clip_on():
     """An annotation counts for a clip if it covers at least 20% of it.
 
-    From 8 to 11.9 s it covers 2.0 of 10 s of c1 (20%) and 1.9 of c2 (19%). Clips without annotation are EN.
+    From 8 to 11.9 s it covers 2.0 of the 10 s of c1 (20%) and 1.9 of the 10 s of c2 (19%). Clips without
+    annotation are EN.
     """
-    marks = manifest(annotate(1, 8.0, 11.9, "S", "Body"))  # 20 % of c1, 19 % of c2
-    assert labels(project(marks, TEN)) == [("S", ("Body",)), ("EN", ()), ("EN", ())]
+    clips = manifest_of(Clip("c1", "m", "", 0, 10), Clip("c2", "m", "", 10, 20), Clip("c3", "m", "", 20, 30))
+
+    projection = project(manifest_of(annotation(8.0, 11.9, "S", "Body")), clips)
+
+    assert labels_of(projection) == [("S", ("Body",)), ("EN", ()), ("EN", ())]
 
 
 def test_a_share_of_exactly_a_fifth_counts_despite_rounding():
-    """From 126.2 to 128.2 s is 2 s, 20% of the clip; as floats the difference is a little less."""
-    clips = manifest(Clip("c", "m", "", 120, 130))
+    """From 126.2 to 128.2 s is 2 s, 20% of the clip of 10 s; as floats the difference is a little less."""
     assert 128.2 - 126.2 < 2.0
-    assert labels(project(manifest(annotate(1, 126.2, 128.2, "HN")), clips))[0][0] == "HN"
+    clip = Clip("c", "m", "", 120, 130)
+
+    projection = project(manifest_of(annotation(126.2, 128.2, "HN")), manifest_of(clip))
+
+    assert labels_of(projection) == [("HN", ())]
 
 
 def test_the_highest_level_wins_with_its_own_concepts():
     """A clip gets the highest level of its annotations, and the concepts of those annotations alone.
 
-    Look was given at HN, so it does not count for S.
+    The clip is HN, S and S in parts of it. Look was given at HN, so it does not count for S.
     """
-    marks = manifest(
-        annotate(1, 0, 5, "HN", "Look"),
-        annotate(2, 2, 6, "S", "Body"),
-        annotate(3, 5, 10, "S", "Posture", by="other"),
+    annotations = manifest_of(
+        annotation(0, 5, "HN", "Look"),
+        annotation(2, 6, "S", "Body"),
+        annotation(5, 10, "S", "Posture", annotator="other"),
     )
-    assert labels(project(marks, TEN))[0] == ("S", ("Body", "Posture"))
+    clip = Clip("c", "m", "", 0, 10)
+
+    projection = project(annotations, manifest_of(clip))
+
+    assert labels_of(projection) == [("S", ("Body", "Posture"))]
 
 
 def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
-    """Without any annotation of the film, nobody may have watched it.
+    """The clips are of film m, and the only annotation is of another film.
 
-    EN would claim that there is nothing.
+    Nobody may have watched m. The level EN would claim that somebody did, and saw nothing.
     """
-    result = project(manifest(annotate(1, 0, 10, "S", movie="elsewhere")), TEN)
-    assert {clip.level for clip in result.manifest} == {None}
-    assert result.unwatched == ("m",)
-    assert result.elsewhere == ("elsewhere",)
+    annotations = manifest_of(annotation(0, 10, "S", movie="elsewhere"))
 
+    projection = project(annotations, THREE_CLIPS)
 
-@pytest.mark.parametrize(("written", "movie"), [("54215", "tt0054215"), ("M", "m"), ("f/m.mp4", "m")])
-def test_a_movie_may_be_spelled_differently_in_annotations(written, movie):
-    """An IMDb number, other capitals and a path of the video mean the same film."""
-    result = project(manifest(annotate(1, 0, 10, "S", movie=written)), manifest(Clip("c1", movie, "", 0, 10)))
-    assert (labels(result), result.elsewhere) == ([("S", ())], ())
+    assert [clip.level for clip in projection.manifest] == [None, None, None]
+    assert projection.unwatched == ("m",)
+    assert projection.elsewhere == ("elsewhere",)
 
 
 @pytest.mark.parametrize(
-    ("marks", "clips", "threshold", "message"),
-    [
-        (manifest(annotate(1, 0, 1, "S")), manifest(Clip("whole", "m")), 0.2, "'whole'"),
-        (manifest(Clip("mute", "m", "", 0, 1)), TEN, 0.2, "'mute'"),
-        (manifest(annotate(1, 0, 1, "S")), TEN, 1.5, None),
-    ],
+    ("movie_of_annotation", "movie_of_clip"), [("54215", "tt0054215"), ("M", "m"), ("f/m.mp4", "m")]
 )
-def test_impossible_projections_are_refused(marks, clips, threshold, message):
-    """A clip without times, an annotation without a level, and a threshold above 1 can't be used."""
-    with pytest.raises(ManifestError, match=message):
-        project(marks, clips, threshold)
+def test_a_movie_may_be_spelled_differently_in_annotations(movie_of_annotation, movie_of_clip):
+    """An IMDb number, other capitals and a path of the video mean the same film."""
+    annotations = manifest_of(annotation(0, 10, "S", movie=movie_of_annotation))
+    clips = manifest_of(Clip("c1", movie_of_clip, "", 0, 10))
+
+    projection = project(annotations, clips)
+
+    assert labels_of(projection) == [("S", ())]
+    assert projection.elsewhere == ()
 
 
-@pytest.mark.long
+def test_a_clip_without_times_gets_no_labels_by_projection():
+    with pytest.raises(ManifestError, match="'whole'"):
+        project(manifest_of(annotation(0, 1, "S")), manifest_of(Clip("whole", "m")), 0.2)
+
+
+def test_an_annotation_without_a_level_cannot_be_projected():
+    without_level = Clip("mute", "m", "", 0, 1)
+    with pytest.raises(ManifestError, match="'mute'"):
+        project(manifest_of(without_level), THREE_CLIPS, 0.2)
+
+
+def test_a_threshold_above_the_whole_clip_is_refused():
+    """The threshold is the share of a clip that an annotation must cover, so 1.5 can't be reached."""
+    with pytest.raises(ManifestError):
+        project(manifest_of(annotation(0, 1, "S")), THREE_CLIPS, 1.5)
+
+
 def test_windows_cover_the_film_and_the_last_ends_with_it():
-    """A film of 61.5 s in windows of 20 s has a fourth window of 1.5 s.
+    """The film is as long as its annotations: 61.5 s. In windows of 20 s, a fourth one lasts 1.5 s."""
+    annotations = manifest_of(annotation(0, 25, "EN"), annotation(25, 61.5, "S", annotator="other"))
 
-    Of 10,001 windows the numbers have five digits, so that names sort in the order of time.
-    """
-    cut = windows(manifest(annotate(1, 0, 25, "EN"), annotate(2, 25, 61.5, "S", by="other")), 20)
-    assert [(clip.clip_id, clip.start_s, clip.end_s) for clip in cut] == [
+    windows_of_film = windows(annotations, 20)
+
+    assert [(window.clip_id, window.start_s, window.end_s) for window in windows_of_film] == [
         ("m-0001", 0, 20),
         ("m-0002", 20, 40),
         ("m-0003", 40, 60),
         ("m-0004", 60, 61.5),
     ]
-    assert len(windows(manifest(annotate(1, 0, 60, "EN")), 20)) == 3
-    long = [clip.clip_id for clip in windows(manifest(annotate(1, 0, 10_001, "EN")), 1)]
 
-    assert (long[0], sorted(long)) == ("m-00001", long)
+
+def test_a_film_of_whole_windows_has_no_window_more():
+    """60 s are three windows of 20 s, and not a fourth of no length."""
+    assert len(windows(manifest_of(annotation(0, 60, "EN")), 20)) == 3
+
+
+@pytest.mark.long
+def test_names_of_more_than_9999_windows_sort_in_the_order_of_time():
+    """10,001 windows of 1 s have numbers of five digits, and fewer have four."""
+    names = [window.clip_id for window in windows(manifest_of(annotation(0, 10_001, "EN")), 1)]
+
+    assert names[0] == "m-00001"
+    assert sorted(names) == names
+
+
+def test_windows_of_no_length_are_refused():
     with pytest.raises(ManifestError, match="positive"):
-        windows(TEN, 0)
-
-
-some_labels = st.builds(
-    lambda level, concepts: annotate(0, 0, 1, level, *OBYGAZE12.in_order(concepts), by=""),
-    st.sampled_from(OBYGAZE12.level_names),
-    st.sets(st.sampled_from(OBYGAZE12.concept_names), max_size=3),
-)
-
-
-@given(st.lists(some_labels, max_size=6), st.randoms(use_true_random=False))
-def test_merging_ignores_order_repeats_and_grouping(given_labels, random):
-    """Whatever the order, the repetition and the grouping of labels, the same level and concepts come out."""
-    clip = annotate(0, 0, 1, None, by="")
-    merged = merge(clip, given_labels, OBYGAZE12)
-    shuffled = random.sample(given_labels, len(given_labels))
-    assert merge(clip, shuffled, OBYGAZE12) == merged
-    assert merge(clip, given_labels + given_labels, OBYGAZE12) == merged
-    assert merge(clip, [merged], OBYGAZE12) == merged
-    if cut := len(given_labels) // 2:
-        halves = [merge(clip, part, OBYGAZE12) for part in (given_labels[:cut], given_labels[cut:])]
-        assert merge(clip, halves, OBYGAZE12) == merged
+        windows(THREE_CLIPS, 0)
 
 
 @st.composite
-def annotations(draw):
-    marks = []
+def labels(draw):
+    """Draw a clip of nobody's with a level and up to three concepts of ObyGaze12."""
+    level = draw(st.sampled_from(OBYGAZE12.level_names))
+    concepts = draw(st.sets(st.sampled_from(OBYGAZE12.concept_names), max_size=3))
+    return annotation(0, 1, level, *OBYGAZE12.in_order(concepts), annotator="")
+
+
+CLIP_TO_LABEL = annotation(0, 1, None, annotator="")
+
+
+@given(given_labels=st.lists(labels(), max_size=6), random=st.randoms(use_true_random=False))
+def test_merged_labels_do_not_depend_on_order(given_labels, random):
+    merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
+
+    shuffled = random.sample(given_labels, len(given_labels))
+
+    assert merge(CLIP_TO_LABEL, shuffled, OBYGAZE12) == merged
+
+
+@given(given_labels=st.lists(labels(), max_size=6))
+def test_labels_that_are_given_twice_count_once(given_labels):
+    merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
+
+    assert merge(CLIP_TO_LABEL, given_labels + given_labels, OBYGAZE12) == merged
+    assert merge(CLIP_TO_LABEL, [merged], OBYGAZE12) == merged
+
+
+@given(given_labels=st.lists(labels(), min_size=2, max_size=6))
+def test_merging_two_halves_first_gives_the_same_labels(given_labels):
+    merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
+
+    middle = len(given_labels) // 2
+    first_half = merge(CLIP_TO_LABEL, given_labels[:middle], OBYGAZE12)
+    second_half = merge(CLIP_TO_LABEL, given_labels[middle:], OBYGAZE12)
+
+    assert merge(CLIP_TO_LABEL, [first_half, second_half], OBYGAZE12) == merged
+
+
+@st.composite
+def annotations_of_two_people(draw):
+    """Draw one to eight annotations of 30 s of film m, by two annotators. Easy negatives have no concepts."""
+    clips = []
     for number in range(draw(st.integers(1, 8))):
-        start = draw(st.floats(0, 29))
-        end = start + draw(st.floats(0.01, 20))
-        by = draw(st.sampled_from(["one", "two"]))
-        label = draw(some_labels)
+        start_s = draw(st.floats(0, 29))
+        end_s = start_s + draw(st.floats(0.01, 20))
+        annotator = draw(st.sampled_from(["one", "two"]))
+        label = draw(labels())
         concepts = label.concepts if label.level != "EN" else ()
-        marks.append(annotate(number, start, end, label.level, *concepts, by=by))
-    return manifest(*marks)
+        clips.append(Clip(f"{number}", "m", "", start_s, end_s, label.level, concepts, annotator))
+    return manifest_of(*clips)
 
 
-thresholds = st.floats(0, 1)
-
-
-@given(annotations(), thresholds, thresholds)
-def test_a_level_never_rises_as_the_threshold_grows(marks, lower, higher):
+@given(annotations=annotations_of_two_people(), thresholds=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_a_level_never_rises_as_the_threshold_grows(annotations, thresholds):
     """A higher threshold lets fewer annotations count, and a clip has the highest level that counts.
 
     A clip that nobody answered for, which has no level, is below all others.
     """
-    low = project(marks, TEN, min(lower, higher)).manifest
-    high = project(marks, TEN, max(lower, higher)).manifest
-    for clip_at_low, clip_at_high in zip(low, high, strict=True):
-        if clip_at_high.level is not None:
-            assert OBYGAZE12.rank(clip_at_low.level) >= OBYGAZE12.rank(clip_at_high.level)
+    with_lower = project(annotations, THREE_CLIPS, min(thresholds)).manifest
+    with_higher = project(annotations, THREE_CLIPS, max(thresholds)).manifest
+
+    for clip, same_clip in zip(with_lower, with_higher, strict=True):
+        if same_clip.level is not None:
+            assert OBYGAZE12.rank(same_clip.level) <= OBYGAZE12.rank(clip.level)
 
 
-@given(annotations(), thresholds)
-def test_projecting_together_equals_projecting_each_and_merging(marks, threshold):
-    """The labels of all annotators may be projected at once, or each annotator's alone and merged."""
-    together = project(marks, TEN, threshold).manifest
-    apart = project(marks, TEN, threshold, per_annotator=True).manifest
+@given(annotations=annotations_of_two_people(), threshold=st.floats(0, 1))
+def test_projecting_together_equals_projecting_each_annotator_and_merging(annotations, threshold):
+    together = project(annotations, THREE_CLIPS, threshold).manifest
+    of_each_annotator = project(annotations, THREE_CLIPS, threshold, per_annotator=True).manifest
+
     for clip in together:
-        own = [row for row in apart if row.clip_id == clip.clip_id]
+        labels_of_clip = [row for row in of_each_annotator if row.clip_id == clip.clip_id]
         if clip.level is None:  # nobody answered for it
-            assert own == [clip]
+            assert labels_of_clip == [clip]
         else:
-            assert merge(clip, own, OBYGAZE12) == clip
+            assert merge(clip, labels_of_clip, OBYGAZE12) == clip

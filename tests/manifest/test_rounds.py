@@ -10,23 +10,20 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, assign, windows
-from obygaze_features.manifest.rounds import CALIBRATION, ORDER
 
-NAMES = ("AB", "CD", "EF", "GH")
-
-
-def make_corpus(tmp_path, films=20, seed=0):
-    """Make a corpus of films of 20 to 119 windows of 46 s."""
-    n_windows = np.random.default_rng(seed).integers(20, 120, films).tolist()
-    made = [
-        Clip(f"f{film:02}-{k:03}", f"f{film:02}", "", 46.0 * k, 46.0 * k + 46)
-        for film, n in enumerate(n_windows)
-        for k in range(n)
-    ]
-    return Manifest(tuple(made), tmp_path)
+FOUR_ANNOTATORS = ("AB", "CD", "EF", "GH")
 
 
-def films_of(assignment):
+def make_corpus(tmp_path, n_films=20):
+    """Make a manifest of films of 20 to 119 windows, each of 46 s and a clip."""
+    n_windows = np.random.default_rng(0).integers(20, 120, n_films).tolist()
+    clips = []
+    for film, n in enumerate(n_windows):
+        clips += [Clip(f"f{film:02}-{k:03}", f"f{film:02}", "", 46.0 * k, 46.0 * k + 46) for k in range(n)]
+    return Manifest(tuple(clips), tmp_path)
+
+
+def films_by_annotator(assignment):
     """Return each annotator's films, {annotator: {movie: a clip of it}}.
 
     Every clip of a film has in its extras the film's place in the annotator's order.
@@ -37,107 +34,157 @@ def films_of(assignment):
     return films
 
 
-def annotators_of(assignment):
-    """Give each film's annotators."""
+def annotators_by_film(assignment):
+    """Return the annotators of each film, {movie: their names}."""
     annotators = {}
     for clip in assignment:
         annotators.setdefault(clip.movie, set()).add(clip.annotator)
     return annotators
 
 
-@pytest.mark.parametrize(("each", "calibration"), [(1, 0), (2, 3), (4, 0)])
-def test_films_are_assigned_evenly_and_numbered_for_each_annotator(tmp_path, each, calibration):
-    """Films for calibration are annotated by all four people, to compare them.
+def assign_twenty_films(tmp_path, annotators_per_film, n_calibration, seed=0):
+    """Assign a corpus of 20 films to four annotators."""
+    corpus = make_corpus(tmp_path, n_films=20)
+    return assign(corpus, FOUR_ANNOTATORS, annotators_per_film, calibration=n_calibration, seed=seed)
 
-    The others of the 20 films are annotated by `each` people. Numbers of films differ by one at most, and
-    numbers of clips by less than 15%. An annotator works through the films in the order of their numbers.
-    """
-    corpus = make_corpus(tmp_path)
-    assignment = assign(corpus, NAMES, each, calibration=calibration)
-    annotators = annotators_of(assignment)
-    assert annotators.keys() == set(corpus.movies)
-    n_films = Counter(len(names) for names in annotators.values())
-    assert n_films == Counter({each: 20 - calibration}) + Counter({len(NAMES): calibration})
+
+@pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
+def test_films_for_calibration_are_of_all_four_annotators_and_others_of_as_many_as_asked(
+    tmp_path, annotators_per_film, n_calibration
+):
+    """Of 20 films, those for calibration are annotated by everybody, so that people can be compared."""
+    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
+
+    annotators = annotators_by_film(assignment)
+    assert annotators.keys() == set(make_corpus(tmp_path, n_films=20).movies)
+    films_by_number_of_annotators = Counter(len(names) for names in annotators.values())
+    for_calibration = Counter({4: n_calibration})
+    other_films = Counter({annotators_per_film: 20 - n_calibration})
+    assert films_by_number_of_annotators == for_calibration + other_films
     assert all(clip.level is None for clip in assignment)
+    for films in films_by_annotator(assignment).values():
+        assert sum(clip.extras["calibration"] == "1" for clip in films.values()) == n_calibration
 
-    films = films_of(assignment).values()
-    n_films_of_each = [len(own) for own in films]
-    assert max(n_films_of_each) - min(n_films_of_each) <= 1
+
+@pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
+def test_annotators_have_about_as_many_films_and_clips(tmp_path, annotators_per_film, n_calibration):
+    """Films differ in length, so clips can't be spread as evenly as films: up to 15% more are allowed."""
+    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
+
+    n_films = [len(films) for films in films_by_annotator(assignment).values()]
+    assert max(n_films) - min(n_films) <= 1
     n_clips = Counter(clip.annotator for clip in assignment).values()
     assert max(n_clips) / min(n_clips) < 1.15
-    for own in films:
-        assert sorted(int(clip.extras[ORDER]) for clip in own.values()) == list(range(1, len(own) + 1))
-        assert sum(clip.extras[CALIBRATION] == "1" for clip in own.values()) == calibration
+
+
+@pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
+def test_films_are_numbered_from_1_on_for_each_annotator(tmp_path, annotators_per_film, n_calibration):
+    """An annotator works through the films in the order of these numbers, the column "order"."""
+    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
+
+    for films in films_by_annotator(assignment).values():
+        numbers = sorted(int(clip.extras["order"]) for clip in films.values())
+        assert numbers == list(range(1, len(films) + 1))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("each", "calibration"), [(2, 0), (2, 3), (3, 2)])
-def test_pairs_of_annotators_share_about_as_many_films(tmp_path, each, calibration):
+@pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(2, 0), (2, 3), (3, 2)])
+def test_pairs_of_annotators_share_about_as_many_films(tmp_path, annotators_per_film, n_calibration):
     """Agreement is measured for each pair, so no pair should have much fewer films than another."""
-    annotators = annotators_of(assign(make_corpus(tmp_path), NAMES, each, calibration=calibration))
-    n_common = Counter(pair for names in annotators.values() for pair in combinations(sorted(names), 2))
-    assert max(n_common.values()) - min(n_common.values()) <= 2
+    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
+
+    n_common_films = Counter()
+    for annotators in annotators_by_film(assignment).values():
+        for pair in combinations(sorted(annotators), 2):
+            n_common_films[pair] += 1
+    assert max(n_common_films.values()) - min(n_common_films.values()) <= 2
 
 
-def test_films_for_calibration_stand_evenly_through_the_order_that_a_seed_decides(tmp_path):
+def test_films_for_calibration_stand_evenly_through_the_order(tmp_path):
     """Each annotator has 12 films: 4 for calibration, and half of the other 16.
 
-    The first film is for calibration, and the next ones follow within 4 films, so that drifts over time show.
+    The first film is for calibration, and from one to the next, or to the end, are 4 films at most. So a
+    drift over time shows.
     """
-    corpus = make_corpus(tmp_path)
-    assignment = assign(corpus, NAMES, 2, calibration=4, seed=1)
-    for own in films_of(assignment).values():
-        places = sorted(int(clip.extras[ORDER]) for clip in own.values() if clip.extras[CALIBRATION] == "1")
+    assignment = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
+
+    for films in films_by_annotator(assignment).values():
+        places = sorted(
+            int(clip.extras["order"]) for clip in films.values() if clip.extras["calibration"] == "1"
+        )
+        behind_the_last_film = len(films) + 1
         assert places[0] == 1
-        assert max(np.diff([*places, len(own) + 1])) <= 4
-    assert assign(corpus, NAMES, 2, calibration=4, seed=1) == assignment
-    assert assign(corpus, NAMES, 2, calibration=4, seed=2) != assignment
+        assert max(np.diff([*places, behind_the_last_film])) <= 4
+
+
+def test_the_seed_decides_the_assignment(tmp_path):
+    assignment = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
+
+    with_the_same_seed = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
+    with_another_seed = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=2)
+
+    assert with_the_same_seed == assignment
+    assert with_another_seed != assignment
 
 
 def test_existing_columns_are_not_replaced(tmp_path):
     """The assignment would write a column "order", and the manifest has one with another meaning."""
-    corpus = make_corpus(tmp_path, films=3)
-    named = corpus.with_clips(replace(clip, extras={"order": "story"}) for clip in corpus)
+    corpus = make_corpus(tmp_path, n_films=3)
+    with_order_of_story = corpus.with_clips(replace(clip, extras={"order": "story"}) for clip in corpus)
+
     with pytest.raises(ManifestError, match="order"):
-        assign(named, NAMES, 2)
+        assign(with_order_of_story, FOUR_ANNOTATORS, 2)
 
 
 @pytest.mark.long
 def test_the_films_of_mobygaze_are_assigned_evenly(segments):
-    """Of 20 films 2 are for calibration; the other 18 by two people are 36, or 9 for each of 4.
+    """MObyGaze has 20 films; four people annotate its windows of 46 s.
 
-    So each has 11.
+    2 films are for calibration, by all. The other 18 by two people each are 36, or 9 for each of four people.
+    So each has 2 + 9 = 11 films, and the minutes of one exceed those of another by less than 10%.
     """
-    made = assign(windows(segments, 46), NAMES, 2, calibration=2)
-    films = films_of(made)
-    assert [len(own) for own in films.values()] == [11] * 4
-    minutes = [sum(c.duration_s for c in made if c.annotator == name) / 60 for name in NAMES]
+    annotators = ("AB", "CD", "EF", "GH")
+    assignment = assign(windows(segments, 46), annotators, 2, calibration=2)
+
+    assert [len(films) for films in films_by_annotator(assignment).values()] == [11, 11, 11, 11]
+    minutes = []
+    for annotator in annotators:
+        seconds = sum(clip.duration_s for clip in assignment if clip.annotator == annotator)
+        minutes.append(seconds / 60)
     assert max(minutes) / min(minutes) < 1.1
 
 
-def test_half_of_sixty_annotate_each_film(tmp_path):
-    """8 films times 30 annotators are 240, so that each of the 60 annotators has 4."""
-    made = films_of(assign(make_corpus(tmp_path, films=8), tuple(map(str, range(60))), 30))
-    assert {len(own) for own in made.values()} == {4}
+def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_films(tmp_path):
+    """8 films times 30 annotators are 240, and 240 / 60 = 4."""
+    sixty_annotators = [str(number) for number in range(60)]
+
+    assignment = assign(make_corpus(tmp_path, n_films=8), sixty_annotators, 30)
+
+    films = films_by_annotator(assignment)
+    assert len(films) == 60
+    assert {len(own_films) for own_films in films.values()} == {4}
 
 
 @pytest.mark.parametrize(
-    ("names", "each", "calibration"),
-    [(("AB", "ab "), 1, 0), (("AB",), 2, 0), (NAMES, 2, 4), (("AB", ""), 1, 0)],
-    ids=[
-        "one name twice",
-        "fewer annotators than asked",
-        "fewer films than for calibration",
-        "an empty name",
+    ("annotators", "annotators_per_film", "n_calibration"),
+    [
+        pytest.param(("AB", "ab "), 1, 0, id="one name twice"),
+        pytest.param(("AB",), 2, 0, id="fewer annotators than asked"),
+        pytest.param(("AB", "CD", "EF", "GH"), 2, 4, id="4 of 3 films for calibration"),
+        pytest.param(("AB", ""), 1, 0, id="an empty name"),
     ],
 )
-def test_impossible_rounds_are_refused(tmp_path, names, each, calibration):
-    three_films = make_corpus(tmp_path, films=3)
+def test_impossible_rounds_are_refused(tmp_path, annotators, annotators_per_film, n_calibration):
+    three_films = make_corpus(tmp_path, n_films=3)
     with pytest.raises(ManifestError):
-        assign(three_films, names, each, calibration=calibration)
+        assign(three_films, annotators, annotators_per_film, calibration=n_calibration)
 
 
 def test_names_are_stored_in_one_form_of_unicode(tmp_path):
     """The accent of Léa is given as a sign of its own (NFD). It is stored as one letter with the e."""
-    made = assign(make_corpus(tmp_path, films=3), [normalize("NFD", "Léa"), "AB"], 2)
-    assert {clip.annotator for clip in made} == {"Léa", "AB"}
+    decomposed_name = normalize("NFD", "Léa")
+    assert decomposed_name != "Léa"
+
+    assignment = assign(make_corpus(tmp_path, n_films=3), [decomposed_name, "AB"], 2)
+
+    assert {clip.annotator for clip in assignment} == {"Léa", "AB"}

@@ -8,13 +8,13 @@ from obygaze_features.manifest import import_spans
 
 
 @pytest.fixture
-def read(tmp_path):
-    """Return a function that imports files, {name: content}.
+def import_files(tmp_path):
+    """Return a function that imports files, {name: content}, at 25 frames a second.
 
     It returns the clips, and the notices and the reasons of records left out as one text of lines.
     """
 
-    def read(files, **options):
+    def import_files(files, **options):
         paths = []
         for name, content in files.items():
             path = tmp_path / name
@@ -28,4 +28,4 @@ def read(tmp_path):
             messages += [reason for _, reason in account.left_out]
         return list(imported.manifest), "\n".join(messages)
 
-    return read
+    return import_files

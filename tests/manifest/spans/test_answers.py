@@ -93,13 +93,13 @@ def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "answer", ["I cannot help with that", "", None, 1.2, True, "yes, and no", [], "maybe"]
 )
-def test_a_refusal_leaves_the_clip_out_and_is_counted(read, answer):
+def test_a_refusal_leaves_the_clip_out_and_is_counted(import_files, answer):
     """A language model may refuse, or answer with something that is neither yes, no nor a probability.
 
     Such an answer is no "no".
     """
     bad = {"answers": ALL_NO | {"concept:Look": answer}}
-    clips, notices = read({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
+    clips, notices = import_files({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "tiny"), ("c2", "tiny")]
     assert "2 left out: concept:Look refused or unclear (the first: line 2)" in notices
     assert "; model: tiny (2);" in notices
@@ -149,37 +149,37 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("case", LEFT_OUT)
-def test_unusable_answers_are_left_out_with_their_reason(read, case):
+def test_unusable_answers_are_left_out_with_their_reason(import_files, case):
     answers, expected_ids, notice = LEFT_OUT[case]
-    clips, notices = read({"a.jsonl": lines(*answers)})
+    clips, notices = import_files({"a.jsonl": lines(*answers)})
     assert [clip.clip_id for clip in clips] == expected_ids
     assert notice in notices
 
 
-def test_concepts_that_pictures_do_not_show_are_noted_where_concepts_were_asked_of(read):
+def test_concepts_that_pictures_do_not_show_are_noted_where_concepts_were_asked_of(import_files):
     """Of answers to levels alone no concept is noted."""
     assert len(BOOK.concepts) - len(BOOK.visual_concepts) == 4
-    _, notices = read({"a.jsonl": lines({"answers": ALL_NO})})
+    _, notices = import_files({"a.jsonl": lines({"answers": ALL_NO})})
     assert "absent, not asked: 4 concepts" in notices
     assert "nothing asked" not in notices
     assert "question" not in notices
 
-    _, notices = read({"b.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})
+    _, notices = import_files({"b.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})
     assert "asked" not in notices
     assert "question" not in notices
 
 
-def test_a_row_without_a_label_gives_way_to_an_answer_about_its_clip(read):
+def test_a_row_without_a_label_gives_way_to_an_answer_about_its_clip(import_files):
     """Of the two clips that nobody labelled, c0 is answered, and c9, which is not, keeps its row."""
     unlabelled = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
     answer_about_c0 = lines(GOOD)
-    clips, notices = read({"clips.csv": unlabelled, "a.jsonl": answer_about_c0}, annotator="vlm")
+    clips, notices = import_files({"clips.csv": unlabelled, "a.jsonl": answer_about_c0}, annotator="vlm")
     assert [(c.clip_id, c.annotator, c.video) for c in clips] == [("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")]
     assert "1 row of nobody" in notices
 
 
-def test_a_machine_may_be_asked_of_concepts_alone(read):
-    clips, notices = read(
+def test_a_machine_may_be_asked_of_concepts_alone(import_files):
+    clips, notices = import_files(
         {"a.jsonl": lines(*({"answers": {"concept:Body": answer}} for answer in ("yes", "no")))}
     )
     assert [(clip.clip_id, clip.level, clip.concepts) for clip in clips] == [
@@ -192,18 +192,20 @@ def test_a_machine_may_be_asked_of_concepts_alone(read):
 WHOLE_FILE = {"start_s": None, "end_s": None}
 
 
-def test_levels_and_concepts_of_whole_files_may_be_answered_in_two_files(read):
+def test_levels_and_concepts_of_whole_files_may_be_answered_in_two_files(import_files):
     """Whole files have no times."""
     levels = lines(*(WHOLE_FILE | {"answers": {"level": level}} for level in ("EN", "S")))
     concepts = lines(*(WHOLE_FILE | {"answers": {f"concept:{name}": "yes"}} for name in ("Body", "Look")))
-    clips, _ = read({"levels.jsonl": levels, "concepts.jsonl": concepts})
+    clips, _ = import_files({"levels.jsonl": levels, "concepts.jsonl": concepts})
     assert [(clip.level, clip.concepts) for clip in clips] == [("EN", ("Body",)), ("S", ("Look",))]
     assert {(clip.start_s, clip.end_s) for clip in clips} == {(None, None)}
 
 
 @pytest.mark.parametrize("level", ["Sure", "Sure.", {"EN": 0.1, "S": 0.3}, {"EN": "0.1", "S": "0.3"}])
-def test_a_level_may_be_named_or_have_probabilities(read, level):
-    assert [clip.level for clip in read({"a.jsonl": lines({"answers": {"level": level}})})[0]] == ["S"]
+def test_a_level_may_be_named_or_have_probabilities(import_files, level):
+    assert [clip.level for clip in import_files({"a.jsonl": lines({"answers": {"level": level}})})[0]] == [
+        "S"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -215,54 +217,54 @@ def test_a_level_may_be_named_or_have_probabilities(read, level):
     ],
     ids=["a concept that the codebook lacks", "no answer", "no model"],
 )
-def test_answers_that_fit_no_codebook_or_annotator_are_refused(read, answer, message):
+def test_answers_that_fit_no_codebook_or_annotator_are_refused(import_files, answer, message):
     with pytest.raises(ManifestError, match=message):
-        read({"a.jsonl": lines(answer)})
+        import_files({"a.jsonl": lines(answer)})
 
 
-def test_answers_about_a_clip_that_has_other_times_in_a_table_are_refused(read):
+def test_answers_about_a_clip_that_has_other_times_in_a_table_are_refused(import_files):
     """The clip c0 lasts from 1 to 4 s in the table, and from 0 to 4 s in the answer."""
     table = f"{HEAD}c0,m,,1,4,S,,AB\n"
     with pytest.raises(ManifestError, match="of AB and tiny, whose films, videos or times differ"):
-        read({"t.csv": table, "a.jsonl": lines(GOOD)})
+        import_files({"t.csv": table, "a.jsonl": lines(GOOD)})
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_answers_may_be_a_list(read, indent):
+def test_answers_may_be_a_list(import_files, indent):
     """The second object is a refusal: each of its answers is null."""
     refusal = {"answers": dict.fromkeys(ALL_NO, None)}
     objects = [json.loads(line) for line in lines(GOOD, refusal).splitlines()]
-    clips, notices = read({"a.json": json.dumps(objects, indent=indent)})
+    clips, notices = import_files({"a.json": json.dumps(objects, indent=indent)})
     assert [clip.clip_id for clip in clips] == ["c0"]
     assert "object 2" in notices
 
 
-def test_each_machine_of_a_file_is_an_annotator_of_its_own(read):
+def test_each_machine_of_a_file_is_an_annotator_of_its_own(import_files):
     """Two models answered about the same clip. Model A's second, different answer is left out."""
     said = [{**GOOD, "clip_id": "c", "start_s": 0, "end_s": 4, "model": name} for name in "AB"]
     said.append({**said[0], "answers": ALL_NO | {"concept:Look": "yes"}})
-    clips, notices = read({"a.jsonl": lines(*said)})
+    clips, notices = import_files({"a.jsonl": lines(*said)})
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c", "A"), ("c", "B")]
     assert "line 3: of a clip that was answered above, otherwise" in notices
 
 
-def test_names_may_be_numbers_and_a_machine_is_named_by_the_person(read):
+def test_names_may_be_numbers_and_a_machine_is_named_by_the_person(import_files):
     numbered = {**GOOD, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
-    (clip,), _ = read({"a.jsonl": lines(numbered)})
+    (clip,), _ = import_files({"a.jsonl": lines(numbered)})
     assert (clip.clip_id, clip.movie, clip.annotator) == ("7", "54215", "4")
     assert clip.extras["answered_on"] == "20260101"
-    (clip,), _ = read({"a.jsonl": lines({**GOOD, "model": None})}, annotator="vlm")
+    (clip,), _ = import_files({"a.jsonl": lines({**GOOD, "model": None})}, annotator="vlm")
     assert clip.annotator == "vlm"
 
 
-def test_answers_may_have_any_letters_of_unicode(read):
+def test_answers_may_have_any_letters_of_unicode(import_files):
     """U+2028 and U+0085 end lines for `str.splitlines`; in a text of JSON they are letters.
 
     The é of a clip's name, here an e with an accent of its own, is composed.
     """
     e_and_accent = normalize("NFD", "é")
     answer = json.loads(lines({**GOOD, "clip_id": e_and_accent, "note": "one\u2028two\u0085three"}))
-    (clip,), _ = read({"a.jsonl": json.dumps(answer, ensure_ascii=False) + "\n"})
+    (clip,), _ = import_files({"a.jsonl": json.dumps(answer, ensure_ascii=False) + "\n"})
     assert clip.clip_id == "é"
 
 
@@ -270,11 +272,11 @@ HEARD_OR_TOLD = ("Speech", "Voice", "Soundtrack", "Narratology")
 """The concepts of the codebook that pictures do not show: three are heard, Narratology is in what is told."""
 
 
-def test_answers_about_a_concept_that_a_machine_cannot_perceive_do_not_count(read):
+def test_answers_about_a_concept_that_a_machine_cannot_perceive_do_not_count(import_files):
     """The machine sees pictures alone, and says that Voice, which is heard, is in both clips."""
     voice_and_body = ALL_NO | {"concept:Voice": "yes", "concept:Body": "yes"}
     voice = ALL_NO | {"concept:Voice": "yes", "concept:Body": "no"}
-    clips, notices = read({"a.jsonl": lines({"answers": voice_and_body}, {"answers": voice})})
+    clips, notices = import_files({"a.jsonl": lines({"answers": voice_and_body}, {"answers": voice})})
 
     assert [clip.concepts for clip in clips] == [("Body",), ()]
     assert [clip.extras["perceives"] for clip in clips] == ["visual", "visual"]
@@ -283,19 +285,21 @@ def test_answers_about_a_concept_that_a_machine_cannot_perceive_do_not_count(rea
     assert "3 concepts" in notices
 
 
-def test_a_machine_that_hears_is_asked_of_what_is_heard_and_its_answers_count(read):
+def test_a_machine_that_hears_is_asked_of_what_is_heard_and_its_answers_count(import_files):
     questions = codebook_questions(BOOK, ("visual", "heard"))
     asked = {name for name in HEARD_OR_TOLD if f"concept:{name}" in questions}
     assert asked == {"Speech", "Voice", "Soundtrack"}
     answers = dict.fromkeys(questions, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
-    (clip,), notices = read({"a.jsonl": lines({"answers": answers, "perceives": ["visual", "heard"]})})
+    (clip,), notices = import_files(
+        {"a.jsonl": lines({"answers": answers, "perceives": ["visual", "heard"]})}
+    )
 
     assert clip.concepts == ("Voice",)
     assert "Narratology is told" in notices
 
 
-def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(read):
-    clips, account = read({"a.jsonl": lines({"answers": ALL_NO, "perceives": ["smell"]}, GOOD)})
+def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(import_files):
+    clips, account = import_files({"a.jsonl": lines({"answers": ALL_NO, "perceives": ["smell"]}, GOOD)})
     assert [clip.clip_id for clip in clips] == ["c1"]
     assert "smell" in account
 

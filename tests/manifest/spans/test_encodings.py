@@ -54,24 +54,31 @@ SAVED = [(encoding, text) for encoding, texts in TEXTS.items() for text in texts
 def test_a_text_is_read_in_the_likeliest_encoding(encoding, text):
     """The bytes do not say their encoding.
 
-    It is guessed by the letters it gives, and one line of the text is shown to check the guess.
+    It is guessed by the letters it gives, and one line of the text, the second, is shown to check the guess.
     """
     content = f"1\n{text}\nplain\n".encode(encoding, "replace")
-    expected = content.decode(encoding)
-    read, notice = decoded(content)
-    assert read == expected
+
+    decoded_text, notice = decoded(content)
+
+    assert decoded_text == content.decode(encoding)
     assert "which is a guess (line 2 " in notice
     assert "\n" not in notice
 
 
 @pytest.mark.parametrize(("encoding", "text"), SAVED)
 def test_the_next_encodings_are_shown_with_a_line_that_differs(encoding, text):
-    """The notice has the likeliest encoding, and then "give --encoding, of" others, each with its line."""
+    """The notice has the likeliest encoding, and then "give --encoding, of" a few others, each with its line.
+
+    By the option, the text is read in the other encoding, without a further notice.
+    """
     content = text.encode(encoding, "replace")
+
     likeliest_text, notice = decoded(content)
+
     _, _, part_of_others = notice.partition("give --encoding, of ")
     others = [name for name in ENCODINGS if f"{name} (line 1 " in part_of_others]
-    assert len(others) <= SHOWN_ENCODINGS - 1
+    n_shown_besides_the_likeliest = SHOWN_ENCODINGS - 1
+    assert len(others) <= n_shown_besides_the_likeliest
     for name in others:
         text_by_option, notice_by_option = decoded(content, name)
         assert text_by_option == content.decode(name)
@@ -80,25 +87,38 @@ def test_the_next_encodings_are_shown_with_a_line_that_differs(encoding, text):
 
 
 def test_any_bytes_are_read_by_some_encoding():
+    """The bytes are all those that are not ASCII, three times: they are a text of no language."""
     content = bytes(range(128, 256)) * 3
+
     text, notice = decoded(content)
-    assert text
+
+    assert text != ""
     assert "which is a guess" in notice
 
 
-def test_equal_letters_keep_the_first_of_the_encodings():
-    """Several encodings give the same letters for "été"; the most usual one is taken."""
-    assert likely_encodings(["été".encode("cp1252")])[0].name == "cp1252"
+def test_of_encodings_that_give_the_same_letters_the_most_usual_one_is_first():
+    """The two bytes of é in "été" are é in several encodings of Western Europe, of which cp1252 is usual."""
+    line = "été".encode("cp1252")
+    likeliest, *_ = likely_encodings([line])
+    assert likeliest.name == "cp1252"
+
+
+def seconds_to_decode(content):
+    """Return the time of the processor that the content takes."""
+    start = time.process_time()
+    decoded(content)
+    return time.process_time() - start
 
 
 def test_a_long_text_takes_time_that_grows_with_its_length_alone():
-    line = "Привет, как дела? ".encode("cp1251")
-    times_s = []
-    for n_lines in (20_000, 80_000):
-        start = time.process_time()
-        decoded(line * n_lines)
-        times_s.append(time.process_time() - start)
+    """Four times the length takes four times as long.
 
-    # Four times the length takes four times as long, and would take 16 times if every line were compared with
-    # every other; half a second is for a busy machine.
-    assert times_s[1] < 8 * times_s[0] + 0.5
+    It would take 16 times as long if every line were compared with every other. So 8 times is the limit, and
+    half a second more for a busy machine.
+    """
+    line = "Привет, как дела? ".encode("cp1251")
+
+    time_s = seconds_to_decode(line * 20_000)
+    time_of_four_times_the_length_s = seconds_to_decode(line * 80_000)
+
+    assert time_of_four_times_the_length_s < 8 * time_s + 0.5

@@ -63,12 +63,12 @@ def whose(clip):
 
 
 @pytest.mark.parametrize("content", OF_TWO.values(), ids=OF_TWO)
-def test_labels_of_one_span_are_joined_only_within_one_source(read, content):
+def test_labels_of_one_span_are_joined_only_within_one_source(import_files, content):
     """In each file of `OF_TWO`, S and Body are of one person, subject or observation, EN is of another.
 
     Only labels of the same one are joined.
     """
-    clips, _ = read({"a.x": content})
+    clips, _ = import_files({"a.x": content})
     (sure,) = [clip for clip in clips if clip.level == "S"]
     (easy,) = [clip for clip in clips if clip.level == "EN"]
     assert sure.concepts == ("Body",)
@@ -119,29 +119,29 @@ LABELS_THAT_DIFFER = two_labels_of_one_span("S", "EN")
 
 
 @pytest.mark.parametrize(("content", "options"), SAME_LABEL_TWICE.values(), ids=SAME_LABEL_TWICE)
-def test_a_label_that_a_span_has_twice_is_one_clip(read, content, options):
+def test_a_label_that_a_span_has_twice_is_one_clip(import_files, content, options):
     """The same level twice says nothing new, and is reported."""
-    clips, notices = read({"a.x": content}, **options)
+    clips, notices = import_files({"a.x": content}, **options)
     assert [clip.level for clip in clips] == ["S"]
     assert "the same as" in notices
 
 
 @pytest.mark.parametrize(("content", "options"), LABELS_THAT_DIFFER.values(), ids=LABELS_THAT_DIFFER)
-def test_a_span_of_two_levels_is_refused_with_both(read, content, options):
+def test_a_span_of_two_levels_is_refused_with_both(import_files, content, options):
     """A span has one level by one annotator, and nothing tells which of S and EN is meant."""
     with pytest.raises(ManifestError, match=r"a\.x: .*EN.*S"):
-        read({"a.x": content}, **options)
+        import_files({"a.x": content}, **options)
 
 
 @pytest.mark.parametrize("other", ["mobygaze", "fights"])
-def test_files_of_two_codebooks_are_refused(read, other):
+def test_files_of_two_codebooks_are_refused(import_files, other):
     """A manifest has one codebook. The error says how to choose it."""
     films = {}
     for name, book in (("a", "obygaze12"), ("b", other)):
         header = f'<PROPERTY NAME="codebook">{book}</PROPERTY><PROPERTY NAME="movie">{name}</PROPERTY>'
         films[f"{name}.eaf"] = eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), header)
     with pytest.raises(ManifestError, match=rf"b\.eaf: .*{other}.*--codebook"):
-        read(films)
+        import_files(films)
 
 
 # --- what each record says
@@ -388,13 +388,13 @@ SAID = {
 
 
 @pytest.mark.parametrize("case", SAID.values(), ids=SAID)
-def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(read, case):
+def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(import_files, case):
     """Nothing that a file says may be lost silently.
 
     Each case of `SAID` is a form that tools write, with the facts that its clips keep or the message that
     names what is left out.
     """
-    clips, messages = read(case.files, **case.options)
+    clips, messages = import_files(case.files, **case.options)
     assert len(clips) == case.n_clips
     for field, expected in case.facts.items():
         assert [fact_of(clip, field) for clip in clips] == expected
@@ -404,29 +404,29 @@ def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(read, case):
         assert text not in messages
 
 
-def test_a_movie_that_can_be_no_name_is_refused_as_the_option(read):
+def test_a_movie_that_can_be_no_name_is_refused_as_the_option(import_files):
     with pytest.raises(ManifestError, match="--movie"):
-        read({"a.csv": table("1,5", head="start_s,end_s")}, movie="../a")
+        import_files({"a.csv": table("1,5", head="start_s,end_s")}, movie="../a")
 
 
-def test_frames_of_another_rate_than_the_files_are_refused(read):
+def test_frames_of_another_rate_than_the_files_are_refused(import_files):
     """The file has 240 frames in 10 s, 24 per second, where the import is told 25."""
     value = {"framesCount": 240, "duration": 10, "labels": ["S"], "sequence": [{"frame": 1}]}
     content = studio({"type": "videorectangle", "value": value})
     with pytest.raises(ManifestError, match=r"a\.json.*24"):
-        read({"a.json": content}, rate=Fraction(25))
-    clips, _ = read({"a.json": content}, rate=None)
+        import_files({"a.json": content}, rate=Fraction(25))
+    clips, _ = import_files({"a.json": content}, rate=None)
     assert clips
 
 
 # --- names of films
 # ---------------------------------------------------------------------------
-def test_a_title_with_its_article_behind_a_comma_is_the_same_film(read):
+def test_a_title_with_its_article_behind_a_comma_is_the_same_film(import_files):
     """Catalogues write "Matrix, The". Two spellings of one film in a table are refused."""
     assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
     assert plain("Avventura, L’ (1960)") == plain("L'Avventura (1960)")
     with pytest.raises(ManifestError, match="one name"):
-        read({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
+        import_files({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
 
 
 @pytest.mark.parametrize(
@@ -434,10 +434,10 @@ def test_a_title_with_its_article_behind_a_comma_is_the_same_film(read):
     ["Ocean’s_11 – A", "ocean`s 11 - a", "Ocean's 11 \u2011 A\u200b", "\ufeffOcean's  11 - A"],
     ids=["curly quote, en dash", "backquote", "hard hyphen, zero-width space", "byte order mark"],
 )
-def test_names_that_differ_only_in_quotes_dashes_and_blanks_are_one_film(read, twin):
+def test_names_that_differ_only_in_quotes_dashes_and_blanks_are_one_film(import_files, twin):
     assert plain(twin) == plain("Ocean's 11 - A")
     with pytest.raises(ManifestError, match="one name"):
-        read({"a.csv": f"movie,start_s,end_s\nOcean's 11 - A,1,5\n{twin},6,7\n"})
+        import_files({"a.csv": f"movie,start_s,end_s\nOcean's 11 - A,1,5\n{twin},6,7\n"})
 
 
 TWO_TASKS_WITHOUT_FILMS = json.dumps([{"id": n, "data": {"x": "y"}, "annotations": []} for n in (1, 2)])
@@ -456,10 +456,10 @@ TWO_TASKS_OF_CVAT = cvat("").replace("</meta>", "<task><source>b.mp4</source></t
     ],
     ids=["Label Studio", "BORIS", "CVAT"],
 )
-def test_a_file_of_several_films_whose_records_name_none_is_refused(read, content, what):
+def test_a_file_of_several_films_whose_records_name_none_is_refused(import_files, content, what):
     """The records can't be taken as of one film, as there are several."""
     with pytest.raises(ManifestError, match=rf"f\.x: .*{what}"):
-        read({"f.x": content})
+        import_files({"f.x": content})
 
 
 @pytest.mark.parametrize(
@@ -474,17 +474,17 @@ def test_a_file_of_several_films_whose_records_name_none_is_refused(read, conten
     ],
     ids=["videos in a folder of one film", "times in milliseconds", "a folder of each film"],
 )
-def test_a_table_that_may_be_meant_otherwise_is_read_with_a_notice(read, rows, message):
-    _, notices = read({"a.csv": rows})
+def test_a_table_that_may_be_meant_otherwise_is_read_with_a_notice(import_files, rows, message):
+    _, notices = import_files({"a.csv": rows})
     assert message in notices
 
 
-def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
+def test_what_follows_a_dot_belongs_to_a_films_name(import_files, tmp_path):
     """Psycho.1998 is another film than Psycho. What follows the dot is no suffix of a file."""
     for name in ("Psycho", "Psycho.1998"):
         (tmp_path / f"{name}.mkv").write_bytes(b"x")
     rows = "".join(f"{movie},1,5\n" for movie in ("Psycho", "Psycho.1998", "Psycho.II"))
-    clips, notices = read({"a.csv": f"movie,start_s,end_s\n{rows}"}, videos=tmp_path)
+    clips, notices = import_files({"a.csv": f"movie,start_s,end_s\n{rows}"}, videos=tmp_path)
     assert [clip.video for clip in clips] == ["Psycho.mkv", "Psycho.1998.mkv", ""]
     assert "missing on disk: Psycho.II" in notices
 
@@ -499,25 +499,25 @@ def two_videos(tmp_path):
     return videos
 
 
-def test_a_film_of_two_videos_of_its_name_is_refused(read, two_videos):
+def test_a_film_of_two_videos_of_its_name_is_refused(import_files, two_videos):
     with pytest.raises(ManifestError, match=r"x/a\.mp4"):
-        read({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=two_videos)
+        import_files({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=two_videos)
 
 
-def test_two_documents_whose_videos_have_one_name_are_refused(read, two_videos):
+def test_two_documents_whose_videos_have_one_name_are_refused(import_files, two_videos):
     by_x = signed("x/a.mp4").replace("@AB", "@x")
     by_y = signed("y/a.mkv").replace("@AB", "@y")
     with pytest.raises(ManifestError, match=r"y\.eaf: .*both be movie"):
-        read({"x.eaf": by_x, "y.eaf": by_y}, videos=two_videos)
+        import_files({"x.eaf": by_x, "y.eaf": by_y}, videos=two_videos)
 
 
-def test_a_film_without_a_video_is_reported(read, two_videos):
-    _, notices = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=two_videos)
+def test_a_film_without_a_video_is_reported(import_files, two_videos):
+    _, notices = import_files({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=two_videos)
     assert "missing on disk: b\n" in notices
 
 
-def test_videos_of_one_name_are_told_apart_by_folders_in_a_table(read, two_videos):
-    clips, _ = read({"c.csv": "video,start_s,end_s\nx/a.mp4,1,5\ny/a.mkv,1,5\n"}, videos=two_videos)
+def test_videos_of_one_name_are_told_apart_by_folders_in_a_table(import_files, two_videos):
+    clips, _ = import_files({"c.csv": "video,start_s,end_s\nx/a.mp4,1,5\ny/a.mkv,1,5\n"}, videos=two_videos)
     assert [(c.movie, c.video) for c in clips] == [("x", "films/x/a.mp4"), ("y", "films/y/a.mkv")]
 
 
@@ -530,29 +530,29 @@ def test_videos_of_one_name_are_told_apart_by_folders_in_a_table(read, two_video
     ],
     ids=["BORIS", "VIAN", "ELAN"],
 )
-def test_times_whose_point_may_mean_thousands_are_refused(read, content):
+def test_times_whose_point_may_mean_thousands_are_refused(import_files, content):
     """A spreadsheet in German separates by semicolons, and writes 1.234 for 1234."""
     with pytest.raises(ManifestError, match=r"a\.csv.*could be"):
-        read({"a.csv": content})
+        import_files({"a.csv": content})
 
 
 @pytest.mark.parametrize("kind", ["", "srt", "table", "eaf"])
-def test_a_picture_is_refused_as_a_picture_whatever_kind_is_asked_for(read, kind):
+def test_a_picture_is_refused_as_a_picture_whatever_kind_is_asked_for(import_files, kind):
     """The arrow in it is what tells subtitles among texts."""
     picture_with_arrow = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"
     with pytest.raises(ManifestError, match=r"a\.x: .*PNG picture"):
-        read({"a.x": picture_with_arrow}, kind=kind)
+        import_files({"a.x": picture_with_arrow}, kind=kind)
 
 
 @pytest.mark.parametrize(
     "document", ['{"results":{"a":[{"segment":[1,5]}]}}', '{"a":{}}', '{"database":null}', "[]"]
 )
-def test_json_without_annotated_videos_is_no_activitynet_database(read, document):
+def test_json_without_annotated_videos_is_no_activitynet_database(import_files, document):
     with pytest.raises(ManifestError, match=r"a\.json: not a database"):
-        read({"a.json": document}, kind="activitynet")
+        import_files({"a.json": document}, kind="activitynet")
 
 
-def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
+def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(import_files):
     """Body has the times of level S in the other file, so it belongs to that clip.
 
     Look is a clip of its own. The order of the files does not matter.
@@ -560,7 +560,7 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
     levels = grid(("level", "S", ""))
     concepts = grid(("concepts", "Body", "Look"))
     for files in ({"l.x": levels, "c.x": concepts}, {"c.x": concepts, "l.x": levels}):
-        clips, _ = read(files, movie="a")
+        clips, _ = import_files(files, movie="a")
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
 
 

@@ -140,53 +140,60 @@ READ = {
 
 
 @pytest.fixture
-def read(tmp_path):
+def import_content(tmp_path):
     """Import a text as the file a.x; documents of ELAN, which name no film here, are of film a."""
 
-    def read(content):
+    def import_content(content):
         path = tmp_path / "a.x"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         letters = path.read_bytes().replace(b"\0", b"")  # UTF-16 has a zero beside each letter
         movie = "a" if b"ANNOTATION_DOCUMENT" in letters else ""
         return import_spans([path], tmp_path, rate=Fraction(25), movie=movie)
 
-    return read
+    return import_content
 
 
-NOTE_OF_MEDIA = "times of media one after the other are counted in each"
+def test_an_event_over_the_end_of_a_medium_is_in_both(import_content):
+    """BORIS played b.mp4, 180 s long, and then a.mp4. The event lasts from 170 to 185 s of the two in a row.
+
+    So it is in the last 10 s of b.mp4 and in the first 5 s of a.mp4.
+    """
+    table = boris_table_of_two_media("170", "185", "x/a.mp4")
+
+    imported = import_content(table)
+
+    spans = [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest]
+    assert spans == [("b", 170.0, 180.0), ("a", 0.0, 5.0)]
+    (account,) = imported.accounts
+    assert account.left_out == []
+    assert "times of media one after the other are counted in each" in account.notes
 
 
-def test_an_event_over_the_end_of_a_medium_is_in_both(read):
-    """The event lasts from 170 to 185 s of the two films in a row. b.mp4 ends at 180 s, where a.mp4 begins."""
-    imported = read(boris_table_of_two_media("170", "185", "x/a.mp4"))
-    assert [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest] == [
-        ("b", 170.0, 180.0),
-        ("a", 0.0, 5.0),
-    ]
-    assert imported.accounts[0].left_out == []
-    assert NOTE_OF_MEDIA in imported.accounts[0].notes
+def test_a_part_of_an_event_that_is_shorter_than_a_frame_is_left_out(import_content):
+    """BORIS played b.mp4, 180 s long, and then a.mp4. Only the last millisecond of b.mp4 is in the event."""
+    table = boris_table_of_two_media("179.999", "185", "x/a.mp4")
 
+    imported = import_content(table)
 
-def test_a_part_of_an_event_that_is_shorter_than_a_frame_is_left_out(read):
-    """Of b.mp4 only the last millisecond belongs to the event."""
-    imported = read(boris_table_of_two_media("179.999", "185", "x/a.mp4"))
-    assert [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest] == [("a", 0.0, 5.0)]
-    assert len(imported.accounts[0].left_out) == 1
-    assert NOTE_OF_MEDIA in imported.accounts[0].notes
+    spans = [(clip.movie, clip.start_s, clip.end_s) for clip in imported.manifest]
+    assert spans == [("a", 0.0, 5.0)]
+    (account,) = imported.accounts
+    assert len(account.left_out) == 1
+    assert "times of media one after the other are counted in each" in account.notes
 
 
 @pytest.mark.parametrize("form", READ)
-def test_the_form_is_read_whole(read, form):
-    """In each form of `READ`, S is the level or the text of film a from 1 to 5 s, and of nothing else."""
-    imported = read(READ[form])
-    with_s = []
+def test_a_form_that_tools_write_is_read_whole(import_content, form):
+    """`READ` has a file of each form. In it, S is the level or the text of film a from 1 to 5 s only."""
+    imported = import_content(READ[form])
+
+    spans_of_s = []
     for clip in imported.manifest:
         label = clip.level or clip.extras.get("text")
         if label == "S":
-            with_s.append((clip.movie, clip.start_s, clip.end_s))
-    assert with_s == [("a", 1.0, 5.0)]
+            spans_of_s.append((clip.movie, clip.start_s, clip.end_s))
+    assert spans_of_s == [("a", 1.0, 5.0)]
     (account,) = imported.accounts
-
     assert account.seen == account.used + len(account.left_out)
 
 
@@ -257,11 +264,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("form", REFUSED)
-def test_the_form_is_refused_with_its_own_reason(read, form):
-    """Reading such a file would give wrong times, films or labels. The error says what is wrong with it."""
+def test_a_form_that_would_be_misread_is_refused_with_its_own_reason(import_content, form):
+    """`REFUSED` has files that would give wrong times, films or labels, each with a word of its error."""
     content, reason = REFUSED[form]
     with pytest.raises(ManifestError, match=reason):
-        read(content)
+        import_content(content)
 
 
 LEFT_OUT = {
@@ -287,31 +294,42 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("form", LEFT_OUT)
-def test_records_that_cannot_be_read_are_counted(read, form):
-    """The file as a whole can be read, and the record can't. It gives no clip and is listed as left out."""
-    imported = read(LEFT_OUT[form])
+def test_a_record_that_cannot_be_read_is_listed_as_left_out(import_content, form):
+    """Each file of `LEFT_OUT` can be read, but its only record can't, so that there is no clip."""
+    imported = import_content(LEFT_OUT[form])
+
     assert not imported.manifest.clips
-    assert imported.accounts[0].left_out
+    (account,) = imported.accounts
+    assert account.left_out
 
 
 @pytest.mark.parametrize(
     "content",
     ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";", "\n", "Behavior,Time\nS,1\n", "segmentation_name,x\nM,1\n"],
 )
-def test_a_header_without_what_is_needed_is_refused(tmp_path, content):
-    (tmp_path / "a.x").write_text(content, encoding="utf-8")
+def test_a_table_that_lacks_columns_of_its_kind_is_refused_by_its_name(tmp_path, content):
+    """Each kind of table needs columns of the film, of times and of labels. These headers have not all of them."""
+    path = tmp_path / "a.x"
+    path.write_text(content, encoding="utf-8")
     for kind in ("vian", "boris", "table", "elan-text"):
         with pytest.raises(ManifestError, match=r"a\.x"):
-            import_spans([tmp_path / "a.x"], tmp_path, kind)
+            import_spans([path], tmp_path, kind)
 
 
 def test_an_import_for_one_film_refuses_a_file_of_two(tmp_path):
-    (tmp_path / "a.x").write_text(boris_table(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
+    """The user says that all spans are of film a, but the table names the videos a.mp4 and b.mp4."""
+    path = tmp_path / "a.x"
+    path.write_text(boris_table(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
+
     with pytest.raises(ManifestError, match="both be movie 'a'"):
-        import_spans([tmp_path / "a.x"], tmp_path, movie="a")
+        import_spans([path], tmp_path, movie="a")
 
 
-@pytest.mark.parametrize("name", ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4", "a\1/b\1.mp4"])
-def test_a_name_that_no_disk_holds_is_refused_with_its_line(read, name):
+@pytest.mark.parametrize(
+    "video",
+    ["a" * 300 + ".mp4", "a/" * 3000 + "b.mp4", "a\1/b\1.mp4"],
+    ids=["a name of 304 letters", "3000 folders in each other", "a control character"],
+)
+def test_a_name_that_no_disk_holds_is_refused_with_its_line(import_content, video):
     with pytest.raises(ManifestError, match=r"a\.x: line 2, column video"):
-        read(f"video,start_s,end_s\n{name},1,2\n")
+        import_content(f"video,start_s,end_s\n{video},1,2\n")

@@ -9,15 +9,14 @@ import pytest
 from obygaze_features.errors import ManifestError
 from tests.manifest.spans.files import tabbed
 
-DROP = Fraction(30_000, 1001)
-HEAD = ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"]
+NTSC_RATE = Fraction(30_000, 1001)
+"""29.97 frames a second, at which time codes may leave out labels (drop frame)."""
+HEADINGS_OF_PREMIERE = ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"]
+HEADINGS_OF_RESOLVE = '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
 
 
-RESOLVE = '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
-
-
-def spans(clips):
-    """Times of clips to the microsecond, with what they say, their tier and annotator."""
+def markers_of(clips):
+    """Return start and end of each clip to the microsecond, its text, tier and annotator."""
     return [
         (
             round(c.start_s, 6),
@@ -30,76 +29,103 @@ def spans(clips):
     ]
 
 
-def test_markers_of_premiere_have_types_and_descriptions(read):
-    """At 25 frames a second 00:00:05:12 is 5.48 s."""
-    content = tabbed(HEAD, ["kiss", "at night", "00:00:01:00", "00:00:05:12", "00:00:04:12", "Chapter"],
-                     ["", "only this", "00:00:06:00", "00:00:07:00", "00:00:01:00", "Comment"])  # fmt: skip
-    clips, _ = read({"film.csv": content.encode("utf-16")})
-    assert spans(clips) == [(1.0, 5.48, "kiss", "Chapter", ""), (6.0, 7.0, "only this", "Comment", "")]
+def test_markers_of_premiere_have_types_and_descriptions(import_files):
+    """A marker's type is its tier. The second marker has no name, so that its description is its text.
+
+    At 25 frames a second, 5 s and 12 frames are 5.48 s.
+    """
+    table = tabbed(
+        ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"],
+        ["kiss", "at night", "00:00:01:00", "00:00:05:12", "00:00:04:12", "Chapter"],
+        ["", "only this", "00:00:06:00", "00:00:07:00", "00:00:01:00", "Comment"],
+    )
+
+    clips, _ = import_files({"film.csv": table.encode("utf-16")})
+
+    assert markers_of(clips) == [(1.0, 5.48, "kiss", "Chapter", ""), (6.0, 7.0, "only this", "Comment", "")]
     assert clips[0].extras["comment"] == "at night"
-    assert {clip.movie for clip in clips} == {"film"}
+    assert [clip.movie for clip in clips] == ["film", "film"]
 
 
-def test_drop_frame_time_codes_of_premiere_are_real_seconds(read):
+def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
     """At 29.97, a minute drops two labels, so that 00;01;00;02 is frame 60 * 30 = 1800; each tenth drops none.
 
     00;10;00;00 is frame 10 * 60 * 30 - 9 * 2 = 17,982. A frame lasts 1001 / 30,000 s.
     """
-    content = tabbed(HEAD, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
-    (clip,), _ = read({"a.csv": content}, rate=DROP)
+    table = tabbed(HEADINGS_OF_PREMIERE, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
+
+    (clip,), _ = import_files({"a.csv": table}, rate=Fraction(30_000, 1001))
+
     assert clip.start_s == pytest.approx(1800 * 1001 / 30_000, abs=5e-7)
     assert clip.end_s == pytest.approx(17_982 * 1001 / 30_000, abs=5e-7)
 
 
 @pytest.mark.parametrize(
-    ("rows", "options", "reason"),
+    ("in_and_out", "options", "reason"),
     [
-        ([["S", "", "00:00:01:00", "00:00:05:00", "", ""]], {"rate": None}, "give their rate"),
-        ([["S", "", "00;00;01;00", "00:00:05:00", "", ""]], {"rate": DROP}, "some time codes drop"),
-        ([["S", "", "00:00:01:00", "00:00:05:00", "", ""]], {"start": "x"}, "--start"),
+        pytest.param(["00:00:01:00", "00:00:05:00"], {"rate": None}, "give their rate", id="no rate"),
+        pytest.param(
+            ["00;00;01;00", "00:00:05:00"], {"rate": NTSC_RATE}, "some time codes drop", id="; and : mixed"
+        ),
+        pytest.param(["00:00:01:00", "00:00:05:00"], {"start": "x"}, "--start", id="a start that is no time"),
     ],
 )
-def test_time_codes_that_cannot_be_counted_are_one_error(read, rows, options, reason):
+def test_time_codes_that_cannot_be_counted_are_refused(import_files, in_and_out, options, reason):
+    """A semicolon in a time code says that labels are dropped (at 29.97 frames a second), a colon that none is."""
+    table = tabbed(HEADINGS_OF_PREMIERE, ["S", "", *in_and_out, "", ""])
     with pytest.raises(ManifestError, match=reason):
-        read({"a.csv": tabbed(HEAD, *rows)}, **options)
+        import_files({"a.csv": table}, **options)
 
 
-def test_a_start_for_files_without_time_codes_is_refused(read):
+def test_a_start_for_files_without_time_codes_is_refused(import_files):
+    """--start says which time code the film begins with. Times of SRT are not time codes."""
     with pytest.raises(ManifestError, match="--start is for"):
-        read({"a.srt": "1\n00:00:01,000 --> 00:00:02,000\nHi\n"}, start="01:00:00:00")
+        import_files({"a.srt": "1\n00:00:01,000 --> 00:00:02,000\nHi\n"}, start="01:00:00:00")
 
 
-def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
+def test_the_edit_index_of_resolve_is_read_by_its_record_times(import_files):
     """The film begins at 01:00:00:00 of the timeline, so 01:00:01:00 is 1 s of the film."""
-    content = (
-        "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n2,A,V1,01:00:06:00,01:00:07:00,clip.mov,,Red,\n"
+    table = (
+        '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
+        "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n"
+        "2,A,V1,01:00:06:00,01:00:07:00,clip.mov,,Red,\n"
     )
-    clips, _ = read({"a.csv": RESOLVE + content}, start="01:00:00:00")
-    assert [span[:4] for span in spans(clips)] == [(1.0, 5.0, "S", "Blue"), (6.0, 7.0, "clip.mov", "Red")]
+
+    clips, _ = import_files({"a.csv": table}, start="01:00:00:00")
+
+    assert markers_of(clips) == [(1.0, 5.0, "S", "Blue", ""), (6.0, 7.0, "clip.mov", "Red", "")]
 
 
 @pytest.mark.parametrize(
     ("comment", "text"), [("S\t100\t\tRed", "S"), ("S\nby the window\n\t100", "S by the window")],
     ids=["of a line", "of several lines"],
 )  # fmt: skip
-def test_avids_text_names_who_set_a_marker_and_its_length(read, comment, text):
-    """100 frames at 25 a second are 4 s. A marker of one frame is a point, and no span."""
-    content = f"AB\t01:00:01:00\tV1\tred\t{comment}\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
-    clips, notices = read({"a.txt": content}, start="01:00:00:00")
-    assert spans(clips) == [(1.0, 5.0, text, "red", "AB")]
+def test_avids_text_names_who_set_a_marker_and_its_length(import_files, comment, text):
+    """The first marker, of AB, lasts 100 frames, which at 25 a second are 4 s.
+
+    The second, of CD, lasts one frame: it is a point, and no span. The film begins at 01:00:00:00.
+    """
+    list_of_markers = f"AB\t01:00:01:00\tV1\tred\t{comment}\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
+
+    clips, notices = import_files({"a.txt": list_of_markers}, start="01:00:00:00")
+
+    assert markers_of(clips) == [(1.0, 5.0, text, "red", "AB")]
     assert "1 of 2 spans read" in notices
     assert "a marker without length" in notices
 
 
-def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(read):
+def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(import_files):
+    """In Russian, the six columns are name, description, in, out, duration and type, as in English."""
     headings = ["Имя маркера", "Описание", "Вход", "Выход", "Длительность", "Тип маркера"]
-    content = tabbed(headings, ["kiss", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "Комментарий"])
-    clips, notices = read({"a.csv": content.encode("utf-16")})
-    assert spans(clips) == [(1.0, 5.0, "kiss", "Комментарий", "")]
+    table = tabbed(headings, ["kiss", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "Комментарий"])
+
+    clips, notices = import_files({"a.csv": table.encode("utf-16")})
+
+    assert markers_of(clips) == [(1.0, 5.0, "kiss", "Комментарий", "")]
     assert "the headings are in another language" in notices
 
 
-EDL = """TITLE: film
+LIST_OF_RESOLVE = """TITLE: film
 FCM: NON-DROP FRAME
 
 001  001      V     C        01:00:01:00 01:00:01:01 01:00:01:00 01:00:01:01
@@ -112,20 +138,30 @@ note before |C:ResolveColorGreen |M:kiss |D:100
 * LOC: 01:00:08:10 RED     a locator
 M2   TAPE       024.0                00:00:10:00
 """
+"""An edit decision list (EDL) whose timeline begins at 01:00:00:00.
 
-
-EDL_OF_FRAMES = """TITLE: film
-FCM: NON-DROP FRAME
-* LOC: 00:00:00:10 green   above the first event
-001  Head Leader V     C        1009        1064        00:00:00:00 00:00:02:00
-002  AX       V     C        1041+03        1064+00        00:00:02:00 00:00:03:00
-003  AX       V     00:00:00:00 00:00:01:00 00:00:03:00 00:00:04:00
+It has a green marker "kiss" of 100 frames at 1 s, a cut from 6 to 8 s with its sound, and a cut from 8 to 9 s
+with a marker of Avid.
 """
 
 
-def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(read):
-    """Names of reels may have blanks, and times of sources may be frames, as in `EDL_OF_FRAMES`."""
-    clips, notices = read({"film.edl": EDL_OF_FRAMES})
+def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(import_files):
+    """The last two times of an event are those of the film; the two before may be frames of the source.
+
+    Names of reels may have blanks (Head Leader). The marker in line 3 is a point. Line 6 lacks the sort of
+    its event, C for a cut.
+    """
+    list_of_cuts = (
+        "TITLE: film\n"
+        "FCM: NON-DROP FRAME\n"
+        "* LOC: 00:00:00:10 green   above the first event\n"
+        "001  Head Leader V     C        1009        1064        00:00:00:00 00:00:02:00\n"
+        "002  AX       V     C        1041+03        1064+00        00:00:02:00 00:00:03:00\n"
+        "003  AX       V     00:00:00:00 00:00:01:00 00:00:03:00 00:00:04:00\n"
+    )
+
+    clips, notices = import_files({"film.edl": list_of_cuts})
+
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 2.0), (2.0, 3.0)]
     assert "2 of 4 spans read" in notices
     assert "line 3: a marker without length" in notices
@@ -133,38 +169,53 @@ def test_each_line_of_an_edl_is_an_event_or_left_out_by_its_number(read):
 
 
 @pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])
-def test_a_list_of_avids_markers_alone_has_points(read, heading):
-    clips, notices = read(
-        {"film.edl": f"{heading}* LOC: 01:00:00:10 green   one\n* LOC: 01:00:01:00 red     two\n"}
-    )
+def test_markers_of_avid_in_a_list_without_cuts_are_points_and_left_out(import_files, heading):
+    """A marker of Avid (LOC) has a time, a colour and a text, and no length."""
+    markers = "* LOC: 01:00:00:10 green   one\n* LOC: 01:00:01:00 red     two\n"
+
+    clips, notices = import_files({"film.edl": f"{heading}{markers}"})
+
     assert not clips
     assert "0 of 2 spans read (edl); 2 left out: a marker without length" in notices
 
 
-def test_a_list_of_resolve_has_markers_and_cuts(read):
-    """Timelines of editors often begin at 01:00:00:00. Without a start, all markers would be an hour late."""
-    clips, notices = read({"film.edl": EDL}, start="01:00:00:00")
-    assert [span[:4] for span in spans(clips)] == [
-        (1.0, 5.0, "kiss", "Green"),
-        (6.0, 8.0, "shot2.mov", "cut"),
-        (8.0, 9.0, "", ""),  # the cut that a marker of Avid stands in
+def test_a_list_of_resolve_has_markers_and_cuts(import_files):
+    """`LIST_OF_RESOLVE` has a green marker of 100 frames, a cut of a picture and of its sound, and another cut.
+
+    In the last cut stands a marker of Avid. The timeline begins at 01:00:00:00.
+    """
+    clips, notices = import_files({"film.edl": LIST_OF_RESOLVE}, start="01:00:00:00")
+
+    assert markers_of(clips) == [
+        (1.0, 5.0, "kiss", "Green", ""),
+        (6.0, 8.0, "shot2.mov", "cut", ""),
+        (8.0, 9.0, "", "", ""),  # the cut that the marker of Avid stands in
     ]
     assert clips[0].extras["comment"] == "note before"
     assert "a cut of sound" in notices
     assert "a marker without length" in notices
-    _, notices = read({"film.edl": EDL})
+
+
+def test_a_notice_says_where_no_marker_is_in_the_first_hour(import_files):
+    """Timelines of editors often begin at 01:00:00:00. Without a start, all markers would be an hour late."""
+    _, notices = import_files({"film.edl": LIST_OF_RESOLVE})
     assert "no span in the first hour" in notices
 
 
-def test_colours_of_resolve_can_be_levels(read):
-    clips, _ = read({"film.edl": EDL.replace("kiss", "Sure")}, start="01:00:00:00", tiers={"Green": "levels"})
+def test_colours_of_resolve_can_be_levels(import_files):
+    """The green marker at 1 s is called "Sure", which is the level S, and the user says that green are levels."""
+    list_of_resolve = LIST_OF_RESOLVE.replace("kiss", "Sure")
+
+    clips, _ = import_files({"film.edl": list_of_resolve}, start="01:00:00:00", tiers={"Green": "levels"})
+
     assert [(clip.start_s, clip.level) for clip in clips] == [(1.0, "S")]
 
 
-def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
-    """Two clips of a sequence are of one file, which the second names by its id.
+def test_final_cuts_markers_of_a_clip_are_of_its_media(import_files):
+    """Two clips of a sequence are of one file, which the second names by its id, f1.
 
-    At 24 frames of NTSC a second, 24 frames last 1.001 s.
+    At 24 frames of NTSC a second, 24 frames last 1.001 s. Markers of the clips are at frames 24 to 48, and 48
+    to 72.
     """
     rate = "<rate><timebase>24</timebase><ntsc>TRUE</ntsc></rate>"
     path = "<pathurl>file://localhost/d/my%20film.mov</pathurl>"
@@ -173,8 +224,9 @@ def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
     first_clip = f'<clipitem id="1"><name>x</name>{rate}<file id="f1"><name>film.mov</name>{path}</file>{first_marker}</clipitem>'
     second_clip = f'<clipitem id="2"><name>y</name>{rate}<file id="f1"/>{second_marker}</clipitem>'
     media = f"<media><video><track>{first_clip}{second_clip}</track></video></media>"
-    content = f'<xmeml version="4"><sequence><name>cut</name>{rate}{media}</sequence></xmeml>'
-    clips, _ = read({"a.xml": content}, rate=None)
+    document = f'<xmeml version="4"><sequence><name>cut</name>{rate}{media}</sequence></xmeml>'
+
+    clips, _ = import_files({"a.xml": document}, rate=None)
 
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6), clip.level) for clip in clips] == [
         ("my film", 1.001, 2.002, "S"),
@@ -183,30 +235,41 @@ def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
     assert clips[0].extras["comment"] == "why"
 
 
-def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_shows(read):
-    """The film begins at 86486400/24000 s = 3603.6 s of its own clock.
+def test_markers_of_final_cut_pro_are_in_the_time_of_the_film_that_their_clip_shows(import_files):
+    """The film begins at 86486400/24000 s = 3603.6 s of its own clock, and a marker of its clip is a point.
 
-    The keyword S begins at 86510424/24000 s = 3604.601 s, and lasts 24024/24000 s = 1.001 s.
+    The keyword S begins at 86510424/24000 s = 3604.601 s, 1.001 s later, and lasts 24024/24000 s = 1.001 s.
+    The marker "late" is in a gap that shows no film: it begins at 3602 - 3600 = 2 s of the edit.
     """
-    content = (
-        '<fcpxml version="1.9"><resources><asset id="r2" name="film" start="86486400/24000s"/></resources><library><event>'
-        '<project name="p"><sequence><spine><gap offset="0s" start="3600s" duration="5s">'
+    asset = '<asset id="r2" name="film" start="86486400/24000s"/>'
+    gap = (
+        '<gap offset="0s" start="3600s" duration="5s">'
         '<marker start="3602s" duration="2s" value="late" note="n"/></gap>'
-        '<clip offset="5s" start="0s"><video ref="r2" offset="0s"><marker start="86510424/24000s" duration="1001/24000s" value="p"/></video>'
-        '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/></clip></spine></sequence></project></event></library></fcpxml>'
     )
-    clips, notices = read({"edit.fcpxml": content}, rate=None)
+    point = '<marker start="86510424/24000s" duration="1001/24000s" value="p"/>'
+    keyword = '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/>'
+    clip_of_film = f'<clip offset="5s" start="0s"><video ref="r2" offset="0s">{point}</video>{keyword}</clip>'
+    project = f'<project name="p"><sequence><spine>{gap}{clip_of_film}</spine></sequence></project>'
+    document = (
+        f'<fcpxml version="1.9"><resources>{asset}</resources>'
+        f"<library><event>{project}</event></library></fcpxml>"
+    )
+
+    clips, notices = import_files({"edit.fcpxml": document}, rate=None)
 
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips] == [
-        ("edit", 2.0, 4.0),  # in a gap, which shows no film: 3602 - 3600 s of the edit
+        ("edit", 2.0, 4.0),
         ("film", 1.001, 2.002),
     ]
     assert "a marker without length" in notices
 
 
-def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(read):
-    marks = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'
-    clips, notices = read({"a.fcpxml": f"<fcpxml><event>{marks}</event></fcpxml>"})
+def test_a_keyword_of_final_cut_pro_whose_time_is_none_is_left_out_alone(import_files):
+    """The keyword a begins at 1/0 s."""
+    keywords = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'
+
+    clips, notices = import_files({"a.fcpxml": f"<fcpxml><event>{keywords}</event></fcpxml>"})
+
     assert [clip.extras["text"] for clip in clips] == ["b"]
     assert "its times cannot be read" in notices
 
@@ -220,40 +283,65 @@ def otio_of(*lengths):
     return json.dumps({"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": markers})
 
 
-@pytest.mark.parametrize(
-    ("content", "ends", "n_points"),
-    [
-        (
-            tabbed(HEAD, *(["S", "", "00:00:01:00", f"00:00:01:0{n}", "", "Comment"] for n in (1, 2))),
-            [1.04, 1.08],
-            0,
-        ),
-        (RESOLVE + "".join(f"1,A,V1,00:00:01:00,00:00:01:0{n},x,,Blue,S\n" for n in (1, 2)), [1.08], 1),
-        (otio_of(0, 1, 2), [1.08], 2),
-    ],
-    ids=["Premiere", "Resolve", "OpenTimelineIO"],
-)
-def test_one_frame_is_a_span_or_a_point_as_the_editor_means_it(read, content, ends, n_points):
-    """Resolve, and what it writes of open timelines, give a marker without length the length of a frame."""
-    clips, notices = read({"a.x": content})
-    assert [round(clip.end_s, 6) for clip in clips] == ends
-    assert ("a marker without length, or of the one frame" in notices) == (n_points > 0)
-    assert f"{len(ends)} of {len(ends) + n_points} spans read" in notices
+def test_a_marker_of_one_frame_in_premiere_is_a_span(import_files):
+    """Markers from 1 s on last one and two frames, of 0.04 s each."""
+    table = tabbed(
+        HEADINGS_OF_PREMIERE,
+        ["S", "", "00:00:01:00", "00:00:01:01", "", "Comment"],
+        ["S", "", "00:00:01:00", "00:00:01:02", "", "Comment"],
+    )
+
+    clips, notices = import_files({"a.x": table})
+
+    assert [round(clip.end_s, 6) for clip in clips] == [1.04, 1.08]
+    assert "2 of 2 spans read" in notices
+    assert "a marker without length, or of the one frame" not in notices
 
 
-def test_a_decision_of_one_frame_comes_back_from_our_lists(read):
-    """A marker of one frame (D:1) is else left out as a marker without length; our comments say what it is."""
-    lines = [
-        "TITLE: film",
-        "001  001      V     C        00:00:01:00 00:00:01:01 00:00:01:00 00:00:01:01",
-        " |C:ResolveColorBlue |M:S |D:1",
-        "* OBYGAZE RATE: 25",
-        "* OBYGAZE START: 00:00:00:00",
-        "* OBYGAZE TIER: human: level, blind@AB",
-        "* OBYGAZE TEXT: S",
-        "* OBYGAZE FILM: film",
-    ]
-    (clip,), _ = read({"a.edl": "\n".join(lines) + "\n"}, rate=None)
+def test_a_marker_of_one_frame_in_resolve_is_a_point(import_files):
+    """Resolve gives a marker without length the length of a frame.
+
+    Markers from 1 s on last one and two frames, of 0.04 s each.
+    """
+    table = (
+        f"{HEADINGS_OF_RESOLVE}"
+        "1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n"
+        "1,A,V1,00:00:01:00,00:00:01:02,x,,Blue,S\n"
+    )
+
+    clips, notices = import_files({"a.x": table})
+
+    assert [round(clip.end_s, 6) for clip in clips] == [1.08]
+    assert "1 of 2 spans read" in notices
+    assert "a marker without length, or of the one frame" in notices
+
+
+def test_a_marker_of_one_frame_in_opentimelineio_is_a_point(import_files):
+    """Resolve writes these files too. Markers from 1 s on last no, one and two frames, of 0.04 s each."""
+    clips, notices = import_files({"a.x": otio_of(0, 1, 2)})
+
+    assert [round(clip.end_s, 6) for clip in clips] == [1.08]
+    assert "1 of 3 spans read" in notices
+    assert "a marker without length, or of the one frame" in notices
+
+
+def test_a_decision_of_one_frame_comes_back_from_our_lists(import_files):
+    """Of other programs, a marker of one frame (D:1) is left out as a marker without length.
+
+    A list that we wrote has comments OBYGAZE, which say that it is a level, and of whom.
+    """
+    list_of_ours = (
+        "TITLE: film\n"
+        "001  001      V     C        00:00:01:00 00:00:01:01 00:00:01:00 00:00:01:01\n"
+        " |C:ResolveColorBlue |M:S |D:1\n"
+        "* OBYGAZE RATE: 25\n"
+        "* OBYGAZE START: 00:00:00:00\n"
+        "* OBYGAZE TIER: human: level, blind@AB\n"
+        "* OBYGAZE TEXT: S\n"
+        "* OBYGAZE FILM: film\n"
+    )
+
+    (clip,), _ = import_files({"a.edl": list_of_ours}, rate=None)
 
     assert (clip.start_s, clip.end_s) == (1.0, 1.04)
     assert (clip.level, clip.annotator) == ("S", "AB")

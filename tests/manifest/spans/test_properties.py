@@ -29,90 +29,142 @@ WORDS = (
     .map(lambda text: " ".join(text.split()))
     .filter(bool)
 )
-SPANS = st.lists(st.tuples(st.integers(0, 10**7), st.integers(9, 10**5), WORDS), min_size=1, max_size=6).map(
-    lambda rows: [Subtitle(a / 1000, (a + n) / 1000, text) for a, n, text in rows]
-)
-WRITERS = {
-    "srt": write_srt,
-    "vtt": write_vtt,
-    "textgrid": lambda spans: write_textgrid({"tt1": spans}, 20_000.0),
-    "rttm": lambda spans: write_rttm([(span.text, span) for span in spans], "tt1"),
-}
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-@given(spans=SPANS)
+@st.composite
+def subtitles(draw):
+    """Draw one to six subtitles, which may overlap: times in whole milliseconds, up to 10,100 s."""
+    drawn = []
+    for _ in range(draw(st.integers(1, 6))):
+        start_ms = draw(st.integers(0, 10_000_000))
+        length_ms = draw(st.integers(9, 100_000))
+        drawn.append(Subtitle(start_ms / 1000, (start_ms + length_ms) / 1000, draw(WORDS)))
+    return drawn
+
+
+def rttm_of(spans):
+    """Write turns of speech of film tt1, with the text of each span for the name of its speaker."""
+    return write_rttm([(span.text, span) for span in spans], "tt1")
+
+
+def textgrid_of(spans):
+    """Write a TextGrid of 20,000 s, which is longer than any of the spans."""
+    return write_textgrid({"words": spans}, 20_000.0)
+
+
+WRITERS = {"srt": write_srt, "vtt": write_vtt, "textgrid": textgrid_of, "rttm": rttm_of}
+
+
+def milliseconds(time_s):
+    return round(1000 * time_s)
+
+
+def times_in_ms(spans):
+    """Return start and end of each span, or clip, in milliseconds and in order."""
+    return sorted((milliseconds(span.start_s), milliseconds(span.end_s)) for span in spans)
+
+
+def times_and_texts_in_ms(spans):
+    """Return start and end in milliseconds and the text of each (start_s, end_s, text), in order."""
+    return sorted((milliseconds(start_s), milliseconds(end_s), text) for start_s, end_s, text in spans)
+
+
+@pytest.mark.parametrize("kind", ["srt", "vtt", "textgrid", "rttm"])
+@given(spans=subtitles())
 def test_written_spans_are_read_back_to_the_millisecond(tmp_path, kind, spans):
+    write = WRITERS[kind]
     path = tmp_path / "tt1.x"
-    path.write_text(WRITERS[kind](spans), encoding="utf-8", newline="")
-    imported = import_spans([path], tmp_path, kind)
-    found = sorted((round(1000 * c.start_s), round(1000 * c.end_s)) for c in imported.manifest)
-    assert found == sorted((round(1000 * s.start_s), round(1000 * s.end_s)) for s in spans)
-    (account,) = imported.accounts
+    path.write_text(write(spans), encoding="utf-8", newline="")
 
+    imported = import_spans([path], tmp_path, kind)
+
+    assert times_in_ms(imported.manifest) == times_in_ms(spans)
+    (account,) = imported.accounts
     assert account.used == len(spans)
 
 
-@given(times=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=14))
-def test_each_span_is_on_the_first_tier_that_is_free(times):
+@given(starts_and_lengths=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=14))
+def test_each_span_is_on_the_first_tier_that_is_free(starts_and_lengths):
     """Spans that overlap can't be on one tier. Each goes to the first tier whose last span has ended."""
-    spans = sorted((float(start), float(start + length), "x") for start, length in times)
-    tiers = [part for _, part in spread_over_tiers("words", spans)]
-    free_from = [0.0] * len(tiers)
+    spans = sorted((float(start), float(start + length), "x") for start, length in starts_and_lengths)
+
+    tiers = [spans_of_tier for _, spans_of_tier in spread_over_tiers("words", spans)]
+
+    free_from = [0.0 for _ in tiers]  # when the last span of each tier has ended
     for span in spans:
         start, end, _ = span
-        first_free = next(number for number, free in enumerate(free_from) if free <= start)
+        first_free = 0
+        while free_from[first_free] > start:
+            first_free += 1
         assert span in tiers[first_free]
         tiers[first_free].remove(span)
         free_from[first_free] = end
+    assert not any(tiers), "no tier has a span more"
 
-    assert not any(tiers)
 
-
-@given(spans=SPANS)
-def test_praatio_and_pympi_read_the_textgrids_that_are_written(tmp_path, spans):
+@given(spans=subtitles())
+def test_praatio_reads_the_textgrids_that_are_written(tmp_path, spans):
+    """Praatio is a library for files of Praat."""
     praatio = pytest.importorskip("praatio.textgrid")
+    path = tmp_path / "f.TextGrid"
+    path.write_text(textgrid_of(spans), encoding="utf-8", newline="")
+
+    entries = []
+    for tier_of_file in praatio.openTextgrid(str(path), includeEmptyIntervals=False).tiers:
+        entries += tier_of_file.entries
+
+    assert times_and_texts_in_ms(entries) == times_and_texts_in_ms(spans)
+
+
+@given(spans=subtitles())
+def test_pympi_reads_the_textgrids_that_are_written(tmp_path, spans):
+    """Pympi is another library for files of Praat. It also gives the intervals between texts, which are empty."""
     pympi = pytest.importorskip("pympi.Praat")
     path = tmp_path / "f.TextGrid"
-    path.write_text(write_textgrid({"a": spans}, 20_000.0), encoding="utf-8", newline="")
-    times = sorted((round(1000 * s.start_s), round(1000 * s.end_s), s.text) for s in spans)
-    grid = praatio.openTextgrid(str(path), includeEmptyIntervals=False)
-    read = [entry for tier in grid.tiers for entry in tier.entries]
-    assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
-    tiers = pympi.TextGrid(str(path)).get_tiers()
-    read = [each for each_tier in tiers for each in each_tier.get_all_intervals() if each[2]]
+    path.write_text(textgrid_of(spans), encoding="utf-8", newline="")
 
-    assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
+    intervals_with_text = []
+    for tier_of_file in pympi.TextGrid(str(path)).get_tiers():
+        for start_s, end_s, text in tier_of_file.get_all_intervals():
+            if text:
+                intervals_with_text.append((start_s, end_s, text))
+
+    assert times_and_texts_in_ms(intervals_with_text) == times_and_texts_in_ms(spans)
 
 
-@given(spans=SPANS)
+@given(spans=subtitles())
 def test_pysubs2_reads_the_subtitles_that_are_written(spans):
+    """Pysubs2 is a library for subtitles. Its times are in milliseconds."""
     pysubs2 = pytest.importorskip("pysubs2")
-    texts = [Subtitle(span.start_s, span.end_s, span.text) for span in spans]
     for kind in ("srt", "vtt"):
-        read = pysubs2.SSAFile.from_string(WRITERS[kind](texts), kind)
-        times = sorted((event.start, event.end) for event in read)
-        assert times == sorted((round(1000 * a), round(1000 * b)) for a, b, _ in spans)
+        events = pysubs2.SSAFile.from_string(WRITERS[kind](spans), kind)
+        assert sorted((event.start, event.end) for event in events) == times_in_ms(spans)
 
 
-@given(spans=SPANS)
-def test_pyannote_reads_the_turns_that_are_written(spans):
+@given(spans=subtitles())
+def test_turns_are_written_as_pyannote_writes_them(spans):
+    """RTTM has no blanks in names, so a text of several words is joined by _. The order of lines is free."""
     core = pytest.importorskip("pyannote.core")
-    made = core.Annotation(uri="tt1")
-    for n, (start, end, text) in enumerate(spans):
-        made[core.Segment(start, end), n] = "_".join(text.split())
-    ours = WRITERS["rttm"](spans)
-    assert sorted(made.to_rttm().split("\n")) == sorted(ours.split("\n"))
+    annotation = core.Annotation(uri="tt1")
+    for number, (start_s, end_s, text) in enumerate(spans):
+        annotation[core.Segment(start_s, end_s), number] = "_".join(text.split())
+
+    lines_of_pyannote = annotation.to_rttm().split("\n")
+
+    assert sorted(rttm_of(spans).split("\n")) == sorted(lines_of_pyannote)
 
 
-@given(SPANS)
-def test_praat_finds_no_overlap_and_no_gap(spans):
-    """Intervals of a TextGrid must cover the time from 0 to its end without gap and overlap."""
-    _, *tiers = write_textgrid({"a": spans}, 20_000.0).split('class = "IntervalTier"')
-    for of_tier in tiers:
+@given(spans=subtitles())
+def test_intervals_of_a_textgrid_neither_overlap_nor_leave_gaps(spans):
+    """Praat demands that the intervals of a tier cover the time from 0 to its end, here 20,000 s.
+
+    So each begins where the one before ends.
+    """
+    _, *tiers = textgrid_of(spans).split('class = "IntervalTier"')
+    for text_of_tier in tiers:
         # The first xmin and xmax are of the tier as a whole, all others of its intervals.
-        _, *starts = map(float, re.findall(r"xmin = (\S+)", of_tier))
-        _, *ends = map(float, re.findall(r"xmax = (\S+)", of_tier))
+        _, *starts = [float(time) for time in re.findall(r"xmin = (\S+)", text_of_tier)]
+        _, *ends = [float(time) for time in re.findall(r"xmax = (\S+)", text_of_tier)]
         assert starts == [0.0, *ends[:-1]]
         assert ends[-1] == 20_000
         assert all(start < end for start, end in zip(starts, ends, strict=True))
@@ -202,25 +254,25 @@ def parts_of_file(kind):
     return head, records, tail
 
 
-def words_of(clips):
-    """The words and levels of clips with their times."""
+def labels_of(clips):
+    """Return text, annotator, level and times of each clip, as a set."""
     return {(c.extras.get("text"), c.annotator, c.level, c.start_s, c.end_s) for c in clips}
 
 
-def words_of_other_records(imported, number):
-    """The words of all records but the one of this number, which begins at 10 times it and a second."""
-    return words_of(clip for clip in imported.manifest if clip.start_s != 10 * number + 1)
+def labels_of_other_records(imported, number):
+    """Return the labels of all six records but the one of this number, which begins at 10 * number + 1 s."""
+    return labels_of(clip for clip in imported.manifest if clip.start_s != 10 * number + 1)
 
 
-def read(path, kind, told=True):
-    """Import a file as a kind, or as what its content says it is where the kind is not told.
+def import_six_records(path, kind, by_content=False):
+    """Import a file as its kind, or as what its content says it is.
 
     The records of ELAN here are levels on a tier "gaze", those of other kinds are texts.
     """
     return import_spans(
         [path],
         path.parent,
-        kind if told else "",
+        "" if by_content else kind,
         tiers={"gaze": "levels"} if kind == "eaf" else None,
         annotator="AB",
         movie="tt1",
@@ -230,7 +282,7 @@ def read(path, kind, told=True):
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_every_kind_is_read_in_every_marked_encoding_and_with_every_line_end(tmp_path, kind):
-    """Six records are read. The encoding is UTF-8, or a mark at the beginning tells it."""
+    """A file of each kind has six records. It is in UTF-8, or a mark at its beginning tells the encoding."""
     head, records, tail = parts_of_file(kind)
     text = head + "".join(records) + tail
     path = tmp_path / "tt1.x"
@@ -243,66 +295,79 @@ def test_every_kind_is_read_in_every_marked_encoding_and_with_every_line_end(tmp
         ("utf-32", "\n"),
     ):
         path.write_bytes(text.replace("\n", line_end).encode(encoding))
-        imported = read(path, kind, told=False)
-        assert imported.accounts[0].kind == kind
-        assert len(words_of(imported.manifest)) == 6
+
+        imported = import_six_records(path, kind, by_content=True)
+
+        (account,) = imported.accounts
+        assert account.kind == kind
+        assert len(labels_of(imported.manifest)) == 6
 
 
 @given(
     changed_row=st.integers(0, 5),
-    column=st.integers(0, 4),
+    changed_column=st.integers(0, 4),
     cell=st.sampled_from(
         ["", "x", "-1", "9:99", "1,5", -1, 0.00001, 1e300, 400.0, ("time", 0.01), ("time", -1)]
     ),
 )
-def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(tmp_path, changed_row, column, cell):
+def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(tmp_path, changed_row, changed_column, cell):
+    """A workbook has six rows of film tt1, each 4 s long. One cell of it is replaced.
+
+    ("time", 0.01) is a cell that is formatted as a time, of a hundredth of a day.
+    """
     pytest.importorskip("python_calamine")
-    head = ["movie", "start_s", "end_s", "annotator", "text"]
+    headings = ["movie", "start_s", "end_s", "annotator", "text"]
     rows = [["tt1", 10 * k + 1, 10 * k + 5, f"word{k}", f"word{k}"] for k in range(6)]
     path = tmp_path / "tt1.xlsx"
-    path.write_bytes(sheet([head, *rows]))
-    other_records = words_of_other_records(read(path, "table"), changed_row)
-    assert len(other_records) == 5
+    path.write_bytes(sheet([headings, *rows]))
+    other_rows = labels_of_other_records(import_six_records(path, "table"), changed_row)
+    assert len(other_rows) == 5
 
-    rows[changed_row][column] = cell
-    path.write_bytes(sheet([head, *rows]))
+    rows[changed_row][changed_column] = cell
+    path.write_bytes(sheet([headings, *rows]))
     try:
-        imported = read(path, "table")
+        imported = import_six_records(path, "table")
     except ManifestError as refusal:
         assert str(path) in str(refusal)  # noqa: PT017 - a change may be read or refused
     else:
-        assert other_records <= words_of(imported.manifest)
+        assert other_rows <= labels_of(imported.manifest)
+
+
+SIGNS = ["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n"]
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 @given(number=st.integers(0, 5), data=st.data())
 def test_a_damaged_record_costs_itself_alone_or_is_reported(tmp_path, kind, number, data):
-    """In one of six records, another sign, or none, is put in place of one sign or more."""
+    """In one of six records, another sign, or none, is put in place of one sign or more.
+
+    The file may then be refused. If it is read, the other five records are the same, or the account says more
+    than before: records that are left out, or another note.
+    """
     head, records, tail = parts_of_file(kind)
     path = tmp_path / "tt1.x"
     path.write_text(head + "".join(records) + tail, encoding="latin-1")
-    before = read(path, kind)
-    other_records = words_of_other_records(before, number)
+    before = import_six_records(path, kind)
+    other_records = labels_of_other_records(before, number)
     assert len(other_records) == 5
 
     record = records[number]
     length = len(record.rstrip())
-    first = data.draw(st.integers(0, length - 1))
-    put = data.draw(
-        st.sampled_from(["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n"])
-    )
+    first = data.draw(st.integers(0, length - 1), label="first sign that is replaced")
+    sign = data.draw(st.sampled_from(SIGNS))
     n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, length - first)))
-    records[number] = record[:first] + put + record[first + n_replaced :]
+    records[number] = record[:first] + sign + record[first + n_replaced :]
     assume(records[number] != record)
     path.write_text(head + "".join(records) + tail, encoding="latin-1")
 
     try:
-        after = read(path, kind)
+        after = import_six_records(path, kind)
     except ManifestError:
         return
     (account_before,) = before.accounts
     (account,) = after.accounts
     assert account.seen == account.used + len(account.left_out)
-    if not other_records <= words_of(after.manifest):
-        is_left_out = len(account.left_out) > len(account_before.left_out)
-        assert is_left_out or account.notes != account_before.notes, "records were lost and nothing is said"
+    if not other_records <= labels_of(after.manifest):
+        more_are_left_out = len(account.left_out) > len(account_before.left_out)
+        has_other_notes = account.notes != account_before.notes
+        assert more_are_left_out or has_other_notes, "records were lost and nothing is said"

@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.refi_qda import CodedSpan, refi_qda_archive, refi_qda_project
 
-BOOK = (
+CODEBOOK = (
     '<Users><User guid="U1" name="Ann"/><User guid="U2" id="bob"/></Users><CodeBook><Codes>'
     '<Code guid="L" name="level" isCodable="false"><Code guid="S" name="S" isCodable="true"/>'
     '<Code guid="E" name="EN" isCodable="true"/></Code><Code guid="B" name="Body" isCodable="true"/>'
@@ -17,8 +17,13 @@ BOOK = (
 )
 
 
-def project(sources, book=BOOK, namespace="urn:QDA-XML:project:1.0"):
-    return f'<?xml version="1.0" encoding="utf-8"?><Project name="p" xmlns="{namespace}">{book}<Sources>{sources}</Sources></Project>'
+def project(sources, codebook=CODEBOOK, namespace="urn:QDA-XML:project:1.0"):
+    """Write the document of a project: its codebook and its sources, which are films, sounds, texts or pictures.
+
+    The usual codebook has the users Ann (U1) and bob (U2), the levels S (S) and EN (E), and beside the levels
+    the codes Body (B) and kiss (K); in brackets stand the identifiers by which selections name them.
+    """
+    return f'<?xml version="1.0" encoding="utf-8"?><Project name="p" xmlns="{namespace}">{codebook}<Sources>{sources}</Sources></Project>'
 
 
 def archive(document, name="project.qde", **media):
@@ -32,110 +37,159 @@ def archive(document, name="project.qde", **media):
 
 
 def coding(code, user=""):
+    """Write that a user gave a code, both by their identifiers."""
     return f'<Coding guid="x" creatingUser="{user}"><CodeRef targetGUID="{code}"/></Coding>'
 
 
-def selection(begin, end, *codings, user="U1", kind="Video"):
+def selection(begin_ms, end_ms, *codings, user="U1", kind="Video"):
+    """Write a selection of a film or a sound by a user, Ann where none is given, with codes."""
     inner = "".join(codings)
-    return f'<{kind}Selection guid="y" begin="{begin}" end="{end}" creatingUser="{user}">{inner}</{kind}Selection>'
+    return f'<{kind}Selection guid="y" begin="{begin_ms}" end="{end_ms}" creatingUser="{user}">{inner}</{kind}Selection>'
 
 
-def labelled(clips):
+def labels_of(clips):
+    """Return movie, start, end, level, concepts and annotator of each clip, in order."""
     return sorted((c.movie, c.start_s, c.end_s, c.level or "", c.concepts, c.annotator) for c in clips)
 
 
-def test_selections_of_video_and_sound_are_spans_by_their_coders(read):
-    video = (
-        f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"), coding("E", "U2"))}</VideoSource>'
-    )
-    sound = f'<AudioSource name="song.wav">{selection(6000, 7500, coding("s"), kind="Audio")}</AudioSource>'
-    clips, _ = read({"a.qde": project(video + sound)})
+def test_selections_of_video_and_sound_are_spans_by_their_coders(import_files):
+    """Ann (U1) made both selections, of 1000 to 5000 ms of the film and of 6000 to 7500 ms of the song.
 
-    assert labelled(clips) == [
+    Bob (U2) added the code EN (E) to the first. Identifiers are the same in capitals: s is S.
+    """
+    by_ann = coding("S")
+    by_bob = coding("E", "U2")
+    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, by_ann, by_bob)}</VideoSource>'
+    sound = f'<AudioSource name="song.wav">{selection(6000, 7500, coding("s"), kind="Audio")}</AudioSource>'
+
+    clips, _ = import_files({"a.qde": project(video + sound)})
+
+    assert labels_of(clips) == [
         ("film", 1.0, 5.0, "EN", (), "bob"),
         ("film", 1.0, 5.0, "S", (), "Ann"),
         ("song", 6.0, 7.5, "S", (), "Ann"),
     ]
 
 
-def test_an_archive_is_read_by_its_document_and_media_stay_closed(read):
+def test_an_archive_is_read_by_its_document_whatever_media_it_holds(import_files):
+    """The medium in the archive is no video at all: 1000 letters x."""
     video = (
         f'<VideoSource name="film" path="internal://0.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
     )
-    clips, _ = read({"a.qdpx": archive(project(video), **{"Sources/0.mp4": "x" * 1000})})
-    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+    media = {"Sources/0.mp4": "x" * 1000}
+
+    clips, _ = import_files({"a.qdpx": archive(project(video), **media)})
+
+    assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
-def project_with_office_file(office):
-    """Pack a project of one coded span together with a document of an office program.
+def project_with_office_file(part_of_office_file):
+    """Pack a project of one coded span together with an office file that has a part of this name.
 
     A project may hold texts that were coded, such as a transcript in Word.
     """
-    document = archive("x", name="[Content_Types].xml", **{office: "x"})
+    document = archive("x", name="[Content_Types].xml", **{part_of_office_file: "x"})
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
     return archive(project(video), **{"Sources/0.docx": document})
 
 
-@pytest.mark.parametrize("office", ["word/document.xml", "xl/workbook.xml"])
-def test_office_files_inside_a_project_do_not_hide_it(read, office):
+OFFICE_FILES = pytest.mark.parametrize("part_of_office_file", ["word/document.xml", "xl/workbook.xml"])
+"""A text of Word, and a workbook of Excel."""
+
+
+@OFFICE_FILES
+def test_an_office_file_inside_a_project_does_not_hide_it(import_files, part_of_office_file):
     """Office files are zip archives, as projects are.
 
-    One inside a project must not make the whole look like a text or workbook, nor where the last 40 bytes are
-    missing, so that the project can't be read.
+    One inside a project must not make the whole look like a text or a workbook.
     """
-    whole = project_with_office_file(office)
-    clips, _ = read({"a.qdpx": whole})
-    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+    whole = project_with_office_file(part_of_office_file)
+
+    clips, _ = import_files({"a.qdpx": whole})
+
+    assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
+
+@OFFICE_FILES
+def test_a_project_cut_short_is_told_as_one_though_it_holds_an_office_file(import_files, part_of_office_file):
+    """A zip archive can't be read without its last 40 bytes, of which the office file inside has its own."""
+    cut_short = project_with_office_file(part_of_office_file)[:-40]
+
     with pytest.raises(ManifestError, match="damaged, or cut short: the document in it"):
-        read({"b.qdpx": whole[:-40]})
+        import_files({"b.qdpx": cut_short})
 
 
-def test_top_level_codes_are_text_unless_read_as_labels(read):
+def test_top_level_codes_are_text_unless_read_as_labels(import_files):
     """A code below "level" is a level.
 
-    Body and kiss are at the top of the codebook, so nothing says that they are labels.
+    Body (B) and kiss (K) are at the top of the codebook, so nothing says that they are labels. Where the user
+    says that codes are labels, Body is one; kiss is neither a level nor a concept, and stays a text.
     """
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("B"), coding("K"))}</VideoSource>'
-    clips, notices = read({"a.qde": project(video)})
+
+    clips, notices = import_files({"a.qde": project(video)})
     assert [(clip.concepts, clip.extras.get("text")) for clip in clips] == [((), "Body"), ((), "kiss")]
     assert "--tier code=labels" in notices
-    clips, _ = read({"a.qde": project(video)}, tiers={"code": "labels"})
+
+    clips, _ = import_files({"a.qde": project(video)}, tiers={"code": "labels"})
     assert [clip.concepts for clip in clips if clip.concepts] == [("Body",)]
 
 
-def test_codes_without_a_time_are_left_out_and_counted(read):
-    """Codes of texts, pictures and PDFs are at no time of a film."""
-    texts = (
-        '<TextSource name="notes"><PlainTextSelection startPosition="1" endPosition="2">'
-        + coding("S")
-        + "</PlainTextSelection></TextSource>"
-    )
-    others = (
-        texts + f'<PDFSource name="p"/><PictureSource name="i">{coding("S")}{coding("E")}</PictureSource>'
-    )
-    video = f'<VideoSource name="film.mp4">{selection(1, 2)}{selection(1000, 5000, coding("S"), coding("nowhere"))}</VideoSource>'
-    clips, notices = read({"a.qde": project(others + video)})
+def test_codes_without_a_time_are_left_out_and_counted(import_files):
+    """Codes of texts, pictures and PDFs are at no time of a film.
 
-    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+    Of the film's two selections, one has no code; the other has S, and a code that the codebook does not have.
+    """
+    coded_text = f'<PlainTextSelection startPosition="1" endPosition="2">{coding("S")}</PlainTextSelection>'
+    text = f'<TextSource name="notes">{coded_text}</TextSource>'
+    pdf = '<PDFSource name="p"/>'
+    picture = f'<PictureSource name="i">{coding("S")}{coding("E")}</PictureSource>'
+    without_code = selection(1, 2)
+    with_unknown_code = selection(1000, 5000, coding("S"), coding("nowhere"))
+    video = f'<VideoSource name="film.mp4">{without_code}{with_unknown_code}</VideoSource>'
+
+    clips, notices = import_files({"a.qde": project(text + pdf + picture + video)})
+
+    assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
     for reason in ("of a text", "of a picture", "of a PDF", "without a code", "not in the codebook"):
         assert reason in notices
 
 
-def test_codes_of_a_transcript_have_the_times_of_its_sync_points(read):
-    """In identifiers, which are GUIDs, capitals do not count: P1 is p1."""
+def test_codes_of_a_transcript_have_the_times_of_its_sync_points(import_files):
+    """A sync point says at which time (in ms) a place of the transcript is spoken.
+
+    In identifiers, which are GUIDs, capitals do not count: P1 is p1.
+    """
     points = '<SyncPoint guid="p1" timeStamp="1000" position="0"/><SyncPoint guid="p2" timeStamp="5000" position="9"/>'
     coded = f'<TranscriptSelection fromSyncPoint="P1" toSyncPoint="p2" creatingUser="U1">{coding("S")}</TranscriptSelection>'
     film = f'<VideoSource name="film.mp4"><Transcript>{points}{coded}</Transcript></VideoSource>'
-    clips, _ = read({"a.qde": project(film)})
-    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
+    clips, _ = import_files({"a.qde": project(film)})
+
+    assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
 
-def test_a_code_of_a_whole_source_is_of_the_whole_film(read):
+def test_a_code_of_a_whole_source_is_of_the_whole_film(import_files):
+    """The film itself has the code S, not a selection of it, so the clip has no times."""
+    document = project(f'<VideoSource name="film.mp4">{coding("S", "U1")}</VideoSource>')
+
+    clips, _ = import_files({"a.qde": document})
+
+    assert labels_of(clips) == [("film", None, None, "S", (), "Ann")]
+
+
+def test_the_document_of_an_archive_may_have_any_name(import_files):
     """ATLAS.ti names the document after the project, where the standard says project.qde."""
     document = project(f'<VideoSource name="film.mp4">{coding("S", "U1")}</VideoSource>')
-    for files in ({"a.qde": document}, {"a.qdpx": archive(document, name="My study.qde")}):
-        clips, _ = read(files)
-        assert labelled(clips) == [("film", None, None, "S", (), "Ann")]
+
+    clips, _ = import_files({"a.qdpx": archive(document, name="My study.qde")})
+
+    assert labels_of(clips) == [("film", None, None, "S", (), "Ann")]
+
+
+CODES_IN_200_LEVELS = (
+    "<CodeBook><Codes>" + '<Code guid="a" name="b">' * 200 + "</Code>" * 200 + "</Codes></CodeBook>"
+)
 
 
 @pytest.mark.parametrize(
@@ -143,39 +197,31 @@ def test_a_code_of_a_whole_source_is_of_the_whole_film(read):
     [
         archive(project(""))[:60],
         archive("no XML"),
-        archive(
-            project(
-                "",
-                book="<CodeBook><Codes>"
-                + '<Code guid="a" name="b">' * 200
-                + "</Code>" * 200
-                + "</Codes></CodeBook>",
-            )
-        ),
+        archive(project("", codebook=CODES_IN_200_LEVELS)),
         archive("x", name="other.txt"),
     ],
     ids=["cut off", "no XML", "codes nested too deep", "no project"],
 )
-def test_a_damaged_or_strange_archive_is_one_error(read, content):
+def test_a_damaged_or_strange_archive_is_refused_by_its_name(import_files, content):
     with pytest.raises(ManifestError, match=r"a\.qdpx"):
-        read({"a.qdpx": content})
+        import_files({"a.qdpx": content})
 
 
-def test_a_code_at_the_greatest_depth_is_read_and_a_deeper_one_refused(read):
-    """The codes lie in each other, and the innermost is the level S: the 100th, or the 101st."""
+def project_with_s_below(n_codes):
+    """Write a project in which Ann gave S, a code that lies in this many codes, one in the other."""
+    codes = '<Code guid="L" name="level">' * n_codes + '<Code guid="S" name="S"/>' + "</Code>" * n_codes
+    codebook = f'<Users><User guid="U1" name="Ann"/></Users><CodeBook><Codes>{codes}</Codes></CodeBook>'
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+    return project(video, codebook=codebook)
 
-    def below(n_codes):
-        codes = '<Code guid="L" name="level">' * n_codes + '<Code guid="S" name="S"/>' + "</Code>" * n_codes
-        return project(
-            video,
-            book=f'<Users><User guid="U1" name="Ann"/></Users><CodeBook><Codes>{codes}</Codes></CodeBook>',
-        )
 
-    clips, _ = read({"a.qde": below(99)})
-    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+def test_a_code_at_the_greatest_depth_is_read_and_a_deeper_one_refused(import_files):
+    """Codes may be nested up to 100 deep: S is the 100th, below 99 others, or the 101st."""
+    clips, _ = import_files({"a.qde": project_with_s_below(99)})
+    assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
     with pytest.raises(ManifestError, match="nested too deep"):
-        read({"a.qde": below(100)})
+        import_files({"a.qde": project_with_s_below(100)})
 
 
 def damaged_archives():
@@ -191,35 +237,52 @@ def damaged_archives():
 
 @pytest.mark.parametrize("damage", damaged_archives())
 @pytest.mark.parametrize("name", ["a.qdpx", "a.zip"])
-def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(read, damage, name):
-    """The project in it tells what it is, unless too little of it is left: then only its suffix does."""
+def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(import_files, damage, name):
+    """The suffix .qdpx tells that the file is a project, and so does the name project.qde inside.
+
+    A file a.zip that is cut off before this name may be any archive.
+    """
     content = damaged_archives()[damage]
-    is_told = name == "a.qdpx" or b"project.qde" in content
-    reason = r"a project of REFI-QDA .* that is damaged" if is_told else "unpack it first"
+    looks_like_a_project = name == "a.qdpx" or b"project.qde" in content
+    reason = r"a project of REFI-QDA .* that is damaged" if looks_like_a_project else "unpack it first"
     with pytest.raises(ManifestError, match=reason):
-        read({name: content})
+        import_files({name: content})
+
+
+@pytest.mark.parametrize("damage", damaged_archives())
+@pytest.mark.parametrize("name", ["a.qdpx", "a.zip"])
+def test_an_archive_that_the_user_calls_a_project_is_told_as_a_damaged_one(import_files, damage, name):
+    content = damaged_archives()[damage]
     with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
-        read({name: content}, kind="refi-qda")
+        import_files({name: content}, kind="refi-qda")
 
 
-SPANS = [
-    CodedSpan(1.0, 5.0, (("level", "S"), ("concepts", "Body")), "AB <&> \"'", "why & how"),
-    CodedSpan(1.0, 5.0, (("level", "EN"),), "CD"),
-]
+def project_of_two_coders():
+    """Write a project of two coders' spans. The first one's name has signs that mean something in XML."""
+    spans = [
+        CodedSpan(1.0, 5.0, (("level", "S"), ("concepts", "Body")), "AB <&> \"'", "why & how"),
+        CodedSpan(1.0, 5.0, (("level", "EN"),), "CD"),
+    ]
+    return refi_qda_project(spans, "tt0000042", "made by hand")
 
 
-def test_what_is_written_comes_back_with_coders_and_codes(read):
-    document = refi_qda_project(SPANS, "tt0000042", "made by hand")
-    data = refi_qda_archive(document)
-    assert data == refi_qda_archive(document)
-    clips, _ = read({"a.qdpx": data})
+def test_what_is_written_comes_back_with_coders_and_codes(import_files):
+    content = refi_qda_archive(project_of_two_coders())
 
-    assert labelled(clips) == [
+    clips, _ = import_files({"a.qdpx": content})
+
+    assert labels_of(clips) == [
         ("tt0000042", 1.0, 5.0, "EN", (), "CD"),
         ("tt0000042", 1.0, 5.0, "S", ("Body",), "AB <&> \"'"),
     ]
 
 
-def test_a_project_without_selections_is_written_too(read):
-    clips, _ = read({"a.qdpx": refi_qda_archive(refi_qda_project([], "tt0000042"))})
+def test_an_archive_of_one_document_has_the_same_bytes_each_time():
+    document = project_of_two_coders()
+    assert refi_qda_archive(document) == refi_qda_archive(document)
+
+
+def test_a_project_without_selections_can_be_written_and_read(import_files):
+    without_selections = refi_qda_project([], "tt0000042")
+    clips, _ = import_files({"a.qdpx": refi_qda_archive(without_selections)})
     assert not clips

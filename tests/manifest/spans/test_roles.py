@@ -40,11 +40,11 @@ def options_in(notices):
 
 
 @pytest.fixture
-def written(read):
+def written(import_files):
     """Import marks as a tool writes them: clips, and all that is said."""
 
     def written(kind, *marks, **options):
-        return read({"tt1.x": KINDS[kind](marks)}, **{"annotator": "AB", "movie": "tt1"} | options)
+        return import_files({"tt1.x": KINDS[kind](marks)}, **{"annotator": "AB", "movie": "tt1"} | options)
 
     return written
 
@@ -82,10 +82,10 @@ def with_columns(kind, headings, *rows):
 
 @pytest.mark.parametrize("kind", BESIDE)
 @pytest.mark.parametrize("heads", [("level", "concepts"), ("rating", "Konzepte")])
-def test_columns_of_labels_beside_those_of_a_tool_are_labels(read, kind, heads):
+def test_columns_of_labels_beside_those_of_a_tool_are_labels(import_files, kind, heads):
     """A person added columns for levels and concepts to the table that a tool exported."""
     rows = (("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
-    clips, notices = read(with_columns(kind, heads, *rows))
+    clips, notices = import_files(with_columns(kind, heads, *rows))
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (11.0, 15.0, "EN", ("Clothing",))}
     assert texts_of(clips) == ["gaze"] * 3
     assert "columns not read (level" not in notices
@@ -97,13 +97,15 @@ def test_columns_of_labels_beside_those_of_a_tool_are_labels(read, kind, heads):
     [(["S", "sad", ""], "labels"), (["S", "S", "S"], "levels"), (["Body", "Body", "Body"], "concepts")],
     ids=["one label", "levels", "concepts"],
 )
-def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it(read, kind, cells, role):
+def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it(
+    import_files, kind, cells, role
+):
     """The heading "mood" does not say that the column holds labels, so it is not read as such.
 
     Its cells look like labels, so the option is proposed.
     """
     rows = [[cell] for cell in cells]
-    clips, notices = read(with_columns(kind, ["mood"], *rows))
+    clips, notices = import_files(with_columns(kind, ["mood"], *rows))
 
     assert not labels_of(clips)
     assert len(clips) == 3
@@ -113,28 +115,28 @@ def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it
 
 
 @pytest.mark.parametrize("kind", BESIDE)
-def test_an_undeclared_column_without_labels_is_noted_and_not_read(read, kind):
-    clips, notices = read(with_columns(kind, ["weather"], ("sun",), ("rain",)))
+def test_an_undeclared_column_without_labels_is_noted_and_not_read(import_files, kind):
+    clips, notices = import_files(with_columns(kind, ["weather"], ("sun",), ("rain",)))
     assert texts_of(clips) == ["gaze"] * 2
     assert "weather" in notices
 
 
 @pytest.mark.parametrize("kind", BESIDE)
-def test_a_word_of_no_codebook_in_a_column_called_level_is_refused(read, kind):
+def test_a_word_of_no_codebook_in_a_column_called_level_is_refused(import_files, kind):
     with pytest.raises(ManifestError, match="'Sx'"):
-        read(with_columns(kind, ["level"], ("S",), ("Sx",)))
+        import_files(with_columns(kind, ["level"], ("S",), ("Sx",)))
 
 
 EVENT = "Observation id\tTime\tMedia file path\tBehavior\tStatus\tlevel\no\t1\tf.mp4\tgaze\tSTART\tS\no\t5\tf.mp4\tgaze\tSTOP\t{}\n"
 """An event of BORIS from 1 to 5 s, with a label in the rows of its start and its stop."""
 
 
-def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(read):
+def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(import_files):
     for label_at_stop in ("S", ""):
-        clips, _ = read({"b.tsv": EVENT.format(label_at_stop)})
+        clips, _ = import_files({"b.tsv": EVENT.format(label_at_stop)})
         assert labels_of(clips) == {(1.0, 5.0, "S", ())}
     with pytest.raises(ManifestError, match="EN"):
-        read({"b.tsv": EVENT.format("EN")})
+        import_files({"b.tsv": EVENT.format("EN")})
 
 
 DECLARED = (Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body; Look"), Mark("level", 6, 9, "EN"))
@@ -147,9 +149,9 @@ def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(wri
     assert labels_of(clips) == SAME
 
 
-def test_a_table_gives_the_same_labels_as_tiers_do(read):
+def test_a_table_gives_the_same_labels_as_tiers_do(import_files):
     head = "movie,start_s,end_s,level,concepts,annotator\n"
-    clips, _ = read({"t.csv": f"{head}tt1,1,5,S,Body; Look,AB\ntt1,6,9,EN,,AB\n"})
+    clips, _ = import_files({"t.csv": f"{head}tt1,1,5,S,Body; Look,AB\ntt1,6,9,EN,,AB\n"})
     assert labels_of(clips) == SAME
 
 
@@ -228,7 +230,7 @@ def test_every_format_of_one_tier_is_tested():
 
 # --- roles over all files of an import
 # ---------------------------------------------------------------------------
-def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
+def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(import_files):
     """The tier "gaze" of two films holds labels alone.
 
     With a third film, in which it says "kiss", it holds texts in all three.
@@ -238,19 +240,19 @@ def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
         "a.TextGrid": as_textgrid([Mark("gaze", 1, 5, "S")]),
         "b.TextGrid": as_textgrid([Mark("gaze", 1, 5, "EN")]),
     }
-    clips, notices = read(files)
+    clips, notices = import_files(files)
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'gaze': 2 of 2" in notices
     with_another_word = files | {"c.TextGrid": as_textgrid([Mark("Gaze", 1, 5, "kiss")])}
-    clips, notices = read(with_another_word)
+    clips, notices = import_files(with_another_word)
 
     assert not labels_of(clips)
     assert "'gaze': 2 of 3" in notices
 
 
-def test_tiers_of_one_name_by_several_annotators_have_one_role(read):
+def test_tiers_of_one_name_by_several_annotators_have_one_role(import_files):
     marks = [Mark("gaze@AB", 1, 5, "S"), Mark("gaze@CD", 1, 5, "EN")]
-    clips, _ = read({"a.TextGrid": WITH_TIERS["textgrid"](marks)})
+    clips, _ = import_files({"a.TextGrid": WITH_TIERS["textgrid"](marks)})
     assert {clip.annotator: clip.level for clip in clips} == {"AB": "S", "CD": "EN"}
 
 

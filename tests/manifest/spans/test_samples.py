@@ -10,22 +10,28 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.span_file import KINDS
 
-LINE_ENDS = ("\n", "\r\n", "\r")
 SIGNS = ("", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n")
 
 
-def read(path, kind=""):
+def import_file(path, kind=""):
+    """Import a file as a kind, or as what its content says it is."""
     return import_spans([path], path.parent, kind, rate=Fraction(25))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sample_is_read_as_its_kind_in_every_marked_encoding_and_line_end(tmp_path, kind, encoding):
-    """It has one span, from 1 to 5 s."""
+    """The sample of each kind, a file as the tool writes it, has one span, from 1 to 5 s of tt0000042.
+
+    A mark at its beginning tells the encoding, or it is UTF-8.
+    """
+    sample = KINDS[kind]["sample"]
     path = tmp_path / "tt0000042.x"
-    for line_end in LINE_ENDS:
-        path.write_bytes(KINDS[kind]["sample"].replace("\n", line_end).encode(encoding))
-        imported = read(path)
+    for line_end in ("\n", "\r\n", "\r"):
+        path.write_bytes(sample.replace("\n", line_end).encode(encoding))
+
+        imported = import_file(path)
+
         (account,) = imported.accounts
         assert (account.kind, account.used) == (kind, 1)
         assert [(c.movie, c.start_s, c.end_s) for c in imported.manifest] == [("tt0000042", 1.0, 5.0)]
@@ -33,16 +39,20 @@ def test_a_sample_is_read_as_its_kind_in_every_marked_encoding_and_line_end(tmp_
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-def test_a_damaged_sample_is_read_with_each_record_counted_or_refused_by_the_file(tmp_path, kind, data):
-    """Another sign, or none, is put in place of one sign or more."""
+def test_a_damaged_sample_is_read_with_each_record_counted_or_refused_with_its_path(tmp_path, kind, data):
+    """In a file as the tool writes it another sign, or none, is put in place of one sign or more.
+
+    Of all records that are seen, the account says whether they are used or left out.
+    """
     sample = KINDS[kind]["sample"]
     first = data.draw(st.integers(0, len(sample) - 1))
     n_replaced = data.draw(st.one_of(st.just(1), st.integers(0, len(sample) - first)))
     sign = data.draw(st.sampled_from(SIGNS))
     path = tmp_path / "tt0000042.x"
     path.write_text(sample[:first] + sign + sample[first + n_replaced :], encoding="latin-1", newline="")
+
     try:
-        imported = read(path, kind)
+        imported = import_file(path, kind)
     except ManifestError as error:
         assert str(path) in str(error)  # noqa: PT017 - a change may be read or refused
     else:

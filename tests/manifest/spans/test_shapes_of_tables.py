@@ -20,7 +20,7 @@ SPANS = [
 FILES_OF_EACH_SHAPE = ("CSV", "workbook")
 
 
-def grid():
+def shapes_and_files():
     """Make every shape in every file; languages and forms of times take turns."""
     cases = []
     for number, (shape, file) in enumerate(itertools.product(SHAPES, FILES)):
@@ -32,46 +32,48 @@ def grid():
     return cases
 
 
-GRID = grid()
+SHAPES_AND_FILES = shapes_and_files()
 """Every shape in a file of text and in a workbook, and the others of all shapes and files at night."""
 
 
-def labels_of(clips):
-    """What clips say, without the order of concepts."""
-    return sorted(
-        (
-            clip.movie,
-            clip.start_s or 0,
-            clip.end_s or 0,
-            clip.level or "",
-            sorted(clip.concepts),
-            clip.annotator,
-        )
-        for clip in clips
-    )
+def label(movie, start_s, end_s, level, concepts, annotator):
+    """Give what a clip or a span says, so that it can be sorted, without the order of concepts."""
+    return movie, start_s or 0, end_s or 0, level or "", sorted(concepts), annotator
 
 
-def expected_labels(spans):
-    return sorted(
-        (span.film, span.start_s or 0, span.end_s or 0, span.level, sorted(span.concepts), span.annotator)
-        for span in spans
-    )
+def labels_of_clips(clips):
+    return sorted(label(c.movie, c.start_s, c.end_s, c.level, c.concepts, c.annotator) for c in clips)
 
 
-@pytest.mark.parametrize(("shape", "file", "language", "time"), GRID)
-def test_a_table_is_read_by_pasting_what_is_proposed(tmp_path, shape, file, language, time):
-    table = SHAPES[shape](SPANS, LANGUAGES[language], TIMES[time])
-    name, written = FILES[file]
+def labels_of_spans(spans):
+    return sorted(label(s.film, s.start_s, s.end_s, s.level, s.concepts, s.annotator) for s in spans)
+
+
+@pytest.mark.parametrize(("shape", "file", "language", "form_of_times"), SHAPES_AND_FILES)
+def test_a_table_is_read_with_the_options_that_its_refusal_proposes(
+    tmp_path, shape, file, language, form_of_times
+):
+    """Two people labelled the same spans of two films. Their labels are written as tables of many shapes.
+
+    Such are a row for each label, a column for each person, or one for each concept; the headings are in six
+    languages, and times are seconds or clocks. In each, the table says the same as the spans.
+    """
+    write_table = SHAPES[shape]
+    table = write_table(SPANS, LANGUAGES[language], TIMES[form_of_times])
+    name, encode = FILES[file]
     path = tmp_path / name
-    path.write_bytes(written(table.rows))
+    path.write_bytes(encode(table.rows))
+
     clips = import_with_proposed_options(path)
-    assert labels_of(clips) == expected_labels(table.spans)
+
+    assert labels_of_clips(clips) == labels_of_spans(table.spans)
 
 
-def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):
+def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(import_files):
     """Rows of a film's name alone are titles of sections, in a column that is else empty."""
-    rows = "movie,start_s,end_s,level\nVertigo,,,\n,1,5,S\n,5,9,EN\nPsycho,,,\n,2,6,S\n"
-    clips, _ = read({"levels.csv": rows})
+    table = "movie,start_s,end_s,level\nVertigo,,,\n,1,5,S\n,5,9,EN\nPsycho,,,\n,2,6,S\n"
+
+    clips, _ = import_files({"levels.csv": table})
 
     assert [(clip.movie, clip.start_s) for clip in clips] == [
         ("Vertigo", 1.0),
@@ -81,13 +83,20 @@ def test_a_film_that_stands_alone_in_a_row_is_that_of_the_rows_below(read):
     assert not any("section" in clip.extras for clip in clips)
 
 
-def test_titles_of_sections_leave_a_column_of_that_name_as_it_is(read):
-    """Scenes head their rows in the column of notes, which other rows use, beside a column `section`."""
-    rows = (
-        "movie,note,start_s,end_s,level,section\n,In the church,,,,\nVertigo,slow,1,5,S,opening\n"
-        ",In the tower,,,,\nVertigo,dark,21,26,S,end\n"
+def test_titles_of_sections_leave_a_column_of_that_name_as_it_is(import_files):
+    """Rows of a note alone, such as "In the church", are titles of sections, kept in a column "section".
+
+    The table has a column of this name already, so theirs is called "section (2)".
+    """
+    table = (
+        "movie,note,start_s,end_s,level,section\n"
+        ",In the church,,,,\n"
+        "Vertigo,slow,1,5,S,opening\n"
+        ",In the tower,,,,\n"
+        "Vertigo,dark,21,26,S,end\n"
     )
-    clips, _ = read({"levels.csv": rows})
+
+    clips, _ = import_files({"levels.csv": table})
 
     assert [clip.extras["section"] for clip in clips] == ["opening", "end"]
     assert [clip.extras["section (2)"] for clip in clips] == ["In the church", "In the tower"]

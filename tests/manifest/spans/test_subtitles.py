@@ -37,8 +37,11 @@ def vtt_cue(text):
     return f"WEBVTT\n\n00:01.000 --> 00:02.500\n{text}\n"
 
 
-def at(second, end=None):
-    return f"00:00:{second:02},000 --> 00:00:{second + 1 if end is None else end:02},000"
+def at(start_s, end_s=None):
+    """Write a line of times as SRT, of one second where no end is given."""
+    if end_s is None:
+        end_s = start_s + 1
+    return f"00:00:{start_s:02},000 --> 00:00:{end_s:02},000"
 
 
 ENDLESS = 40 * ' x="a"'
@@ -49,19 +52,22 @@ def dialogue(text, times="0:00:01.00,0:00:02.50"):
 
 
 @pytest.fixture
-def read(tmp_path):
-    """Read a text as a file of this name: its subtitles, and the account."""
+def read_file(tmp_path):
+    """Return a function that writes a text, in an encoding, as a file of this name and reads it.
 
-    def read(name, text, written="utf-8", **options):
+    It returns the subtitles, (start, end, text), and the account.
+    """
+
+    def read_file(name, text, written_in="utf-8", **options):
         path = tmp_path / name
-        path.write_bytes(text.encode(written))
+        path.write_bytes(text.encode(written_in))
         account = Account(path)
         lines = read_subtitles(path, account=account, **options)
         assert account.seen == account.used + len(account.left_out)
         assert account.line()
         return [tuple(line) for line in lines], account
 
-    return read
+    return read_file
 
 
 DRAWING = "{\\p1\\c&H0&}m 0 0 l 10 0"
@@ -107,13 +113,16 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("suffix", "content", "text"), TEXTS.values(), ids=TEXTS)
-def test_a_text_is_read_without_the_marks_of_its_format(read, suffix, content, text):
-    subtitles, account = read(f"film.{suffix}", content)
+def test_a_text_is_read_without_the_marks_of_its_format(read_file, suffix, content, text):
+    """`TEXTS` has files of one subtitle, from 1 to 2.5 s, with tags, entities and settings, and its bare text."""
+    subtitles, account = read_file(f"film.{suffix}", content)
+
     assert subtitles == [(1.0, 2.5, text)]
     assert not account.left_out
 
 
-def test_a_bad_cue_is_left_out_by_its_line_and_costs_no_other(read):
+def test_a_bad_cue_is_left_out_by_its_line_and_costs_no_other(read_file):
+    """Three cues are good. Of 5 records seen, the cue with a bad time and the stray text are left out."""
     lines_of_file = [
         "WEBVTT",
         "",
@@ -135,7 +144,8 @@ def test_a_bad_cue_is_left_out_by_its_line_and_costs_no_other(read):
         "00:07.000 --> 00:08.000",
         "Four",
     ]
-    subtitles, account = read("f.vtt", "\n".join(lines_of_file) + "\n")
+
+    subtitles, account = read_file("f.vtt", "\n".join(lines_of_file) + "\n")
 
     assert [text for *_, text in subtitles] == ["One", "Three", "Four"]
     assert [place for place, _ in account.left_out] == ["line 9", "line 6"]
@@ -175,13 +185,14 @@ ABOVE_TIMES = {
 
 
 @pytest.mark.parametrize(("name", "lines", "texts", "places"), ABOVE_TIMES.values(), ids=ABOVE_TIMES)
-def test_a_line_above_times_is_a_name_or_text_or_left_out(read, name, lines, texts, places):
+def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines, texts, places):
     """A cue may have a name above its times.
 
     Without an empty line between, the line belongs to the text of the cue before; a line that belongs to
-    neither is left out.
+    neither is left out, at a place such as "line 3". `ABOVE_TIMES` has a file for each case.
     """
-    subtitles, account = read(name, "\n".join(lines) + "\n")
+    subtitles, account = read_file(name, "\n".join(lines) + "\n")
+
     assert [text for *_, text in subtitles] == texts
     assert [place for place, _ in account.left_out] == places
 
@@ -197,9 +208,13 @@ def test_a_line_above_times_is_a_name_or_text_or_left_out(read, name, lines, tex
         "00:00:03.000 --> 00:00:04.000align:start line:0",
     ],
 )
-def test_times_in_the_forms_that_programs_write_are_read(read, times):
-    lines, account = read("f.srt", srt((at(1), "One"), (times, "Two"), (at(5), "Three")))
-    assert lines == [(1.0, 2.0, "One"), (3.0, 4.0, "Two"), (5.0, 6.0, "Three")]
+def test_times_in_the_forms_that_programs_write_are_read(read_file, times):
+    """The times of the second of three cues are 3 to 4 s, written otherwise than 00:00:03,000 --> 00:00:04,000."""
+    content = srt((at(1), "One"), (times, "Two"), (at(5), "Three"))
+
+    subtitles, account = read_file("f.srt", content)
+
+    assert subtitles == [(1.0, 2.0, "One"), (3.0, 4.0, "Two"), (5.0, 6.0, "Three")]
     assert not account.left_out
 
 
@@ -216,66 +231,94 @@ def test_times_in_the_forms_that_programs_write_are_read(read, times):
         "00:61:03,000 --> 00:62:04,000",
     ],
 )
-def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read, times):
-    """Nor do its times become words of the cue before."""
-    subtitles, account = read("f.srt", srt((at(1), "One"), (times, "Two"), (at(5), "Three")))
+def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read_file, times):
+    """The times are of the second of three cues. They do not become words of the cue before either."""
+    content = srt((at(1), "One"), (times, "Two"), (at(5), "Three"))
+
+    subtitles, account = read_file("f.srt", content)
+
     assert subtitles == [(1.0, 2.0, "One"), (5.0, 6.0, "Three")]
     assert len(account.left_out) == 1
 
 
-def test_nul_characters_are_left_out_and_accents_kept_as_they_are_written(read):
-    decomposed = unicodedata.normalize("NFD", "Déjà")
-    texts = ["T0", "T1", "T2", decomposed]
-    lines, account = read("f.srt", srt(*((at(2 * n), f"\0{text}") for n, text in enumerate(texts))))
-    assert [text for *_, text in lines] == texts
+def test_nul_characters_are_left_out(read_file):
+    """The character NUL stands before the text of each cue."""
+    content = srt((at(0), "\0T0"), (at(2), "\0T1"), (at(4), "\0T2"))
+
+    subtitles, account = read_file("f.srt", content)
+
+    assert [text for *_, text in subtitles] == ["T0", "T1", "T2"]
     assert account.notes == ["characters NUL left out"]
 
 
-def test_overlapping_cues_stay_in_the_order_of_the_file(read):
+def test_accents_of_texts_are_kept_as_they_are_written(read_file):
+    """The accents of Déjà are signs of their own here (NFD)."""
+    text_with_own_accents = unicodedata.normalize("NFD", "Déjà")
+
+    subtitles, account = read_file("f.srt", srt((at(1), text_with_own_accents)))
+
+    assert subtitles == [(1.0, 2.0, text_with_own_accents)]
+    assert account.notes == []
+
+
+def test_overlapping_cues_stay_in_the_order_of_the_file(read_file):
     """A sign and two speakers may be shown at once."""
-    cues = (at(1, 10), "Sign"), (at(2), "Where is he?"), (at(2), "At home.")
-    lines, _ = read("f.srt", srt(*cues))
-    assert lines == [(1.0, 10.0, "Sign"), (2.0, 3.0, "Where is he?"), (2.0, 3.0, "At home.")]
+    content = srt((at(1, 10), "Sign"), (at(2), "Where is he?"), (at(2), "At home."))
+
+    subtitles, _ = read_file("f.srt", content)
+
+    assert subtitles == [(1.0, 10.0, "Sign"), (2.0, 3.0, "Where is he?"), (2.0, 3.0, "At home.")]
 
 
-def test_rolling_captions_are_noted(read):
+def test_rolling_captions_are_noted(read_file):
     """Rolling captions show each line twice: below the line before, then above the next."""
-    words = [f"line {n}" for n in range(9)]
-    rolling = [(at(n), f"{words[n]}\n{words[n + 1]}") for n in range(8)]
-    single = [(at(n), words[n]) for n in range(8)]
-    _, account = read("f.srt", srt(*rolling))
+    cues = [(at(n), f"line {n}\nline {n + 1}") for n in range(8)]
+
+    _, account = read_file("f.srt", srt(*cues))
+
     assert any("repeat" in note for note in account.notes)
-    _, account = read("g.srt", srt(*single))
-    assert not account.notes
+
+
+def test_captions_that_show_each_line_once_need_no_note(read_file):
+    cues = [(at(n), f"line {n}") for n in range(8)]
+
+    _, account = read_file("f.srt", srt(*cues))
+
+    assert account.notes == []
 
 
 def test_an_account_that_does_not_add_up_is_refused(tmp_path):
+    """Each span that is seen must be used or left out."""
     with pytest.raises(ManifestError, match="1 span seen, 0 used and 0 left out"):
         Account(tmp_path, seen=1).line()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("text", ["Привет", "上の字幕は日本語です。" * 20])
-def test_marks_and_zeros_tell_the_encoding(read, encoding, text):
-    assert read("f.srt", srt((at(1), text)), encoding)[0] == [(1.0, 2.0, text)]
+@pytest.mark.parametrize("text", ["Привет", "上の字幕は日本語です。" * 20], ids=["Russian", "Japanese"])
+def test_marks_and_zeros_tell_the_encoding(read_file, encoding, text):
+    """The first three encodings have a mark at the beginning of a file.
+
+    UTF-16 without a mark has a zero in each digit, blank and line end: before the digit, or behind it.
+    """
+    subtitles, _ = read_file("f.srt", srt((at(1), text)), written_in=encoding)
+    assert subtitles == [(1.0, 2.0, text)]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize(
-    ("n_digits", "n_letters", "is_found"), [(7, 0, True), (6, 0, False), (9, 240, True), (9, 241, False)]
+    ("n_digits", "n_letters", "is_recognised"),
+    [(7, 0, True), (6, 0, False), (9, 240, True), (9, 241, False)],
+    ids=["8 zeros", "7 zeros", "10 zeros in 500 bytes", "10 zeros in 502 bytes"],
 )
 def test_utf16_without_a_mark_has_eight_zeros_and_two_in_a_hundred_bytes(
-    encoding, n_digits, n_letters, is_found
+    encoding, n_digits, n_letters, is_recognised
 ):
-    """Digits and the line end have a zero byte each; Cyrillic letters have none.
+    """Digits and the line end have a zero byte each; Cyrillic letters have none. Each has two bytes.
 
     Ten zeros are two in a hundred of 500 bytes, and fewer of 502.
     """
     content = ("1" * n_digits + "\n" + "ы" * n_letters).encode(encoding)
-    assert unmarked_encoding(content) == (encoding if is_found else "")
-
-
-RUSSIAN = srt((at(1), "Привет"))
+    assert unmarked_encoding(content) == (encoding if is_recognised else "")
 
 
 @pytest.mark.parametrize(
@@ -287,81 +330,108 @@ RUSSIAN = srt((at(1), "Привет"))
     ],
     ids=["Russian", "French", "Japanese in escapes of ASCII"],
 )
-def test_an_encoding_that_is_guessed_is_noted(read, text, encoding, note):
-    lines, account = read("f.srt", srt((at(1), text)), encoding)
-    assert lines == [(1.0, 2.0, text)]
-    assert any(note in one for one in account.notes)
+def test_an_encoding_that_is_guessed_is_noted(read_file, text, encoding, note):
+    """Nothing in the file says its encoding, so that it is guessed by its letters, or by its escapes."""
+    subtitles, account = read_file("f.srt", srt((at(1), text)), written_in=encoding)
+
+    assert subtitles == [(1.0, 2.0, text)]
+    assert any(note in line for line in account.notes)
 
 
-@pytest.mark.parametrize("written", ["cp1251", "utf-8", "utf-8-sig", "utf-16"])
-def test_an_encoding_that_is_given_counts_where_the_bytes_are_no_unicode(read, written):
-    lines, account = read("f.srt", RUSSIAN, written, encoding="cp1251")
-    assert lines == [(1.0, 2.0, "Привет")]
+@pytest.mark.parametrize("written_in", ["cp1251", "utf-8", "utf-8-sig", "utf-16"])
+def test_an_encoding_that_is_given_counts_where_the_bytes_are_no_unicode(read_file, written_in):
+    """The user says that the Russian text is in cp1251. Where it is Unicode all the same, it is read as that."""
+    subtitles, account = read_file("f.srt", srt((at(1), "Привет")), written_in=written_in, encoding="cp1251")
+
+    assert subtitles == [(1.0, 2.0, "Привет")]
     assert account.notes == []
 
 
-def test_an_encoding_that_does_not_exist_is_refused(read):
+def test_an_encoding_that_does_not_exist_is_refused(read_file):
     with pytest.raises(ManifestError, match=r"f.srt"):
-        read("f.srt", RUSSIAN, "cp1251", encoding="no-such")
+        read_file("f.srt", srt((at(1), "Привет")), written_in="cp1251", encoding="no-such")
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "content", "message"),
     [
-        ("f.srt", "no subtitles", r"known kind \(.*\.srt, \.ttml"),
-        ("f.srt", "1\n00:00:01,5 --> \nx\n", "line 2"),
-        ("f.sub", "{10}{20}Hello\n{30}{40}You\n", "MicroDVD"),
-        ("f.ass", dialogue("{\\p1}m 0 0 l 10 0 10 10{\\p0}"), "drawing"),
+        pytest.param("f.srt", "no subtitles", r"known kind \(.*\.srt, \.ttml", id="no times"),
+        pytest.param("f.srt", "1\n00:00:01,5 --> \nx\n", "line 2", id="half a line of times"),
+        pytest.param("f.sub", "{10}{20}Hello\n{30}{40}You\n", "MicroDVD", id="another format"),
+        pytest.param("f.ass", dialogue("{\\p1}m 0 0 l 10 0 10 10{\\p0}"), "drawing", id="a drawing alone"),
     ],
 )
-def test_what_holds_no_subtitles_says_why(read, name, text, message):
+def test_a_file_without_a_readable_subtitle_is_refused_with_the_reason(read_file, name, content, message):
     with pytest.raises(ManifestError, match=message):
-        read(name, text)
+        read_file(name, content)
 
 
-def test_srt_in_a_file_named_vtt_is_read_as_srt_and_noted(read):
-    subtitles, account = read("f.vtt", srt((at(1), "One")))
+def test_srt_in_a_file_named_vtt_is_read_as_srt_and_noted(read_file):
+    """WebVTT begins with the word WEBVTT, which this file does not have."""
+    subtitles, account = read_file("f.vtt", srt((at(1), "One")))
+
     assert subtitles == [(1.0, 2.0, "One")]
     assert account.kind == "srt"
     assert any("WEBVTT" in note for note in account.notes)
 
 
-WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).map(
-    lambda text: " ".join("".join(s for s in text if s.isprintable()).split())
+WORDS = (
+    st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
+    .map(lambda text: " ".join("".join(sign for sign in text if sign.isprintable()).split()))
+    .filter(bool)
 )
-SPANS = st.lists(
-    st.tuples(st.integers(0, 10**8), st.integers(9, 10**6), WORDS.filter(bool)), min_size=1, max_size=8
-).map(lambda rows: [Subtitle(a / 1000, (a + n) / 1000, text) for a, n, text in rows])
+
+
+@st.composite
+def subtitles_of_any_text(draw):
+    """Draw one to eight subtitles with times in whole milliseconds."""
+    drawn = []
+    for _ in range(draw(st.integers(1, 8))):
+        start_ms = draw(st.integers(0, 100_000_000))
+        length_ms = draw(st.integers(9, 1_000_000))
+        drawn.append(Subtitle(start_ms / 1000, (start_ms + length_ms) / 1000, draw(WORDS)))
+    return drawn
 
 
 ARROW_IN_A_TEXT = [Subtitle(1.0, 2.0, "go --> there")]
 
 
-def sorted_by_times(spans):
-    """Sort spans by start and end; those of the same times stay in their order."""
-    return sorted(spans, key=lambda span: (span.start_s, span.end_s))
+def sorted_by_times(subtitles):
+    """Sort subtitles by start and end; those of the same times stay in their order."""
+    return sorted(subtitles, key=lambda subtitle: (subtitle.start_s, subtitle.end_s))
 
 
-@given(SPANS)
+@given(subtitles=subtitles_of_any_text())
 @example(ARROW_IN_A_TEXT)
-def test_webvtt_that_is_written_is_read_back(tmp_path_factory, spans):
+def test_webvtt_that_is_written_is_read_back(tmp_path_factory, subtitles):
+    """Writers sort by time. An arrow in a text must not be taken for a line of times.
+
+    The library webvtt reads as many subtitles.
+    """
     path = tmp_path_factory.mktemp("written") / "f.vtt"
-    path.write_text(write_vtt(spans, "a title", ["a note"]), encoding="utf-8", newline="")
-    assert read_subtitles(path) == sorted_by_times(spans)
-    assert len(webvtt.read(path)) == len(spans)
+
+    path.write_text(write_vtt(subtitles, "a title", ["a note"]), encoding="utf-8", newline="")
+
+    assert read_subtitles(path) == sorted_by_times(subtitles)
+    assert len(webvtt.read(path)) == len(subtitles)
 
 
-@given(SPANS)
+@given(subtitles=subtitles_of_any_text())
 @example(ARROW_IN_A_TEXT)
-def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_brackets(tmp_path_factory, spans):
+def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_brackets(
+    tmp_path_factory, subtitles
+):
     """SRT has no entities, as WebVTT has: what players would take for times or tags is written otherwise."""
     path = tmp_path_factory.mktemp("written") / "f.srt"
-    path.write_text(write_srt(spans), encoding="utf-8", newline="")
-    expected = []
-    for span in sorted_by_times(spans):
-        text = span.text.replace("-->", "→").translate(str.maketrans("<>{}", "‹›()"))
-        expected.append(Subtitle(span.start_s, span.end_s, text))
 
+    path.write_text(write_srt(subtitles), encoding="utf-8", newline="")
+
+    expected = []
+    for subtitle in sorted_by_times(subtitles):
+        text = subtitle.text.replace("-->", "→")
+        for sign, other_sign in zip("<>{}", "‹›()", strict=True):
+            text = text.replace(sign, other_sign)
+        expected.append(Subtitle(subtitle.start_s, subtitle.end_s, text))
     assert read_subtitles(path) == expected
 
 
@@ -384,11 +454,15 @@ TWO_FILES = {
 
 
 @pytest.mark.parametrize(("name", "content", "note"), TWO_FILES.values(), ids=TWO_FILES)
-def test_two_files_in_one_are_reported_with_the_line(read, name, content, note):
-    """A film in two parts has times that begin again at 0: in one file the second part overlaps the first."""
-    lines, account = read(name, content)
-    assert "B" in [text for *_, text in lines]  # of the second file, whose header is no text
-    assert any(note in one for one in account.notes)
+def test_two_files_in_one_are_reported_with_the_line(read_file, name, content, note):
+    """Subtitles of a film in two parts may be joined to one file, in which numbers or times begin again.
+
+    `TWO_FILES` has such files. B is a text of the second part.
+    """
+    subtitles, account = read_file(name, content)
+
+    assert "B" in [text for *_, text in subtitles]
+    assert any(note in line for line in account.notes)
 
 
 def test_suffixes_of_subtitles_are_known_wherever_names_are_read():

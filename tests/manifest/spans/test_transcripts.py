@@ -8,16 +8,16 @@ import pytest
 from obygaze_features.errors import ManifestError
 
 
-def texts_of(clips):
-    """Times, text and speaker of clips."""
+def spoken_texts_of(clips):
+    """Return start, end, text and speaker of each clip; the speaker is empty where nobody is named."""
     return [(c.start_s, c.end_s, c.extras["text"], c.extras.get("subject", "")) for c in clips]
 
 
-def whisper(*segments, **more):
-    return json.dumps({"text": "", "segments": list(segments), "language": "en"} | more)
+def whisper_document(*segments):
+    return json.dumps({"text": "", "segments": list(segments), "language": "en"})
 
 
-def test_segments_of_whisper_are_texts_and_no_labels(read):
+def test_segments_of_whisper_are_texts_and_no_labels(import_files):
     """Somebody says "S" in the film, which is also the name of a level.
 
     Words of a transcript are never labels.
@@ -27,70 +27,90 @@ def test_segments_of_whisper_are_texts_and_no_labels(read):
         {"id": 0, "seek": 0, "start": 1.0, "end": 5.0, "text": " S", "tokens": [1], "words": words},
         {"id": 1, "seek": 0, "start": 6.0, "end": 7.0, "text": " EN"},
     ]
-    clips, notices = read({"film.json": whisper(*segments)})
 
-    assert texts_of(clips) == [(1.0, 5.0, "S", ""), (6.0, 7.0, "EN", "")]
+    clips, notices = import_files({"film.json": whisper_document(*segments)})
+
+    assert spoken_texts_of(clips) == [(1.0, 5.0, "S", ""), (6.0, 7.0, "EN", "")]
     assert not any(clip.level for clip in clips)
     assert "language: en" in notices
 
 
-def test_whisperx_names_speakers_of_segments_or_of_their_words(read):
-    segments = [
-        {"start": 1.0, "end": 2.0, "text": "a", "speaker": "SPEAKER_00", "words": []},
-        {
-            "start": 3.0,
-            "end": 4.0,
-            "text": "b",
-            "words": [{"word": "b", "start": 3.0, "speaker": "SPEAKER_01"}],
-        },
-        {
-            "start": 5.0,
-            "end": 6.0,
-            "text": "c",
-            "words": [{"word": "c", "speaker": "A"}, {"word": "d", "speaker": "B"}],
-        },
-    ]
-    clips, _ = read({"film.json": json.dumps({"segments": segments, "word_segments": []})})
+def test_whisperx_names_speakers_of_segments_or_of_their_words(import_files):
+    """The first segment names its speaker, and the second only that of its one word.
 
-    assert [speaker for *_, speaker in texts_of(clips)] == ["SPEAKER_00", "SPEAKER_01", ""]
+    Two people speak in the third segment, so it has no speaker.
+    """
+    of_a_segment = {"start": 1.0, "end": 2.0, "text": "a", "speaker": "SPEAKER_00", "words": []}
+    of_a_word = {
+        "start": 3.0,
+        "end": 4.0,
+        "text": "b",
+        "words": [{"word": "b", "start": 3.0, "speaker": "SPEAKER_01"}],
+    }
+    of_two_people = {
+        "start": 5.0,
+        "end": 6.0,
+        "text": "c",
+        "words": [{"word": "c", "speaker": "A"}, {"word": "d", "speaker": "B"}],
+    }
+    document = {"segments": [of_a_segment, of_a_word, of_two_people], "word_segments": []}
+
+    clips, _ = import_files({"film.json": json.dumps(document)})
+
+    assert [clip.extras.get("subject", "") for clip in clips] == ["SPEAKER_00", "SPEAKER_01", ""]
 
 
-def test_whisper_cpp_and_whispers_table_count_in_milliseconds(read):
-    cpp = {
+def test_whisper_cpp_and_whispers_table_count_in_milliseconds(import_files):
+    """Both texts last from 1500 to 2500 ms. A tab within the text of the table is read as a blank."""
+    document_of_whisper_cpp = {
         "systeminfo": "", "result": {"language": "fr"},
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],
     }  # fmt: skip
-    clips, notices = read({"a.json": json.dumps(cpp), "b.tsv": "start\tend\ttext\n1500\t2500\ta\tb\n"})
+    table_of_whisper = "start\tend\ttext\n1500\t2500\ta\tb\n"
 
-    assert texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
+    clips, notices = import_files({"a.json": json.dumps(document_of_whisper_cpp), "b.tsv": table_of_whisper})
+
+    assert spoken_texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
     assert "language: fr" in notices
 
 
-def item(text, start=None, end=None, speaker=None, kind="pronunciation"):
-    times = {} if start is None else {"start_time": str(start), "end_time": str(end)}
-    label = {} if speaker is None else {"speaker_label": speaker}
-    return {"type": kind, "alternatives": [{"confidence": "0.9", "content": text}]} | times | label
+def spoken_word(text, start_s, end_s):
+    """Write a word as Amazon Transcribe does."""
+    times = {"start_time": str(start_s), "end_time": str(end_s)}
+    return {"type": "pronunciation", "alternatives": [{"confidence": "0.9", "content": text}]} | times
 
 
-def amazon(**results):
+def punctuation(sign):
+    """Write a sign of punctuation as Amazon Transcribe does: it has no times."""
+    return {"type": "punctuation", "alternatives": [{"confidence": "0.9", "content": sign}]}
+
+
+def amazon_document(**results):
     return json.dumps(
         {"jobName": "j", "status": "COMPLETED", "results": {"transcripts": [{"transcript": ""}]} | results}
     )
 
 
-def test_words_of_amazon_are_joined_to_sentences(read):
-    """A sentence ends with a full stop, before a long pause (2.2 to 9 s), or where another speaker begins."""
-    items = [
-        item("Hello", 1.0, 1.4), item(",", kind="punctuation"), item("you", 1.5, 1.9), item(".", kind="punctuation"),
-        item("Well", 2.0, 2.2), item("then", 9.0, 9.2), item("no", 9.3, 9.5),
-    ]  # fmt: skip
-    labels = {"speakers": 2, "segments": [
-        {"start_time": "1.0", "end_time": "9.2", "speaker_label": "spk_0",
-         "items": [{"start_time": start, "speaker_label": "spk_0"} for start in ("1.0", "1.5", "2.0", "9.0")]},
-        {"items": [{"start_time": "9.3", "speaker_label": "spk_1"}]}]}  # fmt: skip
-    clips, notices = read({"film.json": amazon(items=items, speaker_labels=labels)})
+def test_words_of_amazon_are_joined_to_sentences(import_files):
+    """A sentence ends with a full stop, before a long pause (2.2 to 9 s), or where another speaker begins.
 
-    assert texts_of(clips) == [
+    Speakers are told by the times of their words: spk_0 says all up to 9.2 s, and spk_1 the last word.
+    """
+    items = [
+        spoken_word("Hello", 1.0, 1.4), punctuation(","), spoken_word("you", 1.5, 1.9), punctuation("."),
+        spoken_word("Well", 2.0, 2.2), spoken_word("then", 9.0, 9.2), spoken_word("no", 9.3, 9.5),
+    ]  # fmt: skip
+    words_of_first = [
+        {"start_time": start, "speaker_label": "spk_0"} for start in ("1.0", "1.5", "2.0", "9.0")
+    ]
+    words_of_second = [{"start_time": "9.3", "speaker_label": "spk_1"}]
+    speakers = {"speakers": 2, "segments": [
+        {"start_time": "1.0", "end_time": "9.2", "speaker_label": "spk_0", "items": words_of_first},
+        {"items": words_of_second}]}  # fmt: skip
+
+    clips, notices = import_files({"film.json": amazon_document(items=items, speaker_labels=speakers)})
+
+    assert spoken_texts_of(clips) == [
         (1.0, 1.9, "Hello, you.", "spk_0"),
         (2.0, 2.2, "Well", "spk_0"),
         (9.0, 9.2, "then", "spk_0"),
@@ -99,7 +119,7 @@ def test_words_of_amazon_are_joined_to_sentences(read):
     assert "4 sentences put together" in notices
 
 
-def test_segments_of_amazon_are_taken_as_they_are(read):
+def test_segments_of_amazon_are_taken_as_they_are(import_files):
     segments = [
         {
             "id": 0,
@@ -110,23 +130,29 @@ def test_segments_of_amazon_are_taken_as_they_are(read):
             "items": [0],
         }
     ]
-    clips, _ = read({"film.json": amazon(items=[item("Hello", 1, 2)], audio_segments=segments)})
+    document = amazon_document(items=[spoken_word("Hello", 1, 2)], audio_segments=segments)
 
-    assert texts_of(clips) == [(1.0, 2.0, "Hello.", "spk_0")]
+    clips, _ = import_files({"film.json": document})
+
+    assert spoken_texts_of(clips) == [(1.0, 2.0, "Hello.", "spk_0")]
 
 
-def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
-    words = {
-        "text": "a b",
-        "words": [{"word": "a", "start": 1.0, "end": 1.5}, {"word": "b", "start": 1.6, "end": 2.0}],
-    }
-    chunks = {
-        "text": "c",
-        "chunks": [{"timestamp": [3.0, 4.0], "text": " c"}, {"timestamp": [5.0, None], "text": " d"}],
-    }
-    clips, notices = read({"a.json": json.dumps(words), "b.json": json.dumps(chunks)})
+def test_a_transcript_of_words_alone_is_read(import_files):
+    """Two words that follow within 0.1 s are one text."""
+    words = [{"word": "a", "start": 1.0, "end": 1.5}, {"word": "b", "start": 1.6, "end": 2.0}]
 
-    assert texts_of(clips) == [(1.0, 2.0, "a b", ""), (3.0, 4.0, "c", "")]
+    clips, _ = import_files({"a.json": json.dumps({"text": "a b", "words": words})})
+
+    assert spoken_texts_of(clips) == [(1.0, 2.0, "a b", "")]
+
+
+def test_a_transcript_of_chunks_is_read(import_files):
+    """A chunk has its start and end. The second has no end, so it is left out."""
+    chunks = [{"timestamp": [3.0, 4.0], "text": " c"}, {"timestamp": [5.0, None], "text": " d"}]
+
+    clips, notices = import_files({"b.json": json.dumps({"text": "c", "chunks": chunks})})
+
+    assert spoken_texts_of(clips) == [(3.0, 4.0, "c", "")]
     assert "its times cannot be read" in notices
 
 
@@ -135,20 +161,21 @@ def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
     [[], [{}], [None], [{"start": "x", "end": 1, "text": 3}]],
     ids=["no segment", "an empty one", "null", "a start that is no time"],
 )
-def test_a_transcript_without_a_whole_segment_gives_no_clip(read, segments):
+def test_a_transcript_without_a_whole_segment_gives_no_clip(import_files, segments):
     content = json.dumps({"segments": segments, "text": "", "language": "en"})
-    clips, _ = read({"a.json": content}, kind="transcript")
+    clips, _ = import_files({"a.json": content}, kind="transcript")
     assert not clips
 
 
 @pytest.mark.parametrize("segments", [{"a": 1}, "x", 3], ids=["names", "text", "number"])
-def test_a_vocabulary_is_no_transcript(read, segments):
+def test_a_vocabulary_is_no_transcript(import_files, segments):
+    """The document numbers words, of which some are keys of transcripts: text, segments, language."""
     document = {"the": 1, "text": 2, "segments": segments, "language": 4, "words": 5, "results": 6}
     with pytest.raises(ManifestError, match="no transcript: what it calls segments"):
-        read({"a.json": json.dumps(document)})
+        import_files({"a.json": json.dumps(document)})
 
 
-def test_a_word_without_times_does_not_move_its_sentence(read):
+def test_a_word_without_times_does_not_move_its_sentence(import_files):
     """WhisperX gives no times to numbers such as 1984: its sentence begins with the next word that has some."""
     words = {
         "text": "1984 was hot.",
@@ -158,5 +185,5 @@ def test_a_word_without_times_does_not_move_its_sentence(read):
             {"word": "hot.", "start": 1.6, "end": 2.0},
         ],
     }
-    clips, _ = read({"a.json": json.dumps(words)})
-    assert texts_of(clips) == [(1.0, 2.0, "1984 was hot.", "")]
+    clips, _ = import_files({"a.json": json.dumps(words)})
+    assert spoken_texts_of(clips) == [(1.0, 2.0, "1984 was hot.", "")]

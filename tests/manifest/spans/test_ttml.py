@@ -10,18 +10,24 @@ from obygaze_features.manifest import Subtitle, read_subtitles
 from obygaze_features.manifest.spans.ttml import write_ttml
 
 NTSC = 'ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001"'
+"""Parameters of a document of 30 * 1000 / 1001 = 29.97 frames a second."""
 
 
-def ttml(body, parameters="", head=""):
-    """Write a document with a body and parameters of its times."""
+def ttml(content, parameters="", head="", body="<body>"):
+    """Write a document with this content in its body; parameters say how its times count."""
     names = 'xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter"'
     names += ' xmlns:ttm="http://www.w3.org/ns/ttml#metadata"'
-    return f"<tt {names} {parameters}>{head}<body>{body}</body></tt>"
+    return f"<tt {names} {parameters}>{head}{body}{content}</body></tt>"
 
 
-def times(clips):
+def times_of(clips):
     """Start and end of clips, to the microsecond."""
     return [(round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips]
+
+
+def texts_with_times(clips):
+    """Start, end and text of clips."""
+    return [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,7 @@ def times(clips):
         ("0.5h", "31m", "", (1800.0, 1860.0)),
         ("1500ms", "2s", "", (1.5, 2.0)),
         ("36f", "48f", 'ttp:frameRate="24"', (1.5, 2.0)),
-        ("30f", "60f", NTSC, (1.001, 2.002)),
+        ("30f", "60f", NTSC, (1.001, 2.002)),  # a frame lasts 1001 / 30000 s
         ("15t", "20t", 'ttp:tickRate="10"', (1.5, 2.0)),
         ("10t", "20t", "", (10.0, 20.0)),  # a tick is a second
         ("48t", "96t", 'ttp:frameRate="24" ttp:subFrameRate="2"', (1.0, 2.0)),  # a tick is a sub-frame
@@ -45,28 +51,42 @@ def times(clips):
         ("00:01:00:02", "00:10:00:00", f'{NTSC} ttp:timeBase="smpte" ttp:dropMode="dropNTSC"', (60.06, 600.0 - 0.0006)),
     ],
 )  # fmt: skip
-def test_a_time_is_read_by_the_clock_of_the_document(read, begin, end, parameters, expected):
-    clips, _ = read(
-        {"a.ttml": ttml(f'<div><p begin="{begin}" end="{end}">x</p></div>', parameters)}, rate=None
+def test_a_time_is_read_by_the_clock_of_the_document(import_files, begin, end, parameters, expected):
+    """A time counts hours, minutes, seconds, frames (f) or ticks (t), as the parameters of the document say.
+
+    `NTSC` stands for the parameters of 30 * 1000 / 1001 = 29.97 frames a second.
+    """
+    document = ttml(f'<div><p begin="{begin}" end="{end}">x</p></div>', parameters)
+
+    clips, _ = import_files({"a.ttml": document}, rate=None)
+
+    assert times_of(clips) == [pytest.approx(expected, abs=1e-6)]
+
+
+def test_times_count_from_their_container_and_end_with_it(import_files):
+    """The div is shown from 10 to 30 s. Its texts count from 10 s, and end at 30 s at the latest."""
+    texts = (
+        '<p begin="1s" dur="2s">a</p>'
+        '<p begin="5s" end="7s">b</p>'
+        '<p begin="15s">c</p>'
+        '<p begin="19s" dur="9s">d</p>'
     )
-    assert times(clips) == [pytest.approx(expected, abs=1e-6)]
+
+    clips, _ = import_files({"a.ttml": ttml(f'<div begin="10s" dur="20s">{texts}</div>')})
+
+    assert texts_with_times(clips) == [(11, 13, "a"), (15, 17, "b"), (25, 30, "c"), (29, 30, "d")]
 
 
-def test_times_count_from_their_container_and_end_with_it(read):
-    """The div is shown from 10 to 30 s. Texts count from 10 s, and end at 30 s at the latest."""
-    body = (
-        '<div begin="10s" dur="20s"><p begin="1s" dur="2s">a</p><p begin="5s" end="7s">b</p><p begin="15s">c</p>'
-        '<p begin="19s" dur="9s">d</p></div>'
-    )
-    clips, _ = read({"a.ttml": ttml(body)})
-    assert times(clips) == [(11, 13), (15, 17), (25, 30), (29, 30)]
+def test_in_a_sequence_each_begins_where_the_one_before_ends(import_files):
+    """In a container with timeContainer="seq" times count from the end of the text before.
 
+    So text b begins 1 s after 12 s, where a ends, and c ends 4 s after 15 s.
+    """
+    texts = '<p dur="2s">a</p><p begin="1s" dur="2s">b</p><p end="4s">c</p>'
 
-def test_in_a_sequence_each_begins_where_the_one_before_ends(read):
-    """In a container with timeContainer="seq" times count from the end of the text before."""
-    body = '<div timeContainer="seq" begin="10s"><p dur="2s">a</p><p begin="1s" dur="2s">b</p><p end="4s">c</p></div>'
-    clips, _ = read({"a.ttml": ttml(body)})
-    assert times(clips) == [(10, 12), (13, 15), (15, 19)]
+    clips, _ = import_files({"a.ttml": ttml(f'<div timeContainer="seq" begin="10s">{texts}</div>')})
+
+    assert texts_with_times(clips) == [(10, 12, "a"), (13, 15, "b"), (15, 19, "c")]
 
 
 TEXTS = {
@@ -90,35 +110,53 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("paragraph", "texts"), TEXTS.values(), ids=TEXTS)
-def test_a_paragraph_is_read_with_the_times_of_its_parts(read, paragraph, texts):
+def test_a_paragraph_is_read_with_the_times_of_its_parts(import_files, paragraph, texts):
+    """`TEXTS` has paragraphs whose parts have times, and what is read of each: (start, end, text).
+
+    The title of the document is not read, and text beside the parts of a sequence is left out and said.
+    """
     head = "<head><metadata><ttm:title>no</ttm:title></metadata></head>"
-    clips, notices = read({"a.ttml": ttml(f"<div>{paragraph}</div>", head=head)})
-    assert sorted((clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips) == texts
-    assert ("takes no time" in notices) == ("seq" in paragraph)
+
+    clips, notices = import_files({"a.ttml": ttml(f"<div>{paragraph}</div>", head=head)})
+
+    assert sorted(texts_with_times(clips)) == texts
+    is_sequence = 'timeContainer="seq"' in paragraph
+    assert ("takes no time" in notices) == is_sequence
 
 
-def test_agents_are_subjects_and_other_languages_have_a_tier(read):
-    head = '<head><metadata><ttm:agent xml:id="m" type="person"><ttm:name>Mary</ttm:name></ttm:agent></metadata></head>'
-    body = '<div><p begin="1s" end="2s" ttm:agent="m">a</p><p begin="3s" end="4s" xml:lang="fr">b</p></div>'
-    clips, notices = read({"a.ttml": ttml(body, 'xml:lang="en"', head)})
+def test_an_agent_of_a_text_is_its_speaker(import_files):
+    """The head of the document says that the agent m is Mary."""
+    mary = '<ttm:agent xml:id="m" type="person"><ttm:name>Mary</ttm:name></ttm:agent>'
+    head = f"<head><metadata>{mary}</metadata></head>"
+    text = '<div><p begin="1s" end="2s" ttm:agent="m">a</p></div>'
 
-    assert [(clip.extras.get("subject", ""), clip.extras.get("tier", "")) for clip in clips] == [
-        ("Mary", ""),
-        ("", "subtitle fr"),
-    ]
+    (clip,), _ = import_files({"a.ttml": ttml(text, head=head)})
+
+    assert clip.extras["subject"] == "Mary"
+
+
+def test_texts_in_another_language_than_the_document_have_a_tier_of_their_own(import_files):
+    """The document is in English, and its second text in French."""
+    texts = '<div><p begin="1s" end="2s">a</p><p begin="3s" end="4s" xml:lang="fr">b</p></div>'
+
+    (english, french), notices = import_files({"a.ttml": ttml(texts, 'xml:lang="en"')})
+
+    assert english.extras["tier"] == ""
+    assert french.extras["tier"] == "subtitle fr"
     assert "language: en, fr" in notices
 
 
 @pytest.mark.parametrize(
     "namespace", ["http://www.w3.org/2006/04/ttaf1", "http://www.w3.org/2006/10/ttaf1", ""]
 )
-def test_older_namespaces_are_read_too(read, namespace):
-    clips, _ = read(
-        {
-            "a.xml": f'<?xml version="1.0"?><tt xmlns="{namespace}"><body><div><p begin="1s" end="2s">a</p></div></body></tt>'
-        }
-    )
-    assert times(clips) == [(1, 2)]
+def test_older_namespaces_are_read_too(import_files, namespace):
+    """Versions of TTML before the standard had other names for its elements, or none."""
+    text = '<div><p begin="1s" end="2s">a</p></div>'
+    document = f'<?xml version="1.0"?><tt xmlns="{namespace}"><body>{text}</body></tt>'
+
+    clips, _ = import_files({"a.xml": document})
+
+    assert times_of(clips) == [(1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -131,31 +169,41 @@ def test_older_namespaces_are_read_too(read, namespace):
         ('begin="wallclock(2020-01-01)" end="2s"', "no time of TTML"),
     ],
 )
-def test_a_text_without_readable_times_is_left_out_with_the_reason(read, attributes, reason):
-    clips, notices = read({"a.ttml": ttml(f'<div><p {attributes}>a</p><p begin="3s" end="4s">b</p></div>')})
-    assert times(clips) == [(3, 4)]
+def test_a_text_without_readable_times_is_left_out_with_the_reason(import_files, attributes, reason):
+    """The text beside it, from 3 to 4 s, is read all the same. Frames count to 24 at 25 a second."""
+    document = ttml(f'<div><p {attributes}>a</p><p begin="3s" end="4s">b</p></div>')
+
+    clips, notices = import_files({"a.ttml": document})
+
+    assert texts_with_times(clips) == [(3, 4, "b")]
     assert reason in notices
 
 
-def test_nesting_without_end_is_one_error(read):
+def test_containers_nested_500_deep_are_refused_in_our_words(import_files):
     with pytest.raises(ManifestError, match="nested too deeply"):
-        read({"a.ttml": ttml("<div>" * 500 + "</div>" * 500)})
+        import_files({"a.ttml": ttml("<div>" * 500 + "</div>" * 500)})
 
 
-def test_what_is_written_comes_back(tmp_path):
-    spans = [Subtitle(1.0, 2.5, "a < b & c"), Subtitle(2.0, 4.001, "é")]
+def test_subtitles_that_are_written_are_read_back(tmp_path):
+    """The first text, and the note, have signs that mean something in XML."""
+    subtitles = [Subtitle(1.0, 2.5, "a < b & c"), Subtitle(2.0, 4.001, "é")]
     path = tmp_path / "a.ttml"
-    path.write_text(write_ttml(spans, "title", ["note <1>"]), encoding="utf-8")
-    assert read_subtitles(path) == spans
+
+    path.write_text(write_ttml(subtitles, "title", ["note <1>"]), encoding="utf-8")
+
+    assert read_subtitles(path) == subtitles
 
 
-def test_frames_without_a_stated_rate_use_the_rate_given(read):
+def test_frames_of_a_document_without_a_rate_count_by_the_rate_that_the_user_gives(import_files):
     """12 frames at the given 24 a second are half a second."""
-    body = '<div><p begin="00:00:01:12" end="00:00:02:00">a</p></div>'
-    assert times(read({"a.ttml": ttml(body)}, rate=Fraction(24))[0]) == [(1.5, 2.0)]
+    document = ttml('<div><p begin="00:00:01:12" end="00:00:02:00">a</p></div>')
+
+    clips, _ = import_files({"a.ttml": document}, rate=Fraction(24))
+
+    assert times_of(clips) == [(1.5, 2.0)]
 
 
-def test_a_text_is_shown_while_its_region_is(read):
+def test_a_text_is_shown_while_its_region_is(import_files):
     """Texts count from the begin of their div, at 1 s; region r is shown from 2 to 6 s of the film."""
     regions = '<region xml:id="r" begin="2s" end="6s"/><region xml:id="always"/>'
     texts = (
@@ -166,27 +214,30 @@ def test_a_text_is_shown_while_its_region_is(read):
         '<tt xmlns="http://www.w3.org/ns/ttml" xml:lang="en"><head><layout>'
         f'{regions}</layout></head><body region="r"><div begin="1s">{texts}</div></body></tt>'
     )
-    clips, notices = read({"a.ttml": content})
+    clips, notices = import_files({"a.ttml": content})
 
-    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
+    assert texts_with_times(clips) == [
         (2.0, 5.0, "late"),  # 1 to 5 s, without what is before the region
-        (2.0, 6.0, "by the region"),  # without an end of its own
+        (2.0, 6.0, "by the region"),  # it has no end, so it ends with the region
         (1.0, 10.0, "as it is"),
     ]
     assert "its region is not shown at its time" in notices  # of "never", from 8 to 10 s
 
 
-def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
-    texts = (
-        '<p begin="5s" dur="5s">first</p><p begin="5s" timeContainer="seq">never</p><p dur="5s">second</p>'
-    )
-    body = f'<body><div timeContainer="seq" dur="20s">{texts}</div></body>'
-    clips, notices = read({"a.ttml": f'<tt xmlns="http://www.w3.org/ns/ttml">{body}</tt>'})
+def test_bare_text_of_a_sequence_takes_no_time_and_delays_nothing(import_files):
+    """A paragraph that is a sequence shows its timed parts one by one; "never" stands in none.
 
-    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
-        (5.0, 10.0, "first"),
-        (15.0, 20.0, "second"),
-    ]
+    It begins 5 s after the first text's end, at 15 s, and ends there, where the second text begins.
+    """
+    first = '<p begin="5s" dur="5s">first</p>'
+    never = '<p begin="5s" timeContainer="seq">never</p>'
+    second = '<p dur="5s">second</p>'
+
+    clips, notices = import_files(
+        {"a.ttml": ttml(f'<div timeContainer="seq" dur="20s">{first}{never}{second}</div>')}
+    )
+
+    assert texts_with_times(clips) == [(5.0, 10.0, "first"), (15.0, 20.0, "second")]
     assert "text in a sequence, which takes no time" in notices
 
 
@@ -194,26 +245,39 @@ def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
     ("attributes", "expected"),
     [('begin="10s"', [(13.0, 14.0)]), ('begin="10s" end="13.5s"', [(13.0, 13.5)]), ('dur="00:00:05"', [(3.0, 4.0)])],
 )  # fmt: skip
-def test_the_body_has_times_too(read, attributes, expected):
-    content = ttml('<div begin="2s"><p begin="1s" end="2s">x</p></div>').replace(
-        "<body>", f"<body {attributes}>"
-    )
-    clips, _ = read({"a.ttml": content})
-    assert times(clips) == expected
+def test_times_count_from_the_begin_of_the_body_and_end_with_it(import_files, attributes, expected):
+    """Without times of the body, the text lasts from 3 to 4 s: its div begins at 2 s, and it 1 s later."""
+    document = ttml('<div begin="2s"><p begin="1s" end="2s">x</p></div>', body=f"<body {attributes}>")
+
+    clips, _ = import_files({"a.ttml": document})
+
+    assert times_of(clips) == expected
 
 
-def test_the_length_of_a_body_ends_no_text_whose_times_are_times_of_day(read):
+def test_the_length_of_a_body_ends_no_text_whose_times_are_times_of_day(import_files):
     """A live programme has timeBase="clock": 5 s from the begin of the body are not 5 s after midnight."""
-    content = ttml('<div><p begin="12:11:53.17" end="12:11:57.05">x</p></div>', 'ttp:timeBase="clock"')
-    clips, _ = read({"a.ttml": content.replace("<body>", '<body dur="5s">')})
-    assert times(clips) == [(43_913.17, 43_917.05)]  # 12 h 11 min 53.17 s
+    text = '<div><p begin="12:11:53.17" end="12:11:57.05">x</p></div>'
+    document = ttml(text, 'ttp:timeBase="clock"', body='<body dur="5s">')
+
+    clips, _ = import_files({"a.ttml": document})
+
+    begin_s = 12 * 3600 + 11 * 60 + 53.17
+    end_s = 12 * 3600 + 11 * 60 + 57.05
+    assert times_of(clips) == [(round(begin_s, 6), round(end_s, 6))]
 
 
-def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
-    """A text is named by its number in the document: of two divs with three texts, the last has no end."""
-    lines = '<p begin="1s" end="2s">x</p>' * 3
-    last_without_end = lines.replace(' end="2s"', "", 3).replace("<p", '<p end="2s"', 2)
-    clips, notices = read({"a.ttml": ttml(f'<div begin="soon">{lines}</div><div>{last_without_end}</div>')})
+def test_each_text_below_a_time_that_cannot_be_read_is_counted(import_files):
+    """The first div begins "soon", so none of its three texts has a time. Of the second's three, one has no end.
+
+    A text is named by its number in the document, from 1 to 6.
+    """
+    text = '<p begin="1s" end="2s">x</p>'
+    text_without_end = '<p begin="1s">x</p>'
+    first = f'<div begin="soon">{text}{text}{text}</div>'
+    second = f"<div>{text}{text}{text_without_end}</div>"
+
+    clips, notices = import_files({"a.ttml": ttml(first + second)})
+
     assert len(clips) == 2
     assert "2 of 6 spans read" in notices
     assert "3 left out: 'soon' is no time of TTML" in notices
@@ -221,15 +285,17 @@ def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
     assert "text 6" in notices
 
 
-def test_a_container_in_a_sequence_ends_with_its_last_text(read):
-    """The first div ends at 4 s with text a.
+def test_a_container_in_a_sequence_ends_with_its_last_text(import_files):
+    """The first div is no sequence: a and b count from 0 s, and it ends at 4 s with text a.
 
-    The second begins there: c from 5 to 7 s, d from 8 to 10 s. Text e follows at 11 s.
+    The second begins there, and is one: c from 5 to 7 s, d from 8 to 10 s. Text e begins 1 s later, at 11 s.
     """
     first = '<div><p begin="1s" end="4s">a</p><p dur="2s">b</p></div>'
     second = '<div timeContainer="seq"><p begin="1s" dur="2s">c</p><p begin="1s" dur="2s">d</p></div>'
     third = '<p begin="1s" dur="1s">e</p>'
-    clips, _ = read({"a.ttml": ttml(f'<div timeContainer="seq" dur="40s">{first}{second}{third}</div>')})
+    clips, _ = import_files(
+        {"a.ttml": ttml(f'<div timeContainer="seq" dur="40s">{first}{second}{third}</div>')}
+    )
 
     assert [(clip.extras["text"], clip.start_s, clip.end_s) for clip in clips] == [
         ("a", 1.0, 4.0),

@@ -8,7 +8,11 @@ import pytest
 from obygaze_features.manifest.spans.formats import FORMATS
 from tests.manifest.spans.format_samples import UNREAD
 
-WAYS = {known.name: known.way_out for known in FORMATS}
+
+def way_out_of(format_name):
+    """Return the way out: the advice that a person gets for a file of a format that is not read."""
+    (known,) = [known for known in FORMATS if known.name == format_name]
+    return known.way_out
 
 
 def columns_named_in(way_out):
@@ -21,32 +25,41 @@ def columns_named_in(way_out):
     return columns
 
 
-KEPT = {
-    "Observer XT table": UNREAD["Observer XT table"]
-    .replace("Look;State start", "S;State start")
-    .partition("01-02-2024 10:00:05")[0],
-    "MAXQDA coded segments": UNREAD["MAXQDA coded segments"].replace("\tLook\t", "\tS\t"),
-}
-"""What is left of a sample by the name of its format, with a level for its code."""
+def observer_table_of_states():
+    """Return the sample of an Observer XT table as its way out asks: only rows 'State start', coded S."""
+    with_level = UNREAD["Observer XT table"].replace("Look;State start", "S;State start")
+    rows = with_level.splitlines(keepends=True)
+    return "".join(row for row in rows if "State stop" not in row)
 
 
-@pytest.mark.parametrize(
-    ("name", "column", "cell", "level"),
-    [
-        ("Dedoose excerpts", "level", "S", "S"),
-        ("THUMOS", "level", "S", "S"),
-        ("LSMDC", "text", "SOMEONE looks.", None),
-    ],
-)
-def test_a_way_out_names_the_columns_of_a_table_that_is_read(read, name, column, cell, level):
+def maxqda_table():
+    """Return the sample of a table of MAXQDA with the code S in place of Look."""
+    return UNREAD["MAXQDA coded segments"].replace("\tLook\t", "\tS\t")
+
+
+@pytest.mark.parametrize("format_name", ["Dedoose excerpts", "THUMOS"])
+def test_a_table_with_the_columns_that_a_way_out_lists_is_read_with_its_level(import_files, format_name):
     """A way out says "the columns movie, start_s, end_s and level", or "movie,start_s,end_s,level"."""
-    (listed,) = re.findall(r"the columns (movie, ?start_s, ?end_s(?: and |,)\w+)", WAYS[name])
-    header = listed.replace(" and ", ",").replace(" ", "")
-    assert header == f"movie,start_s,end_s,{column}"
+    way_out = way_out_of(format_name)
+    (columns,) = re.findall(r"the columns (movie, ?start_s, ?end_s(?: and |,)\w+)", way_out)
+    header = columns.replace(" and ", ",").replace(" ", "")
+    assert header == "movie,start_s,end_s,level"
 
-    (clip,), _ = read({"a.csv": f"{header}\nfilm,00:00:01.000,00:00:05.000,{cell}\n"})
-    assert (clip.movie, clip.start_s, clip.end_s, clip.level) == ("film", 1, 5, level)
-    assert clip.extras.get("text", clip.level) == cell
+    (clip,), _ = import_files({"a.csv": f"{header}\nfilm,00:00:01.000,00:00:05.000,S\n"})
+
+    assert (clip.movie, clip.start_s, clip.end_s, clip.level) == ("film", 1, 5, "S")
+    assert "text" not in clip.extras
+
+
+def test_a_table_with_the_columns_that_the_way_out_of_lsmdc_lists_is_read_with_its_text(import_files):
+    way_out = way_out_of("LSMDC")
+    assert "the columns movie, start_s, end_s and text" in way_out
+
+    table = "movie,start_s,end_s,text\nfilm,00:00:01.000,00:00:05.000,SOMEONE looks.\n"
+    (clip,), _ = import_files({"a.csv": table})
+
+    assert (clip.movie, clip.start_s, clip.end_s, clip.level) == ("film", 1, 5, None)
+    assert clip.extras["text"] == "SOMEONE looks."
 
 
 @pytest.mark.parametrize(
@@ -54,15 +67,29 @@ def test_a_way_out_names_the_columns_of_a_table_that_is_read(read, name, column,
     ["movie,start_s,end_s,level\nfilm,1.5,4.25,S\n", "movie;start_s;end_s;level\nfilm;1,5;4,25;S\n"],
     ids=["points", "commas"],
 )
-def test_values_of_spss_are_read_by_its_decimal_point_or_comma(read, table):
-    (clip,), _ = read({"table.csv": table})
+def test_a_table_that_spss_saved_is_read_by_its_decimal_point_or_comma(import_files, table):
+    """The way out for files of SPSS is its command SAVE TRANSLATE, which writes one of these two tables.
+
+    Where numbers have a decimal comma, SPSS puts semicolons between cells.
+    """
+    (clip,), _ = import_files({"table.csv": table})
     assert (clip.start_s, clip.end_s, clip.level) == (1.5, 4.25, "S")
 
 
 @pytest.mark.parametrize(
-    ("name", "movie"), [("Observer XT table", "Obs 1"), ("MAXQDA coded segments", "film")], ids=KEPT
+    ("format_name", "table", "movie"),
+    [
+        ("Observer XT table", observer_table_of_states(), "Obs 1"),
+        ("MAXQDA coded segments", maxqda_table(), "film"),
+    ],
+    ids=["Observer XT table", "MAXQDA coded segments"],
 )
-def test_the_columns_that_a_way_out_names_read_the_table_itself(read, name, movie):
-    columns = columns_named_in(WAYS[name])
-    (clip,), _ = read({"a.csv": KEPT[name]}, columns=columns, kind="table")
+def test_the_column_options_that_a_way_out_names_read_the_table_itself(
+    import_files, format_name, table, movie
+):
+    """Ways out of tables say such as --column start_s=Beginning. Each sample here has S from 1 to 5 s."""
+    columns = columns_named_in(way_out_of(format_name))
+
+    (clip,), _ = import_files({"a.csv": table}, columns=columns, kind="table")
+
     assert (clip.movie, clip.start_s, clip.end_s, clip.level) == (movie, 1, 5, "S")

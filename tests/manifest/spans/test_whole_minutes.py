@@ -25,24 +25,31 @@ def table_of(columns, rows):
 
 
 def times_in(table):
+    """Return the cells of each row."""
     return [tuple(row.cells.values()) for row in table.rows]
 
 
 def test_durations_of_hours_are_minutes_and_seconds():
     """Spreadsheets read a typed 2:47 as hours and minutes.
 
-    A clip of 2 h 47 min within a few minutes of film can't be, so it is 2 min 47 s = 167 s.
+    A clip of 2 h 47 min within a few minutes of film can't be, so it is 2 min 47 s = 167 s. The starts have
+    seconds (25 and 12), so they were typed in full and stay.
     """
     typed = table_of(
         ("start_s", "duration_s"), [("00:04:25.000", "02:47:00.000"), ("00:09:12.000", "01:29:00.000")]
     )
-    table = with_minutes_as_typed(typed)
-    assert times_in(table) == [("00:04:25.000", "167"), ("00:09:12.000", "89")]
-    assert len(table.notes) == 1
+
+    corrected = with_minutes_as_typed(typed)
+
+    assert times_in(corrected) == [("00:04:25.000", "167"), ("00:09:12.000", "89")]
+    assert len(corrected.notes) == 1
 
 
 def test_ends_are_typed_as_the_durations_beside_them_are():
-    """A clip from 1:00 to 1:45 lasts 45 s, not 45 minutes of a film, and so its end is 105 s."""
+    """The durations can only be 45 s and 50 s, so that the starts and ends beside them are m:ss too.
+
+    The clip from 1:00 to 1:45 lasts from 60 to 105 s, and the one from 2:00 to 2:50 from 120 to 170 s.
+    """
     typed = table_of(
         ("start_s", "end_s", "duration_s"),
         [
@@ -54,7 +61,10 @@ def test_ends_are_typed_as_the_durations_beside_them_are():
 
 
 def test_times_of_a_film_of_seventy_hours_are_minutes_and_seconds():
-    """No film is 74 h long, so 74:09 was typed as minutes and seconds: 4449 s."""
+    """No film is 74 h long, so 74:09 was typed as minutes and seconds: 74 * 60 + 9 = 4449 s.
+
+    The other times of the table are then of the same form: 4:25 is 4 * 60 + 25 = 265 s.
+    """
     typed = table_of(
         ("start_s", "end_s"), [("04:25:00.000", "05:10:00.000"), ("74:09:00.000", "74:31:00.000")]
     )
@@ -62,13 +72,15 @@ def test_times_of_a_film_of_seventy_hours_are_minutes_and_seconds():
 
 
 def test_spans_of_a_minute_in_a_film_of_usual_length_stay_as_they_are():
+    """Spans of 1 and 2 min in a film of somewhat more than an hour are plausible: nothing is changed."""
     typed = table_of(
         ("start_s", "end_s"), [("00:04:00.000", "00:05:00.000"), ("01:10:00.000", "01:12:00.000")]
     )
     assert with_minutes_as_typed(typed) == typed
 
 
-def test_both_forms_in_one_column_are_refused():
+def test_a_column_with_both_m_ss_and_h_mm_ss_is_refused():
+    """58:20:00 must be 58 min 20 s, as no film has 58 hours. 01:02:30 has seconds: 1 h 2 min 30 s."""
     typed = table_of(
         ("start_s", "end_s"), [("58:20:00.000", "58:40:00.000"), ("01:02:30.000", "01:02:45.000")]
     )

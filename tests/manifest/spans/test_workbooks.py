@@ -22,19 +22,19 @@ BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6,
         ('<row r="3">', '<row r="3" hidden="1">', "hidden"),
     ],
 )
-def test_cells_that_people_see_otherwise_are_noted(read, before, after, what):
+def test_cells_that_people_see_otherwise_are_noted(import_files, before, after, what):
     """Merged cells and hidden rows look otherwise on the screen than in the data."""
-    assert what in read({"a.xlsx": patched(BOOK, (before, after))})[1]
+    assert what in import_files({"a.xlsx": patched(BOOK, (before, after))})[1]
 
 
-def test_a_cell_of_131072_characters_is_read_and_a_longer_one_refused_with_its_line(read):
+def test_a_cell_of_131072_characters_is_read_and_a_longer_one_refused_with_its_line(import_files):
     """It is the limit of cells of tables of text too, into which such a clip may be written."""
     header = ["movie", "start_s", "end_s", "level", "note"]
     longest = "n" * 131_072
-    (clip,), _ = read({"a.xlsx": sheet([header, ["a", 1, 5, "S", longest]])})
+    (clip,), _ = import_files({"a.xlsx": sheet([header, ["a", 1, 5, "S", longest]])})
     assert clip.extras["note"] == longest
     with pytest.raises(ManifestError, match=r"a\.xlsx: line 2: .*131,072"):
-        read({"a.xlsx": sheet([header, ["a", 1, 5, "S", f"{longest}n"]])})
+        import_files({"a.xlsx": sheet([header, ["a", 1, 5, "S", f"{longest}n"]])})
 
 
 LEVEL = '<c r="D2" t="inlineStr"><is><t>S</t></is></c>'
@@ -51,16 +51,16 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("form", UNREADABLE)
 @pytest.mark.parametrize(("before", "place", "column"), [(LEVEL, "D2", "level"), (START, "B2", "start_s")])
-def test_a_cell_that_cannot_be_read_is_refused_with_its_place(read, form, before, place, column):
+def test_a_cell_that_cannot_be_read_is_refused_with_its_place(import_files, form, before, place, column):
     """An error, or a formula without a computed value, has no level or time to read."""
     book = patched(BOOK, (before, UNREADABLE[form].format(place)))
     with pytest.raises(ManifestError, match=rf"a\.xlsx: line 2, column {column}: "):
-        read({"a.xlsx": book})
+        import_files({"a.xlsx": book})
 
 
-def test_an_empty_text_that_a_formula_gives_is_an_empty_cell(read):
+def test_an_empty_text_that_a_formula_gives_is_an_empty_cell(import_files):
     """A formula such as IF(A1="x","S","") gives an empty text, and a clip without a level."""
-    (first, _), _ = read({"a.xlsx": patched(BOOK, (LEVEL, '<c r="D2" t="str"><f>A1</f><v></v></c>'))})
+    (first, _), _ = import_files({"a.xlsx": patched(BOOK, (LEVEL, '<c r="D2" t="str"><f>A1</f><v></v></c>'))})
     assert first.level is None
 
 
@@ -75,16 +75,18 @@ def test_an_error_in_a_column_that_a_caller_needs_is_refused(tmp_path):
         list(read_table(path, ("movie", "year")).checked())
 
 
-def test_an_error_in_a_column_of_notes_is_kept_as_its_text(read):
+def test_an_error_in_a_column_of_notes_is_kept_as_its_text(import_files):
     """The clip needs no note: it is read with the text of the error, and a notice names the cell, E2."""
     rows = [["movie", "start_s", "end_s", "level", "note"], ["a", 1, 5, "S", "x"]]
     note = '<c r="E2" t="inlineStr"><is><t>x</t></is></c>'
-    (clip,), notices = read({"a.xlsx": patched(sheet(rows), (note, '<c r="E2" t="e"><v>#NAME?</v></c>'))})
+    (clip,), notices = import_files(
+        {"a.xlsx": patched(sheet(rows), (note, '<c r="E2" t="e"><v>#NAME?</v></c>'))}
+    )
     assert (clip.level, clip.extras["note"]) == ("S", "#NAME?")
     assert "E2" in notices
 
 
-def notices_of_format(read, code):
+def notices_of_format(import_files, code):
     """Import `BOOK` with the end of its first span, 5, shown by a format of a number; return the notices."""
     pytest.importorskip("python_calamine")
     # Numbers from 164 on are formats that a workbook defines; style 1 of `sheet` uses it in place of 46.
@@ -92,19 +94,21 @@ def notices_of_format(read, code):
     definition = f'<numFmts count="1"><numFmt numFmtId="164" formatCode="{code}"/></numFmts>'
     definition_before_styles = ("<cellXfs", f"{definition}<cellXfs")
     style_of_end = ('<c r="C2">', '<c r="C2" s="1">')
-    _, notices = read({"a.xlsx": patched(BOOK, use_of_format, definition_before_styles, style_of_end)})
+    _, notices = import_files(
+        {"a.xlsx": patched(BOOK, use_of_format, definition_before_styles, style_of_end)}
+    )
     return notices
 
 
 @pytest.mark.parametrize("code", ["0.0&quot; min&quot;", "0.0\\ \\s", "0%", "000", "0.0,"])
-def test_a_format_that_shows_more_than_a_number_is_noted(read, code):
+def test_a_format_that_shows_more_than_a_number_is_noted(import_files, code):
     """The cell holds 5 and may show "5 min", "500%" or "005". What the person meant may differ from 5 s."""
-    assert "shows more" in notices_of_format(read, code)
+    assert "shows more" in notices_of_format(import_files, code)
 
 
 @pytest.mark.parametrize("code", ["#,##0.0", "[$-407]0.0", "0.0_-", "[h]&quot; h &quot;mm"])
-def test_a_format_that_shows_a_number_or_a_clock_alone_is_not_noted(read, code):
-    assert "shows more" not in notices_of_format(read, code)
+def test_a_format_that_shows_a_number_or_a_clock_alone_is_not_noted(import_files, code):
+    assert "shows more" not in notices_of_format(import_files, code)
 
 
 def clock(seconds):
@@ -115,23 +119,23 @@ def clock(seconds):
 @pytest.mark.parametrize(
     ("end_s", "is_reported"), [(7200, True), (7230, False)], ids=["2:00", "2:00 and 30 seconds"]
 )
-def test_a_column_of_clocks_of_whole_minutes_is_reported(read, end_s, is_reported):
+def test_a_column_of_clocks_of_whole_minutes_is_reported(import_files, end_s, is_reported):
     """Who types 1:30 into a workbook may mean 1 min 30 s, and gets 1 h 30 min = 5400 s."""
     rows = [["movie", "start_s", "end_s"], ["a", clock(5400), clock(end_s)]]
-    (clip,), notices = read({"a.xlsx": sheet(rows)})
+    (clip,), notices = import_files({"a.xlsx": sheet(rows)})
     assert (clip.start_s, clip.end_s) == (5400, end_s)
     assert ("whole minutes" in notices) == is_reported
 
 
-def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
+def test_a_sheet_whose_bytes_are_damaged_is_refused(import_files):
     with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
-        read({"a.xlsx": with_damaged_sheet(BOOK)})
+        import_files({"a.xlsx": with_damaged_sheet(BOOK)})
 
 
 @pytest.mark.parametrize(
     "properties", ["", '<workbookPr date1904="1"/>'], ids=["days since 1900", "days since 1904"]
 )
-def test_a_clock_of_more_than_a_day_is_read_from_its_number(read, properties):
+def test_a_clock_of_more_than_a_day_is_read_from_its_number(import_files, properties):
     """The cell holds days, whatever its format shows.
 
     1.5 days are 129,600 s, and 2.25 days 194,400 s. The format h:mm:ss does not show whole days, and the
@@ -140,14 +144,14 @@ def test_a_clock_of_more_than_a_day_is_read_from_its_number(read, properties):
     rows = [["", "movie", "start_s", "end_s"], ["", "a", ("time", 1.5), ("time", 2.25)]]
     as_date = ('numFmtId="46"', 'numFmtId="21"')  # h:mm:ss, which leaves whole days to a date
     with_properties = ("<sheets>", f"{properties}<sheets>")
-    (clip,), notices = read({"a.xlsx": patched(sheet(rows), as_date, with_properties)})
+    (clip,), notices = import_files({"a.xlsx": patched(sheet(rows), as_date, with_properties)})
     assert (clip.start_s, clip.end_s) == (129_600, 194_400)
     assert "more than a day" in notices
 
 
-def test_a_sheet_of_notes_is_refused_with_the_columns_a_table_needs(read):
+def test_a_sheet_of_notes_is_refused_with_the_columns_a_table_needs(import_files):
     with pytest.raises(ManifestError, match=r"a\.xlsx: .*columns start_s and end_s"):
-        read({"a.xlsx": sheet([["Notes of this study"], ["by AB"]])})
+        import_files({"a.xlsx": sheet([["Notes of this study"], ["by AB"]])})
 
 
 def with_sheet(content, name, rows):
@@ -170,63 +174,63 @@ def with_sheet_of(content, name, other_book):
     return book.getvalue()
 
 
-def test_the_sheet_with_the_header_is_read_though_it_is_not_the_first(read):
+def test_the_sheet_with_the_header_is_read_though_it_is_not_the_first(import_files):
     """The first sheet, "Read me", has no heading of a table of clips.
 
     It is left out, and a notice names it.
     """
-    clips, notices = read({"a.xlsx": with_sheet(BOOK, "Read me", [["S", "Sure"]])})
+    clips, notices = import_files({"a.xlsx": with_sheet(BOOK, "Read me", [["S", "Sure"]])})
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'Read me' left out" in notices
 
 
-def test_sheets_of_one_header_may_name_the_films(read):
+def test_sheets_of_one_header_may_name_the_films(import_files):
     one = sheet([["start_s", "end_s", "level"], [1, 5, "S"]])
     both = with_sheet(one, "Gilda", [["start_s", "end_s", "level"], [6, 7, "EN"]])
-    clips, notices = read({"a.xlsx": both}, columns={"movie": ["sheet"]})
+    clips, notices = import_files({"a.xlsx": both}, columns={"movie": ["sheet"]})
     assert [(clip.movie, clip.level) for clip in clips] == [("Gilda", "EN"), ("Sheet1", "S")]
     assert "read together" in notices
 
 
 @pytest.mark.parametrize("target", ["worksheets/sheet1.xml", "/xl/worksheets/SHEET1.xml"])
-def test_sheets_that_share_one_part_are_refused(read, target):
+def test_sheets_that_share_one_part_are_refused(import_files, target):
     """A workbook of some kilobytes could name a large part very often, and have it read each time."""
     content = patched(with_sheet(BOOK, "Again", [["S"]]), ("worksheets/sheet2.xml", target))
     with pytest.raises(ManifestError, match="damaged"):
-        read({"a.xlsx": content})
+        import_files({"a.xlsx": content})
 
 
 OTHER_HEADINGS = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
 
 
 @pytest.mark.parametrize(("n_sheets", "n_lines"), [(10, 10), (38, 10 + 1)], ids=["ten", "thirty-eight"])
-def test_ten_sheets_that_are_left_out_are_named_and_the_others_counted(read, n_sheets, n_lines):
+def test_ten_sheets_that_are_left_out_are_named_and_the_others_counted(import_files, n_sheets, n_lines):
     """Their header has film in place of movie, so they are not read together with the first table.
 
     Of 38, one line more than ten counts the other 28.
     """
-    _, notices = read({"a.xlsx": with_further_sheets(BOOK, n_sheets, OTHER_HEADINGS)})
+    _, notices = import_files({"a.xlsx": with_further_sheets(BOOK, n_sheets, OTHER_HEADINGS)})
     assert notices.count("left out") == n_lines
     assert ("28 more sheets left out" in notices) == (n_sheets == 38)
 
 
-def test_the_sheet_with_all_headings_is_read_not_its_legend(read):
+def test_the_sheet_with_all_headings_is_read_not_its_legend(import_files):
     """The legend in front has only the heading Code. The other sheet has all four."""
     rows = [["Film", "Start", "End", "Code"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]]
     content = with_sheet(sheet(rows), "Codes", [["Code", "Meaning"], ["S", "sure"]])
     columns = {"movie": ["Film"], "start_s": ["Start"], "end_s": ["End"], "level": ["Code"]}
-    clips, _ = read({"a.xlsx": content}, columns=columns)
+    clips, _ = import_files({"a.xlsx": content}, columns=columns)
     assert [clip.level for clip in clips] == ["S", "EN"]
 
 
-def test_merged_cells_of_a_column_all_have_the_first_text(read):
+def test_merged_cells_of_a_column_all_have_the_first_text(import_files):
     """A workbook keeps the text of merged cells in the first of them only.
 
     People see it beside each of the rows.
     """
     rows = [["movie", "start_s", "end_s", "level", "annotator"], ["a", 1, 5, "S", "AB"], ["a", 6, 7, "EN"]]
     merged = ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="E2:E3"/></mergeCells>')
-    clips, _ = read({"a.xlsx": patched(sheet(rows), merged)})
+    clips, _ = import_files({"a.xlsx": patched(sheet(rows), merged)})
     assert [clip.annotator for clip in clips] == ["AB", "AB"]
 
 
@@ -325,26 +329,26 @@ HOSTILE_SHEETS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", HOSTILE_SHEETS)
-def test_sheets_that_are_made_to_take_long_are_refused_at_once(read, case):
+def test_sheets_that_are_made_to_take_long_are_refused_at_once(import_files, case):
     before, after = HOSTILE_SHEETS[case]
     start = time.process_time()
     with pytest.raises(ManifestError, match=r"a\.xlsx"):
-        read({"a.xlsx": packed(patched(BOOK, (before, after)))})
+        import_files({"a.xlsx": packed(patched(BOOK, (before, after)))})
     assert time.process_time() - start < 3
 
 
-def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(read):
+def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(import_files):
     with_far_cell = patched(BOOK, ("</sheetData>", f"{FAR}</sheetData>"))
     with pytest.raises(ManifestError, match="400,000 rows"):
-        read({"a.xlsx": with_sheet_elsewhere(with_far_cell)})
+        import_files({"a.xlsx": with_sheet_elsewhere(with_far_cell)})
 
 
 @pytest.mark.long
-def test_many_errors_in_a_sheet_take_time_in_proportion(read):
+def test_many_errors_in_a_sheet_take_time_in_proportion(import_files):
     rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 10_000))
     start = time.process_time()
     with suppress(ManifestError):
-        read({"a.xlsx": packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))})
+        import_files({"a.xlsx": packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))})
     assert time.process_time() - start < 3
 
 
@@ -363,24 +367,24 @@ def book_of_two_sheets(far_cell=""):
 
 
 @pytest.mark.parametrize("far_cell", ["", "G"])
-def test_sheets_of_one_header_are_read_together(read, far_cell):
+def test_sheets_of_one_header_are_read_together(import_files, far_cell):
     """The two sheets have 500 clips and 1.
 
     A cell to the right of the header, in column G, does not make another table of its sheet.
     """
-    clips, _ = read({"a.xlsx": book_of_two_sheets(far_cell)})
+    clips, _ = import_files({"a.xlsx": book_of_two_sheets(far_cell)})
     assert len(clips) == 501
     assert {clip.extras.get("sheet") for clip in clips} == {"B", "Sheet1"}
 
 
-def test_one_long_row_of_a_sheet_does_not_lengthen_the_rows_of_others(read):
+def test_one_long_row_of_a_sheet_does_not_lengthen_the_rows_of_others(import_files):
     """Else 500 rows of four cells would have 16,000 cells each, and be refused for their memory."""
     with pytest.raises(ManifestError, match="columns, where at most 1,000 are read"):
-        read({"a.xlsx": packed(book_of_two_sheets("XAA"))})
+        import_files({"a.xlsx": packed(book_of_two_sheets("XAA"))})
 
 
 @pytest.mark.long
-def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(read):
+def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(import_files):
     """The formats of cells are worked out once, not again for each part of the workbook."""
     with zipfile.ZipFile(io.BytesIO(BOOK)) as book:
         styles = book.read("xl/styles.xml").decode()
@@ -388,7 +392,7 @@ def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(read):
     many_parts = {f"xl/part{number}.xml": "<part/>" for number in range(3_000)}
     content = repacked(BOOK, {"xl/styles.xml": many_styles, **many_parts})
     start_s = time.process_time()
-    clips, _ = read({"a.xlsx": content})
+    clips, _ = import_files({"a.xlsx": content})
 
     assert clips
     assert time.process_time() - start_s < 2
