@@ -84,7 +84,7 @@ def planted_encoder(monkeypatch):
 def test_a_search_finds_clips_that_probably_show_the_nearest_class(store_of_answers):
     """The classes are barbell, stove and koala; "dumbbells" has a vector near that of "barbell".
 
-    Clip `gym` shows a barbell with probability .9, `kitchen` with .02, `street` with .05; `broken` has failed.
+    Clip `gym` shows a barbell with probability .9, `kitchen` with .02, `street` with .05. One has failed.
     """
     ranking = of.search(store_of_answers, "dumbbells", weights="planted")
     (hit,) = ranking.hits
