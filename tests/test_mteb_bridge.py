@@ -102,7 +102,7 @@ def evaluate_by_mteb(model, task, folder):
 
 @pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
 def test_a_store_of_a_models_vectors_has_the_scores_of_the_model_itself(bridge, tmp_path, with_ids):
-    """The framework mteb evaluates the model, which encodes the videos, and the store, which has their vectors already.
+    """The model is evaluated by mteb, and so is the store, which has the vectors of the videos already.
 
     The store's clips are found by the ids of the task, or, where it has none, by the digests of the videos.
     The task's two labels are guessed right half of the time by chance.
