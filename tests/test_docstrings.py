@@ -19,22 +19,30 @@ PUBLIC = [(package, name) for package in PACKAGES for name in package.__all__ if
 @pytest.mark.long
 @pytest.mark.parametrize(("package", "name"), PUBLIC, ids=lambda part: getattr(part, "__name__", part))
 def test_a_public_name_has_an_example_that_runs(package, name, prepared, monkeypatch):
-    monkeypatch.chdir(prepared)
-    thing = getattr(package, name)
-    assert ">>>" in (inspect.getdoc(thing) or ""), f"{package.__name__}.{name} has no example"
-    result = [
-        test for test in doctest.DocTestFinder(recurse=True).find(thing, name, globs={}) if test.examples
-    ]
-    assert result
-    for test in result:
+    """The examples stand in the docstring of a name of `__all__`, and in those of its methods.
+
+    They run in a folder of toy films, with their tables, stores and models, each without any import made.
+    """
+    folder_of_toy_films = prepared
+    monkeypatch.chdir(folder_of_toy_films)
+    public_object = getattr(package, name)
+    docstring = inspect.getdoc(public_object) or ""
+    assert ">>>" in docstring, f"{package.__name__}.{name} has no example"
+
+    docstrings = doctest.DocTestFinder(recurse=True).find(public_object, name, globs={})
+    with_examples = [test for test in docstrings if test.examples]
+    assert with_examples
+    for test in with_examples:
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-        said = []
-        runner.run(test, out=said.append)
-        assert not runner.failures, "".join(said)
+        report = []
+        runner.run(test, out=report.append)
+        assert not runner.failures, "".join(report)
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_the_package_itself_has_an_example_that_runs(package):
-    tests = doctest.DocTestFinder(recurse=False).find(package)
-    assert any(test.examples for test in tests)
+def test_the_docstring_of_a_package_has_an_example_that_runs(package):
+    docstrings = doctest.DocTestFinder(recurse=False).find(package)
+    with_examples = [test for test in docstrings if test.examples]
+    assert with_examples
+
     assert doctest.testmod(package).failed == 0

@@ -71,7 +71,7 @@ def find_command(line: str, words: list[str]) -> tuple[click.Command, click.Cont
     return command, context, words
 
 
-def check(line: str, *, whole: bool) -> None:
+def check_that_it_parses(line: str, *, is_whole: bool) -> None:
     """Parse a command as the command line would, without running it.
 
     Where it is not whole, it may lack arguments, and the value of an option that it ends with.
@@ -81,7 +81,7 @@ def check(line: str, *, whole: bool) -> None:
     for param in command.params:
         if getattr(param, "hidden", False):
             assert set(words).isdisjoint(param.opts), f"{line!r} has an option that is gone"
-    if not whole and words and words[-1].startswith("--"):
+    if not is_whole and words and words[-1].startswith("--"):
         option = words.pop()
         known = {"--help"}.union(*(param.opts for param in command.params))
         assert option in known, f"{line!r}: there is no option {option}"
@@ -89,7 +89,7 @@ def check(line: str, *, whole: bool) -> None:
     assert not left, f"{line!r}: too many words: {left}"
     if "--help" not in line:
         for param in command.params:
-            check_value(line, param, values.get(param.name), context, is_required=whole and param.required)
+            check_value(line, param, values.get(param.name), context, is_required=is_whole and param.required)
 
 
 def check_value(
@@ -103,18 +103,25 @@ def check_value(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_commands_on_a_page_are_real(page):
+def test_every_command_on_a_page_can_be_parsed(page):
+    """Each `obygaze ...` of a page has known subcommands, options and types of values; nothing is run.
+
+    Only a command that prose names, or that has "..." in it, may lack arguments.
+    """
     for command in commands_of(page.read_text(encoding="utf-8")):
-        check(command.line, whole=command.is_whole)
+        check_that_it_parses(command.line, is_whole=command.is_whole)
 
 
-def test_the_examples_of_every_help_are_real():
+def test_every_example_in_a_help_text_can_be_parsed():
+    """Each `obygaze ...` in a help text has known subcommands, options and types of values."""
     n_examples = 0
     for _, command, _ in all_commands():
-        for example in commands_of(command.help or ""):
-            check(example.line, whole=example.is_whole)
+        help_text = command.help or ""
+        for example in commands_of(help_text):
+            check_that_it_parses(example.line, is_whole=example.is_whole)
             n_examples += 1
-    assert n_examples > 60
+
+    assert n_examples > 60, "the help texts have more examples than this: some were not found"
 
 
 OPTIONS_OF_OTHERS = {
@@ -130,10 +137,16 @@ PAGES_ON_COMMANDS = [page for page in PAGES if page.parent.name != "benchmarks"]
 
 
 @pytest.mark.parametrize("page", PAGES_ON_COMMANDS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_an_option_that_prose_names_is_one_of_a_command(page):
-    known = {option for _, command, _ in all_commands() for param in command.params for option in param.opts}
-    named = set(re.findall(r"`(--[a-z0-9][a-z0-9-]*)", page.read_text(encoding="utf-8")))
-    assert named <= known | OPTIONS_OF_OTHERS
+def test_an_option_that_a_page_names_exists(page):
+    """What a page writes as `--option` is an option of some command of ours, or of pip or Slurm."""
+    options_of_our_commands = set()
+    for _, command, _ in all_commands():
+        for parameter in command.params:
+            options_of_our_commands.update(parameter.opts)
+
+    options_on_page = set(re.findall(r"`(--[a-z0-9][a-z0-9-]*)", page.read_text(encoding="utf-8")))
+
+    assert options_on_page - options_of_our_commands - OPTIONS_OF_OTHERS == set()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +157,9 @@ def test_an_option_that_prose_names_is_one_of_a_command(page):
         "obygaze extract films.csv stores/films more",
         "obygaze extract films.csv stores/films --engine cloud",
     ],
+    ids=["no such command", "no such option", "an argument too many", "no such choice"],
 )
-def test_a_command_that_is_not_real_is_found(line):
+def test_a_written_command_with_a_mistake_does_not_parse(line):
+    """Without the mistake the lines would be `obygaze extract films.csv stores/films`, which parses."""
     with pytest.raises((AssertionError, click.UsageError)):
-        check(line, whole=True)
+        check_that_it_parses(line, is_whole=True)

@@ -18,6 +18,7 @@ from obygaze_features.store import open_store
 from obygaze_film.exchange.registry import collect
 from obygaze_models.evaluation.evaluate import evaluate
 from tests import lab_package
+from tests.files import rows_of
 from tests.film.films import scored_film
 from tests.film.saying import heading_of
 from tests.planted_models import make_shelf
@@ -26,12 +27,13 @@ from tests.process import python
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 (PYPROJECT,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-POINTS = tomllib.loads(PYPROJECT)["project"]["entry-points"]
-MODULES = {
+OBJECTS_OF_GROUP = tomllib.loads(PYPROJECT)["project"]["entry-points"]
+"""Group of entry points, such as "obygaze.models" -> the name of each object there -> where it is."""
+MODULES_OF_PAGE = {
     block.partition("\n")[0].removeprefix("# "): block
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 }
-"""The page's modules, by the path in their first line."""
+"""Path of a module of the page's package, which stands in its first line -> its source."""
 
 
 def documented_groups():
@@ -49,10 +51,10 @@ def site(tmp_path_factory):
     """A folder with the page's package `lab` and its metadata, as pip would install it."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "lab").mkdir()
-    for path, source in MODULES.items():
+    for path, source in MODULES_OF_PAGE.items():
         (folder / path).write_text(source, encoding="utf-8")
     lines = []
-    for group, objects in POINTS.items():
+    for group, objects in OBJECTS_OF_GROUP.items():
         lines.append(f"[{group}]")
         lines += [f"{name} = {place}" for name, place in objects.items()]
     lab_package.describe(folder, "lab", "\n".join(lines))
@@ -71,8 +73,8 @@ def obygaze(site, tmp_path):
 
 
 @pytest.fixture
-def installed(site, monkeypatch):
-    """Have the package in this process, for what a script does."""
+def lab_is_installed(site, monkeypatch):
+    """Have the page's package `lab` in this process, for what a script does."""
     monkeypatch.syspath_prepend(str(site))
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "lab"]:
@@ -81,45 +83,62 @@ def installed(site, monkeypatch):
 
 @pytest.mark.long
 def test_pip_installs_the_folder_that_the_page_describes(tmp_path):
+    """The page shows a pyproject.toml with entry points, and the modules of a package `lab`."""
     pytest.importorskip("setuptools")
-    source = tmp_path / "source"
+    source, site = tmp_path / "source", tmp_path / "site"
     (source / "lab").mkdir(parents=True)
     (source / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
-    for path, text in MODULES.items():
+    for path, text in MODULES_OF_PAGE.items():
         (source / path).write_text(text, encoding="utf-8")
-    python("-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--target",
-           tmp_path / "site", source)  # fmt: skip
-    (metadata,) = (tmp_path / "site").glob("lab-0.1.dist-info/entry_points.txt")
-    installed = ConfigParser(delimiters="=")
-    installed.read(metadata)
-    assert {group: dict(installed[group]) for group in installed.sections()} == POINTS
-    modules = {path.relative_to(tmp_path / "site") for path in (tmp_path / "site/lab").glob("*.py")}
-    assert modules == {Path(path) for path in MODULES}
+
+    options = ("--no-deps", "--no-build-isolation", "--no-index")
+    python("-m", "pip", "install", *options, "--target", site, source)
+
+    (metadata,) = site.glob("lab-0.1.dist-info/entry_points.txt")
+    entry_points = ConfigParser(delimiters="=")
+    entry_points.read(metadata)
+    assert {group: dict(entry_points[group]) for group in entry_points.sections()} == OBJECTS_OF_GROUP
+    installed_modules = {path.relative_to(site).as_posix() for path in (site / "lab").glob("*.py")}
+    assert installed_modules == set(MODULES_OF_PAGE)
+
+
+def test_the_page_has_a_section_and_an_example_for_each_group_of_entry_points():
+    """A group is where a package lists what it adds; `plugins.py` names them all."""
+    groups_of_code = set(documented_groups())
+    groups_of_sections = set(re.findall(r"^## \w+: `(.+)`$", PAGE, re.MULTILINE))
+    groups_of_example = set(OBJECTS_OF_GROUP)
+
+    assert groups_of_sections == groups_of_code
+    assert groups_of_example == groups_of_code
 
 
 def test_the_page_explains_every_group_in_the_words_of_the_code():
-    groups = documented_groups()
-    assert {*groups} == {*POINTS} == {*re.findall(r"^## \w+: `(.+)`$", PAGE, re.MULTILINE)}
-    for group, docstring in groups.items():
-        section = PAGE.partition(f": `{group}`\n")[2].partition("\n## ")[0]
+    """The docstring of the group in `plugins.py` stands in the section of the page, but for ends of lines."""
+    for group, docstring in documented_groups().items():
+        _, _, from_section_on = PAGE.partition(f": `{group}`\n")
+        section, _, _ = from_section_on.partition("\n## ")
         assert " ".join(docstring.split()) in " ".join(section.split())
 
 
-def test_no_other_module_names_a_group():
-    packages = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
-    for path in (path for package in packages for path in (ROOT / package).rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        assert path.name == "plugins.py" or not any(f'"{group}"' in text for group in POINTS), path
+def test_no_module_but_plugins_names_a_group_of_entry_points():
+    """`plugins.py` is the one place where to look what can be added."""
+    for package in ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"):
+        for path in (ROOT / package).rglob("*.py"):
+            source = path.read_text(encoding="utf-8")
+            groups_named = [group for group in OBJECTS_OF_GROUP if f'"{group}"' in source]
+            assert path.name == "plugins.py" or groups_named == [], path
 
 
 @pytest.mark.long
-def test_a_backbone_and_a_decoder_extract_features(obygaze, tmp_path):
+def test_a_backbone_and_a_decoder_of_a_lab_extract_features(obygaze, tmp_path):
+    """The decoder reads arrays of numpy as videos; the backbone gives the mean of each colour, here 90."""
     np.save(tmp_path / "a.npy", np.full((20, 48, 64, 3), 90, np.uint8))
-    (tmp_path / "films.csv").write_text(
-        "clip_id,movie,video,start_s,end_s,level,concepts,annotator\na-0,a,a.npy,,,,,\n"
-    )
+    manifest = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\na-0,a,a.npy,,,,,\n"
+    (tmp_path / "films.csv").write_text(manifest)
+
     obygaze("extract", "films.csv", "store", "--backbone", "lab-brightness", "--decoder", "lab-arrays",
             "--workers", 1, "--licence", "CC0-1.0")  # fmt: skip
+
     assert "nothing wrong" in obygaze("store", "verify", "store-1.0.0", "--full")
     group = open_store(tmp_path / "store-1.0.0")["lab-brightness"]
     assert group.pooled().tolist() == [[90, 90, 90]]
@@ -127,21 +146,33 @@ def test_a_backbone_and_a_decoder_extract_features(obygaze, tmp_path):
 
 
 @pytest.mark.long
-def test_an_importer_reads_its_files(obygaze, tmp_path):
+def test_an_importer_of_a_lab_reads_the_spans_of_its_files(obygaze, tmp_path):
+    """A line of the lab's log is a start, an end and a level; the third line is no span."""
     (tmp_path / "a.log").write_text("LAB LOG\n0.5 2 S\nthe reel was changed here\n2 4.25 HN\n")
+
     obygaze("manifest", "import", "spans", "a.log", "--movie", "a", "--out", "spans.csv")
-    columns = [line.split(",") for line in (tmp_path / "spans.csv").read_text().splitlines()]
-    assert "vtt, xmeml, lab-log." in " ".join(
-        obygaze("manifest", "import", "spans", "--help").replace("lab-\n", "lab-").split()
-    )
-    times = [(row[3], row[4], row[5]) for row in columns]
-    assert times == [("start_s", "end_s", "level"), ("0.5", "2.0", "S"), ("2.0", "4.25", "HN")]
+
+    first, second = rows_of(tmp_path / "spans.csv")
+    assert (first["start_s"], first["end_s"], first["level"]) == ("0.5", "2.0", "S")
+    assert (second["start_s"], second["end_s"], second["level"]) == ("2.0", "4.25", "HN")
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("installed")
-def test_a_model_and_a_metric_are_in_the_tables_of_a_run(make_planted):
-    run = evaluate(make_planted(direction=3.0), ["lab-nearest"], "hn_s")
+def test_the_help_of_imports_lists_the_importer_of_a_lab_behind_ours(obygaze):
+    help_text = obygaze("manifest", "import", "spans", "--help")
+
+    in_one_line = " ".join(help_text.replace("lab-\n", "lab-").split())
+    assert "vtt, xmeml, lab-log." in in_one_line
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("lab_is_installed")
+def test_a_model_and_a_metric_of_a_lab_are_in_the_tables_of_a_run(make_planted):
+    """The features know the label. `lab-recall` is the share of positive clips that are called so."""
+    data = make_planted(direction=3.0)
+
+    run = evaluate(data, ["lab-nearest"], "hn_s")
+
     values = run.metrics.set_index(["model", "metric"])["pooled"]
     assert values["lab-nearest", "within_movie_auc"] > 0.9
     assert values["always_positive", "lab-recall"] == 1
@@ -149,21 +180,28 @@ def test_a_model_and_a_metric_are_in_the_tables_of_a_run(make_planted):
 
 
 @pytest.mark.long
-def test_an_exporter_writes_a_scored_film(obygaze, tmp_path):
+def test_an_exporter_of_a_lab_writes_a_scored_film(obygaze, tmp_path):
+    """It writes a heading, the film's caveats, and a line for each passage that the model marks."""
     folder, film = scored_film(tmp_path, make_shelf(tmp_path / "models", ["pcbm_lr"]))
+
     obygaze("film", "export", folder, "--as", "lab-list", "--out", "passages.txt")
+
     heading, *lines = (tmp_path / "passages.txt").read_text().splitlines()
     assert heading == heading_of(film)
-    caveats = collect(film, "srt").caveats
-    assert lines[: len(caveats)] == [*caveats]
-    passages = lines[len(caveats) :]
-    assert len(passages) == len(film.segments(top=0)) > 0
+    caveats = list(collect(film, "srt").caveats)
+    assert lines[: len(caveats)] == caveats
+    n_passages = len(film.segments(top=0))
+    assert n_passages > 0
+    assert len(lines) == len(caveats) + n_passages
 
 
 @pytest.mark.long
-def test_an_audit_is_a_command_with_its_files(obygaze, tmp_path):
+def test_an_audit_of_a_lab_is_a_command_that_writes_a_table_and_a_record(obygaze, tmp_path):
+    """The audit finds the longest of two captions."""
     (tmp_path / "captions.csv").write_text("image_id,caption\na,a cat\nb,a sleeping cat\n")
+
     obygaze("audit", "lab-longest", "--captions", "captions.csv", "--out", "longest.csv")
+
     assert (tmp_path / "longest.csv").read_text() == "image_id,caption\nb,a sleeping cat\n"
     assert json.loads((tmp_path / "longest.json").read_text())["record"]["audit"] == "lab-longest"
     assert "Find the longest caption." in obygaze("audit", "--help")

@@ -184,36 +184,47 @@ follow_imports = "silent"
 
 
 @pytest.fixture(scope="module")
-def store_import_checked(tmp_path_factory):
-    """The check of the module of `store import`."""
+def mypy_of_store_import(tmp_path_factory):
+    """What mypy says of the module of `store import` with all of its faults planted."""
     folder = tmp_path_factory.mktemp("one")
     (folder / "quick.toml").write_text(QUICK_CONFIGURATION, encoding="utf-8")
     return check_with_faults(folder, FAULTS_OF_STORE_IMPORT, "--config-file", "quick.toml", STORE_IMPORT)
 
 
 @pytest.mark.parametrize("fault", FAULTS_OF_STORE_IMPORT, ids=name_of)
-def test_a_fault_in_store_import_is_found(fault, store_import_checked):
-    message = MESSAGES[fault.kind].format(option=fault.option)
+def test_a_fault_planted_in_store_import_is_found_by_mypy(fault, mypy_of_store_import):
+    """A fault is a change of one option of the command `obygaze store import`, in a copy of its module.
 
-    assert message in errors_at(store_import_checked, fault)
+    The option is renamed but not where it is used, or has another type, or a default of another type, or may
+    be None. mypy must say so where the fault is seen: in the signature of the function, or in its body.
+    """
+    expected_message = MESSAGES[fault.kind].format(option=fault.option)
+
+    assert expected_message in errors_at(mypy_of_store_import, fault)
 
 
 @pytest.fixture(scope="module")
-def packages_checked(tmp_path_factory):
-    """The check of all packages, as `make types` does it."""
+def mypy_of_packages(tmp_path_factory):
+    """What mypy says of all packages with all faults planted, run as `make types` runs it."""
     return check_with_faults(tmp_path_factory.mktemp("all"), FAULTS_OF_OTHER_PACKAGES)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS_OF_OTHER_PACKAGES, ids=name_of)
-def test_a_fault_in_a_command_of_any_package_is_found(fault, packages_checked):
-    message = MESSAGES[fault.kind].format(option=fault.option)
+def test_a_fault_planted_in_a_command_of_any_package_is_found_by_mypy(fault, mypy_of_packages):
+    """A fault is a change of one option of a command, in a copy of all packages.
 
-    assert message in errors_at(packages_checked, fault)
+    The option is renamed but not where it is used, or has another type, or a default of another type, or may
+    be None. mypy must say so where the fault is seen: in the signature of the function, or in its body.
+    """
+    expected_message = MESSAGES[fault.kind].format(option=fault.option)
+
+    assert expected_message in errors_at(mypy_of_packages, fault)
 
 
 @pytest.mark.nightly
-def test_nothing_else_is_found(packages_checked):
-    files_with_errors = {file for file, _, _ in packages_checked.errors}
+def test_mypy_finds_errors_in_no_file_but_those_with_planted_faults(mypy_of_packages):
+    files_with_errors = {file for file, _, _ in mypy_of_packages.errors}
+    files_with_faults = {fault.file for fault in FAULTS_OF_OTHER_PACKAGES}
 
-    assert files_with_errors == {EVALUATE, AUDITS, FILM_JUDGEMENTS, FILM_OUTPUT, FILM_SCORE, FILM_RUN}
+    assert files_with_errors == files_with_faults

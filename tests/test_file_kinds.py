@@ -52,13 +52,16 @@ def tar(file):
         archive.addfile(tarfile.TarInfo("a.npy"))
 
 
-def hdf5(file, userblock=0):
-    h5py.File(file, "w", userblock_size=userblock).close()
+def hdf5(file, userblock_size=0):
+    """Write an empty HDF5 file, with so many bytes of the user before it."""
+    h5py.File(file, "w", userblock_size=userblock_size).close()
 
 
-POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 598641023\n"
+POINTER_OF_GIT_LFS = (
+    b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 598641023\n"
+)
 REFUSED = {
-    "git-lfs": (POINTER, "git-lfs", "git lfs pull"),
+    "git-lfs": (POINTER_OF_GIT_LFS, "git-lfs", "git lfs pull"),
     "git-annex": (b"/annex/objects/SHA256E-s12--ab.npy\n", "git-annex", "git annex get"),
     "dvc": (b"outs:\n- md5: 0\n  path: a.npy\n", "DVC", "dvc pull"),
     "html": (b"\n<!-- x -->\n<!DOCTYPE HTML>\n<html lang=en>", "HTML", "log in"),
@@ -99,17 +102,24 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_file_of_another_kind_is_refused_with_its_kind_and_a_remedy(tmp_path, name):
-    content, kind, remedy = REFUSED[name]
+    """Tensors in the format of safetensors are expected, and the file is something else: `name` says what.
+
+    The one line of the reason names the kind, such as HTML, and what to do, such as to log in. It is the same
+    for a file as for its bytes.
+    """
+    content, words_of_kind, words_of_remedy = REFUSED[name]
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
+
     reason = why_not(path, SAFETENSORS)
-    assert reason == why_not(content, SAFETENSORS)
-    assert kind in reason
-    assert remedy in reason
+
+    assert words_of_kind in reason
+    assert words_of_remedy in reason
     assert "\n" not in reason
+    assert reason == why_not(content, SAFETENSORS)
 
 
-EXPECTED = {
+GOOD_FILES = {
     NPY: bytes_of(lambda file: np.save(file, np.zeros(3))),
     NPZ: bytes_of(lambda file: np.savez_compressed(file, features=np.zeros(3))),
     HDF5: bytes_of(hdf5),
@@ -117,29 +127,37 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("kind", EXPECTED)
-def test_a_file_of_the_expected_kind_that_is_refused_is_damaged(kind):
-    content = EXPECTED[kind]
+@pytest.mark.parametrize("kind", GOOD_FILES)
+def test_a_file_that_its_own_reader_refuses_is_called_damaged(kind):
+    """It is of the kind that was expected: the reason that it could not be read must be damage."""
+    content = GOOD_FILES[kind]
+
     assert file_kind(content).name == kind
     assert "damaged" in why_not(content, kind)
 
 
 def test_a_matlab_file_of_today_is_hdf5():
-    assert file_kind(bytes_of(lambda file: hdf5(file, 512))).name == HDF5
+    """MATLAB writes 512 bytes of its own before the HDF5."""
+    content = bytes_of(lambda file: hdf5(file, userblock_size=512))
+
+    assert file_kind(content).name == HDF5
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_tensors_that_torch_saved_are_known_in_both_its_formats(old):
+@pytest.mark.parametrize("is_zip", [True, False], ids=["a zip, since torch 1.6", "before"])
+def test_tensors_that_torch_saved_are_known_in_both_its_formats(is_zip):
     torch = pytest.importorskip("torch")
-    tensors = {"a": torch.zeros(3)}
-    content = bytes_of(lambda file: torch.save(tensors, file, _use_new_zipfile_serialization=not old))
-    assert file_kind(content).name == TORCH
+    file = io.BytesIO()
+    torch.save({"a": torch.zeros(3)}, file, _use_new_zipfile_serialization=is_zip)
+
+    assert file_kind(file.getvalue()).name == TORCH
 
 
-def test_a_table_that_pyarrow_wrote_is_known():
+def test_a_table_that_pandas_wrote_as_parquet_is_known():
     pytest.importorskip("pyarrow")
     pd = pytest.importorskip("pandas")
-    assert file_kind(bytes_of(pd.DataFrame({"a": [1]}).to_parquet)).name == PARQUET
+    content = bytes_of(pd.DataFrame({"a": [1]}).to_parquet)
+
+    assert file_kind(content).name == PARQUET
 
 
 @pytest.mark.parametrize(
@@ -147,11 +165,15 @@ def test_a_table_that_pyarrow_wrote_is_known():
     ["clip_id\nabc\np1\n", "BMW,1\n", "GGUF\n", "ID3,MZ,PAR1\n", "G" * 600, "x^2\n", "free\n", "v=1\n"],
 )
 def test_a_table_that_begins_like_a_binary_format_is_text(text):
+    """Bitmaps begin with BM, GGUF with GGUF, MP3 with ID3, programs with MZ, Parquet with PAR1 and so on."""
     assert file_kind(text.encode()).name == TEXT
 
 
-def test_a_folder_and_unknown_bytes_have_a_kind(tmp_path):
+def test_a_folder_has_a_kind(tmp_path):
     assert file_kind(tmp_path).name == "a folder"
+
+
+def test_bytes_of_no_known_format_have_the_kind_unknown():
     assert file_kind(b"\0\xff\0\xff") == UNKNOWN
 
 
@@ -161,28 +183,46 @@ def test_a_folder_and_unknown_bytes_have_a_kind(tmp_path):
         (b'{\n"a": }', "line 2"),
         (b"[" * 100_000, "deeply"),
         (b"\xff\xfe\0", "UTF-16"),
-        (POINTER, "git lfs pull"),
+        (POINTER_OF_GIT_LFS, "git lfs pull"),
     ],
+    ids=["a value is missing", "lists in lists", "UTF-16", "a pointer of git-lfs"],
 )
-def test_a_damaged_text_is_refused_in_our_words(tmp_path, text, message):
+def test_json_that_cannot_be_read_is_refused_in_our_words(tmp_path, text, message):
+    """The words of Python's parsers, such as "Expecting ',' delimiter", help no user."""
     path = tmp_path / "config.json"
     path.write_bytes(text)
+
     with pytest.raises(BackboneError) as error:
         read_json(path, dict)
+
     assert message in str(error.value)
-    assert not {"Expecting", "delimiter", "recursion", "codec"} & set(str(error.value).split())
-    assert "a list of models" in where_damaged(
-        ValueError("x (at line 3, column 1)"), b"a = ", "a list of models"
-    )
+    words = set(str(error.value).split())
+    assert words & {"Expecting", "delimiter", "recursion", "codec"} == set()
 
 
-def test_pictures_and_models_are_refused_by_what_they_are(tmp_path):
-    for name, data in (("a.jpg", POINTER), ("b.png", b"<!doctype html><html>")):
-        (tmp_path / name).write_bytes(data)
-        with pytest.raises(VideoError, match=r"git lfs pull|log in"):
-            load_still(tmp_path / name)
+def test_the_place_of_damage_is_told_with_what_the_file_should_be():
+    error_of_parser = ValueError("x (at line 3, column 1)")
+
+    message = where_damaged(error_of_parser, b"a = ", "a list of models")
+
+    assert "a list of models" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "remedy"),
+    [("a.jpg", POINTER_OF_GIT_LFS, "git lfs pull"), ("b.png", b"<!doctype html><html>", "log in")],
+    ids=["a pointer of git-lfs", "a page of a server"],
+)
+def test_a_picture_that_is_none_is_refused_with_a_remedy(tmp_path, name, content, remedy):
+    (tmp_path / name).write_bytes(content)
+
+    with pytest.raises(VideoError, match=remedy):
+        load_still(tmp_path / name)
+
+
+def test_a_model_that_is_a_pointer_of_git_lfs_is_refused_with_a_remedy():
     with pytest.raises(ModelError, match="git lfs pull"):
-        unpack_archive(POINTER, "a.model")
+        unpack_archive(POINTER_OF_GIT_LFS, "a.model")
 
 
 @pytest.mark.parametrize(
@@ -195,21 +235,25 @@ def test_pictures_and_models_are_refused_by_what_they_are(tmp_path):
     ids=["as phpMyAdmin exports it", "a page", "no page around it"],
 )
 def test_a_table_that_a_program_wrote_into_a_page_is_opened_in_a_spreadsheet(page):
-    """Where a table is asked for: programs name such files .xls, and no server sent them."""
+    """A table was asked for: programs name such pages .xls, and no server sent them as a refusal."""
     reason = no_text(page)
+
     assert "save it as .xlsx" in reason
     assert "log in" not in reason
 
 
 def test_a_page_that_asks_who_one_is_is_a_servers_answer_though_it_has_a_table():
+    """A table was asked for, but the page has a field for a password: one must log in first."""
     page = (
         b"<html><body><table><tr><td>News</td></tr></table><form><input type=password></form></body></html>"
     )
+
     assert "log in" in no_text(page)
 
 
 def test_a_page_with_a_table_in_place_of_a_video_is_a_servers_answer(tmp_path):
-    """A spreadsheet makes no video of it."""
+    """A video was asked for: to open the page in a spreadsheet, as with tables, would be of no use."""
     page = tmp_path / "film.mp4"
     page.write_bytes(b"<html><body><table><tr><td>Sign in</td></tr></table></body></html>")
+
     assert "log in" in why_not(page, "a video file")

@@ -13,19 +13,19 @@ from obygaze_features.store.testing import seal_arrays
 mteb = pytest.importorskip("mteb", reason="needs mteb", exc_type=ImportError)
 
 BRIDGE = Path(__file__).parents[1] / "examples" / "mteb_bridge" / "obygaze_mteb.py"
-N_CLIPS, N_VALUES = 40, 64
+N_CLIPS = 40
 LABELS = np.arange(N_CLIPS) % 2
 TRAIN, TEST = range(24), range(24, N_CLIPS)
 
 
 def video(number):
-    """Return the bytes of a toy video: a label's brightness, with noise."""
+    """Return the bytes of a toy video, of 64 pixels: the brightness of its label, with noise."""
     generator = np.random.default_rng(number)
-    values = 100 + 12 * LABELS[number] + generator.normal(0, 20, N_VALUES)
+    values = 100 + 12 * LABELS[number] + generator.normal(0, 20, 64)
     return values.clip(0, 255).astype(np.uint8).tobytes()
 
 
-def vector(octets):
+def encode_video(octets):
     """Encode a toy video as the model does, [8]."""
     means = np.frombuffer(octets, np.uint8).reshape(8, -1).mean(axis=1)
     return ((means - 106) / 10).astype(np.float32)
@@ -77,13 +77,14 @@ def toy_task(*, with_ids):
 
 @pytest.fixture(scope="module")
 def bridge():
+    """The names of the example's module, examples/mteb_bridge/obygaze_mteb.py."""
     return runpy.run_path(str(BRIDGE))
 
 
-def sealed(folder, numbers, *, with_digests=True):
-    """Seal the vectors of some toy videos."""
+def seal_vectors(folder, numbers, *, with_digests=True):
+    """Seal the vectors of some toy videos, as of clips clip-00, clip-01, ..., and the videos' digests."""
     ids = [f"clip-{number:02}" for number in numbers]
-    features = np.array([vector(video(number)) for number in numbers])
+    features = np.array([encode_video(video(number)) for number in numbers])
     sources = {}
     if with_digests:
         for clip_id, number in zip(ids, numbers, strict=True):
@@ -92,7 +93,7 @@ def sealed(folder, numbers, *, with_digests=True):
     return seal_arrays(folder, movie_of, {"toy": {"pooled": features}}, sources=sources)
 
 
-def scores(model, task, folder):
+def evaluate_by_mteb(model, task, folder):
     """Evaluate a model; return mteb's scores of the test split."""
     results = mteb.evaluate(model, [task], cache=mteb.ResultCache(folder), overwrite_strategy="always")
     (result,) = results.task_results
@@ -100,37 +101,50 @@ def scores(model, task, folder):
 
 
 @pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
-def test_the_scores_are_those_of_the_model_itself(bridge, tmp_path, with_ids):
+def test_a_store_of_a_models_vectors_has_the_scores_of_the_model_itself(bridge, tmp_path, with_ids):
+    """The model is evaluated by mteb, and so is the store, which has the vectors of the videos already.
+
+    The store's clips are found by the ids of the task, or, where it has none, by the digests of the videos.
+    The task's two labels are guessed right half of the time by chance.
+    """
+
     class ToyModel(bridge["AbsEncoder"]):
         mteb_model_meta = bridge["ModelMeta"].create_empty(
             overwrites={"name": "lab/toy", "revision": "1", "modalities": ["video"]}
         )
 
         def encode(self, inputs, **_):
-            return np.stack([vector(row["bytes"]) for row in inputs.dataset["video"]])
+            return np.stack([encode_video(row["bytes"]) for row in inputs.dataset["video"]])
 
     task = toy_task(with_ids=with_ids)
-    store = sealed(tmp_path / "toy", range(N_CLIPS))
-    model = bridge["StoreModel"](store)
-    expected = scores(ToyModel(), task, tmp_path / "model")
-    bridge["put_ids"](task)
+    scores_of_model = evaluate_by_mteb(ToyModel(), task, tmp_path / "model")
+
+    store = seal_vectors(tmp_path / "toy", range(N_CLIPS))
+    store_model = bridge["StoreModel"](store)
+    bridge["put_ids"](task)  # puts the ids of clips, if the task has them, in the place of the videos
     assert isinstance(task.dataset["test"]["video"][0], str) is with_ids
-    result = scores(model, task, tmp_path / "store")
-    assert result == expected
-    assert 0.5 < result["accuracy"] <= 1
-    assert model.mteb_model_meta.revision == of.open_store(store).fingerprint
+    scores_of_store = evaluate_by_mteb(store_model, task, tmp_path / "store")
+
+    assert scores_of_store == scores_of_model
+    assert 0.5 < scores_of_store["accuracy"] <= 1
+    assert store_model.mteb_model_meta.revision == of.open_store(store).fingerprint
 
 
 @pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
-def test_a_store_that_lacks_a_clip_is_refused(bridge, tmp_path, with_ids):
-    store = sealed(tmp_path / "toy", range(1, N_CLIPS))
+def test_a_store_that_lacks_a_clip_of_the_task_is_refused(bridge, tmp_path, with_ids):
+    """The task has the videos 0 to 39, the store those from 1 on."""
+    store = seal_vectors(tmp_path / "toy", range(1, 40))
     task = toy_task(with_ids=with_ids)
     bridge["put_ids"](task)
+
     with pytest.raises(bridge["MissingClipsError"], match="1 of"):
-        scores(bridge["StoreModel"](store), task, tmp_path / "results")
+        evaluate_by_mteb(bridge["StoreModel"](store), task, tmp_path / "results")
 
 
-def test_without_ids_and_digests_the_option_is_named(bridge, tmp_path):
-    store = sealed(tmp_path / "toy", range(N_CLIPS), with_digests=False)
+def test_without_ids_and_digests_the_option_that_stores_digests_is_named(bridge, tmp_path):
+    """Neither the task has ids of clips nor the store the digests of their videos: none can be found."""
+    store = seal_vectors(tmp_path / "toy", range(N_CLIPS), with_digests=False)
+    task = toy_task(with_ids=False)
+
     with pytest.raises(bridge["MissingClipsError"], match="--hash-sources"):
-        scores(bridge["StoreModel"](store), toy_task(with_ids=False), tmp_path / "results")
+        evaluate_by_mteb(bridge["StoreModel"](store), task, tmp_path / "results")

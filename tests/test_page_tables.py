@@ -9,13 +9,19 @@ ALL_METRICS = METRICS | LEVEL_METRICS
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
-def test_a_page_has_the_table_of_now(table):
+def test_a_table_of_a_page_is_the_one_that_the_code_makes_now(table):
+    """Such as the table of metrics in docs/evaluation.md."""
     page = (DOCS / table.page).read_text(encoding="utf-8")
-    assert page == page_with_table(page, table), "python -m tests.page_tables writes it"
+
+    page_with_table_of_now = page_with_table(page, table)
+
+    assert page == page_with_table_of_now, "python -m tests.page_tables writes it"
 
 
 @pytest.mark.parametrize("name", ALL_METRICS)
-def test_a_metric_of_ours_says_what_it_is_and_what_its_chance_level_is(name):
-    """Its words are its row of docs/evaluation.md."""
-    assert ALL_METRICS[name].meaning
-    assert ALL_METRICS[name].chance_meaning
+def test_a_metric_has_words_for_what_it_is_and_for_its_chance_level(name):
+    """The two texts are its row in the table of docs/evaluation.md; neither may be empty."""
+    metric = ALL_METRICS[name]
+
+    assert metric.meaning
+    assert metric.chance_meaning

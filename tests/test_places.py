@@ -309,9 +309,8 @@ PLACES = {
 }
 """The only files that are there already and that somebody changes: one each."""
 
-SURFACE = "tests/surface.toml"
-WRITTEN = {
-    SURFACE,  # by python -m tests.surface
+WRITTEN_BY_PROGRAMS = {
+    "tests/surface.toml",  # by python -m tests.surface
     *("docs/backbones.md", "docs/corpora.md", "docs/evaluation.md", "docs/film-page.md"),  # tests.page_tables
 }
 """Files that are there already and that a program writes anew."""
@@ -328,8 +327,8 @@ def apply(change: Change, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A copy of the checkout with all additions."""
+def checkout_with_additions(tmp_path_factory):
+    """A copy of the checkout with all additions of `ADDED`."""
     folder = tmp_path_factory.mktemp("checkout")
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -339,39 +338,55 @@ def checkout(tmp_path_factory):
         for change in changes:
             apply(change, folder)
     surface = python("-m", "tests.surface", cwd=folder).stdout
-    (folder / SURFACE).write_text(surface, encoding="utf-8")
+    (folder / "tests/surface.toml").write_text(surface, encoding="utf-8")
     python("-m", "tests.page_tables", cwd=folder)
     return folder
 
 
-@pytest.mark.parametrize("case", ADDED)
-def test_each_is_added_by_new_files_and_a_change_of_one(case):
-    assert {change.file for change in ADDED[case] if change.before} == PLACES[case]
+@pytest.mark.parametrize("addition", ADDED)
+def test_an_addition_takes_new_files_and_a_change_of_one_file(addition):
+    """To add a command, say, one writes new files and changes obygaze/contents.py alone."""
+    existing_files_changed = {change.file for change in ADDED[addition] if change.before}
+
+    assert existing_files_changed == PLACES[addition]
+    assert len(existing_files_changed) == 1
 
 
-def test_no_other_file_is_changed_but_those_that_a_program_writes(checkout):
+def test_no_other_file_is_changed_but_those_that_a_program_writes(checkout_with_additions):
+    """The checkout has a new command, option, audit, metric, backbone, kind of file and exporter.
+
+    A person changed one file for each; two programs then wrote tests/surface.toml and tables of docs/.
+    """
     changed = set()
-    for path in files_below(*(checkout / name for name in COPIED)):
-        file = path.relative_to(checkout).as_posix()
-        before = ROOT / file
-        if path.suffix != ".pyc" and before.is_file() and before.read_bytes() != path.read_bytes():
+    for path in files_below(*(checkout_with_additions / name for name in COPIED)):
+        file = path.relative_to(checkout_with_additions).as_posix()
+        original = ROOT / file
+        is_source = path.suffix != ".pyc" and original.is_file()
+        if is_source and original.read_bytes() != path.read_bytes():
             changed.add(file)
-    assert changed == set.union(WRITTEN, *PLACES.values())
+
+    changed_by_hand = set.union(*PLACES.values())
+    assert changed == changed_by_hand | WRITTEN_BY_PROGRAMS
 
 
-@pytest.mark.parametrize("case", ADDED)
-def test_the_page_names_the_places(case):
+@pytest.mark.parametrize("addition", ADDED)
+def test_the_page_on_architecture_names_the_files_to_change(addition):
+    """A table of docs/architecture.md has a row for each addition, such as "a metric"."""
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    places = page.partition("## How this house reads")[0]  # there stand models to follow
-    (row,) = re.findall(rf"^\| {case} \| (.*) \|$", places, re.MULTILINE)
-    if case != "an option":  # of any command
-        for change in ADDED[case]:
+    before_the_table_of_models, _, _ = page.partition("## How this house reads")
+    (row,) = re.findall(rf"^\| {addition} \| (.*) \|$", before_the_table_of_models, re.MULTILINE)
+
+    is_in_any_command = addition == "an option"
+    if not is_in_any_command:
+        for change in ADDED[addition]:
             path = Path(change.file)
-            assert (path.name if change.before else f"{path.parent.name}/") in row
-    if case in {"a command", "an option", "an audit"}:
-        assert SURFACE in row
-    else:
-        assert "python -m tests.page_tables" in row
+            is_new_file = change.before == ""
+            place = f"{path.parent.name}/" if is_new_file else path.name
+            assert place in row
+
+    changes_the_surface = addition in {"a command", "an option", "an audit"}
+    program_to_run = "tests/surface.toml" if changes_the_surface else "python -m tests.page_tables"
+    assert program_to_run in row
 
 
 @pytest.mark.parametrize(
@@ -387,25 +402,33 @@ def test_the_page_names_the_places(case):
         ("manifest import spans --help", "ass, beats"),
     ],
 )
-def test_what_was_added_works(command, words, checkout):
-    (checkout / "ratings.csv").write_text("item_id,a,b\nx,1,2\ny,2,3\nz,4,4\n")
-    (checkout / "a.beats").write_text("#BEATS\n0.5 2 S\n")
-    (checkout / "captions.csv").write_text("image_id,caption\na,a cat\nb,a sleeping cat\n")
-    ended = python("-m", "obygaze", *command.split(), cwd=checkout)
-    assert words in ended.stdout + ended.stderr
+def test_commands_of_a_checkout_know_what_was_added_to_it(command, words, checkout_with_additions):
+    """Added are `store age`, the option --loud, `audit longest`, the kind of file beats, the format lines."""
+    folder = checkout_with_additions
+    (folder / "ratings.csv").write_text("item_id,a,b\nx,1,2\ny,2,3\nz,4,4\n")
+    (folder / "a.beats").write_text("#BEATS\n0.5 2 S\n")
+    (folder / "captions.csv").write_text("image_id,caption\na,a cat\nb,a sleeping cat\n")
+
+    result = python("-m", "obygaze", *command.split(), cwd=folder)
+
+    assert words in result.stdout + result.stderr
 
 
 @pytest.mark.nightly
-def test_a_new_backbone_fills_a_store_that_verifies(checkout):
-    (checkout / "stills").mkdir()
-    Image.new("RGB", (64, 48), "red").save(checkout / "stills/a.png")
+def test_a_backbone_that_was_added_fills_a_store_that_verifies(checkout_with_additions):
+    """The checkout has a new backbone `tiny`; it is run on one still picture."""
+    folder = checkout_with_additions
+    (folder / "stills").mkdir()
+    Image.new("RGB", (64, 48), "red").save(folder / "stills/a.png")
 
     def obygaze(*words):
-        return python("-m", "obygaze", *words, cwd=checkout).stdout
+        return python("-m", "obygaze", *words, cwd=folder).stdout
 
     obygaze("manifest", "import", "images", "stills", "--out", "stills.csv")
     obygaze("extract", "stills.csv", "red", "--backbone", "tiny", "--workers", 1, "--licence", "CC0-1.0")
-    assert "nothing wrong" in obygaze("store", "verify", "red-1.0.0", "--full")
+    report = obygaze("store", "verify", "red-1.0.0", "--full")
+
+    assert "nothing wrong" in report
 
 
 @pytest.mark.nightly
@@ -421,6 +444,12 @@ def test_a_new_backbone_fills_a_store_that_verifies(checkout):
     ],
     ids=["a metric", "tables and patterns", "a kind of file", "an exporter", "the surface", "commands"],
 )
-def test_the_places_are_all_that_tests_ask_for(files, chosen, checkout):
+def test_our_own_tests_pass_in_a_checkout_with_additions(files, chosen, checkout_with_additions):
+    """Who adds a metric, say, need not change any test: those that look at all metrics pass with it.
+
+    `files` are paths below tests/, `chosen` is pytest's -k.
+    """
     paths = [f"tests/{file}" for file in files.split()]
-    python("-m", "pytest", "-q", "-p", "no:cacheprovider", *paths, "-k", chosen, cwd=checkout)
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *paths, "-k", chosen]
+
+    python(*words, cwd=checkout_with_additions)  # fails unless it exits with 0

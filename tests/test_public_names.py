@@ -13,7 +13,7 @@ from tests.process import python
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
-LAZY = [
+LAZY_PACKAGES = [
     importlib.import_module(".".join(stub.relative_to(ROOT).parent.parts))
     for package in PACKAGES
     for stub in sorted((ROOT / package).rglob("__init__.pyi"))
@@ -21,22 +21,40 @@ LAZY = [
 HEAVY = {"av", "h5py", "matplotlib", "msgspec", "numpy", "pandas", "scipy", "sklearn", "torch", "zarr"}
 
 
-@pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)
-def test_every_public_name_resolves(package):
+def libraries_loaded_by(statement):
+    """Run a statement in a process of its own; return the names of the libraries that are then loaded."""
+    result = python("-c", f"import sys\n{statement}\nprint(*sys.modules)", cwd=ROOT)
+    modules = result.stdout.split()
+    return {module.partition(".")[0] for module in modules}
+
+
+@pytest.mark.parametrize("package", LAZY_PACKAGES, ids=lambda package: package.__name__)
+def test_every_public_name_of_a_package_can_be_imported_and_is_listed_by_dir(package):
+    """The packages import a name only when it is first asked for: `__all__` could name what is not there."""
     for name in package.__all__:
         assert getattr(package, name) is not None
+
     assert sorted(dir(package)) == sorted(set(package.__all__))
+
+
+@pytest.mark.parametrize("package", LAZY_PACKAGES, ids=lambda package: package.__name__)
+def test_a_name_that_a_package_does_not_have_is_an_attribute_error_that_names_it(package):
     with pytest.raises(AttributeError, match="nothing"):
         _ = package.nothing
 
 
-@pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)
-def test_type_checkers_are_told_where_every_name_comes_from(package):
-    """lazy_loader reads the stub that type checkers read: what is left to hold is that no name is another."""
-    tree = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
-            assert alias.asname == alias.name  # a stub's way to offer an import
+@pytest.mark.parametrize("package", LAZY_PACKAGES, ids=lambda package: package.__name__)
+def test_the_stub_of_a_package_says_truly_where_each_name_comes_from(package):
+    """A line of `__init__.pyi` is `from .store import Store as Store`: a type checker believes it.
+
+    What the package offers must be the same object as that of the module.
+    """
+    stub = ast.parse(Path(package.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    for node in ast.walk(stub):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        for alias in node.names:
+            assert alias.asname == alias.name, "without `as`, a stub's import is private"
             if node.module:
                 module = importlib.import_module(f"{package.__name__}.{node.module}")
                 assert getattr(package, alias.name) is getattr(module, alias.name)
@@ -54,32 +72,40 @@ def test_type_checkers_are_told_where_every_name_comes_from(package):
         "obygaze.cli",
     ],
 )
-def test_importing_loads_nothing_heavy(module):
-    code = f"import sys, {module}; print(*sys.modules)"
-    result = python("-c", code, cwd=ROOT)
-    loaded = {name.partition(".")[0] for name in result.stdout.split()}
-    assert not loaded & HEAVY
-    assert "obygaze_features" not in loaded or module != "obygaze.cli"
+def test_importing_a_module_loads_no_heavy_library(module):
+    """Libraries such as numpy and torch, which take long to import, wait until something needs them."""
+    libraries = libraries_loaded_by(f"import {module}")
+
+    assert libraries & HEAVY == set()
+
+
+def test_importing_the_command_line_does_not_load_the_feature_store():
+    assert "obygaze_features" not in libraries_loaded_by("import obygaze.cli")
 
 
 @pytest.mark.long
-def test_every_error_for_users_has_the_one_base():
+def test_every_class_of_errors_is_made_of_our_own_errors():
+    """Only `ObygazeError`, the base of all, is derived from an error of Python's."""
     n_errors = 0
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if not isinstance(node, ast.ClassDef) or not node.name.endswith("Error"):
+                is_error = isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+                if not is_error:
                     continue
                 n_errors += 1
-                bases = {ast.unparse(base) for base in node.bases}
-                assert all(base.endswith("Error") for base in bases), (path, node.name)
-                assert not any(hasattr(builtins, base) for base in bases) or node.name == "ObygazeError", (
-                    path,
-                    node.name,
-                )
-    assert n_errors > 10
+                for base in map(ast.unparse, node.bases):
+                    is_of_python = hasattr(builtins, base)
+                    assert base.endswith("Error"), (path, node.name)
+                    assert not is_of_python or node.name == "ObygazeError", (path, node.name)
+
+    assert n_errors > 10, "the classes were not found"
 
 
-def test_the_errors_of_the_feature_store_are_in_one_module():
-    own = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
-    assert all(issubclass(kind, ObygazeError) and kind.__module__ == errors.__name__ for kind in own)
+def test_the_module_of_errors_has_errors_of_its_own_with_the_one_base():
+    """No error is imported there from another module; each is an `ObygazeError`."""
+    for value in vars(errors).values():
+        is_error = isinstance(value, type) and issubclass(value, Exception)
+        if is_error:
+            assert issubclass(value, ObygazeError)
+            assert value.__module__ == "obygaze_features.errors"

@@ -24,11 +24,16 @@ from tests.command import obygaze
 from tests.planted_frames import planted_frames
 
 LONGEST = 12
+"""Frames of the longest clip."""
 
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
-    """Films whose clips have 4 to 12 frames, with an event in the positive ones; the last has no labels."""
+    """Films whose clips have 4 to 12 frames, with an event in the positive ones; the last has no labels.
+
+    `store` and `manifest` hold them, `frames` and `times` are clip id -> its array. The frames of the clip of
+    row r are at 100 r s and each half a second after. One clip has failed.
+    """
     folder = tmp_path_factory.mktemp("ragged")
     X, y, movies, _ = planted_frames(4, 24, LONGEST, 8, n_event=2, size=7.0)
     sizes = np.random.default_rng(1).integers(4, LONGEST + 1, len(y))
@@ -66,28 +71,51 @@ POOLS = {
 
 @pytest.mark.parametrize("pool", POOLS)
 def test_frames_become_one_vector_of_the_clips_own_frames_alone(films, pool):
+    """Clips have 4 to 12 frames; what a shorter clip lacks of the longest has no part in its vector."""
     data = load_dataset(films.store, films.manifest, pool=pool)
-    by_hand = np.stack([POOLS[pool](films.frames[clip_id]) for clip_id in data.clip_ids])
-    np.testing.assert_allclose(data.X, by_hand, rtol=1e-6)
-    assert (data.features, data.pool) == ("frames", pool)
+
+    pool_by_numpy = POOLS[pool]
+    for clip_id, vector in zip(data.clip_ids, data.X, strict=True):
+        frames_of_clip = films.frames[clip_id]
+        np.testing.assert_allclose(vector, pool_by_numpy(frames_of_clip), rtol=1e-6)
+    assert data.features == "frames"
+    assert data.pool == pool
 
 
-def test_frames_are_read_as_if_they_were_padded_by_hand(films):
+@pytest.fixture
+def padded_frames(films):
+    """The frames of the dataset's clips, filled by hand with NaN to the 12 of the longest [clips, 12, 8]."""
     data = load_dataset(films.store, films.manifest)
-    by_hand = padded_by_hand([films.frames[clip_id] for clip_id in data.clip_ids])
-    assert np.array_equal(data.read("frames"), by_hand, equal_nan=True)
-    streamed = data.read("frames", stream=True)
-    assert streamed.shape == by_hand.shape
-    order = np.array([7, 2, 2, 40])
-    assert np.array_equal(np.asarray(streamed[order]), by_hand[order], equal_nan=True)
-    assert np.array_equal(np.asarray(streamed[3:9], np.float64), by_hand[3:9], equal_nan=True)
+    return padded_by_hand([films.frames[clip_id] for clip_id in data.clip_ids])
+
+
+def test_frames_are_read_with_nan_for_what_a_clip_lacks_of_the_longest(films, padded_frames):
+    data = load_dataset(films.store, films.manifest)
+
+    assert np.array_equal(data.read("frames"), padded_frames, equal_nan=True)
+
+
+def test_streamed_frames_are_those_in_memory_in_any_order_of_clips(films, padded_frames):
+    """A stream reads clips from the store only when they are asked for."""
+    data = load_dataset(films.store, films.manifest)
+    stream = data.read("frames", stream=True)
+
+    assert stream.shape == padded_frames.shape
+    in_any_order = np.array([7, 2, 2, 40])
+    assert np.array_equal(np.asarray(stream[in_any_order]), padded_frames[in_any_order], equal_nan=True)
+    assert np.array_equal(np.asarray(stream[3:9], np.float64), padded_frames[3:9], equal_nan=True)
+
+
+def test_times_of_frames_are_read_for_the_rows_that_are_asked_for(films):
+    """The first frame of the clip in row 9 is at 900 s, of that in row 1 at 100 s."""
     times = read_padded(films.store["toy"], "time_s", np.array([9, 1]))
-    assert times[1, 0] == 100.0
+
+    assert times[:, 0].tolist() == [900.0, 100.0]
 
 
 @pytest.fixture(scope="module")
-def kept(films):
-    """Models of frames that were trained on clips of any number of frames, as files."""
+def saved_models(films):
+    """Models of frames that were trained on clips of any number of frames, as files, by their names."""
     data = load_dataset(films.store, films.manifest)
     specs = [
         replace(BUILTIN_MODELS[name], compared_with=()) for name in ("attention", "mean_frames", "pcbm_time")
@@ -99,91 +127,122 @@ def kept(films):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["attention", "mean_frames", "pcbm_time"])
-def test_a_kept_model_scores_a_clip_as_if_it_were_alone(films, kept, name):
-    model = load_model(kept[name])
+def test_a_saved_model_scores_a_clip_as_if_it_were_alone(films, saved_models, name):
+    """In the store the clip stands among longer ones, alone it has no padding: its logit is the same.
+
+    Some clips get no logit, as they are unlike the training clips; more than half have one.
+    """
+    model = load_model(saved_models[name])
+
     table = predict(model, [films.store]).table.set_index("clip_id")
+
     assert set(table.index) == set(films.frames)
-    alone = [float(model.logits(frames[None])[0]) for frames in films.frames.values()]
-    result = table.loc[list(films.frames), "logit"].to_numpy()
-    known = np.isfinite(result)
-    assert known.mean() > 0.5
-    np.testing.assert_allclose(result[known], np.array(alone)[known], atol=1e-5)
+    with_logit = table["logit"].dropna()
+    assert len(with_logit) > len(table) / 2
+    for clip_id, logit in with_logit.items():
+        frames = films.frames[clip_id]
+        (logit_alone,) = model.logits(frames[np.newaxis])
+        np.testing.assert_allclose(logit, logit_alone, atol=1e-5)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["attention", "pcbm_time"])
-def test_predictions_have_each_frame_of_a_clip_with_its_time_and_no_padding(films, kept, name):
-    output = predict_frames(load_model(kept[name]), films.store)
-    for clip_id, rows in output.groupby("clip_id"):
+def test_predictions_have_each_frame_of_a_clip_with_its_time_and_no_padding(films, saved_models, name):
+    """The table has a row for each frame that a clip has: 4 to 12."""
+    table = predict_frames(load_model(saved_models[name]), films.store)
+
+    for clip_id, rows in table.groupby("clip_id"):
         assert rows["time_s"].tolist() == films.times[clip_id].tolist()
-    assert len(output) == sum(len(frames) for frames in films.frames.values())
+    n_frames_of_all_clips = sum(len(frames) for frames in films.frames.values())
+    assert len(table) == n_frames_of_all_clips
 
 
-def test_the_attentive_probe_reads_frames_of_the_store_as_if_they_were_padded_by_hand(films):
+def fit_attentive_probe(X, data):
+    """Train the model `attentive` to tell clips of the level S by frames X [clips, frames, features]."""
+    is_positive = (data.levels == "S").astype(np.int64)
+    return BUILTIN_MODELS["attentive"].estimator(0).fit(X, is_positive, groups=data.movies)
+
+
+def test_the_attentive_probe_learns_the_same_from_a_stream_of_the_store_as_from_memory(films, padded_frames):
     data = load_dataset(films.store, films.manifest)
-    y = (data.levels == "S").astype(np.int64)
-    by_hand = padded_by_hand([films.frames[clip_id] for clip_id in data.clip_ids])
-    one, other = (
-        BUILTIN_MODELS["attentive"].estimator(0).fit(X, y, groups=data.movies)
-        for X in (data.read("frames", stream=True), by_hand)
-    )
-    scores = other.decision_function(by_hand)
-    np.testing.assert_allclose(one.decision_function(data.read("frames", stream=True)), scores, rtol=1e-6)
-    alone = [float(other.decision_function(films.frames[clip_id][None])[0]) for clip_id in data.clip_ids]
-    np.testing.assert_allclose(scores, alone, atol=1e-4)
+    stream = data.read("frames", stream=True)
+
+    scores_by_stream = fit_attentive_probe(stream, data).decision_function(stream)
+    scores_by_memory = fit_attentive_probe(padded_frames, data).decision_function(padded_frames)
+
+    np.testing.assert_allclose(scores_by_stream, scores_by_memory, rtol=1e-6)
 
 
-def test_units_are_learnt_of_the_frames_that_there_are(films):
+def test_the_attentive_probe_scores_a_clip_as_if_it_were_alone(films, padded_frames):
+    """What a clip lacks of the longest is NaN among others; alone it has no padding."""
+    data = load_dataset(films.store, films.manifest)
+    model = fit_attentive_probe(padded_frames, data)
+
+    scores = model.decision_function(padded_frames)
+
+    for clip_id, score in zip(data.clip_ids, scores, strict=True):
+        frames = films.frames[clip_id]
+        (score_alone,) = model.decision_function(frames[np.newaxis])
+        np.testing.assert_allclose(score, score_alone, atol=1e-4)
+
+
+def test_units_have_a_score_for_each_frame_that_a_clip_has_and_for_no_other(films):
+    """A clip's scores are the same alone, without padding, as among longer clips."""
     group = films.store["toy"]
-    clips = StoredClips(group, "frames", np.flatnonzero(group.usable))
-    bank = UnitBank(n_units=6, n_active=2, n_epochs=2).fit(np.asarray(clips))
-    scores = bank.frame_scores(np.asarray(clips))
-    assert (np.isfinite(scores).all(axis=2).sum(axis=1) == group.row_size[group.usable]).all()
-    result = bank.frame_scores(group.read(group.clip_ids[0], "frames")[None])
-    np.testing.assert_allclose(scores[0, : result.shape[1]], result[0], atol=1e-6)
+    frames_of_all_clips = np.asarray(StoredClips(group, "frames", np.flatnonzero(group.usable)))
+    bank = UnitBank(n_units=6, n_active=2, n_epochs=2).fit(frames_of_all_clips)
 
+    scores = bank.frame_scores(frames_of_all_clips)  # [clips, frames, units]
 
-N_UNITS = 6
-N_ACTIVE = 2
+    has_score = np.isfinite(scores).all(axis=2)
+    n_frames_of_clip = group.row_size[group.usable]
+    assert has_score.sum(axis=1).tolist() == n_frames_of_clip.tolist()
+    frames_of_first = group.read(group.clip_ids[0], "frames")
+    (scores_alone,) = bank.frame_scores(frames_of_first[np.newaxis])
+    np.testing.assert_allclose(scores[0, : len(frames_of_first)], scores_alone, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
 def folder_of_units(films):
-    """The folder of six units that the command learnt on the store of films."""
+    """The folder of six units, two of them active, that the command learnt on the store of films."""
     folder = films.folder / "units"
-    options = ["--units", N_UNITS, "--active", N_ACTIVE, "--out", folder]
+    options = ["--units", 6, "--active", 2, "--out", folder]
     assert obygaze("model", "units", films.store.path, *options) == 0
     return folder
 
 
 @pytest.mark.long
 def test_the_command_learns_units_of_the_frames_that_clips_have(films, folder_of_units):
-    """They are those that are learnt of these frames in memory: what a clip lacks is no frame."""
-    group = films.store["toy"]
-    clips = []
-    for clip_id, is_usable in zip(group.clip_ids, group.usable, strict=True):
-        if is_usable:
-            clips.append(films.frames[clip_id])
+    """The command learnt six units, two of them active, from the store.
+
+    They are those that are learnt of the clips' frames in memory: what a clip lacks is no frame.
+    """
+    clip_ids = films.store["toy"].clip_ids
+    clips = [films.frames[clip_id] for clip_id in clip_ids if clip_id in films.frames]
 
     def frames_of(rows):
         return np.concatenate([clips[row] for row in rows])
 
-    expected = learn_dictionary(
-        frames_of, len(clips), n_units=N_UNITS, n_active=N_ACTIVE, n_epochs=N_EPOCHS, seed=0
+    in_memory = learn_dictionary(
+        frames_of, len(clips), n_units=6, n_active=2, n_epochs=N_EPOCHS, seed=0
     ).to_arrays()
-    with np.load(folder_of_units / "units.npz") as learnt:
-        common = set(learnt.files) & set(expected)
-        assert common
-        for name in common:
-            np.testing.assert_allclose(learnt[name], expected[name], rtol=1e-6)
+
+    with np.load(folder_of_units / "units.npz") as by_command:
+        common_arrays = set(by_command.files) & set(in_memory)
+        assert common_arrays
+        for name in common_arrays:
+            np.testing.assert_allclose(by_command[name], in_memory[name], rtol=1e-6)
 
 
 @pytest.mark.long
 def test_the_strongest_frames_of_units_are_frames_that_clips_have(films, folder_of_units):
-    """The table names them as "CLIP TIME UNIT OF TIME", those of a unit set off by semicolons."""
+    """The table of units names their strongest frames, such as "film0-c003 301.5 s; film1-c030 3000.0 s"."""
     table = pd.read_csv(folder_of_units / "units.csv")
-    strongest = [frame for frames in table["frames"].dropna() for frame in frames.split("; ")]
-    assert strongest
-    for frame in strongest:
-        clip_id, time, _ = frame.rsplit(" ", 2)
-        assert float(time) in films.times[clip_id]
+
+    n_frames = 0
+    for frames_of_unit in table["frames"].dropna():
+        for frame in frames_of_unit.split("; "):
+            clip_id, time, _ = frame.rsplit(" ", 2)
+            assert float(time) in films.times[clip_id]
+            n_frames += 1
+    assert n_frames > 0

@@ -24,8 +24,6 @@ from obygaze_models.reduction import TokenRule, reduce_tokens
 from tests.planted_frames import planted_frames, seal_films
 from tests.test_door import ENDLESS, POSIX, SMALL
 
-N = 150
-"""Clips: more than two chunks of them, which have 64 each."""
 FRAMES = 8
 STEPS = 4
 """Times of a clip: each is a tubelet of two frames."""
@@ -34,15 +32,22 @@ WIDTH = 5
 CLIPS_OF_A_FILM = 60
 
 
-def tokens_of(n=N, *, class_token=True, seed=0):
-    """Draw the tokens of n clips: first the class token, then the patches of each time."""
+def draw_tokens(n_clips, *, class_token=True, seed=0):
+    """Draw tokens [n_clips, 25, 5]: first the class token, then six patches of each of four times.
+
+    Without a class token they are [n_clips, 24, 5]. A store has chunks of 64 clips.
+    """
     rng = np.random.default_rng(seed)
     n_tokens = STEPS * PATCHES + (1 if class_token else 0)
-    return rng.normal(size=(n, n_tokens, WIDTH)).astype(np.float16)
+    return rng.normal(size=(n_clips, n_tokens, WIDTH)).astype(np.float16)
 
 
 def store_of(folder, tokens, *, frames=True, name="films", **changes):
-    """Seal clips film0-c000, film0-c001, ... with tokens; their frames tell a reduction the tokens' times."""
+    """Seal clips film0-c000, film0-c001, ... with tokens of the backbone `toy`, in FOLDER/films-1.0.0.
+
+    A clip has 8 frames, one a second, and stored vectors of four times, each of two frames; by these a
+    reduction knows which tokens are of which time.
+    """
     ids = {}
     for row in range(len(tokens)):
         movie = f"film{row // CLIPS_OF_A_FILM}"
@@ -53,12 +58,14 @@ def store_of(folder, tokens, *, frames=True, name="films", **changes):
     return open_store(seal_arrays(folder / name, ids, {"toy": arrays}, n_frames=FRAMES, **changes))
 
 
-def rows(store):
+def all_rows(store):
     return np.arange(len(store.clips))
 
 
-def expected_means(tokens):
-    return tokens[:, 1:].astype(np.float64).reshape(len(tokens), STEPS, PATCHES, WIDTH).mean(axis=2)
+def mean_patches(tokens):
+    """Average the six patches of each of the four times of a clip, without the class token [clips, 4, 5]."""
+    patches = tokens[:, 1:].astype(np.float64)
+    return patches.reshape(len(tokens), STEPS, PATCHES, WIDTH).mean(axis=2)
 
 
 # --- the rules
@@ -73,7 +80,8 @@ def expected_means(tokens):
         ("top:8+project:64:7", "top:8+project:64:7"),
     ],
 )
-def test_a_rule_is_text(text, written):
+def test_a_rule_is_read_from_text_and_written_as_text(text, written):
+    """A projection without a seed has the seed 0."""
     assert str(TokenRule.parse(text)) == written
 
 
@@ -83,40 +91,73 @@ def test_a_text_that_is_no_rule_is_refused(text):
         TokenRule.parse(text)
 
 
-def test_the_mean_is_that_of_each_tubelets_patches_without_the_class_token(tmp_path):
-    tokens = tokens_of()
-    result = reduce_tokens(store_of(tmp_path, tokens), "toy", "mean")
-    assert result.rule == "mean:4"
-    np.testing.assert_allclose(result.read(np.arange(N)), expected_means(tokens), atol=1e-6)
-    np.testing.assert_allclose(result.time_s(np.array([0, 149])), [[0.5, 2.5, 4.5, 6.5]] * 2)
+def test_the_mean_is_that_of_each_times_patches_without_the_class_token(tmp_path):
+    """A clip has 25 tokens: one of the class, then six patches for each of four times.
+
+    150 clips are more than two chunks of a store.
+    """
+    tokens = draw_tokens(150)
+    store = store_of(tmp_path, tokens)
+
+    reduced = reduce_tokens(store, "toy", "mean")
+
+    assert reduced.rule == "mean:4"
+    np.testing.assert_allclose(reduced.read(all_rows(store)), mean_patches(tokens), atol=1e-6)
+
+
+def test_reduced_tokens_have_the_middle_of_their_two_frames_as_time(tmp_path):
+    """A clip has 8 frames, one a second from 0 s; a time is that of two frames, so the first is 0.5 s."""
+    store = store_of(tmp_path, draw_tokens(150))
+
+    reduced = reduce_tokens(store, "toy", "mean")
+
+    first_and_last_clip = np.array([0, 149])
+    times = reduced.time_s(first_and_last_clip)
+    np.testing.assert_allclose(times, [[0.5, 2.5, 4.5, 6.5], [0.5, 2.5, 4.5, 6.5]])
 
 
 def test_the_largest_tokens_are_kept_in_their_order_with_their_time(tmp_path):
-    tokens = tokens_of()
-    result = reduce_tokens(store_of(tmp_path, tokens), "toy", "top:3")
-    patches = tokens[:, 1:].astype(np.float32)
-    order = np.sort(np.argsort(-np.linalg.norm(patches, axis=2), axis=1)[:, :3], axis=1)
-    np.testing.assert_array_equal(
-        result.read(np.arange(N)), np.take_along_axis(patches, order[..., None], axis=1)
-    )
-    times = np.array([0.5, 2.5, 4.5, 6.5])
-    np.testing.assert_allclose(result.time_s(np.arange(N)), times[order // PATCHES])
+    """The rule top:3 keeps of each clip the three patches of the largest norms, in the order they stood in.
+
+    The 24 patches are six for each time: the first six are at 0.5 s, the next six at 2.5 s, and so on.
+    """
+    tokens = draw_tokens(150)
+    store = store_of(tmp_path, tokens)
+
+    reduced = reduce_tokens(store, "toy", "top:3")
+    kept = reduced.read(all_rows(store))
+    times = reduced.time_s(all_rows(store))
+
+    time_of_step = [0.5, 2.5, 4.5, 6.5]
+    for row in range(150):
+        patches = tokens[row, 1:].astype(np.float32)  # without the class token
+        from_largest = np.argsort(-np.linalg.norm(patches, axis=1))
+        largest_in_order = sorted(from_largest[:3])
+        np.testing.assert_array_equal(kept[row], patches[largest_in_order])
+        np.testing.assert_allclose(times[row], [time_of_step[patch // 6] for patch in largest_in_order])
 
 
 def test_a_projection_keeps_lengths_on_average(tmp_path):
     """With 400 random columns a squared length is off by .07 as a rule, and never by .4 in 24 of them."""
-    store = store_of(tmp_path, tokens_of(6))
-    projected = reduce_tokens(store, "toy", "mean+project:400:1").read(rows(store))
-    means = expected_means(tokens_of(6))
-    np.testing.assert_allclose((projected**2).sum(axis=2), (means**2).sum(axis=2), rtol=0.4)
+    tokens = draw_tokens(6)
+    store = store_of(tmp_path, tokens)
+
+    projected = reduce_tokens(store, "toy", "mean+project:400:1").read(all_rows(store))
+
+    squared_lengths = (projected**2).sum(axis=2)
+    squared_lengths_before = (mean_patches(tokens) ** 2).sum(axis=2)
+    assert squared_lengths.size == 24, "six clips of four times"
+    np.testing.assert_allclose(squared_lengths, squared_lengths_before, rtol=0.4)
 
 
 def test_the_seed_of_a_projection_is_part_of_its_rule(tmp_path):
     """Another seed gives other numbers, in a file of another name."""
-    store = store_of(tmp_path, tokens_of(6))
+    store = store_of(tmp_path, draw_tokens(6))
+
     first = reduce_tokens(store, "toy", "mean+project:400:1")
     second = reduce_tokens(store, "toy", "mean+project:400:2")
-    assert not np.array_equal(first.read(rows(store)), second.read(rows(store)))
+
+    assert not np.array_equal(first.read(all_rows(store)), second.read(all_rows(store)))
     assert first.path.name == "films-1.0.0.toy.mean-4_project-400-1.reduced"
     assert second.path.name == "films-1.0.0.toy.mean-4_project-400-2.reduced"
 
@@ -126,10 +167,16 @@ def test_tokens_are_converted_to_float32_as_numpy_converts_them():
 
     It gives the numbers in tiles and on another scale, by whose inverse they are multiplied here.
     """
-    all_float16 = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    finite = all_float16[np.isfinite(all_float16)][:, None]
-    tiles = [tile * reduction._UNDO_SCALE for _, tile in reduction._scaled_tiles(finite)]
-    np.testing.assert_array_equal(np.concatenate(tiles), finite.astype(np.float32))
+    all_patterns_of_16_bits = np.arange(2**16, dtype=np.uint16)
+    all_float16 = all_patterns_of_16_bits.view(np.float16)
+    finite = all_float16[np.isfinite(all_float16)]
+    one_number_a_row = finite[:, np.newaxis]
+
+    converted = []
+    for _, tile in reduction._scaled_tiles(one_number_a_row):
+        converted.append(tile * reduction._UNDO_SCALE)
+
+    np.testing.assert_array_equal(np.concatenate(converted), one_number_a_row.astype(np.float32))
 
 
 # --- which tokens belong together
@@ -137,34 +184,49 @@ def test_tokens_are_converted_to_float32_as_numpy_converts_them():
 @pytest.fixture
 def store_without_frames(tmp_path):
     """Ten clips of 24 patches without a class token, of which nothing says to how many times they belong."""
-    return store_of(tmp_path, tokens_of(10, class_token=False), frames=False)
+    return store_of(tmp_path, draw_tokens(10, class_token=False), frames=False)
 
 
 def test_without_frames_a_mean_must_state_the_number_of_times(store_without_frames):
+    """The store has 24 patches a clip, and no array of frames: the patches may be of any number of times."""
     with pytest.raises(DatasetError):
         reduce_tokens(store_without_frames, "toy", "mean")
 
 
 def test_without_frames_a_mean_is_over_the_patches_of_the_times_it_states(store_without_frames):
-    result = reduce_tokens(store_without_frames, "toy", "mean:4").read(rows(store_without_frames))
-    patches = tokens_of(10, class_token=False).astype(np.float64).reshape(10, STEPS, PATCHES, WIDTH)
-    np.testing.assert_allclose(result, patches.mean(axis=2), atol=1e-6)
+    """By "mean:4" the 24 patches of a clip are of four times: six in a row belong together."""
+    reduced = reduce_tokens(store_without_frames, "toy", "mean:4")
+    means = reduced.read(all_rows(store_without_frames))
+
+    tokens = draw_tokens(10, class_token=False)  # those of the store
+    for clip in range(10):
+        for time in range(4):
+            patches = tokens[clip, 6 * time : 6 * time + 6].astype(np.float64)
+            np.testing.assert_allclose(means[clip, time], patches.mean(axis=0), atol=1e-6)
 
 
 def test_without_frames_the_largest_tokens_have_no_times(store_without_frames):
+    """Nothing in the store says to which time a patch belongs."""
     largest = reduce_tokens(store_without_frames, "toy", "top:2")
-    assert np.isnan(largest.time_s(rows(store_without_frames))).all()
+
+    times = largest.time_s(all_rows(store_without_frames))
+
+    assert np.isnan(times).all()
 
 
 @pytest.mark.parametrize("rule", ["mean:7", "top:25"])
 def test_a_rule_that_does_not_fit_the_tokens_is_refused(tmp_path, rule):
+    """A clip has 24 patches beside the class token: not seven times of equally many, and not 25."""
+    store = store_of(tmp_path, draw_tokens(4))
+
     with pytest.raises(DatasetError):
-        reduce_tokens(store_of(tmp_path, tokens_of(4)), "toy", rule)
+        reduce_tokens(store, "toy", rule)
 
 
 def test_a_store_without_tokens_is_refused(tmp_path):
     arrays = {"toy": {"pooled": np.zeros((2, 3), np.float32)}}
     store = open_store(seal_arrays(tmp_path / "bare", {"a": "m", "b": "m"}, arrays))
+
     with pytest.raises(DatasetError):
         reduce_tokens(store, "toy", "mean")
 
@@ -172,87 +234,106 @@ def test_a_store_without_tokens_is_refused(tmp_path):
 # --- the file beside the store
 # ---------------------------------------------------------------------------
 def test_the_file_is_beside_the_store_which_stays_as_it_is(tmp_path):
-    store = store_of(tmp_path, tokens_of(8))
-    before = store.fingerprint
+    store = store_of(tmp_path, draw_tokens(8))
+    fingerprint_before = store.fingerprint
+
     reduce_tokens(store, "toy", "mean")
-    made = {path.name for path in tmp_path.iterdir()} - {"films.staging"}
-    assert made == {"films-1.0.0", "films-1.0.0.toy.mean-4.reduced"}
-    assert open_store(store.path).fingerprint == before
+
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names - {"films.staging"} == {"films-1.0.0", "films-1.0.0.toy.mean-4.reduced"}
+    assert open_store(store.path).fingerprint == fingerprint_before
 
 
 def test_a_clip_that_failed_has_no_reduced_tokens(tmp_path):
-    store = store_of(tmp_path, tokens_of(8), failed={"film0-c001": "broken"})
-    result = reduce_tokens(store, "toy", "mean").read(rows(store))
-    assert np.isnan(result).all(axis=(1, 2)).tolist() == [False, True] + 6 * [False]
+    """Of eight clips the second, film0-c001, has failed: its row is NaN."""
+    store = store_of(tmp_path, draw_tokens(8), failed={"film0-c001": "broken"})
+
+    reduced = reduce_tokens(store, "toy", "mean").read(all_rows(store))
+
+    assert np.isnan(reduced[1]).all()
+    assert not np.isnan(reduced[[0, 2, 3, 4, 5, 6, 7]]).any()
 
 
 def test_a_reduction_is_read_from_its_file_the_second_time(tmp_path, monkeypatch):
-    store = store_of(tmp_path, tokens_of(), failed={"film0-c001": "broken"})
-    first = reduce_tokens(store, "toy", "mean").read(rows(store))
-    monkeypatch.setattr(Group, "blocks", None)  # so that tokens can't be read from the store again
-    again = reduce_tokens(store, "toy", "mean:4")  # as "mean" where clips have four times
-    np.testing.assert_array_equal(again.read(rows(store)), first)
+    """A clip has four times, so that "mean:4" is the rule "mean", and its file is there.
+
+    The store can't be read again: `Group.blocks`, by which its tokens are read, is taken away.
+    """
+    store = store_of(tmp_path, draw_tokens(150), failed={"film0-c001": "broken"})
+    first_time = reduce_tokens(store, "toy", "mean").read(all_rows(store))
+
+    monkeypatch.setattr(Group, "blocks", None)
+    second_time = reduce_tokens(store, "toy", "mean:4")
+
+    np.testing.assert_array_equal(second_time.read(all_rows(store)), first_time)
     last_and_fourth = np.array([149, 3])
-    np.testing.assert_array_equal(again.read(last_and_fourth), first[last_and_fourth])
+    np.testing.assert_array_equal(second_time.read(last_and_fourth), first_time[last_and_fourth])
 
 
 def test_a_reduction_of_another_store_is_refused_in_one_line(tmp_path):
-    reduced = reduce_tokens(store_of(tmp_path / "a", tokens_of(8)), "toy", "mean").path
-    other = store_of(tmp_path / "b", tokens_of(8, seed=1))
-    shutil.copy(reduced, other.path.parent)
+    """Somebody copied the reduction of one store beside another of the same name and other tokens."""
+    store = store_of(tmp_path / "a", draw_tokens(8, seed=0))
+    other_store = store_of(tmp_path / "b", draw_tokens(8, seed=1))
+    shutil.copy(reduce_tokens(store, "toy", "mean").path, tmp_path / "b")
+
     with pytest.raises(DatasetError) as error:
-        reduce_tokens(other, "toy", "mean")
+        reduce_tokens(other_store, "toy", "mean")
     assert "\n" not in str(error.value)
 
 
 def test_a_reduction_by_another_rule_is_refused(tmp_path):
     """A file that was renamed says in its first line by which rule it was made."""
-    store = store_of(tmp_path, tokens_of(8))
-    of_the_mean = reduce_tokens(store, "toy", "mean").path
-    of_the_mean.rename(tmp_path / "films-1.0.0.toy.top-2.reduced")
+    store = store_of(tmp_path, draw_tokens(8))
+    file_of_means = reduce_tokens(store, "toy", "mean").path
+    file_of_means.rename(tmp_path / "films-1.0.0.toy.top-2.reduced")
+
     with pytest.raises(DatasetError):
         reduce_tokens(store, "toy", "top:2")
 
 
-def test_a_stopped_pass_begins_anew_and_gives_the_same_bytes(tmp_path, monkeypatch):
-    store = store_of(tmp_path, tokens_of())
-    whole = reduce_tokens(store, "toy", "mean").path
-    data = whole.read_bytes()
-    whole.unlink()
-    blocks = Group.blocks
+def test_a_reduction_that_was_stopped_begins_anew_and_gives_the_same_bytes(tmp_path, monkeypatch):
+    """The user stops the program while it reads the 150 clips, at the clip 128. No file is left."""
+    store = store_of(tmp_path, draw_tokens(150))
+    undisturbed = reduce_tokens(store, "toy", "mean").path
+    bytes_undisturbed = undisturbed.read_bytes()
+    undisturbed.unlink()
+    read_blocks = Group.blocks
 
-    def stopped(self, array, start=0):
-        for first, block in blocks(self, array, start):
-            if first >= 128:
+    def read_blocks_until_stopped(self, array, start=0):
+        for first_row, block in read_blocks(self, array, start):
+            if first_row >= 128:
                 raise KeyboardInterrupt
-            yield first, block
+            yield first_row, block
 
     with monkeypatch.context() as patched:
-        patched.setattr(Group, "blocks", stopped)
+        patched.setattr(Group, "blocks", read_blocks_until_stopped)
         with pytest.raises(KeyboardInterrupt):
             reduce_tokens(store, "toy", "mean")
+
     assert [path for path in tmp_path.iterdir() if "reduced" in path.name] == []
-    assert reduce_tokens(store, "toy", "mean").path.read_bytes() == data
+    assert reduce_tokens(store, "toy", "mean").path.read_bytes() == bytes_undisturbed
 
 
 @pytest.mark.parametrize("damage", ["a wrong bit", "cut"])
 def test_damage_of_a_clips_numbers_names_the_clip(tmp_path, damage):
-    """The numbers of the first clip begin at `start` of the file, behind its first line."""
-    store = store_of(tmp_path, tokens_of(8))
-    result = reduce_tokens(store, "toy", "mean")
-    data = bytearray(result.path.read_bytes())
+    """The numbers of the first clip, film0-c000, begin at byte `start` of the file, behind its first line."""
+    store = store_of(tmp_path, draw_tokens(8))
+    reduced = reduce_tokens(store, "toy", "mean")
+    octets = bytearray(reduced.path.read_bytes())
     if damage == "cut":
-        data = data[: result.start + 2]
+        octets = octets[: reduced.start + 2]
     else:
-        data[result.start + 3] ^= 1
-    result.path.write_bytes(data)
+        octets[reduced.start + 3] ^= 1
+    reduced.path.write_bytes(octets)
+
     with pytest.raises(DatasetError, match="clip film0-c000"):
-        result.read(rows(store))
+        reduced.read(all_rows(store))
 
 
 def test_a_file_whose_first_line_is_of_no_reduction_is_refused(tmp_path):
-    store = store_of(tmp_path, tokens_of(8))
+    store = store_of(tmp_path, draw_tokens(8))
     reduce_tokens(store, "toy", "mean").path.write_bytes(b"{}\n")
+
     with pytest.raises(DatasetError):
         reduce_tokens(store, "toy", "mean")
 
@@ -314,11 +395,18 @@ def frames_by_attention(films_of_tokens):
 
 @pytest.mark.long
 def test_reduced_tokens_take_the_place_of_the_frames_of_a_dataset(films_of_tokens):
-    np.testing.assert_allclose(films_of_tokens.data.read("frames"), films_of_tokens.means, atol=0.02)
+    """The dataset was loaded with `reduce="mean"`: its frames are the planted means of the patches.
+
+    The store's own frames are zeros. Tokens are float16, whose rounding the tolerance allows for.
+    """
+    frames = films_of_tokens.data.read("frames")
+
+    np.testing.assert_allclose(frames, films_of_tokens.means, atol=0.02)
 
 
 @pytest.mark.long
 def test_a_run_and_the_card_of_its_model_say_how_tokens_were_reduced(films_of_tokens):
+    """The dataset was loaded with `reduce="mean"`, and a clip has twelve times."""
     card = load_model(films_of_tokens.models["attention"]).card
     assert films_of_tokens.run.record["reduced_by"] == "mean:12"
     assert card.reduced_by == "mean:12"
@@ -327,16 +415,24 @@ def test_a_run_and_the_card_of_its_model_say_how_tokens_were_reduced(films_of_to
 
 @pytest.mark.long
 def test_attention_on_reduced_tokens_finds_the_time_of_an_event(films_of_tokens, frames_by_attention):
-    """In nine of ten positive clips the time with the largest weight is one of the event."""
-    weights = frames_by_attention["weight"].to_numpy().reshape(-1, N_TIMES)
-    known = films_of_tokens.is_positive & ~np.isnan(weights[:, 0])
-    heaviest = weights[known].argmax(axis=1)
-    assert films_of_tokens.has_event[known, heaviest].mean() >= 0.9
+    """A positive clip has an event at two of its twelve times; each time has a weight.
+
+    In nine of ten positive clips the time of the largest weight is one of the event. Clips that are unlike
+    the training clips have no weights.
+    """
+    weights = frames_by_attention["weight"].to_numpy().reshape(-1, 12)  # [clips, times]
+
+    event_is_found = []
+    for clip in np.flatnonzero(films_of_tokens.is_positive):
+        if not np.isnan(weights[clip, 0]):
+            time_of_largest_weight = weights[clip].argmax()
+            event_is_found.append(films_of_tokens.has_event[clip, time_of_largest_weight])
+    assert np.mean(event_is_found) >= 0.9
 
 
 @pytest.mark.long
 def test_rows_of_reduced_tokens_have_the_middle_of_their_two_frames_as_time(frames_by_attention):
-    """A second has one frame: the first two are at 0 and 1 s, the next two at 2 and 3 s."""
+    """There is a frame a second: the first two are at 0 and 1 s, the next two at 2 and 3 s."""
     assert frames_by_attention["time_s"].head(3).tolist() == [0.5, 2.5, 4.5]
 
 
@@ -348,36 +444,52 @@ def test_contributions_of_reduced_tokens_add_up_to_the_logit_of_the_clip(
     model = load_model(films_of_tokens.models["attention"])
     *_, intercept = model.estimator.parameters_
     logits = predict(model, [films_of_tokens.store]).table.set_index("clip_id")["logit"]
-    sums = frames_by_attention.groupby("clip_id")["contribution"].sum(min_count=1).dropna()
+
+    contributions = frames_by_attention.groupby("clip_id")["contribution"]
+    sums = contributions.sum(min_count=1).dropna()  # clips unlike the training clips have no contributions
+
     np.testing.assert_allclose(sums + intercept, logits.loc[sums.index], atol=1e-5)
 
 
 @pytest.mark.long
 def test_a_model_of_the_mean_frame_scores_every_clip_by_its_reduced_tokens(films_of_tokens):
+    """The model was trained on a dataset loaded with `reduce="mean"`, and reduces a store's tokens itself."""
     model = load_model(films_of_tokens.models["mean_frames"])
-    assert predict(model, [films_of_tokens.store]).table["logit"].notna().all()
+
+    table = predict(model, [films_of_tokens.store]).table
+
+    assert table["logit"].notna().all()
 
 
 @POSIX
-def test_odd_content_of_a_reduction_is_read_or_refused_in_one_line(tmp_path):
-    store = store_of(tmp_path, tokens_of(8))
+@pytest.mark.parametrize("odd_file", ENDLESS | SMALL)
+def test_odd_content_of_a_reduction_is_read_or_refused_in_one_line(tmp_path, odd_file):
+    """In the place of the file somebody put a pipe, a device, a damaged file, another text or the like."""
+    store = store_of(tmp_path, draw_tokens(8))
     path = reduce_tokens(store, "toy", "top:2").path
-    good = path.read_bytes()
-    for make in (ENDLESS | SMALL).values():
-        path.unlink()
-        make(path, good)
-        try:
-            result = reduce_tokens(store, "toy", "top:2")
-            result.read(rows(store))
-            result.time_s(rows(store))
-        except DatasetError as error:
-            assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
+    good_bytes = path.read_bytes()
+    make_odd_file = (ENDLESS | SMALL)[odd_file]
+    path.unlink()
+    make_odd_file(path, good_bytes)
+
+    try:
+        reduced = reduce_tokens(store, "toy", "top:2")
+        reduced.read(all_rows(store))
+        reduced.time_s(all_rows(store))
+    except DatasetError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
 
 
-def test_a_time_step_out_of_range_is_damage(tmp_path):
-    store = store_of(tmp_path, tokens_of(8))
-    result = reduce_tokens(store, "toy", "top:2")
-    data = result.path.read_bytes()
-    result.path.write_bytes(data[:-12] + with_checksum(np.full(2, STEPS, "<i4").tobytes()))
+def test_a_time_step_that_no_clip_has_is_damage(tmp_path):
+    """A clip has four times, 0 to 3. The file ends with the steps of the last clip's two tokens.
+
+    They are two numbers of four bytes and a checksum of four; here they are 4 and 4, with a right checksum.
+    """
+    store = store_of(tmp_path, draw_tokens(8))
+    reduced = reduce_tokens(store, "toy", "top:2")
+    octets = reduced.path.read_bytes()
+    wrong_steps = np.array([4, 4], dtype="<i4").tobytes()
+    reduced.path.write_bytes(octets[:-12] + with_checksum(wrong_steps))
+
     with pytest.raises(DatasetError):
-        result.time_s(rows(store))
+        reduced.time_s(all_rows(store))

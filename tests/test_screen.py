@@ -16,30 +16,66 @@ from tests.conftest import planted
 from tests.process import python
 
 
-def test_on_a_terminal_progress_is_a_bar_that_goes_away(capsys, monkeypatch):
+def pretend_that_stderr_is_a_terminal(monkeypatch):
     monkeypatch.setattr(screen.sys.stderr, "isatty", lambda: True, raising=False)
+
+
+def test_on_a_terminal_progress_is_a_bar_with_the_name_of_the_work(capsys, monkeypatch):
+    pretend_that_stderr_is_a_terminal(monkeypatch)
+
     with progress_bar("verify", "file") as show:
         show(1, 2)
         show(2, 2)
+
     assert "verify" in capsys.readouterr().err
 
 
-def test_no_time_is_promised_before_a_tenth_is_done_and_other_work_has_a_pace_of_its_own(capsys, monkeypatch):
-    clock = iter([0.0, 60.0, 120.0, 600.0, 660.0])
-    monkeypatch.setattr(screen, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+@pytest.fixture
+def set_clock(monkeypatch):
+    """A function that sets the time, in seconds, by which a log tells the progress; it begins at 0."""
+    clock = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(screen, "time", SimpleNamespace(monotonic=lambda: clock.seconds))
+
+    def set_clock(seconds):
+        clock.seconds = seconds
+
+    return set_clock
+
+
+def test_a_log_says_how_long_work_will_take_once_a_tenth_is_done(capsys, set_clock):
+    """Ten of 100 models took 2 minutes: the other 90 will take 18."""
     with progress_bar("training", "model") as show:
+        set_clock(60.0)
         show(1, 100, "table2")
+        set_clock(120.0)
         show(10, 100, "table2")
+
+    after_1, after_10 = capsys.readouterr().err.splitlines()
+    assert "table2" in after_1
+    assert "left" not in after_1
+    assert "table2" in after_10
+    assert "about 18 min left" in after_10
+
+
+def test_in_a_log_each_work_has_a_pace_of_its_own(capsys, set_clock):
+    """Of the second work, one of ten models was done at 600 s, and five more in the minute after.
+
+    The other four will take 4/5 of a minute, though the first work was slower.
+    """
+    with progress_bar("training", "model") as show:
+        set_clock(120.0)
+        show(10, 100, "table2")
+        set_clock(600.0)
         show(1, 10, "table4")
+        set_clock(660.0)
         show(6, 10, "table4")
-    lines = capsys.readouterr().err.splitlines()
-    assert "left" not in lines[0]
-    assert all(name in line for name, line in zip(("table2", "table2", "table4"), lines, strict=False))
-    assert "about 18 min left" in lines[1]
-    assert "about 1 min left" in lines[-1]
+
+    *_, last = capsys.readouterr().err.splitlines()
+    assert "table4" in last
+    assert "about 1 min left" in last
 
 
-class Kernel:
+class NotebookKernel:
     """IPython's, as a notebook has it."""
 
     config = ("IPKernelApp",)
@@ -56,33 +92,45 @@ def shows_a_bar(capsys):
     return shows_a_bar
 
 
-def test_library_calls_show_no_bar_in_a_script(shows_a_bar):
+def test_evaluating_shows_no_bar_in_a_script(shows_a_bar):
+    """The tests run in no notebook, and their output is no terminal: so it is with a script in a log."""
     assert not shows_a_bar()
 
 
 @pytest.mark.long
-def test_library_calls_show_a_bar_in_a_notebook_unless_asked_to_be_quiet(shows_a_bar, monkeypatch):
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Kernel))
+def test_evaluating_shows_a_bar_in_a_notebook_unless_asked_to_be_quiet(shows_a_bar, monkeypatch):
+    """IPython says that a notebook's kernel runs. A function of one's own takes the place of the bar."""
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=NotebookKernel))
+
     assert shows_a_bar()
     assert not shows_a_bar(progress=False)
     assert not shows_a_bar(progress=lambda _done, _total: None)
 
 
 @pytest.mark.long
-def test_library_calls_show_a_bar_in_a_terminal_on_request(shows_a_bar, monkeypatch):
-    monkeypatch.setattr(screen.sys.stderr, "isatty", lambda: True, raising=False)
+def test_evaluating_shows_a_bar_in_a_terminal_on_request(shows_a_bar, monkeypatch):
+    pretend_that_stderr_is_a_terminal(monkeypatch)
+
     assert not shows_a_bar()
     assert shows_a_bar(progress=True)
 
 
 def test_progress_is_told_step_by_step_to_a_function(shows_a_bar):
+    """The function is called after each of the `total` steps: the last time all are done."""
     steps = []
-    assert not shows_a_bar(progress=lambda done, total: steps.append((done, total)))
-    assert steps[-1] == (len(steps), len(steps))
+
+    def note(done, total):
+        steps.append((done, total))
+
+    assert not shows_a_bar(progress=note)
+
+    n_calls = len(steps)
+    assert steps[-1] == (n_calls, n_calls)
 
 
-def test_every_long_call_takes_progress():
-    long = (
+def test_every_function_that_may_take_long_has_the_parameter_progress():
+    """It is None by default, and may be true, false or a function."""
+    functions_that_may_take_long = (
         of.extract,
         of.merge,
         of.pack,
@@ -93,13 +141,14 @@ def test_every_long_call_takes_progress():
         om.load_dataset,
         om.predict,
     )
-    for call in long:
-        parameter = inspect.signature(call).parameters["progress"]
+    for function in functions_that_may_take_long:
+        parameter = inspect.signature(function).parameters["progress"]
         assert parameter.default is None
         assert "bool" in str(parameter.annotation)
 
 
-def test_a_notebook_without_widgets_shows_its_bar_and_no_warning_of_a_library():
+def test_a_notebook_without_widgets_shows_a_bar_and_no_warning_of_a_library():
+    """In JupyterLab without the package ipywidgets, tqdm would print a warning for each bar."""
     script = """
 import sys
 from types import SimpleNamespace
@@ -111,6 +160,7 @@ from obygaze_features.screen import progress_bar
 with progress_bar("training", "model") as show:
     show(1, 2)
 """
-    said = python("-W", "default", "-c", script).stderr
-    assert "training" in said
-    assert "Warning" not in said
+    stderr = python("-W", "default", "-c", script).stderr
+
+    assert "training" in stderr
+    assert "Warning" not in stderr

@@ -33,7 +33,7 @@ from tests.terminal import in_terminal
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """The characters with the property Bidi_Control: Unicode, PropList.txt."""
 
-BAD = {
+FORBIDDEN = {
     "escape": "\x1b[2J",
     "bell": "\x07",
     "C1": "\x9b2J",
@@ -50,36 +50,59 @@ def has_control_characters(text):
 
 
 @given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
-def test_a_text_is_unsuitable_by_the_properties_of_its_characters(text):
-    has_controls = has_control_characters(text)
-    has_line_breaks = not set(text).isdisjoint("\t\n\r\u2028\u2029")
+def test_a_text_of_several_lines_is_unsuitable_if_it_has_control_characters(text):
+    """`unsuitable` gives the reason, or None. Control characters are told by Unicode's properties."""
+    is_unsuitable = unsuitable(text, lines=True) is not None
 
-    assert (unsuitable(text, lines=True) is not None) == has_controls
-    assert (unsuitable(text) is not None) == (has_controls or has_line_breaks)
+    assert is_unsuitable == has_control_characters(text)
+
+
+@given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
+def test_a_text_of_one_line_is_unsuitable_if_it_has_control_characters_or_breaks_of_lines(text):
+    has_tab_or_line_break = any(sign in "\t\n\r\u2028\u2029" for sign in text)
+
+    is_unsuitable = unsuitable(text) is not None
+
+    assert is_unsuitable == (has_control_characters(text) or has_tab_or_line_break)
 
 
 @pytest.mark.parametrize(
     "text", ["Léa", "נורא יפה", "می\u200cخواهم", "👩\u200d🚀", "क्\u200dष", "Body\u00a0double", ""]
 )
 def test_joiners_and_blanks_that_scripts_need_are_suitable(text):
+    """They are invisible too, but Persian and Hindi, pictures of several persons and names need them."""
     assert unsuitable(text) is None
 
 
 @given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
-def test_a_text_made_visible_has_no_control_characters_and_is_the_same_in_json(text):
+def test_a_text_made_visible_has_no_control_characters(text):
+    """Breaks of lines stay, but those that only some programs break lines at; `lines=False` shows all."""
     assert not has_control_characters(visible(text))
     assert set(visible(text)).isdisjoint("\r\u2028\u2029")
+
     assert unsuitable(visible(text, lines=False)) is None
+
+
+@given(st.text(st.characters() | st.sampled_from(BIDI + "\x1b\x9b\n\u2028")))
+def test_a_json_document_made_visible_holds_the_same_text(text):
     document = json.dumps({"text": text}, ensure_ascii=False)
+
     assert json.loads(visible(document)) == {"text": text}
 
 
 @given(st.text("'=+-@\t\r\n ＝x1,\"", max_size=6))
-def test_no_spreadsheet_runs_a_cell_of_a_line_for_people_and_it_is_read_back(cell):
-    cells = next(csv.reader(io.StringIO(sheet_line([cell, "x"]), newline="")))
-    assert as_written(cells[0]) == cell
-    if cells[0][:1] in tuple("=+-@\t\r\n＝"):
-        float(cells[0])  # a number, which is no formula
+def test_a_cell_of_a_sheet_is_no_formula_to_a_spreadsheet_and_is_read_back(text):
+    """`sheet_line` writes a line of CSV for people. What begins like a formula must be a number there.
+
+    `as_written` undoes what was put before other texts.
+    """
+    line = sheet_line([text, "x"])
+    (cell, _), *_ = csv.reader(io.StringIO(line, newline=""))
+
+    begins_like_a_formula = cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝"))
+    if begins_like_a_formula:
+        float(cell)  # raises an error if it is no number
+    assert as_written(cell) == text
 
 
 @pytest.mark.parametrize(
@@ -92,7 +115,7 @@ def test_no_spreadsheet_runs_a_cell_of_a_line_for_people_and_it_is_read_back(cel
         ("socks5://secret@host:9", "socks5://***@host:9"),
     ],
 )
-def test_secrets_of_urls_are_left_out(text, shown):
+def test_user_password_and_query_of_urls_are_shown_as_stars(text, shown):
     assert masked(text) == shown
 
 
@@ -101,60 +124,82 @@ def test_a_line_of_data_is_written_as_it_is_though_a_spreadsheet_would_run_its_c
 
 
 @pytest.mark.parametrize("number", ["-0.5", "+3", "1e-5", ""])
-def test_a_number_is_no_formula(number):
+def test_a_number_with_a_sign_and_an_empty_cell_are_left_as_they_are(number):
+    """`not_a_formula` writes an apostrophe before texts that a spreadsheet would take for a formula."""
     assert not_a_formula(number) == number
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("forbidden", FORBIDDEN.values(), ids=FORBIDDEN)
 @pytest.mark.parametrize("column", ["clip_id", "movie", "video", "annotator", "note", "level"])
-def test_a_manifest_with_control_characters_is_refused(tmp_path, bad, column):
-    path = tmp_path / "films.csv"
+def test_a_manifest_with_control_characters_is_refused(tmp_path, forbidden, column):
+    """The message, which goes to a terminal, shows no such character either."""
     columns = ["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "note"]
-    row = {"clip_id": "a", "movie": "m", column: f"b{bad}c"}
-    path.write_text(
-        csv_line(columns) + csv_line([row.get(name, "") for name in columns]), encoding="utf-8", newline=""
-    )
+    row = dict.fromkeys(columns, "") | {"clip_id": "a", "movie": "m", column: f"b{forbidden}c"}
+    path = written(tmp_path / "films.csv", csv_line(columns) + csv_line(row.values()))
+
     with pytest.raises(ManifestError) as error:
         read_manifest(path)
+
     assert unsuitable(str(error.value)) is None
 
 
-@pytest.mark.parametrize("bad", [bad for name, bad in BAD.items() if name != "NUL"])
-def test_a_list_of_texts_with_control_characters_is_refused(tmp_path, bad):
-    path = written(tmp_path / "texts.csv", csv_line(["text_id", "text"]) + csv_line(["a", f"a {bad}"]))
+@pytest.mark.parametrize("forbidden", [sign for name, sign in FORBIDDEN.items() if name != "NUL"])
+def test_a_list_of_texts_with_control_characters_is_refused(tmp_path, forbidden):
+    table = csv_line(["text_id", "text"]) + csv_line(["a", f"a {forbidden}"])
+    path = written(tmp_path / "texts.csv", table)
+
     with pytest.raises(ManifestError, match="line 2"):
         read_texts(path)
 
 
 def test_a_text_of_a_list_may_have_several_lines(tmp_path):
-    path = written(tmp_path / "texts.csv", csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"]))
+    table = csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"])
+    path = written(tmp_path / "texts.csv", table)
+
     assert read_texts(path).rows == (("a", "two\nlines"),)
 
 
-def test_an_extra_column_may_have_several_lines_its_name_may_not():
-    assert Clip("a", "m", extras={"note": "one\ntwo"}).extras == {"note": "one\ntwo"}
+def test_a_text_in_an_extra_column_may_have_several_lines():
+    clip = Clip("a", "m", extras={"note": "one\ntwo"})
+
+    assert clip.extras == {"note": "one\ntwo"}
+
+
+def test_the_name_of_an_extra_column_must_be_one_line():
     with pytest.raises(ManifestError):
         Clip("a", "m", extras={"no\nte": ""})
 
 
 def test_an_error_is_one_line_whatever_a_name_holds(tmp_path, monkeypatch, capsys):
+    """The name of the store would clear the terminal and print a line of its own.
+
+    In the message these characters are escaped: a backslash, "u" and the character's number.
+    """
     monkeypatch.chdir(tmp_path)
-    assert obygaze("store", "inspect", "a\x1b[2J\nobygaze: all is well\u202e") == 1
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == 1
-    assert unsuitable(shown.rstrip("\n")) is None
-    assert "\\u001b[2J\\u000aobygaze" in shown
+    name = "a\x1b[2J\nobygaze: all is well\u202e"
+
+    assert obygaze("store", "inspect", name) == 1
+
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert unsuitable(message.rstrip("\n")) is None
+    assert r"\u001b[2J\u000aobygaze" in message
 
 
-def test_usage_errors_are_escaped_too(capsys):
+def test_control_characters_in_a_wrong_argument_are_escaped_in_the_usage_error(capsys):
+    """The value would give a terminal's window the title "mine"."""
     obygaze("train", "xclip-lsmdc", "--annotations", "http://\x1b]0;mine\x07")
-    assert "\\u001b]0;mine\\u0007" in capsys.readouterr().err
+
+    assert r"\u001b]0;mine\u0007" in capsys.readouterr().err
 
 
 def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
+    """A column of the table would give the terminal's window the title "mine"."""
     path = written(tmp_path / "films.csv", "clip_id,movie\x1b]0;mine\x07,video\n")
+
     _, output = in_terminal(["manifest", "inspect", str(path)])
-    assert "\\u001b]0;mine" in output
+
+    assert r"\u001b]0;mine" in output
     assert "\x1b" not in output
 
 
@@ -173,20 +218,34 @@ def test_no_escape_of_a_manifest_reaches_a_terminal(tmp_path):
     ],
 )
 def test_a_file_gets_a_name_that_all_systems_take(text, name):
+    """Windows refuses signs such as ":" and "?", names of devices (nul, com1), a blank or dot at the end."""
     assert file_name(text) == name
 
 
-@pytest.mark.parametrize("second", ["alien", "Alien?", "Alie\u0301n"])
-def test_two_files_of_one_name_are_refused_also_where_case_does_not_count(second):
+def test_files_of_different_names_keep_their_names():
     assert file_names(["Alien", "Aliens"]) == {"Alien": "Alien", "Aliens": "Aliens"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("Alien", "alien"), ("Alien_", "Alien?"), ("Ali\u00e9n", "Alie\u0301n")],
+    ids=["case", "a sign that no file may have", "an accent in one character or two"],
+)
+def test_two_names_that_would_be_one_file_on_some_system_are_refused(first, second):
+    assert file_names([first]) == {first: first}
+
     with pytest.raises(OutputError):
-        file_names(["Alien", "Alien_", "Ali\u00e9n", second])
+        file_names([first, second])
 
 
 def test_a_line_break_in_a_value_does_not_split_a_sentence_of_a_template(monkeypatch):
-    monkeypatch.setattr(templates, "packaged_text", lambda *_: "{{ a }} of {{ n }}\n{{ b }}\nend\n")
-    output = templates.sentences("tests", "a template", a="one\ntwo\u2028", n=3, b="")
-    assert output == ("one\\u000atwo\\u2028 of 3", "end")
+    """Each line of a template is a sentence; empty ones are left out."""
+    template = "{{ a }} of {{ n }}\n{{ b }}\nend\n"
+    monkeypatch.setattr(templates, "packaged_text", lambda *_: template)
+
+    sentences = templates.sentences("tests", "a template", a="one\ntwo\u2028", n=3, b="")
+
+    assert sentences == (r"one\u000atwo\u2028 of 3", "end")
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
@@ -195,16 +254,30 @@ def test_a_line_break_in_a_value_does_not_split_a_sentence_of_a_template(monkeyp
         alphabet=st.sampled_from("aé\u0301\u0316\u0338각ᄀ\u1161\u11a8ﬁ한 ,\u0bc6\u0bbe"), max_size=40
     )
 )
-def test_a_long_text_is_normalised_as_in_one_call(form, text):
-    long_text = text * (NORMALISED_AT_ONCE // max(len(text), 1) + 2)
+def test_a_text_that_is_normalised_in_parts_is_as_by_one_call(form, text):
+    """Long texts are normalised part by part: an accent must stay with its letter.
+
+    The text is repeated until it is longer than a part. Texts of accents alone are left out.
+    """
+    n_repeats = NORMALISED_AT_ONCE // max(len(text), 1) + 2
+    long_text = text * n_repeats
     has_letter = any(not unicodedata.category(sign).startswith("M") for sign in text)
+
     if has_letter:
         assert normalised(form, long_text) == unicodedata.normalize(form, long_text)
 
 
 @pytest.mark.long
-def test_many_marks_on_one_letter_take_time_in_proportion():
-    """One call takes .1 s for 10,000 marks of two classes, and four times as long for twice as many."""
+def test_hundreds_of_thousands_of_accents_on_one_letter_are_normalised_in_two_seconds():
+    """With one call of `unicodedata.normalize` it would take minutes.
+
+    That takes .1 s for 10,000 accents of two classes, and four times as long for twice as many.
+    """
+    text = "G" + "\u0301\u0316" * 200_000
+
     start = time.process_time()
-    assert len(normalised("NFC", "G" + "\u0301\u0316" * 200_000)) > 300_000
-    assert time.process_time() - start < 2
+    result = normalised("NFC", text)
+    seconds = time.process_time() - start
+
+    assert len(result) > 300_000
+    assert seconds < 2

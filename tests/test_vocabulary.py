@@ -29,8 +29,10 @@ def words_of(text):
     return [match["word"] for match in ENTRY.finditer(text) if match["word"] not in HEADS_OF_TABLE]
 
 
-SECTIONS = {section.partition("\n")[0]: words_of(section) for section in PAGE.split("\n## ")[1:]}
-NAMED = sorted(set(CODE.findall(PAGE)))
+WORDS_OF_SECTION = {section.partition("\n")[0]: words_of(section) for section in PAGE.split("\n## ")[1:]}
+"""Title of a section -> the words that it explains, in their order."""
+IN_BACKTICKS = sorted(set(CODE.findall(PAGE)))
+"""What the page has between backticks: names of code, options, paths."""
 
 
 @pytest.fixture(scope="module")
@@ -73,24 +75,37 @@ def words_of_facts(facts):
     return {facts} if isinstance(facts, str) else set()
 
 
-def test_each_section_is_in_alphabetical_order_and_no_word_is_explained_twice():
-    assert len(SECTIONS) == 10
-    for title, words in SECTIONS.items():
+def test_the_words_of_each_section_are_in_alphabetical_order():
+    assert len(WORDS_OF_SECTION) == 10
+    for title, words in WORDS_OF_SECTION.items():
         assert words == sorted(words, key=str.casefold), title
-    counts = Counter(word.casefold() for words in SECTIONS.values() for word in words)
-    assert [word for word, n in counts.items() if n > 1] == []
 
 
-def test_a_class_function_or_module_that_the_page_names_is_there():
-    places = [name for name in NAMED if IS_DOTTED.fullmatch(name)]
-    assert len(places) > 100
-    for place in places:
-        resolve_name(place)  # raises an error that names what is not there
+def test_no_word_is_explained_twice():
+    """A word with several meanings has them all in one place."""
+    all_words = []
+    for words in WORDS_OF_SECTION.values():
+        all_words += [word.casefold() for word in words]
+
+    explained_twice = [word for word, n in Counter(all_words).items() if n > 1]
+    assert explained_twice == []
 
 
-def test_every_other_word_of_code_is_one_of_the_packages_or_a_path(known_words):
-    for name in NAMED:
-        if IS_DOTTED.fullmatch(name) or NOT_OF_PACKAGES.fullmatch(name):
+def test_a_class_function_or_module_that_the_page_names_exists():
+    """The page names them in backticks by their whole path, such as `obygaze_features.store.store.Store`."""
+    paths = [name for name in IN_BACKTICKS if IS_DOTTED.fullmatch(name)]
+
+    assert len(paths) > 100
+    for path in paths:
+        resolve_name(path)  # raises an error that names what is not there
+
+
+def test_all_else_in_backticks_is_a_name_of_the_packages_or_a_path(known_words):
+    """Such as `clip_id`, `--seen` or `tests/store/frozen`; commands and targets of make are left out."""
+    for name in IN_BACKTICKS:
+        is_class_function_or_module = IS_DOTTED.fullmatch(name)
+        is_command = NOT_OF_PACKAGES.fullmatch(name)
+        if is_class_function_or_module or is_command:
             continue
         is_path = "/" in name and (ROOT / name).exists()
         assert is_path or name in known_words, name

@@ -40,31 +40,44 @@ def test_help_loads_nothing_but_click():
     code = (
         "import contextlib, obygaze.cli\nwith contextlib.suppress(SystemExit): obygaze.cli.main(['--help'])"
     )
-    loaded = modules_loaded_by(code)
-    assert "click" in loaded
-    ours = {"obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"}
 
-    assert not loaded & (LARGE_LIBRARIES | ours)
+    loaded = modules_loaded_by(code)
+
+    our_packages = {"obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"}
+    assert "click" in loaded
+    assert loaded & our_packages == set()
+    assert loaded & LARGE_LIBRARIES == set()
 
 
 def test_the_modules_of_all_commands_load_no_large_library():
-    """Commands import what they need when they run, so that listing them stays fast."""
+    """Commands import numpy, torch and the like when they run, so that listing them stays fast."""
     loaded = modules_loaded_by("from tests.cli.walk import all_commands\nlist(all_commands())")
+
     assert "obygaze_studies" in loaded  # the last package in the order of imports: all were loaded
-    assert not loaded & LARGE_LIBRARIES
+    assert loaded & LARGE_LIBRARIES == set()
 
 
 def test_the_help_of_every_command_shows_examples():
     for path, command, context in all_commands():
-        text = command.get_help(context)
-        assert "Examples:" in text or isinstance(command, click.Group), path
-        assert "\\b" not in text, f"{path}: the mark that keeps click from wrapping lines is shown"
+        help_text = command.get_help(context)
+        is_group = isinstance(command, click.Group)  # which has a list of its commands instead
+        assert "Examples:" in help_text or is_group, path
+
+
+def test_no_help_shows_the_mark_that_keeps_click_from_wrapping_lines():
+    """Click removes the mark, a backslash and a b, where it stands in a line of its own."""
+    for path, command, context in all_commands():
+        assert r"\b" not in command.get_help(context), path
 
 
 def test_cli_py_of_a_checkout_is_the_command(tmp_path):
-    command = [sys.executable, str(Path(__file__).parents[2] / "cli.py"), "codebook", "show"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert "obygaze12" in done.stdout
+    """`python cli.py codebook show`, from any folder, is `obygaze codebook show`."""
+    cli_py = Path(__file__).parents[2] / "cli.py"
+    words = [sys.executable, str(cli_py), "codebook", "show"]
+
+    result = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
+
+    assert "obygaze12" in result.stdout
 
 
 def fail_to_load_a_command(monkeypatch, error):
@@ -77,10 +90,12 @@ def fail_to_load_a_command(monkeypatch, error):
 
 
 def test_a_missing_extra_is_named_with_its_remedy(monkeypatch, capsys):
-    """PyAV (`av`) comes with the extra "video", which is not installed here."""
+    """PyAV (`av`), which the command `frames` needs, comes with the extra "video", not installed here."""
     fail_to_load_a_command(monkeypatch, ModuleNotFoundError("No module named 'av'", name="av"))
+
     with pytest.raises(SystemExit):
         main(["frames", "film.mp4"])
+
     assert install_command("obygaze[video]") in capsys.readouterr().err
 
 
@@ -99,6 +114,7 @@ def test_the_install_command_is_that_of_the_tool_that_made_the_environment(
     """Each tool leaves a file in the environment's folder, which is `sys.prefix`."""
     (tmp_path / file).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
+
     assert install_command("obygaze[video]") == f'{command} "obygaze[video]"'
 
 
@@ -107,11 +123,12 @@ def test_a_torchvision_that_does_not_fit_torch_is_reported_in_one_line(monkeypat
     error = ModuleNotFoundError("Could not import module 'XCLIPModel'")
     error.__cause__ = RuntimeError("operator torchvision::nms does not exist")
     fail_to_load_a_command(monkeypatch, error)
+
     with pytest.raises(SystemExit) as stopped:
         main(["extract", "films.csv", "store"])
+
     assert stopped.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
-
     assert "torchvision does not work with the installed torch" in line
 
 
@@ -121,6 +138,8 @@ def test_a_torchvision_that_does_not_fit_torch_is_reported_in_one_line(monkeypat
     ids=["a bug", "an error that is not of torchvision", "a module that no extra installs"],
 )
 def test_an_error_that_no_user_can_mend_keeps_its_traceback(error, monkeypatch):
+    """What a command raises before it runs reaches Python, which prints a traceback."""
     fail_to_load_a_command(monkeypatch, error)
+
     with pytest.raises(type(error)):
         main(["demo"])

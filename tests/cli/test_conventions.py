@@ -21,13 +21,11 @@ from tests.terminal import in_terminal
 
 PAGE = Path(__file__).parents[2] / "docs/command-line.md"
 HEADER_OF_MANIFEST = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
-CODE_OF_BROKEN_PIPE = 141
-"""128 and the number of SIGPIPE, 13, as shells say it."""
 
 
 @pytest.fixture
 def run_with_input(tmp_path):
-    """Run a command with a text on its standard input; gives its exit code, standard output and errors."""
+    """Run `obygaze COMMAND` with a text on its standard input; gives its exit code, stdout and stderr."""
 
     def run(command, text=""):
         done = subprocess.run(
@@ -41,10 +39,6 @@ def run_with_input(tmp_path):
         return done.returncode, done.stdout, done.stderr
 
     return run
-
-
-TABLE_OF_TWO_SPANS = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
-IMPORT_SPANS_TO_STDOUT = "manifest import spans - --videos films --out -"
 
 
 @pytest.fixture
@@ -61,7 +55,10 @@ def test_a_manifest_is_imported_from_standard_input_to_standard_output(run_with_
 
     Messages go to stderr, so that stdout holds the manifest alone.
     """
-    code, manifest, err = run_with_input(IMPORT_SPANS_TO_STDOUT, TABLE_OF_TWO_SPANS)
+    two_spans = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
+
+    code, manifest, err = run_with_input("manifest import spans - --videos films --out -", two_spans)
+
     assert code == 0
     assert manifest.startswith("clip_id,movie,video,")
     assert "2 clips of 1 movie" in err
@@ -70,19 +67,24 @@ def test_a_manifest_is_imported_from_standard_input_to_standard_output(run_with_
 
 @pytest.mark.usefixtures("folder_with_film")
 def test_videos_of_a_manifest_on_standard_input_are_looked_up_in_the_current_folder(run_with_input):
+    """The manifest has one clip, of films/a.mp4, which is there."""
     manifest = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,2,S,,\n"
-    code, shown, _ = run_with_input("manifest inspect - --json", manifest)
+
+    code, out, _ = run_with_input("manifest inspect - --json", manifest)
+
     assert code == 0
-    assert json.loads(shown)["videos"]["on_disk"] == 1
+    assert json.loads(out)["videos"]["on_disk"] == 1
 
 
 @pytest.mark.usefixtures("folder_with_film")
 def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
     """A clip of 4 s becomes two windows of 2 s."""
-    manifest = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,4,S,,\n"
-    code, projected, err = run_with_input("manifest project - --window 2 --out - --json", manifest)
+    clip_of_4_s = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,4,S,,\n"
+
+    code, manifest, err = run_with_input("manifest project - --window 2 --out - --json", clip_of_4_s)
+
     assert code == 0
-    assert projected.count("\n") == 3  # a header and two windows
+    assert len(manifest.splitlines()) == 1 + 2  # a header and two windows
     assert json.loads(err)["clips"] == 2
 
 
@@ -90,8 +92,11 @@ def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
 def test_a_manifest_of_a_codebook_of_ones_own_is_not_written_to_stdout(run_with_input, folder_with_film):
     """A copy of the codebook must stand beside the manifest's file, and there is no file."""
     run_with_input("codebook init --out mine.toml")
+
     code, out, _ = run_with_input("manifest import folder films --codebook mine.toml --out -")
-    assert (code, out) == (1, "")
+
+    assert code == 1
+    assert out == ""
     assert {path.name for path in folder_with_film.iterdir()} == {"films", "mine.toml"}
 
 
@@ -111,19 +116,22 @@ def set_what_the_shell_sets_on_tab(monkeypatch, shell, typed_words, begun_word):
 
 
 @pytest.fixture
-def complete(tmp_path, monkeypatch, capfd):
-    """Type the beginning of a value and the tab key; gives the values that the shell is then offered."""
+def values_offered(tmp_path, monkeypatch, capfd):
+    """Type a line, the beginning of a value and the tab key; gives the values that the shell is offered.
+
+    The current folder has a manifest films.csv of the codebook obygaze12.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "films.csv").write_text(f"{HEADER_OF_MANIFEST}\na,m,,0,1,S,,\n", encoding="utf-8")
 
-    def complete(line, begun_word, shell):
+    def values_offered(line, begun_word, shell):
         set_what_the_shell_sets_on_tab(monkeypatch, shell, f"obygaze {line} ", begun_word)
         assert obygaze() == 0
         out, err = capfd.readouterr()
         assert err == ""
         return set(re.findall(REGEX_OF_VALUES[shell], out))
 
-    return complete
+    return values_offered
 
 
 @pytest.mark.parametrize(
@@ -142,19 +150,27 @@ def complete(tmp_path, monkeypatch, capfd):
     ],
     ids=["backbones", "a codebook to show", "an option --codebook", "models", "tasks", "no manifest"],
 )
-def test_all_values_that_begin_so_are_offered(complete, line, begun_word, values):
-    assert complete(line, begun_word, "bash") == values
+def test_the_tab_key_offers_all_values_that_begin_with_what_is_typed(
+    values_offered, line, begun_word, values
+):
+    """Behind `obygaze LINE` the user typed the beginning of a word."""
+    assert values_offered(line, begun_word, "bash") == values
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_than_bash_are_offered_the_same(complete, shell):
-    assert complete("evaluate films.csv store --task", "concept:Bo", shell) == {"concept:Body"}
+def test_other_shells_than_bash_are_offered_the_same(values_offered, shell):
+    line = "evaluate films.csv store --task"
+
+    assert values_offered(line, "concept:Bo", shell) == {"concept:Body"}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("line", ["extract --backbone ", "codebook show ", "evaluate --model "])
 def test_completing_a_value_loads_no_large_library(line):
-    """Numpy apart, which the list of models needs and which loads quickly."""
+    """The user waits for the values: torch, pandas and the like would take seconds to load.
+
+    Numpy loads quickly, and the list of models needs it.
+    """
     code = (
         "import contextlib, os, obygaze.cli\n"
         "os.environ['_OBYGAZE_COMPLETE'] = 'fish_complete'\n"
@@ -162,7 +178,10 @@ def test_completing_a_value_loads_no_large_library(line):
         "os.environ['COMP_CWORD'] = ''\n"
         "with contextlib.suppress(SystemExit): obygaze.cli.main()"
     )
-    assert not modules_loaded_by(code) & (LARGE_LIBRARIES - {"numpy"})
+
+    large_libraries_loaded = modules_loaded_by(code) & LARGE_LIBRARIES
+
+    assert large_libraries_loaded - {"numpy"} == set()
 
 
 @pytest.fixture
@@ -189,6 +208,7 @@ def run_line(line):
 @pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_store_gets_the_licence_that_the_environment_sets():
+    """OBYGAZE_LICENCE is MIT."""
     assert run_line("extract a.csv stores/a") == 0
     assert open_store("stores/a").attributes["licence"] == "MIT"
 
@@ -196,6 +216,7 @@ def test_a_store_gets_the_licence_that_the_environment_sets():
 @pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_licence_that_is_typed_replaces_the_one_of_the_environment():
+    """OBYGAZE_LICENCE is MIT."""
     assert run_line("extract a.csv stores/a --licence CC0-1.0") == 0
     assert open_store("stores/a").attributes["licence"] == "CC0-1.0"
 
@@ -203,8 +224,13 @@ def test_a_licence_that_is_typed_replaces_the_one_of_the_environment():
 @pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_store_that_is_sealed_apart_gets_the_licence_of_the_environment():
-    assert run_line("extract a.csv stores/a --shard 0/2") == 0  # shares are sealed by a command of its own
+    """OBYGAZE_LICENCE is MIT. A shard of an extraction is not sealed: `store seal` does it.
+
+    The manifest has one clip, which is in the first of two shards.
+    """
+    assert run_line("extract a.csv stores/a --shard 0/2") == 0
     assert run_line("store seal stores/a") == 0
+
     assert open_store("stores/a").attributes["licence"] == "MIT"
 
 
@@ -212,6 +238,7 @@ def test_a_store_that_is_sealed_apart_gets_the_licence_of_the_environment():
 def test_store_ls_and_rm_without_a_folder_take_the_one_that_the_environment_sets(
     options_in_environment, capfd
 ):
+    """OBYGAZE_STORES is the folder `stores`; OBYGAZE_LICENCE is set too, so that the store is sealed."""
     assert run_line("extract a.csv stores/a") == 0
     stage = options_in_environment / "stores" / "a.staging"  # it stays, so that the store can grow
     assert stage.exists()
@@ -227,12 +254,16 @@ def test_store_ls_and_rm_without_a_folder_take_the_one_that_the_environment_sets
 
 @pytest.mark.usefixtures("options_in_environment")
 def test_workers_typed_wrongly_are_refused_despite_the_environment():
-    """A typed option overrides the environment, also where it is wrong."""
-    assert run_line("extract a.csv stores/c --workers none") == 2
+    """OBYGAZE_WORKERS is 1, which would do; a typed option overrides it, also where it is wrong."""
+    code_of_wrong_usage = 2
+    assert run_line("extract a.csv stores/c --workers none") == code_of_wrong_usage
 
 
 def test_the_environments_workers_are_ignored_for_texts(options_in_environment, capfd):
-    """Typed --workers would be refused; this extraction fails later, at weights that are not there."""
+    """Texts are extracted by one process, and a typed --workers would be refused.
+
+    OBYGAZE_WORKERS is not: this extraction fails later, at weights that are not there.
+    """
     (options_in_environment / "texts.txt").write_text("a cat\n")
     assert run_line("extract texts.txt stores/t --backbone sentence --weights nowhere") == 1
     err = capfd.readouterr().err
@@ -241,12 +272,15 @@ def test_the_environments_workers_are_ignored_for_texts(options_in_environment, 
 
 
 def test_the_page_on_the_command_line_names_each_command_that_reads_a_variable():
+    """A row of its table is "| `OBYGAZE_LICENCE` | meaning | `extract`, `store seal`, ... |"."""
     rows = re.findall(r"^\| `(OBYGAZE_\w+)` \| .*? \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
-    commands_of_page = {variable: set(re.findall("`(.*?)`", cell)) for variable, cell in rows}
+    commands_of_variable = {variable: set(re.findall("`(.*?)`", cell)) for variable, cell in rows}
+
     for path, command, _ in all_commands():
         for option in command.params:
-            if option.envvar:
-                assert path.removeprefix("obygaze ") in commands_of_page[option.envvar], (path, option.envvar)
+            variable = option.envvar
+            if variable:
+                assert path.removeprefix("obygaze ") in commands_of_variable[variable], (path, variable)
 
 
 def types_of(option):
@@ -259,36 +293,40 @@ def types_of(option):
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        ("--help", CODE_OF_BROKEN_PIPE),
-        ("codebook show --json", CODE_OF_BROKEN_PIPE),
-        ("codebook texts obygaze12 --out -", CODE_OF_BROKEN_PIPE),
+        ("--help", 141),
+        ("codebook show --json", 141),
+        ("codebook texts obygaze12 --out -", 141),
         ("manifest inspect no.csv", 1),  # it fails before it would print
     ],
     ids=["help", "json", "a file", "an error"],
 )
 def test_a_command_whose_reader_left_shows_no_traceback(tmp_path, command, code):
-    """The reader of the pipe is gone, as with `obygaze ... | head`. This is no mistake of the user."""
+    """The reader of the pipe is gone, as with `obygaze ... | head`. This is no mistake of the user.
+
+    The exit code is then 141: 128 and the number of SIGPIPE, 13, as shells say it.
+    """
     reading_end, writing_end = os.pipe()
     os.close(reading_end)
     words = [sys.executable, "-m", "obygaze", *command.split()]
-    done = subprocess.run(words, stdout=writing_end, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+
+    result = subprocess.run(words, stdout=writing_end, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
     os.close(writing_end)
 
-    assert done.returncode == code
-    assert b"Traceback" not in done.stderr
-    assert code == 1 or done.stderr == b""
+    assert result.returncode == code
+    assert b"Traceback" not in result.stderr
+    has_failed_before_it_printed = code == 1
+    assert has_failed_before_it_printed or result.stderr == b""
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
 def test_every_option_that_takes_a_number_refuses_nan_and_infinity(text):
     """Python reads these words as numbers, and no option means anything by them."""
-    number_types = [
-        one_type
-        for _, command, _ in all_commands()
-        for option in command.params
-        for one_type in types_of(option)
-        if isinstance(one_type, click.types.FloatParamType)
-    ]
+    number_types = []
+    for _, command, _ in all_commands():
+        for option in command.params:
+            types = types_of(option)
+            number_types += [each for each in types if isinstance(each, click.types.FloatParamType)]
+
     assert number_types
     for number_type in number_types:
         with pytest.raises(click.BadParameter):
@@ -352,13 +390,18 @@ def devices_asked_for(monkeypatch):
 def test_the_device_of_the_environment_is_used_where_nothing_else_is_typed(
     monkeypatch, devices_asked_for, options, device
 ):
+    """The command asks for one backbone, with a device or None; the test then stops it, with the code 1."""
     monkeypatch.setenv("OBYGAZE_DEVICE", "cpu")
+
     assert obygaze("extract", "a.csv", "store", *options.split()) == 1
+
     assert devices_asked_for == [device]
 
 
-def test_the_option_version_has_a_short_form(run_with_input):
-    assert run_with_input("-V") == run_with_input("--version")
+def test_the_option_version_has_the_short_form_v(run_with_input):
+    code, version, err = run_with_input("-V")
+
+    assert (code, version, err) == run_with_input("--version")
 
 
 OPTIONS_OF_NAMES = {
@@ -380,15 +423,16 @@ OPTIONS_OF_NAMES = {
 """Options that take names of a corpus, such as those of people, which may have accents."""
 
 
-def test_a_name_may_be_typed_in_any_form_of_unicode():
-    options = [
-        option
-        for _, command, _ in all_commands()
-        for option in command.params
-        if OPTIONS_OF_NAMES.intersection(option.opts)
-    ]
+def test_a_name_may_be_typed_with_an_accent_of_its_own():
+    """Some keyboards and macOS write e and an accent, two characters, for the one character é.
+
+    Options that take names of people, films and concepts make one character of them.
+    """
+    options = []
+    for _, command, _ in all_commands():
+        options += [option for option in command.params if OPTIONS_OF_NAMES.intersection(option.opts)]
     assert {option.opts[0] for option in options} == OPTIONS_OF_NAMES
-    e_and_accent, accented_e = "e\u0301", "\u00e9"
+
     for option in options:
-        converted = option.type.convert(f"Am{e_and_accent}lie", option, None)
-        assert converted == f"Am{accented_e}lie", option.opts
+        converted = option.type.convert("Ame\u0301lie", option, None)
+        assert converted == "Am\u00e9lie", option.opts

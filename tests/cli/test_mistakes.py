@@ -381,34 +381,38 @@ def folder_of_inputs(inputs, tmp_path_factory):
 CODE_COMMAND_AND_MESSAGE = re.findall(r"^(\d) (.*)\n +(.*)\n", MISTAKES, re.MULTILINE)
 
 
-CODE_OF_WRONG_USAGE = 2
-"""With which click refuses words, in a message of its own."""
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "command", "message"),
     CODE_COMMAND_AND_MESSAGE,
     ids=[command for _, command, _ in CODE_COMMAND_AND_MESSAGE],
 )
-def test_a_mistake_ends_in_one_line_and_makes_no_file(
+def test_a_mistake_ends_in_a_message_without_a_traceback_and_makes_no_file(
     folder_of_inputs, run, monkeypatch, code, command, message
 ):
-    """The user reads what is wrong and what to type, without a traceback.
+    """The user reads on stderr what is wrong and what to type; nothing goes to stdout.
 
-    Nothing is written, and nothing goes to stdout.
+    Errors of ours end with the code 1 and begin with "obygaze: error: "; words that the command line does
+    not know end with 2 and have a message of click.
     """
-    place = stand_in(folder_of_inputs, monkeypatch)
-    files_before = sorted(place.rglob("*"))
-    exit_code, out, err = run(command, place)
+    current_folder = stand_in(folder_of_inputs, monkeypatch)
+    files_before = sorted(current_folder.rglob("*"))
+
+    exit_code, out, err = run(command, current_folder)
 
     assert exit_code == int(code), err
     assert out == ""
     assert message in err
     assert "Traceback" not in err
-    assert "obygaze: error: " in err or exit_code == CODE_OF_WRONG_USAGE
-    assert sorted(place.rglob("*")) == files_before
+    is_of_click = exit_code == 2
+    assert "obygaze: error: " in err or is_of_click
+    files_after = sorted(current_folder.rglob("*"))
+    assert files_after == files_before
 
 
-def test_every_line_of_the_table_is_read():
-    assert 2 * len(CODE_COMMAND_AND_MESSAGE) == len(MISTAKES.strip().splitlines())
+def test_every_line_of_the_table_of_mistakes_is_read():
+    """A mistake takes two lines: its code and command, and below them the message."""
+    n_lines = len(MISTAKES.strip().splitlines())
+    n_mistakes = len(CODE_COMMAND_AND_MESSAGE)
+
+    assert n_lines == 2 * n_mistakes

@@ -26,51 +26,57 @@ from obygaze_features.store import (
 from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_features.video import read_frames, uniform
 from obygaze_features.video.sheet import LINE_HEIGHT, thumbnail
-from obygaze_models.report import CONTENTS, new_folder
-from tests.cli.table import EAT
+from obygaze_models.report import new_folder
 from tests.command import obygaze
 from tests.files import rows_of
 from tests.private import files_below
 
 PAGE_ON_CODEBOOKS = Path(__file__).parents[2] / "docs" / "codebooks.md"
 
-N_GREYS = 20
-STEP_OF_GREY = 10
-
-OBYGAZE_WORDS = re.compile(
+WORDS_OF_OBYGAZE12 = re.compile(
     r"\b(EN|HN|NS|S|Sure|Body|Look|Speech|ObyGaze12|obygaze12|printed|paper|released|hn_s|objectif\w*)\b"
 )
 
 
 @pytest.fixture
-def ok(run, place):
-    """Run a command that must succeed; gives what it printed."""
+def run_well(run, place):
+    """Run a command in the folder `place`, which must end with the code 0, or another that is given.
 
-    def ok(command, *, code=0):
+    Gives what it printed to stdout.
+    """
+
+    def run_well(command, *, code=0):
         exit_code, out, err = run(command, place)
         assert exit_code == code, err
         return out
 
-    return ok
+    return run_well
 
 
 @pytest.fixture
 def greys(place):
     """The film in/greys.mp4, 64 x 32 pixels, ten pictures a second: picture n of 20 has the grey 10 n."""
-    pictures = (np.full((32, 64, 3), STEP_OF_GREY * number, np.uint8) for number in range(N_GREYS))
+    pictures = (np.full((32, 64, 3), 10 * number, np.uint8) for number in range(20))
     write_video(place / "in/greys.mp4", pictures, 10)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("greys")
-def test_saved_frames_are_of_full_size_with_their_numbers_and_times(ok, place):
-    """At ten pictures a second, pictures 3 and 12 are shown at 0.3 and 1.2 s. Their greys are 30 and 120."""
-    ok("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
+def test_saved_frames_are_of_full_size_with_their_numbers_and_times(run_well, place):
+    """The film has ten pictures a second of 64 x 32 pixels, and picture n has the grey 10 n.
+
+    Pictures 3 and 12 are shown at 0.3 and 1.2 s; their greys are 30 and 120, but for the loss of encoding.
+    """
+    run_well("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
+
     with np.load(place / "out/a.npz", allow_pickle=False) as saved:
-        assert (saved["frames"].shape, saved["frames"].dtype) == ((2, 32, 64, 3), np.uint8)
-        greys_of_frames = saved["frames"].mean(axis=(1, 2, 3))
-        assert greys_of_frames == pytest.approx([3 * STEP_OF_GREY, 12 * STEP_OF_GREY], abs=3)
-        assert (saved["index"].tolist(), saved["time_s"].tolist()) == ([3, 12], [0.3, 1.2])
+        frames = saved["frames"]
+        assert frames.shape == (2, 32, 64, 3)
+        assert frames.dtype == np.uint8
+        assert frames[0].mean() == pytest.approx(30, abs=3)
+        assert frames[1].mean() == pytest.approx(120, abs=3)
+        assert saved["index"].tolist() == [3, 12]
+        assert saved["time_s"].tolist() == [0.3, 1.2]
 
 
 CELLS_IN_ROW = 8
@@ -84,17 +90,24 @@ def cells_of(sheet, thumbnail_height):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("greys")
-def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(ok, place):
-    """Ten of 20 frames are every second one. They fill a row of eight cells and two of the next row."""
-    ok("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
-    cells = cells_of(np.asarray(Image.open(place / "out/sheet.png")), thumbnail_height=32)
-    assert len(cells) == 2 * CELLS_IN_ROW
-    thumbnails = [cell[:32, :64] for cell in cells[:10]]
-    greys_of_even_frames = [STEP_OF_GREY * number for number in range(0, N_GREYS, 2)]
+def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(run_well, place):
+    """The film has 20 pictures of 64 x 32 pixels, and picture n has the grey 10 n.
 
-    assert [thumbnail.mean() for thumbnail in thumbnails] == pytest.approx(greys_of_even_frames, abs=3)
-    assert all(caption.max() > 200 for caption in (cell[32:] for cell in cells[:10]))  # of light letters
-    assert not any(cell.any() for cell in cells[10:])  # the rest of the second row is black
+    Ten of them are every second one. They fill a row of eight cells and two of the next row; below each is a
+    caption in light letters on black.
+    """
+    run_well("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
+
+    sheet = np.asarray(Image.open(place / "out/sheet.png"))
+    cells = cells_of(sheet, thumbnail_height=32)
+    assert len(cells) == 2 * 8
+    greys = [0, 20, 40, 60, 80, 100, 120, 140, 160, 180]
+    for cell, grey in zip(cells[:10], greys, strict=True):
+        thumbnail, caption = cell[:32, :64], cell[32:]
+        assert thumbnail.mean() == pytest.approx(grey, abs=3)
+        assert caption.max() > 200
+    for empty_cell in cells[10:]:
+        assert not empty_cell.any()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +119,10 @@ def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(ok, pla
     ids=["a text", "an array"],
 )
 def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
-    """The disk is full. A half-written file could be taken for a whole one."""
+    """The disk is full. A half-written file could be taken for a whole one.
+
+    The message does not name the temporary file, which says nothing to a user: its name ends in .partial.
+    """
 
     def write_to_a_full_disk(*_, **__):
         raise OSError(28, "No space left on device")
@@ -114,9 +130,10 @@ def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
     monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)  # writes all texts
     monkeypatch.setattr(np, "savez", write_to_a_full_disk)
     code, _, err = run(command, place)
+
     assert code == 1
     assert "No space left on device" in err
-    assert "partial" not in err  # the temporary file's name says nothing to a user
+    assert "partial" not in err
     assert list((place / "out").iterdir()) == []
 
 
@@ -140,50 +157,66 @@ def two_films(shared_data, place):
     return place
 
 
-MAKE_SHEETS = "manifest sheets in/two.csv --concept Body --concept Look --concept Posture --out out/s"
+MAKE_SHEETS_OF_THREE_CONCEPTS = (
+    "manifest sheets in/two.csv --concept Body --concept Look --concept Posture --out out/s"
+)
 
 
-def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(ok, two_films):
-    """Look is marked in three clips. One has no video and the video of one is empty, so that one is drawn."""
-    assert (two_films / "in/empty.mp4").stat().st_size == 0  # of b2, which is therefore not drawn
-    body, look, posture = json.loads(ok(f"{MAKE_SHEETS} --json"))
-    assert [body[key] for key in ("n_clips", "n_with_video", "n_drawn", "file")] == [3, 3, 3, "body.png"]
-    assert [look[key] for key in ("n_clips", "n_with_video", "n_drawn")] == [3, 2, 1]
-    assert (posture["n_with_video"], posture["file"]) == (0, "")
+def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(run_well, two_films):
+    """Body is marked in three clips with videos.
+
+    Look is marked in three clips too. One has no video and the video of one is empty, so that one is drawn.
+    Posture is marked in one clip without a video, and gets no sheet.
+    """
+    assert (two_films / "in/empty.mp4").stat().st_size == 0
+
+    body, look, posture = json.loads(run_well(f"{MAKE_SHEETS_OF_THREE_CONCEPTS} --json"))
+
+    assert (body["n_clips"], body["n_with_video"], body["n_drawn"]) == (3, 3, 3)
+    assert (look["n_clips"], look["n_with_video"], look["n_drawn"]) == (3, 2, 1)
+    assert posture["n_with_video"] == 0
+    assert body["file"] == "body.png"
+    assert posture["file"] == ""
 
 
-def test_clips_of_a_sheet_alternate_between_films(ok, two_films):
-    """A long film would fill the sheet otherwise."""
-    ok(MAKE_SHEETS)
+def test_clips_of_a_sheet_alternate_between_films(run_well, two_films):
+    """Body is marked in the clips a1 and a2 of one film and b1 of another; a long film would fill a sheet."""
+    run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
+
     rows = rows_of(two_films / "out/s/index.csv")
     clips_with_body = [row["clip_id"] for row in rows if row["sheet"] == "body.png"]
     assert clips_with_body == ["a1", "b1", "a2"]
 
 
-def test_a_sheet_shows_the_middle_frame_of_a_clip(ok, two_films, shared_data):
-    ok(MAKE_SHEETS)
-    video_of_b1 = shared_data / "videos" / "arm_wrestling.mp4"
-    beginning_and_middle = read_frames(video_of_b1, uniform(2), start_s=0, end_s=3).images
-    middle = thumbnail(beginning_and_middle[1])
-    height, width = middle.shape[:2]
-    sheet = np.asarray(Image.open(two_films / "out/s/look.png"))  # which has b1 alone
-    assert (sheet[:height, :width] == middle).all()
-    row_of_b1 = rows_of(two_films / "out/s/index.csv")[-1]
+def test_a_sheet_shows_the_middle_frame_of_a_clip(run_well, two_films, shared_data):
+    """The sheet of Look has the clip b1 alone, from 0 to 3 s of a video: its middle is at 1.5 s.
 
+    Of two frames at even distances the first is at the beginning and the second in the middle.
+    """
+    run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
+
+    video_of_b1 = shared_data / "videos" / "arm_wrestling.mp4"
+    _, frame_in_the_middle = read_frames(video_of_b1, uniform(2), start_s=0, end_s=3).images
+    expected = thumbnail(frame_in_the_middle)
+    height, width = expected.shape[:2]
+    sheet = np.asarray(Image.open(two_films / "out/s/look.png"))
+    assert (sheet[:height, :width] == expected).all()
+    *_, row_of_b1 = rows_of(two_films / "out/s/index.csv")
     assert float(row_of_b1["time_s"]) == pytest.approx(1.5, abs=0.1)
 
 
-def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(ok, run, two_films):
+def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(run_well, run, two_films):
     folder = two_films / "out/s"
-    ok(MAKE_SHEETS)
+    run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
     (folder / "mine.txt").touch()
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    files_before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    code_without_force, _, _ = run(MAKE_SHEETS, two_films)
-    ok(f"{MAKE_SHEETS} --force")
+    code_without_force, _, _ = run(MAKE_SHEETS_OF_THREE_CONCEPTS, two_films)
+    run_well(f"{MAKE_SHEETS_OF_THREE_CONCEPTS} --force")
 
     assert code_without_force == 1
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    files_after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert files_after == files_before
 
 
 HEADER_OF_PREDICTIONS = "model,task,fold,clip_id,label,score,threshold"
@@ -208,10 +241,14 @@ def predictions_of_two_models(two_films):
     return two_films
 
 
-def test_a_models_errors_are_two_sheets_with_the_clearest_error_first(ok, predictions_of_two_models):
-    ok(f"{MAKE_SHEETS_OF_ERRORS} --model mlp")
-    rows = rows_of(predictions_of_two_models / "out/e/index.csv")
+def test_a_models_errors_are_two_sheets_with_the_clearest_error_first(run_well, predictions_of_two_models):
+    """Of four clips a2 alone is positive. The threshold is .5.
 
+    The model mlp gives a1 the score .9 and b1 .6, though they are negative, and a2 .1: it misses it.
+    """
+    run_well(f"{MAKE_SHEETS_OF_ERRORS} --model mlp")
+
+    rows = rows_of(predictions_of_two_models / "out/e/index.csv")
     assert [(row["sheet"], row["clip_id"], row["score"]) for row in rows] == [
         ("false-alarms.png", "a1", "0.9"),
         ("false-alarms.png", "b1", "0.6"),
@@ -220,13 +257,20 @@ def test_a_models_errors_are_two_sheets_with_the_clearest_error_first(ok, predic
 
 
 def test_sheets_of_errors_ask_for_one_model_of_several(run, predictions_of_two_models):
+    """The table has predictions of mlp and of linear, and no --model is typed."""
     _, _, err = run(MAKE_SHEETS_OF_ERRORS, predictions_of_two_models)
+
     assert "choose one model with --model: there are mlp, linear" in err
 
 
 def test_a_torn_row_of_predictions_is_named_by_its_line(run, two_films):
-    (two_films / "in/p.csv").write_text(f"{HEADER_OF_PREDICTIONS}\nmlp,t,0,zz,0,x,0.5\n", encoding="utf-8")
+    """In the row below the header the score is "x"."""
+    row_without_score = "mlp,t,0,zz,0,x,0.5"
+    table = f"{HEADER_OF_PREDICTIONS}\n{row_without_score}\n"
+    (two_films / "in/p.csv").write_text(table, encoding="utf-8")
+
     _, _, err = run(MAKE_SHEETS_OF_ERRORS, two_films)
+
     assert "line 2" in err
 
 
@@ -235,7 +279,10 @@ FEATURES = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": np.ones(4
 
 
 def extract_clips(place, name, clips):
-    """Write features of some of the clips a and b into the stage of a store, as an extraction does."""
+    """Write features of some of the clips a and b into the stage of a store, as an extraction does.
+
+    `clips` is "a", "b" or "ab". The stage is the folder NAME.staging.
+    """
     stage = Stage.open(
         staging_path(place / name), [PlannedClip(clip, "m") for clip in "ab"], [GROUP], {"name": "F"}
     )
@@ -245,10 +292,13 @@ def extract_clips(place, name, clips):
 
 
 def test_a_stage_that_is_written_to_is_not_removed(run, place):
-    """A stage holds an unfinished extraction. Another process writes to it now."""
-    with extract_clips(place, "out/open", "a").writer() as writer:
+    """A stage is the folder of an unfinished extraction. Its writer is still open, as in another process."""
+    stage = extract_clips(place, "out/open", clips="a")
+    with stage.writer() as writer:
         writer.commit([ClipResult("b", "ok", groups={"toy": FEATURES})])
+
         _, _, err = run("store rm out/open.staging --yes", place)
+
     assert "1 process(es) write to it now" in err
 
 
@@ -262,40 +312,53 @@ def stage_behind_its_store(place):
 
 @pytest.mark.usefixtures("stage_behind_its_store")
 def test_a_stage_with_more_clips_than_its_store_is_not_removed_as_sealed(run, place):
-    """The stage is sealed but for clip b, whose features would be lost."""
+    """The store was sealed with the clip a; then clip b was added to the stage. It would be lost."""
     _, _, err = run("store rm --sealed-stages out --yes", place)
+
     assert "kept out/grown.staging: no sealed store has all of its clips" in err
 
 
 def test_a_stage_without_a_store_is_not_removed_as_sealed(run, place):
-    extract_clips(place, "out/open", "ab")
+    """A stage is the folder of an unfinished extraction; nobody has sealed this one."""
+    extract_clips(place, "out/open", clips="ab")
+
     _, _, err = run("store rm --sealed-stages out --yes", place)
+
     assert "kept out/open.staging: it is not sealed" in err
 
 
-def test_removing_a_store_does_not_follow_links(ok, place):
+def test_removing_a_store_does_not_follow_links(run_well, place):
     """A link in the store leads to a folder outside, which must stay."""
-    extract_clips(place, "out/films", "ab")
+    extract_clips(place, "out/films", clips="ab")
     store = seal(None, place / "out/films", licence="MIT")
     (place / "outside").mkdir()
     (place / "outside" / "precious").touch()
     (store / "link").symlink_to(place / "outside")
-    ok("store rm out/films-1.0.0 --yes")
+
+    run_well("store rm out/films-1.0.0 --yes")
 
     assert not store.exists()
     assert (place / "outside" / "precious").exists()
 
 
-def test_a_stage_that_is_named_is_removed(ok, place):
-    extract_clips(place, "out/open", "a")
-    ok("store rm out/open.staging --yes")
+def test_a_stage_that_is_named_is_removed(run_well, place):
+    """Also one that is not sealed, as this one."""
+    extract_clips(place, "out/open", clips="a")
+
+    run_well("store rm out/open.staging --yes")
+
     assert list((place / "out").iterdir()) == []
 
 
-def test_verify_names_the_file_that_changed(ok, place):
+def test_verify_names_the_file_that_changed(run_well, place):
+    """The exit code 3 says that something is wrong with the store."""
     (place / "in/films-1.0.0/README.md").write_text("better", encoding="utf-8")
-    assert ok("store verify in/films", code=3).startswith("README.md: changed")
-    assert json.loads(ok("store verify in/films --json", code=3))["problems"][0]["file"] == "README.md"
+
+    text = run_well("store verify in/films", code=3)
+    document = json.loads(run_well("store verify in/films --json", code=3))
+
+    assert text.startswith("README.md: changed")
+    assert document["problems"][0]["file"] == "README.md"
 
 
 class RunsACommand:
@@ -350,9 +413,9 @@ def pth_files(place):
     ids=["code", "two tensors", "another length", "not finite", "an empty file"],
 )
 def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, pth_files, content):
-    """A .pth file is a pickle, which can run any code.
+    """A .pth file is a pickle, which can run any code: one of the cases would make the file `pwned`.
 
-    It must hold one finite tensor of the length of the others.
+    It must hold one finite tensor of the length of the others, which is 4.
     """
     import torch
 
@@ -363,7 +426,8 @@ def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, p
 
     code, out, err = run(IMPORT_PTH, place)
 
-    assert (code, out) == (1, "")
+    assert code == 1
+    assert out == ""
     assert "in/pth/b.pth: " in err
     assert not (place / "pwned").exists()
 
@@ -381,7 +445,9 @@ def pth_files_with_rates(pth_files):
 
 @pytest.mark.usefixtures("pth_files_with_rates")
 def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, place):
+    """Each file holds a tensor, by the key "feature", and a rate of frames, by the key "fps"."""
     code, _, err = run(IMPORT_PTH, place)
+
     assert code == 0
     assert "left out" in err
     assert "fps" in err
@@ -389,20 +455,25 @@ def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, place)
 
 @pytest.mark.long
 @pytest.mark.usefixtures("pth_files_with_rates")
-def test_the_tensor_of_a_key_is_imported_from_each_pth(ok, place):
-    ok(f"{IMPORT_PTH} --key feature")
+def test_the_tensor_of_a_key_is_imported_from_each_pth(run_well, place):
+    """Each file holds a tensor by the key "feature": four times 0.5, but of clip b 0 to 3."""
+    run_well(f"{IMPORT_PTH} --key feature")
+
     group = open_store(place / "out/lab")["lab"]
-    assert group.read("a", "pooled").tolist() == [0.5] * 4
+    assert group.read("a", "pooled").tolist() == [0.5, 0.5, 0.5, 0.5]
     assert group.read("b", "pooled").tolist() == [0, 1, 2, 3]
     assert group.provenance["imported"] is True
 
 
 @pytest.mark.usefixtures("pth_files")
-def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(ok, place):
+def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(run_well, place):
+    """It holds a dictionary: the id of each clip of the manifest, a, b and c -> a tensor of four numbers."""
     import torch
 
     torch.save({clip: torch.arange(4.0) for clip in "abc"}, place / "in/all.pt")
-    out = ok("store import in/abc.csv in/all.pt out/one --from pth --backbone lab --licence MIT --json")
+
+    out = run_well("store import in/abc.csv in/all.pt out/one --from pth --backbone lab --licence MIT --json")
+
     assert json.loads(out)["arrays"] == {"pooled": [4]}
 
 
@@ -410,21 +481,23 @@ def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(ok, place):
 @pytest.mark.parametrize(
     ("kind", "labels_in"), [("hdf5", labels_in_hdf5), ("h5ad", labels_in_anndata)], ids=["hdf5", "h5ad"]
 )
-def test_features_are_exported_with_the_labels_of_their_clips(ok, place, kind, labels_in):
-    ok(f"store export in/films out/films.x --to {kind} --manifest in/films.csv")
-    levels_and_concepts = {
-        clip.clip_id: (clip.level, ";".join(clip.concepts)) for clip in read_manifest(place / "in/films.csv")
-    }
+def test_features_are_exported_with_the_labels_of_their_clips(run_well, place, kind, labels_in):
+    """The labels are a clip's level and its concepts, such as "Gun;Blood"; failed clips are not exported."""
+    run_well(f"store export in/films out/films.x --to {kind} --manifest in/films.csv")
     with h5py.File(place / "out/films.x") as file:
         exported = labels_in(file)
-    stored_clips = [clip for clip in open_store(place / "in/films").clips if clip.status != "failed"]
 
-    assert exported == {clip.clip_id: levels_and_concepts[clip.clip_id] for clip in stored_clips}
+    failed = {clip.clip_id for clip in open_store(place / "in/films").clips if clip.status == "failed"}
+    expected = {}
+    for clip in read_manifest(place / "in/films.csv"):
+        if clip.clip_id not in failed:
+            expected[clip.clip_id] = (clip.level, ";".join(clip.concepts))
+    assert exported == expected
 
 
 @pytest.mark.long
 def test_embeddings_of_cut_texts_are_used_and_counted(run, place):
-    """One of 240 texts was longer than the network takes.
+    """One of 240 texts was longer than the network takes: its status is partial.
 
     Its embedding is of the beginning alone, and the user must know.
     """
@@ -437,20 +510,25 @@ def test_embeddings_of_cut_texts_are_used_and_counted(run, place):
         partial={text_ids[0]: "cut at 77 of 90 tokens"},
         space=open_store(place / "in/sobem")["toy"].provenance["space"],  # that of the images
     )
-    code, _, err = run(f"audit eat {EAT.replace('prompted', 'prompted-2')} --out out/eat.csv", place)
+    images_and_texts = "--images in/sobem --texts in/prompted-2 --text-items in/prompts.csv"
+
+    code, _, err = run(f"audit eat {images_and_texts} --out out/eat.csv", place)
+
     assert code == 0
     assert f"1 of 240 embeddings are partial, such as {text_ids[0]}: cut at 77" in err
     document = json.loads((place / "out/eat.json").read_text())
-
     assert document["record"]["n_partial"] == {"images": 0, "texts": 1}
 
 
-def test_the_json_that_an_audit_prints_is_the_one_that_it_keeps(ok, place):
-    """Both have the columns of the table of results."""
-    printed = json.loads(ok("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
-    assert printed == json.loads((place / "out/a.json").read_text("utf-8"))
-    columns_of_table = list(rows_of(place / "out/a.csv")[0])
-    assert list(printed["rows"][0]) == columns_of_table
+def test_the_json_that_an_audit_prints_is_the_one_that_it_keeps(run_well, place):
+    """Both have the columns of the table of results, out/a.csv."""
+    printed = json.loads(run_well("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
+
+    kept = json.loads((place / "out/a.json").read_text("utf-8"))
+    assert printed == kept
+    first_row_of_table = rows_of(place / "out/a.csv")[0]
+    first_row_of_json = printed["rows"][0]
+    assert list(first_row_of_json) == list(first_row_of_table)
 
 
 @pytest.fixture
@@ -474,19 +552,20 @@ def estimator_of_a_lab(place, monkeypatch):
     )
 
 
-EVALUATION = "evaluate in/films.csv in/films --task calm_violent --model linear --model mlp"
+EVALUATION_OF_TWO_MODELS = "evaluate in/films.csv in/films --task calm_violent --model linear --model mlp"
 
 
 @pytest.mark.long
-def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(ok, place):
-    """It prints a row for each model and for chance."""
-    before = files_below(place)
-    printed = ok(EVALUATION)
-    after = files_below(place)
-    printed_when_kept = ok(f"{EVALUATION} --out out/kept")
+def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(run_well, place):
+    """It prints a row for each of two models and for chance: a name, then numbers such as 0.932."""
+    files_before = files_below(place)
+    printed = run_well(EVALUATION_OF_TWO_MODELS)
+    files_after = files_below(place)
+    printed_when_kept = run_well(f"{EVALUATION_OF_TWO_MODELS} --out out/kept")
 
-    assert re.findall(r"([a-z()]+) \d\.\d{3} ", printed) == ["linear", "mlp", "(chance)"]
-    assert after == before
+    names_before_numbers = re.findall(r"([a-z()]+) \d\.\d{3} ", printed)
+    assert names_before_numbers == ["linear", "mlp", "(chance)"]
+    assert files_after == files_before
     assert printed_when_kept == printed
     assert "AP by movie" in (place / "out/kept/report.md").read_text("utf-8")
 
@@ -511,8 +590,9 @@ def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(o
     ],
 )
 def test_an_output_that_cannot_be_kept_is_refused_before_training(run, place, options):
-    """Training may take hours, and its results could not be written."""
+    """Training may take hours, and its results could not be written. Here it would fail the test."""
     code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {options}", place)
+
     assert code in {1, 2}
     assert out == ""
     assert not (place / "out/run").exists()
@@ -546,32 +626,40 @@ def test_an_output_that_cannot_be_kept_is_refused_before_training(run, place, op
     ids=["manifests", "codebooks", "evaluations", "models"],
 )
 def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place, commands):
-    """The codebook of in/films.csv is of violence. Levels and concepts of ObyGaze12 would be wrong there."""
+    """The codebook of in/films.csv is of violence: levels such as EN and concepts such as Body are not in it.
+
+    The commands run in turn; neither what they print nor what they write may have such a word.
+    """
     for command in commands:
         code, out, err = run(command, place)
         assert code == 0, err
-        assert not OBYGAZE_WORDS.search(out + err), command
+        assert not WORDS_OF_OBYGAZE12.search(out + err), command
+
     for path in files_below(place / "out"):
-        found = OBYGAZE_WORDS.findall(path.read_bytes().decode("utf-8", "replace"))
-        assert not found, (path, found)
+        text = path.read_bytes().decode("utf-8", "replace")
+        words = WORDS_OF_OBYGAZE12.findall(text)
+        assert not words, (path, words)
 
 
 @pytest.mark.long
-def test_a_projected_manifest_keeps_its_codebook(ok, place):
-    ok("manifest project in/films.csv --window 5 --out out/w.csv")
-    assert read_manifest(place / "out/w.csv").codebook == load_codebook(place / "in/violence.codebook.toml")
+def test_a_projected_manifest_keeps_its_codebook(run_well, place):
+    """Projected are the labels of clips, onto windows of 5 s."""
+    run_well("manifest project in/films.csv --window 5 --out out/w.csv")
+
+    projected = read_manifest(place / "out/w.csv")
+    assert projected.codebook == load_codebook(place / "in/violence.codebook.toml")
 
 
 @pytest.mark.long
-def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_removed(ok, place):
+def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_removed(run_well, place):
     """One of the examples is the scale "tension", whose level "high" begins at 0.5."""
-    ok("codebook init --out out/mine.toml")
+    run_well("codebook init --out out/mine.toml")
     text = (place / "out/mine.toml").read_text(encoding="utf-8")
     comment_sign_before_toml = re.compile(r"^# (?=\[\[|name|levels|cuts)", re.MULTILINE)
     with_examples = comment_sign_before_toml.sub("", text)
     (place / "out/all.toml").write_text(with_examples, encoding="utf-8")
-    tension = load_codebook(place / "out/all.toml").scale("tension")
 
+    tension = load_codebook(place / "out/all.toml").scale("tension")
     assert tension.level_of("0.7") == "high"
 
 
@@ -589,36 +677,43 @@ def example_of_the_page(tmp_path, monkeypatch):
     return blocks
 
 
-def import_fights():
-    """Run the page's command; gives its exit code."""
+def import_fights_as_the_page_does():
+    """Run the command of the page on codebooks, which imports fights.csv; gives its exit code."""
     options = "--videos films --codebook violence.toml --out films.csv --force"
     return obygaze("manifest", "import", "spans", "fights.csv", *options.split())
 
 
-def quoted_by_the_page(err):
-    """Whether the page on codebooks quotes what stderr says of fights.csv."""
-    (message,) = (line.split("fights.csv: ")[1] for line in err.splitlines() if "fights.csv: " in line)
+def is_quoted_by_the_page(err):
+    """Whether the page on codebooks quotes what stderr says of fights.csv, in its one line on this file."""
+    (line_on_fights,) = (line for line in err.splitlines() if "fights.csv: " in line)
+    message = line_on_fights.split("fights.csv: ")[1]
     return message in " ".join(PAGE_ON_CODEBOOKS.read_text(encoding="utf-8").split())
 
 
 def test_the_example_of_the_page_on_codebooks_runs(example_of_the_page, capsys):
-    assert import_fights() == 0
-    assert quoted_by_the_page(capsys.readouterr().err)
+    """The page shows a codebook, a table of spans, a command with its message, and lines of Python."""
+    assert import_fights_as_the_page_does() == 0
+
+    assert is_quoted_by_the_page(capsys.readouterr().err)
     exec(example_of_the_page["python"], {})  # noqa: S102 - the page's own code
 
 
 @pytest.mark.usefixtures("example_of_the_page")
 def test_the_message_that_the_page_on_codebooks_quotes_is_the_one_of_a_typing_error(capsys):
+    """In the page's table of spans, fights.csv, the level "violent" is written "vilent"."""
     table = Path("fights.csv").read_text(encoding="utf-8")
     Path("fights.csv").write_text(table.replace("violent", "vilent"), encoding="utf-8")
-    assert import_fights() == 1
-    assert quoted_by_the_page(capsys.readouterr().err)
+
+    assert import_fights_as_the_page_does() == 1
+
+    assert is_quoted_by_the_page(capsys.readouterr().err)
 
 
 def test_a_folder_with_a_file_that_is_no_output_is_not_replaced(tmp_path):
+    """`new_folder` writes a list of its files; thesis.txt, which a user put there, is not in it."""
     out = tmp_path / "out"
-    with new_folder(out) as made:
-        (made / "a.csv").touch()
+    with new_folder(out) as outputs:
+        (outputs / "a.csv").touch()
     (out / "thesis.txt").touch()
 
     with pytest.raises(OutputError, match="thesis"), new_folder(out, force=True):
@@ -626,33 +721,43 @@ def test_a_folder_with_a_file_that_is_no_output_is_not_replaced(tmp_path):
     assert (out / "thesis.txt").exists()
 
 
-@pytest.mark.parametrize("contents", ["[" * 100_000, "{", "1"], ids=["nested", "torn", "no list"])
-def test_a_folder_with_a_torn_list_of_files_is_not_replaced(tmp_path, contents):
-    (tmp_path / CONTENTS).write_text(contents)
-    with pytest.raises(OutputError, match=CONTENTS), new_folder(tmp_path, force=True):
+@pytest.mark.parametrize("list_of_files", ["[" * 100_000, "{", "1"], ids=["nested", "torn", "no list"])
+def test_a_folder_with_a_damaged_list_of_its_files_is_not_replaced(tmp_path, list_of_files):
+    """Without the list of outputs, contents.json, nobody knows which files are a user's own."""
+    (tmp_path / "contents.json").write_text(list_of_files)
+
+    with pytest.raises(OutputError, match=r"contents\.json"), new_folder(tmp_path, force=True):
         pytest.fail("it let its caller write")
-    assert (tmp_path / CONTENTS).read_text() == contents
+    assert (tmp_path / "contents.json").read_text() == list_of_files
 
 
 @pytest.fixture
-def paper_with_untrained_weights(ok, place):
+def paper_with_untrained_weights(run_well, place):
     """All tables and figures of a trained backbone and of one with random weights, in out/all; gives that."""
     movie_of = {clip.clip_id: clip.movie for clip in read_manifest(place / "in/marked.csv")}
     vectors = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)
     failed = {"m1-07": "the file is empty (0 bytes)"}
     seal_arrays(place / "in/random", movie_of, {"vivit": {"pooled": vectors}}, failed=failed, untrained=True)
-    ok("paper all in/marked.csv in/marked in/random --protocol strict --out out/all")
+    run_well("paper all in/marked.csv in/marked in/random --protocol strict --out out/all")
     return place / "out/all"
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 def test_the_index_links_all_files_and_each_names_untrained_weights(paper_with_untrained_weights):
-    """The store "random" has features of random weights, and no reader may take its numbers for results."""
+    """One of two stores, of vivit, has features of random weights: no reader may take them for results.
+
+    The list contents.json names all files of the folder; index.md links them, but not itself. The manifest
+    has 64 labelled clips, of which one has failed in one of the stores.
+    """
     index = (paper_with_untrained_weights / "index.md").read_text(encoding="utf-8")
-    files = json.loads((paper_with_untrained_weights / CONTENTS).read_text(encoding="utf-8"))
-    assert {"table2-strict.tex", "figure6-strict.json"} <= {*files}
-    assert not [name for name in files if name != "index.md" and f"({name})" not in index]
+    files = json.loads((paper_with_untrained_weights / "contents.json").read_text(encoding="utf-8"))
+
+    not_linked = [name for name in files if f"({name})" not in index]
+
+    assert not_linked == ["index.md"]
+    assert {"table2-strict.tex", "figure6-strict.json"} <= set(files)
+
     assert "**UNTRAINED: the weights of vivit are random.**" in index
     for stem in ("table2", "table4", "figure3", "figure5", "figure6"):
         text = (paper_with_untrained_weights / f"{stem}-strict.md").read_text(encoding="utf-8")
@@ -664,10 +769,10 @@ def test_a_span_behind_the_end_of_its_video_is_named_when_it_is_imported(shared_
     """The video is 13 s long, and the second span begins at 830.5 s."""
     spans = tmp_path / "spans.csv"
     spans.write_text("video,start_s,end_s\nnasa_13013.mp4,1,2\nnasa_13013.mp4,830.5,840\n", encoding="utf-8")
-    out = tmp_path / "clips.csv"
-    words = ("manifest", "import", "spans", spans, "--videos", shared_data / "videos")
-    assert obygaze(*words, "--out", out) == 0
-    err = capsys.readouterr().err
+    videos, out = shared_data / "videos", tmp_path / "clips.csv"
 
+    assert obygaze("manifest", "import", "spans", spans, "--videos", videos, "--out", out) == 0
+
+    err = capsys.readouterr().err
     assert "begins at 830.5 s" in err
     assert "begins at 1 s" not in err

@@ -21,15 +21,20 @@ cli.root_command = Slow
 cli.main([])
 """
 """A command that says `ready` and sleeps for the seconds that are typed."""
-ANSWER_SIGHUP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+DO_NOT_IGNORE_SIGHUP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
 """What a process does first that is not to ignore SIGHUP, as it would where these tests run under nohup."""
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_command_stopped_by_a_signal_exits_with_its_code(name):
-    """Shells expect 128 plus the number of the signal. One line says that the command was stopped."""
+    """Shells expect 128 plus the number of the signal. One line says that the command was stopped.
+
+    The command would sleep for ten minutes; the signal is sent as soon as it has printed "ready".
+    """
     number = getattr(signal, name)
-    words = [sys.executable, "-c", ANSWER_SIGHUP + SLEEPING_COMMAND, "600"]
+    ten_minutes = "600"
+    words = [sys.executable, "-c", DO_NOT_IGNORE_SIGHUP + SLEEPING_COMMAND, ten_minutes]
+
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout.readline() == "ready\n"
         command.send_signal(number)
@@ -42,10 +47,11 @@ def test_a_command_stopped_by_a_signal_exits_with_its_code(name):
 def test_under_nohup_a_command_outlives_its_terminal():
     """Under nohup, SIGHUP, which a closing terminal sends, is ignored.
 
-    The command ends by itself after a second.
+    The command sleeps for a second, and ends by itself.
     """
     one_second = "1"
     words = ["nohup", sys.executable, "-c", SLEEPING_COMMAND, one_second]
+
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout.readline() == "ready\n"
         command.send_signal(signal.SIGHUP)

@@ -29,7 +29,7 @@ TESTS_OF_LAPTOPS = """manifest/test_import_folder.py persistence/test_model_file
 
 @pytest.fixture(scope="module")
 def outputs_on_linux(inputs, url, tmp_path_factory):
-    """Give what the commands of a group leave and print on this system, where they are run once."""
+    """A function of a group's name: what its commands leave and print on this system, where they run once."""
     outputs = {}
 
     def of_group(group):
@@ -94,27 +94,49 @@ def printed_by_command(text):
 def test_commands_write_and_print_on_a_simulated_system_what_they_do_on_linux(
     system, group, inputs, url, tmp_path, outputs_on_linux
 ):
-    """Names, locks, line ends and missing functions are those of the other system.
+    """A group of the table of commands runs in a process that sees Windows, or macOS.
 
-    All bytes that commands write and print must be the same.
+    Names, locks, line ends and missing functions are those of that system. All bytes that commands write and
+    print must be those of the same group on Linux.
     """
     outputs = run_rows(system, group, inputs, url, tmp_path)
-    expected = outputs_on_linux(group)
-    assert outputs.keys() == expected.keys()
-    assert [name for name in expected if outputs[name] != expected[name]] == []
+
+    expected_outputs = outputs_on_linux(group)
+    assert outputs.keys() == expected_outputs.keys()
+    different = [name for name in outputs if outputs[name] != expected_outputs[name]]
+    assert different == []
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 def test_tests_of_laptop_use_pass_on_a_simulated_windows(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not long"]
-        + [f"--basetemp={tmp_path / 'temporary'}"]  # another run's would be removed by the rules of Windows
-        + [f"tests/{name}" for name in TESTS_OF_LAPTOPS.split()],
+    """Our own tests of importing folders, saving models, reports, exports and the desk run once more.
+
+    They run in a process that sees Windows: its names, locks, line ends and missing functions.
+    """
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not long",
+    ]
+    words += [
+        f"--basetemp={tmp_path / 'temporary'}"
+    ]  # another run's would be removed by the rules of Windows
+    words += [f"tests/{name}" for name in TESTS_OF_LAPTOPS.split()]
+
+    result = subprocess.run(
+        words,
         cwd=ROOT,
         env=environment_of("windows"),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert result.returncode == 0, result.stdout[-3000:]
