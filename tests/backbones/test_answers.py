@@ -24,8 +24,8 @@ from tests.backbones.test_encoders import (
     PROCESSORS,
     TINY_TEXT,
     TINY_TRANSFORMER,
-    pixels_of,
-    prepared,
+    normalised_pixels,
+    prepared_clips,
 )
 from tests.later import cpu, later, without_gradients
 from tests.rounding import assert_close, network_rounding
@@ -131,7 +131,7 @@ LISTED_AND_UNLISTED = pytest.mark.parametrize(
 def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(classifiers, model_type):
     """Of a network of single frames, they are averaged over the frames of a clip."""
     backbone = load(model_type, classifiers[model_type], answers=True)
-    batch = prepared(backbone, n_clips=2)
+    batch = prepared_clips(backbone, n_clips=2)
     expected = probabilities_of_class(model_type, classifiers[model_type], backbone, batch).numpy()
     assert np.abs(backbone.encode(batch)["answers/pooled"] - expected).max() <= 1e-6
 
@@ -141,7 +141,7 @@ def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(class
 def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
     plain = load(model_type, classifiers[model_type])
     with_more = load(model_type, classifiers[model_type], answers=True, layers=Layers((1,)))
-    batch = prepared(plain, n_clips=2)
+    batch = prepared_clips(plain, n_clips=2)
     arrays = with_more.encode(batch)
 
     for name, array in plain.encode(batch).items():
@@ -165,7 +165,7 @@ def test_answers_come_before_layers_in_the_order_of_groups(classifiers):
 
 def probabilities_of_class(model_type, folder, backbone, batch):
     """Return the probabilities of prepared clips, [B, classes], by the classifier of transformers itself."""
-    pixels = pixels_of(backbone, batch)  # [B, F, 3, h, w]
+    pixels = normalised_pixels(backbone, batch)  # [B, F, 3, h, w]
     if model_type in IMAGES:
         pixels = pixels.flatten(0, 1)  # a classifier of images takes frames, [B * F, 3, h, w]
     with quiet():
@@ -193,7 +193,7 @@ def test_unlisted_types_have_the_answers_of_transformers_and_their_vectors_stay_
     save_classifier(model_type, tmp_path)
     plain = load(model_type, tmp_path)
     with_answers = load(model_type, tmp_path, answers=True)
-    batch = prepared(plain, n_clips=2)
+    batch = prepared_clips(plain, n_clips=2)
 
     arrays = with_answers.encode(batch)
 
@@ -221,7 +221,7 @@ def test_beit_gives_the_mean_of_its_tokens_without_its_pooling_layer(tmp_path):
     """A file may lack BEiT's pooling layer, so the vectors must not depend on it."""
     classifier = save_classifier("beit", tmp_path)
     backbone = load("beit", tmp_path, answers=True)
-    frames = backbone.encode(prepared(backbone, n_clips=1))["frames"][0]
+    frames = backbone.encode(prepared_clips(backbone, n_clips=1))["frames"][0]
     tokens = classifier.beit(frames_by_hand(tmp_path, FRAMES[0])["pixel_values"]).last_hidden_state
     assert_close(frames, tokens.mean(dim=1), NETWORK_ROUNDING)
 
@@ -233,7 +233,7 @@ def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
     classifier = save_classifier(model_type, tmp_path, problem_type="multi_label_classification")
     backbone = load(model_type, tmp_path, answers=True)
     logits = classifier(**frames_by_hand(tmp_path, FRAMES[0])).logits
-    answers = backbone.encode(prepared(backbone, n_clips=1))["answers/pooled"][0]
+    answers = backbone.encode(prepared_clips(backbone, n_clips=1))["answers/pooled"][0]
     assert np.abs(answers - logits.sigmoid().mean(dim=0).numpy()).max() <= 1e-6
 
 
@@ -243,7 +243,7 @@ def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_t
     """A CLIP with a classifier has no projection into the space of texts."""
     backbone = load(model_type, classifiers[model_type])
     classifier = auto_class(model_type).from_pretrained(classifiers[model_type]).eval()
-    frames = backbone.encode(prepared(backbone, n_clips=1))["frames"][0]
+    frames = backbone.encode(prepared_clips(backbone, n_clips=1))["frames"][0]
     pixels = frames_by_hand(classifiers[model_type], FRAMES[0])["pixel_values"]
 
     assert_close(frames, classifier.vision_model(pixels).pooler_output, NETWORK_ROUNDING)

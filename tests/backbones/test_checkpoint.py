@@ -47,11 +47,12 @@ def copy_with_tensors(copy_checkpoint):
 
 
 def load(folder, name="clip", n_frames=None):
+    """Load a backbone with the weights in a folder; SigLIPs are loaded by the backbone `clip`, too."""
     return load_backbone(name.replace("siglip", "clip"), n_frames, weights=str(folder))
 
 
-def configure(folder, **fields):
-    """Change fields of a configuration; one that is a dict there keeps keys that the new dict lacks."""
+def change_configuration(folder, **fields):
+    """Change fields of a config.json; one that is a dict there keeps keys that the new dict lacks."""
     config = json.loads((folder / "config.json").read_text())
     for name, value in fields.items():
         if isinstance(value, dict) and name in config:
@@ -90,12 +91,19 @@ def shorten(tensors, key):
     ids=["missing", "in excess", "one number shorter in its last dimension"],
 )
 def test_a_tensor_that_does_not_fit_the_network_is_named(copy_with_tensors, name, key, change, reason):
-    """A network with a missing tensor would be partly random."""
+    """One tensor of a tiny checkpoint is removed, added or shortened.
+
+    A network with a missing tensor would be partly random. The message names the tensor (`key`), of which the
+    last part, such as `weight`, is the same in our network and in the file.
+    """
     folder = copy_with_tensors(name, lambda tensors: change(tensors, key))
-    last = key.rpartition(".")[2]  # which is the same in our network and in the file
-    with pytest.raises(BackboneError, match="1 tensors .*" + reason.format(last=last)) as refused:
+    last_part = key.split(".")[-1]
+    message = "1 tensors .*" + reason.format(last=last_part)
+
+    with pytest.raises(BackboneError, match=message) as refused:
         load(folder, name)
-    assert "begin with" not in str(refused.value)  # a prefix of all names is not the cause
+
+    assert "begin with" not in str(refused.value)  # it does not blame a prefix of all names
 
 
 def to_pickle(folder, change=None, save=None):
@@ -118,13 +126,17 @@ def cut_to(folder, count):
 
 
 def change_header(folder, **fields):
-    """Change what the header of a safetensors file says of a tensor."""
+    """Change what the header of a safetensors file says of a tensor.
+
+    The file is the header's length (8 bytes), the header (JSON), and the numbers of all tensors.
+    """
     data = (folder / TENSORS).read_bytes()
-    end = 8 + int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:end])
+    end_of_header = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end_of_header])
     header[A_TENSOR_OF["clip"]] |= fields
-    text = json.dumps(header).encode()
-    (folder / TENSORS).write_bytes(len(text).to_bytes(8, "little") + text + data[end:])
+    new_header = json.dumps(header).encode()
+    new_length = len(new_header).to_bytes(8, "little")
+    (folder / TENSORS).write_bytes(new_length + new_header + data[end_of_header:])
 
 
 def write_shards(folder, index_overrides=()):
@@ -163,8 +175,8 @@ DAMAGED_FILES = {
     ),
     "sparse": (lambda f: to_pickle(f, lambda tensor: tensor.to_sparse()), rf"{PICKLED}: .*sparse"),
     "no values": (lambda f: to_pickle(f, lambda tensor: tensor.to("meta")), rf"{PICKLED}: .*no values"),
-    "quantised": (lambda f: configure(f, **QUANTISED), METHOD),
-    "a quantised half": (lambda f: configure(f, vision_config=QUANTISED), METHOD),
+    "quantised": (lambda f: change_configuration(f, **QUANTISED), METHOD),
+    "a quantised half": (lambda f: change_configuration(f, vision_config=QUANTISED), METHOD),
     "a pointer": (lambda f: write_lfs_pointer(f, TENSORS), f"{TENSORS}.*git-lfs pointer"),
     "a pickle's pointer": (
         lambda f: (to_pickle(f), write_lfs_pointer(f, PICKLED)),
@@ -197,32 +209,42 @@ DAMAGED_FILES = {
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGED_FILES.values(), ids=DAMAGED_FILES)
 def test_damaged_files_are_refused_with_the_true_reason(copy_checkpoint, damage, reason):
-    """Libraries fail on such files with misleading messages, or load them wrongly."""
-    folder = copy_checkpoint()
+    """`damage` does one thing to a good checkpoint, such as to cut its file or to lie in the header.
+
+    Libraries fail on such files with misleading messages, or load them wrongly.
+    """
+    folder = copy_checkpoint("clip")
     damage(folder)
+
     with pytest.raises(BackboneError, match=reason):
         load(folder, n_frames=2)
 
 
 def test_a_class_that_matches_no_tensor_of_the_file_is_refused(checkpoints):
-    """The names of the file's tensors have a prefix; transformers would leave the network random."""
-    with quiet():
-        network, report = XCLIPVisionModel.from_pretrained(checkpoints["xclip"], output_loading_info=True)
-    n_of_class = len(network.state_dict())
-    n_in_file = len(load_file(checkpoints["xclip"] / TENSORS))
+    """The file is of a whole X-CLIP, whose names have a prefix before those of its vision model.
 
-    assert len(report["missing_keys"]) == n_of_class  # in transformers all stay random
+    transformers finds no tensor of the vision model in it and leaves all of them random; we refuse.
+    """
+    folder = checkpoints["xclip"]
+    with quiet():
+        network, report = XCLIPVisionModel.from_pretrained(folder, output_loading_info=True)
+    n_of_class = len(network.state_dict())
+    n_in_file = len(load_file(folder / "model.safetensors"))
+    assert len(report["missing_keys"]) == n_of_class  # to transformers, all are missing
+
     with pytest.raises(BackboneError, match=f"{n_of_class} tensors .*{n_in_file} tensors"):
-        load_pretrained(XCLIPVisionModel, find_weights(checkpoints["xclip"]), network.config)
+        load_pretrained(XCLIPVisionModel, find_weights(folder), network.config)
 
 
 def test_old_position_ids_are_allowed(copy_with_tensors):
     """Older releases of transformers saved position ids, which are 0, 1, 2, ... and not learnt."""
 
-    def add_ids(tensors):
+    def add_position_ids(tensors):
         tensors["vision_model.embeddings.position_ids"] = torch.zeros(2)
 
-    assert load(copy_with_tensors("clip", add_ids)).name == "clip"
+    folder = copy_with_tensors("clip", add_position_ids)
+
+    assert load(folder).name == "clip"
 
 
 def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
@@ -236,31 +258,36 @@ def test_a_vivit_classifier_may_bring_its_classifier(tmp_path):
     )
     with quiet():
         VivitForVideoClassification(config).save_pretrained(tmp_path)
+    names_in_file = load_file(tmp_path / "model.safetensors").keys()
+    assert any("classifier" in name for name in names_in_file)
 
-    assert any("classifier" in key for key in load_file(tmp_path / "model.safetensors"))
-    assert load_backbone("vivit", weights=str(tmp_path)).provenance["architecture"]["hidden_size"] == 32
+    backbone = load_backbone("vivit", weights=str(tmp_path))
+
+    assert backbone.provenance["architecture"]["hidden_size"] == 32
 
 
 def test_a_half_precision_checkpoint_is_computed_in_float32(copy_with_tensors):
     """Weights in float16 save disk space; computing in float16 would lose digits."""
 
-    def half(tensors):
+    def convert_to_float16(tensors):
         for key, value in tensors.items():
             tensors[key] = value.half()
 
-    network = load(copy_with_tensors("clip", half), n_frames=2).encode.network
+    folder = copy_with_tensors("clip", convert_to_float16)
+
+    network = load(folder, n_frames=2).encode.network
+
     assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
 
 
 def test_a_torch_checkpoint_in_a_folder_loads_too(copy_checkpoint):
-    """Older repositories have pytorch_model.bin in place of model.safetensors."""
-    folder = copy_checkpoint()
+    """Older repositories have pytorch_model.bin, a pickle, in place of model.safetensors."""
+    folder = copy_checkpoint("clip")
     to_pickle(folder)
+
     backbone = load(folder, n_frames=2)
+
     assert backbone.provenance["hub"] is None  # it is from a folder, not from a hub
-
-
-LOADED_DTYPES = {"float64", "float32", "float16", "bfloat16"}
 
 
 def torch_dtypes():
@@ -304,13 +331,18 @@ def save_with_dtype(folder, dtype, form):
 @pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
 @pytest.mark.parametrize("form", ["safetensors", "bin"])
 def test_a_tensor_of_every_type_is_loaded_or_refused_by_its_name(copy_checkpoint, form):
-    """Integers and floats of 8 bits need a scale to be weights, so a network of them would be wrong."""
+    """One tensor of a good checkpoint is replaced by one of each type of numbers that torch has.
+
+    Floats of 16 bits or more are loaded. Integers and floats of 8 bits need a scale to be weights, so a
+    network of them would be wrong.
+    """
     n_files = 0
     for dtype in torch_dtypes():
-        folder = copy_checkpoint()
-        if save_with_dtype(folder, dtype, form):
+        folder = copy_checkpoint("clip")
+        could_be_written = save_with_dtype(folder, dtype, form)
+        if could_be_written:
             n_files += 1
-            if name_of(dtype) in LOADED_DTYPES:
+            if name_of(dtype) in {"float64", "float32", "float16", "bfloat16"}:
                 load(folder, n_frames=2)
             else:
                 assert_refused_by_name(folder, dtype)
@@ -329,14 +361,17 @@ def assert_refused_by_name(folder, dtype):
 
 
 def test_integer_weights_are_refused_but_not_a_count_of_batches(tmp_path):
-    """Quantised weights need a scale, which the file of a plain network does not have."""
-    network = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))  # which keeps a count as int64
+    """Integer weights need a scale, which the file of a plain network does not have.
+
+    BatchNorm1d counts its batches in an int64, which is no weight.
+    """
+    network = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     tensors = network.state_dict()
     torch.save(tensors, tmp_path / "float.pt")
-    torch.save(tensors | {"0.weight": tensors["0.weight"].to(torch.int8)}, tmp_path / "int.pt")
+    tensors["0.weight"] = tensors["0.weight"].to(torch.int8)
+    torch.save(tensors, tmp_path / "int.pt")
 
     load_exactly(network, find_weights(tmp_path / "float.pt"))
-
     with pytest.raises(BackboneError, match=r"int\.pt.*0\.weight is int8"):
         load_exactly(network, find_weights(tmp_path / "int.pt"))
 
@@ -345,7 +380,8 @@ def test_integer_weights_are_refused_but_not_a_count_of_batches(tmp_path):
 def test_a_vivit_without_a_sensible_tubelet_size_is_refused(copy_checkpoint, tubelet_size):
     """A tubelet, the block that becomes one token, has three positive sizes."""
     folder = copy_checkpoint("vivit")
-    configure(folder, tubelet_size=tubelet_size)
+    change_configuration(folder, tubelet_size=tubelet_size)
+
     with pytest.raises(BackboneError, match=r"config\.json"):
         load(folder, "vivit")
 
@@ -354,12 +390,14 @@ def test_a_vivit_without_a_sensible_tubelet_size_is_refused(copy_checkpoint, tub
 def test_a_prefix_of_the_names_of_all_tensors_is_named(copy_with_tensors, prefix):
     """Training frameworks put a prefix before each name, so that no name fits."""
 
-    def rename(tensors):
-        for key in list(tensors):
-            tensors[prefix + key] = tensors.pop(key)
+    def put_prefix_before_each_name(tensors):
+        for name in list(tensors):
+            tensors[prefix + name] = tensors.pop(name)
+
+    folder = copy_with_tensors("clip", put_prefix_before_each_name)
 
     with pytest.raises(BackboneError, match=f"all their names begin with '{prefix}'"):
-        load(copy_with_tensors("clip", rename))
+        load(folder)
 
 
 @POSIX
@@ -367,25 +405,34 @@ def test_a_prefix_of_the_names_of_all_tensors_is_named(copy_with_tensors, prefix
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_pipe_or_device_beside_the_weights_is_refused_at_once(copy_checkpoint, name, kind):
     """Reading a pipe or a device such as /dev/zero may never end, so it is not opened."""
-    folder = copy_checkpoint()
-    write_endless = ENDLESS[kind]
-    write_endless(folder / name, b"")
+    folder = copy_checkpoint("clip")
+    make_endless_file = ENDLESS[kind]
+    make_endless_file(folder / name, b"")
+
     with pytest.raises(InputError, match=name):
         load(folder)
 
 
 class FailsTheTestWhenUnpickled:
+    """An object whose pickle calls pytest.fail when it is loaded."""
+
     def __reduce__(self):
         return (pytest.fail, ("unpickled",))
 
 
 @pytest.mark.parametrize(
-    ("name", "weights"), [("clip", "."), ("xclip-lsmdc", PICKLED)], ids=["in a folder", "of its own"]
+    ("name", "weights"),
+    [("clip", "."), ("xclip-lsmdc", "pytorch_model.bin")],
+    ids=["in a folder", "a file of its own"],
 )
 def test_code_in_a_pickle_is_never_run(tmp_path, checkpoints, name, weights):
-    """A pickle can run any code when it is loaded, and checkpoints come from strangers."""
-    torch.save({"a": FailsTheTestWhenUnpickled()}, tmp_path / PICKLED)
+    """A pickle can run any code when it is loaded, and checkpoints come from strangers.
+
+    The code in this pickle would fail the test.
+    """
+    torch.save({"a": FailsTheTestWhenUnpickled()}, tmp_path / "pytorch_model.bin")
     shutil.copy(checkpoints["clip"] / "config.json", tmp_path)
+
     with pytest.raises(BackboneError, match=r"cannot be read|refused"):
         load_backbone(name, weights=str(tmp_path / weights))
 
@@ -411,40 +458,55 @@ HOSTILE_FIELDS = {
 def test_a_configuration_that_does_not_fit_its_weights_is_refused_unloaded(
     copy_checkpoint, monkeypatch, name, fields, named
 ):
-    """The files have 32 features and two layers, so none of these fields can be true."""
+    """config.json is changed to say something else than the weights, such as 10 million features.
+
+    The files have 32 features and two layers, so none of these fields can be true. The network must not be
+    made, since it might need petabytes.
+    """
     folder = copy_checkpoint(name)
-    configure(folder, **fields)
-    fail = staticmethod(lambda *_, **__: pytest.fail("it was loaded"))
-    monkeypatch.setattr("transformers.PreTrainedModel.from_pretrained", fail)
+    change_configuration(folder, **fields)
+    fail_the_test = staticmethod(lambda *_, **__: pytest.fail("it was loaded"))
+    monkeypatch.setattr("transformers.PreTrainedModel.from_pretrained", fail_the_test)
+
     with pytest.raises(BackboneError, match=named):
         load(folder, name)
 
 
 def test_a_null_projection_width_is_that_of_the_vision_config(copy_checkpoint):
     """Some checkpoints state the width of the projection, here 24, in their vision_config alone."""
-    folder = copy_checkpoint()
-    configure(folder, projection_dim=None)
-    configure(folder, vision_config={"projection_dim": 24})
-    assert load(folder, n_frames=2).outputs[0].shape == (2, 24)
+    folder = copy_checkpoint("clip")
+    change_configuration(folder, projection_dim=None)
+    change_configuration(folder, vision_config={"projection_dim": 24})
+
+    backbone = load(folder, n_frames=2)
+
+    assert backbone.outputs[0].shape == (2, 24)  # frames, width
 
 
 def test_tensors_of_more_numbers_than_their_file_has_bytes_are_refused(tmp_path):
-    """A pickle may state a tensor of any shape over one number."""
-    torch.save({"a": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "x.bin")
+    """A pickle may state a tensor of any shape over one number, here of 10^12 numbers."""
+    one_number_repeated = torch.zeros(1).expand(10**6, 10**6)
+    torch.save({"a": one_number_repeated}, tmp_path / "x.bin")
+
     with pytest.raises(BackboneError):
         load_state_dict(find_weights(tmp_path / "x.bin"))
 
 
 def test_a_compressed_checkpoint_is_refused_before_it_is_unpacked(tmp_path):
-    """PyTorch does not compress, so no honest file needs it."""
-    torch.save({"a": torch.zeros(10**6)}, tmp_path / "x.bin")
+    """A file of torch is a ZIP archive without compression, so no honest file needs it.
+
+    A compressed file of few bytes could unpack to any size.
+    """
+    plain_file = tmp_path / "x.bin"
+    torch.save({"a": torch.zeros(10**6)}, plain_file)
+    assert load_state_dict(find_weights(plain_file))["a"].shape == (10**6,)
+    compressed_file = tmp_path / "y.bin"
     with (
-        zipfile.ZipFile(tmp_path / "x.bin") as plain,
-        zipfile.ZipFile(tmp_path / "y.bin", "w", zipfile.ZIP_DEFLATED) as packed,
+        zipfile.ZipFile(plain_file) as plain,
+        zipfile.ZipFile(compressed_file, "w", zipfile.ZIP_DEFLATED) as compressed,
     ):
         for member in plain.namelist():
-            packed.writestr(member, plain.read(member))
+            compressed.writestr(member, plain.read(member))
 
-    assert load_state_dict(find_weights(tmp_path / "x.bin"))["a"].shape == (10**6,)
     with pytest.raises(BackboneError, match=r"y\.bin"):
-        find_weights(tmp_path / "y.bin")
+        find_weights(compressed_file)

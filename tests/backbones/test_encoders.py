@@ -214,7 +214,8 @@ PIXELS_BY_STEPS = {
 
 
 @functools.cache
-def backbone_of(model_type, folder, **options):
+def load_encoder(model_type, folder, **options):
+    """Load a network of pictures or of videos from a folder, as a backbone of four frames."""
     return load_backbone(
         "image" if model_type in IMAGES else "video", 4, weights=str(folder), compute=cpu(), **options
     )
@@ -226,24 +227,29 @@ def normalised(backbone, prepared):
     return prepared * np.array(constants["scale"]) + np.array(constants["shift"])
 
 
-def prepared(backbone, n_clips=5):
+def prepared_clips(backbone, n_clips=5):
     """Prepare the first clips of `FRAMES`, [B, F, h, w, 3]."""
     return np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES[:n_clips]])
 
 
-def pixels_of(backbone, batch):
+def normalised_pixels(backbone, batch):
     """Normalise prepared clips as transformers takes them: a tensor `[B, F, 3, h, w]`."""
     return torch.from_numpy(normalised(backbone, batch).transpose(0, 1, 4, 2, 3)).float()
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_pixels_are_those_of_the_processor_beside_the_weights(folders, model_type):
-    backbone = backbone_of(model_type, folders[model_type])
+def test_pixels_are_those_of_the_processor_beside_the_weights(folder_of, model_type):
+    """Three frames of 53 x 87, 40 x 87 and 30 x 31 pixels are resized, cropped and normalised.
+
+    Not one of the 256 levels of uint8 is off: one level more would be .0039 more, or a multiple of it.
+    """
+    backbone = load_encoder(model_type, folder_of[model_type])
+
     for frame in (FRAMES[0, 0], FRAMES[0, 1, :40], FRAMES[0, 2, :30, :31]):
         pixels = normalised(backbone, backbone.prepare(frame)).transpose(2, 0, 1)
+
         expected = pixels_by_processor(model_type, frame)
         assert pixels.shape == expected.shape
-        # Not one of the 256 levels of uint8 is off: one level more would be .0039 more, or a multiple of it.
         assert np.abs(pixels - expected).max() <= PIXEL_ROUNDING
 
 
@@ -351,8 +357,8 @@ class Encoded(NamedTuple):
 
 @functools.cache
 def encoded_clips(model_type, folder):
-    backbone = backbone_of(model_type, folder, tokens=tokens_option(model_type))
-    clips = prepared(backbone)
+    backbone = load_encoder(model_type, folder, tokens=tokens_option(model_type))
+    clips = prepared_clips(backbone)
     return Encoded(backbone, clips, backbone.encode(clips))
 
 
@@ -363,43 +369,59 @@ def bound_of(array):
 
 @without_gradients
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folders, model_type):
-    encoded = encoded_clips(model_type, folders[model_type])
-    pixels = pixels_of(encoded.backbone, encoded.clips)
-    network = transformers_network(model_type, folders[model_type])
-    arrays_by_class = arrays_of_pictures if model_type in IMAGES else arrays_of_videos
-    expected = arrays_by_class(model_type, network, pixels)
+def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folder_of, model_type):
+    """Five clips of four frames are encoded by us and, from the same pixels, by transformers alone."""
+    encoded = encoded_clips(model_type, folder_of[model_type])
+    pixels = normalised_pixels(encoded.backbone, encoded.clips)
+    network = transformers_network(model_type, folder_of[model_type])
+    if model_type in IMAGES:
+        expected_arrays = arrays_of_pictures(model_type, network, pixels)
+    else:
+        expected_arrays = arrays_of_videos(model_type, network, pixels)
 
-    for name, array in expected.items():
-        assert_close(encoded.arrays[name], array, bound_of(name))
+    for name, expected in expected_arrays.items():
+        assert_close(encoded.arrays[name], expected, bound_of(name))
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_the_arrays_of_a_clip_have_the_shapes_that_the_backbone_states(folder_of, model_type):
+    encoded = encoded_clips(model_type, folder_of[model_type])
+
     stated_shapes = {output.name: output.shape for output in encoded.backbone.outputs}
-    assert stated_shapes == {name: array.shape[1:] for name, array in encoded.arrays.items()}
+
+    shapes_of_a_clip = {name: array.shape[1:] for name, array in encoded.arrays.items()}
+    assert shapes_of_a_clip == stated_shapes
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folders, model_type):
-    encoded = encoded_clips(model_type, folders[model_type])
-    alone = encoded.backbone.encode(encoded.clips[2:3])
-    for name, array in encoded.arrays.items():
-        assert np.array_equal(alone[name][0], array[2])
+def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of, model_type):
+    five = encoded_clips(model_type, folder_of[model_type])
+    third_clip = five.clips[2:3]
+
+    arrays_alone = five.backbone.encode(third_clip)
+
+    for name, array in five.arrays.items():
+        assert np.array_equal(arrays_alone[name][0], array[2])
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_a_cuda_card_gives_the_vectors_of_the_cpu(folders, model_type, monkeypatch):
+def test_a_cuda_card_gives_the_vectors_of_the_cpu(folder_of, model_type, monkeypatch):
     """The card takes five clips in one call, the CPU one. No GPU is needed: the card is pretended."""
-    on_cpu = encoded_clips(model_type, folders[model_type])
+    on_cpu = encoded_clips(model_type, folder_of[model_type])
     PretendedCard().install(monkeypatch)
-    on_card = load_backbone(
+    backbone_on_card = load_backbone(
         on_cpu.backbone.name,
         4,
-        weights=str(folders[model_type]),
+        weights=str(folder_of[model_type]),
         tokens=tokens_option(model_type),
         compute=Compute(device="cuda", clips_at_once=5),
     )
-    arrays = on_card.encode.start(list(on_cpu.clips)).result().arrays
+
+    five_clips = list(on_cpu.clips)
+    arrays_on_card = backbone_on_card.encode.start(five_clips).result().arrays
 
     for name, expected in on_cpu.arrays.items():
-        assert_close(arrays[name], expected, bound_of(name))
+        assert_close(arrays_on_card[name], expected, bound_of(name))
 
 
 def copy_with_processor_fields(folder, tmp_path, **fields):
@@ -407,7 +429,8 @@ def copy_with_processor_fields(folder, tmp_path, **fields):
     copy = tmp_path / "changed"
     shutil.copytree(folder, copy)
     (path,) = copy.glob("*preprocessor_config.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    configuration = json.loads(path.read_text())
+    path.write_text(json.dumps(configuration | fields))
     return copy
 
 
@@ -423,13 +446,21 @@ CHANGED_NUMBERS = [
 
 
 @pytest.mark.parametrize(("model_type", "change"), CHANGED_NUMBERS)
-def test_a_processor_changed_in_one_number_is_followed(folders, tmp_path, monkeypatch, model_type, change):
-    folder = copy_with_processor_fields(folders[model_type], tmp_path, **change)
+def test_a_processor_changed_in_one_number_is_followed(folder_of, tmp_path, monkeypatch, model_type, change):
+    """The processor's file beside the weights is changed, for us and for transformers, such as in its size.
+
+    The pixels are those of transformers' changed processor, and the store's record says what has changed.
+    """
+    folder = copy_with_processor_fields(folder_of[model_type], tmp_path, **change)
     monkeypatch.setitem(PROCESSORS, model_type, PROCESSORS[model_type] | change)
-    before, after = backbone_of(model_type, folders[model_type]), backbone_of(model_type, folder)
+    before = load_encoder(model_type, folder_of[model_type])
+    after = load_encoder(model_type, folder)
+    frame = FRAMES[0, 0]
+
+    pixels = normalised(after, after.prepare(frame)).transpose(2, 0, 1)
+
+    assert np.abs(pixels - pixels_by_processor(model_type, frame)).max() <= PIXEL_ROUNDING
     assert before.provenance["preset"] != after.provenance["preset"]
-    pixels = normalised(after, after.prepare(FRAMES[0, 0])).transpose(2, 0, 1)
-    assert np.abs(pixels - pixels_by_processor(model_type, FRAMES[0, 0])).max() <= PIXEL_ROUNDING
 
 
 UNSUPPORTED_FIELDS = [
@@ -453,13 +484,19 @@ UNSUPPORTED_FIELDS = [
 
 
 @pytest.mark.parametrize(("model_type", "change"), UNSUPPORTED_FIELDS)
-def test_a_processor_field_that_is_not_supported_is_refused_by_name(folders, tmp_path, model_type, change):
-    """Pixels would be wrong if a field were ignored. The error names the field and the file."""
-    with pytest.raises(BackboneError) as refused:
-        backbone_of(model_type, copy_with_processor_fields(folders[model_type], tmp_path, **change))
+def test_a_processor_field_that_is_not_supported_is_refused_by_name(folder_of, tmp_path, model_type, change):
+    """Pixels would be wrong if a field were ignored. The error names the field and the file.
+
+    Of a crop, it may name `crop_size` or `do_center_crop`.
+    """
+    folder = copy_with_processor_fields(folder_of[model_type], tmp_path, **change)
     (field,) = change.keys()
-    # The message may name either field of a crop.
-    assert ("crop" if field in {"crop_size", "do_center_crop"} else field) in str(refused.value)
+    name_in_message = "crop" if field in {"crop_size", "do_center_crop"} else field
+
+    with pytest.raises(BackboneError) as refused:
+        load_encoder(model_type, folder)
+
+    assert name_in_message in str(refused.value)
     assert str(tmp_path) in str(refused.value)
 
 
@@ -468,25 +505,32 @@ def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
     config = AutoConfig.for_model("vit", **(TINY_VISION | {"image_size": [32, 48]}))
     network = untrained(lambda: transformers.ViTModel(config, add_pooling_layer=False), 0)
     network.save_pretrained(tmp_path)
+
     with pytest.raises(BackboneError, match="image_size"):
         load_backbone("image", weights=str(tmp_path), compute=cpu())
 
 
-def test_a_vision_network_with_a_vision_config_is_refused(folders, tmp_path):
-    """Its fields belong at the top; those of a `vision_config` inside could contradict them."""
-    folder = shutil.copytree(folders["clip"], tmp_path / "clip")
+def test_a_vision_network_with_a_vision_config_is_refused(folder_of, tmp_path):
+    """Its fields belong at the top; those of a `vision_config` inside could contradict them.
+
+    The configuration is that of a whole CLIP, which says that it is of a vision network alone.
+    """
+    folder = shutil.copytree(folder_of["clip"], tmp_path / "clip")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "clip_vision_model"}))
+    config["model_type"] = "clip_vision_model"
+    (folder / "config.json").write_text(json.dumps(config))
+
     with pytest.raises(BackboneError, match="vision_config"):
         load_backbone("clip", weights=str(folder), compute=cpu())
 
 
-def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_path):
-    folder = copy_with_processor_fields(
-        folders["dinov2"], tmp_path, image_processor_type="NoisyImageProcessor"
-    )
+def test_a_processor_of_a_class_that_is_not_understood_is_refused(folder_of, tmp_path):
+    """The file beside the weights names a class of transformers that does not exist."""
+    unknown_class = "NoisyImageProcessor"
+    folder = copy_with_processor_fields(folder_of["dinov2"], tmp_path, image_processor_type=unknown_class)
+
     with pytest.raises(BackboneError, match="NoisyImageProcessor"):
-        backbone_of("dinov2", folder)
+        load_encoder("dinov2", folder)
 
 
 @pytest.mark.parametrize("backbone", ["image", "video"])
@@ -512,70 +556,96 @@ def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_
         ("xclip", 5),
     ],
 )
-def test_a_number_of_frames_that_does_not_fit_the_network_is_refused(folders, model_type, n_frames):
+def test_a_number_of_frames_that_does_not_fit_the_network_is_refused(folder_of, model_type, n_frames):
     with pytest.raises(BackboneError, match=str(n_frames)):
-        load_backbone("video", n_frames, weights=str(folders[model_type]), compute=cpu())
+        load_backbone("video", n_frames, weights=str(folder_of[model_type]), compute=cpu())
 
 
-def test_v_jepa_2_gives_a_vector_for_every_two_frames(folders):
-    """V-JEPA 2 takes any even number of frames and joins two into a step: 10 frames give 5 vectors."""
-    backbone = load_backbone("video", 10, weights=str(folders["vjepa2"]), compute=cpu())
-    assert {output.name: output.shape for output in backbone.outputs} == {"frames": (5, 32), "pooled": (32,)}
-    batch = np.zeros((1, 10, 32, 32, 3), np.uint8)
-    assert backbone.encode(batch)["frames"].shape == (1, 5, 32)
+def test_v_jepa_2_gives_a_vector_for_every_two_frames(folder_of):
+    """V-JEPA 2 takes any even number of frames and joins two into a step: 10 frames give 5 vectors.
+
+    The tiny network's vectors have 32 numbers.
+    """
+    backbone = load_backbone("video", 10, weights=str(folder_of["vjepa2"]), compute=cpu())
+    clip = np.zeros((1, 10, 32, 32, 3), np.uint8)
+
+    frames = backbone.encode(clip)["frames"]
+
+    assert frames.shape == (1, 5, 32)
+    stated_shapes = {output.name: output.shape for output in backbone.outputs}
+    assert stated_shapes == {"frames": (5, 32), "pooled": (32,)}
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_attention_is_sdpa_where_transformers_offers_it(folders, model_type):
+def test_attention_is_sdpa_where_transformers_offers_it(folder_of, model_type):
     """The faster implementation, sdpa, is used and recorded. Four types have the plain one (eager) alone."""
-    has_eager_alone = model_type in {"hiera", "timesformer", "videoprism", "videoprism_vision_model"}
-    compute = backbone_of(model_type, folders[model_type]).provenance["compute"]
-    assert compute["attention"] == ("eager" if has_eager_alone else "sdpa")
+    types_with_eager_alone = {"hiera", "timesformer", "videoprism", "videoprism_vision_model"}
+    expected = "eager" if model_type in types_with_eager_alone else "sdpa"
+
+    backbone = load_encoder(model_type, folder_of[model_type])
+
+    assert backbone.provenance["compute"]["attention"] == expected
 
 
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("layers", [None, Layers(frames=True)], ids=["vectors", "layers"])
 @pytest.mark.parametrize("model_type", ["clip", "dinov2", "siglip", "vivit", "xclip"])
-def test_a_network_is_compiled_as_one_graph(folders, model_type, layers):
+def test_a_network_is_compiled_as_one_graph(folder_of, model_type, layers):
     """A break in the graph would make torch.compile slower."""
     options = {} if layers is None else {"layers": layers}
-    runner = backbone_of(model_type, folders[model_type], **options).encode
+    runner = load_encoder(model_type, folder_of[model_type], **options).encode
     n_frames, height, width, _channels = runner.shape
-    result = torch._dynamo.explain(runner.network)(torch.zeros(1, n_frames, 3, height, width))
-    assert result.graph_break_count == 0, result.break_reasons
+    clip = torch.zeros(1, n_frames, 3, height, width)
+
+    explanation = torch._dynamo.explain(runner.network)(clip)
+
+    assert explanation.graph_break_count == 0, explanation.break_reasons
 
 
-TOKENS = {
-    # Type, option `tokens`, and the shape for a clip of 4 frames: tokens and their width.
-    "images": ("dinov2", "patches", (4 * 9, 32)),
-    "registers": ("dinov3_vit", "patches", (4 * 4, 32)),
-    "videos": ("videomae", "all", (2 * 4, 32)),
-    "class token": ("vivit", "all", (1 + 2 * 4, 32)),
-    "X-CLIP": ("xclip", "patches", (4 * 4, 32)),
-}
+@pytest.mark.parametrize(
+    ("model_type", "tokens", "shape"),
+    [
+        ("dinov2", "patches", (4 * 9, 32)),
+        ("dinov3_vit", "patches", (4 * 4, 32)),
+        ("videomae", "all", (2 * 4, 32)),
+        ("vivit", "all", (1 + 2 * 4, 32)),
+        ("xclip", "patches", (4 * 4, 32)),
+    ],
+    ids=[
+        "4 frames of 3 x 3 patches",
+        "4 frames of 2 x 2 patches, without registers",
+        "2 steps of 2 x 2 patches",
+        "a class token and 2 steps of 2 x 2 patches",
+        "4 frames of 2 x 2 patches",
+    ],
+)
+def test_tokens_are_float16_and_their_provenance_names_the_layer(folder_of, model_type, tokens, shape):
+    """The shape is of a clip of 4 frames: the number of tokens and the width, 32."""
+    backbone = load_encoder(model_type, folder_of[model_type], tokens=tokens)
 
-
-@pytest.mark.parametrize(("model_type", "tokens", "shape"), TOKENS.values(), ids=TOKENS)
-def test_tokens_are_float16_and_their_provenance_names_the_layer(folders, model_type, tokens, shape):
-    backbone = backbone_of(model_type, folders[model_type], tokens=tokens)
     (output,) = [output for output in backbone.outputs if output.name == "tokens"]
-    assert (output.shape, output.dtype) == (shape, "float16")
+
+    assert output.shape == shape
+    assert output.dtype == "float16"
     assert "last hidden state" in backbone.provenance["arrays"]["tokens"]
 
 
-def test_tokens_of_an_unknown_name_are_refused(folders):
+def test_tokens_of_an_unknown_name_are_refused(folder_of):
+    """The option `tokens` has no value "some"."""
     with pytest.raises(BackboneError, match="'some'"):
-        backbone_of("vivit", folders["vivit"], tokens="some")
+        load_encoder("vivit", folder_of["vivit"], tokens="some")
 
 
 @pytest.fixture(scope="module")
-def texts(folders, tmp_path_factory):
+def folder_with_texts_of(folder_of, tmp_path_factory):
     """Checkpoints with a vision and a text encoder, each with a tokenizer: type -> folder."""
     tokenizer = tiny_text_checkpoint("clip", tmp_path_factory.mktemp("tokenizer") / "clip")
     made = {}
     for model_type in ("clip", "metaclip_2", "aimv2", "videoprism", "xclip"):
-        made[model_type] = shutil.copytree(folders[model_type], tmp_path_factory.mktemp("text") / model_type)
+        made[model_type] = shutil.copytree(
+            folder_of[model_type], tmp_path_factory.mktemp("text") / model_type
+        )
         for path in tokenizer.glob("*"):
             if path.name not in {"config.json", "model.safetensors"}:
                 shutil.copy(path, made[model_type])
@@ -586,45 +656,61 @@ def texts(folders, tmp_path_factory):
 
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "videoprism", "xclip"])
-def test_vectors_of_texts_are_those_of_the_class_of_transformers(texts, model_type):
-    """The longest text is cut to the 16 tokens that the network takes."""
-    backbone = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu())
-    tokenizer = transformers.AutoTokenizer.from_pretrained(texts[model_type])
-    model = transformers_network(model_type, texts[model_type])
+def test_vectors_of_texts_are_those_of_the_class_of_transformers(folder_with_texts_of, model_type):
+    """The longest text is cut to the 16 tokens that the network takes; VideoPrism pads texts to 16 tokens."""
+    folder = folder_with_texts_of[model_type]
+    backbone = load_text_backbone("text", weights=str(folder), compute=cpu())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers_network(model_type, folder)
     padding = "max_length" if model_type == "videoprism" else False
-    for words in ("a", "a photo of a man", "a sad man of a sad man of a sad man"):
-        (tokens,) = backbone.tokenize([words])
-        result = backbone.encode(np.array([tokens.ids]))
-        inputs = tokenizer([words], return_tensors="pt", truncation=True, max_length=16, padding=padding)
-        assert_close(result, model.get_text_features(**inputs).pooler_output, NETWORK_ROUNDING)
-        assert backbone.width == result.shape[1]
+
+    for text in ("a", "a photo of a man", "a sad man of a sad man of a sad man"):
+        (tokens,) = backbone.tokenize([text])
+        vector = backbone.encode(np.array([tokens.ids]))
+
+        inputs = tokenizer([text], return_tensors="pt", truncation=True, max_length=16, padding=padding)
+        expected = model.get_text_features(**inputs).pooler_output
+        assert_close(vector, expected, NETWORK_ROUNDING)
+        assert vector.shape[1] == backbone.width
 
 
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "xclip"])
-def test_texts_and_pictures_of_one_checkpoint_share_a_space(texts, model_type):
-    of_texts = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu()).provenance
-    of_pictures = backbone_of(model_type, texts[model_type]).provenance
+def test_texts_and_pictures_of_one_checkpoint_share_a_space(folder_with_texts_of, model_type):
+    """Vectors of one space may be compared, such as a text with pictures."""
+    folder = folder_with_texts_of[model_type]
+
+    of_texts = load_text_backbone("text", weights=str(folder), compute=cpu()).provenance
+    of_pictures = load_encoder(model_type, folder).provenance
+
     assert of_texts["space"] == of_pictures["space"]
     assert of_texts["weights_sha256"] == of_pictures["weights_sha256"]
 
 
 @pytest.mark.parametrize("model_type", ["dinov2", "videomae"])
-def test_a_network_of_pictures_alone_names_no_space(folders, model_type):
-    assert "space" not in backbone_of(model_type, folders[model_type]).provenance
+def test_a_network_of_pictures_alone_names_no_space(folder_of, model_type):
+    """Its vectors can be compared with no text."""
+    backbone = load_encoder(model_type, folder_of[model_type])
+
+    assert "space" not in backbone.provenance
 
 
-def test_the_space_of_xclip_is_named_by_its_backbone_and_weights(folders):
-    """Stores of `xclip` have no field for it, and those that were written later none either."""
-    provenance = load_backbone("xclip", weights=str(folders["xclip"]), compute=cpu()).provenance
+def test_the_space_of_xclip_is_named_by_its_backbone_and_weights(folder_of):
+    """The backbone `xclip` does not record a space, so that its stores of all versions are alike."""
+    provenance = load_backbone("xclip", weights=str(folder_of["xclip"]), compute=cpu()).provenance
     assert "space" not in provenance
-    assert embedding_space({"name": "xclip", **provenance}) == f"xclip sha256:{provenance['weights_sha256']}"
+
+    space = embedding_space({"name": "xclip", **provenance})
+
+    assert space == f"xclip sha256:{provenance['weights_sha256']}"
 
 
-def test_a_padding_token_that_the_network_does_not_mask_is_refused(texts, tmp_path):
-    """The network ignores token 57; padding with token 58 would be read as words."""
-    folder = shutil.copytree(texts["videoprism"], tmp_path / "net")
+def test_a_padding_token_that_the_network_does_not_mask_is_refused(folder_with_texts_of, tmp_path):
+    """The network ignores token 57; padding with token 58, <|unused1|>, would be read as words."""
+    folder = shutil.copytree(folder_with_texts_of["videoprism"], tmp_path / "net")
     path = folder / "tokenizer_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "<|unused1|>"}))  # token 58
+    tokenizer_config = json.loads(path.read_text()) | {"pad_token": "<|unused1|>"}
+    path.write_text(json.dumps(tokenizer_config))
+
     with pytest.raises(BackboneError, match="pad_token_id is 57"):
         load_text_backbone("text", weights=str(folder), compute=cpu())
 
@@ -640,42 +726,58 @@ def tiny_random_networks(monkeypatch):
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_random_weights_of_every_vision_network_follow_from_the_seed(model_type):
+    """`random:7:vit` means a ViT with random weights from seed 7. The networks are tiny here."""
     name = "image" if model_type in IMAGES else "video"
-    seed_7, seed_7_again, seed_8 = (
-        load_backbone(name, weights=f"random:{seed}:{model_type}", compute=cpu()) for seed in (7, 7, 8)
-    )
-    clip = np.array([[seed_7.prepare(FRAMES[0, 0])] * seed_7.n_frames])
-    vectors = seed_7.encode(clip)["pooled"]
+    seed_7 = load_backbone(name, weights=f"random:7:{model_type}", compute=cpu())
+    seed_7_again = load_backbone(name, weights=f"random:7:{model_type}", compute=cpu())
+    seed_8 = load_backbone(name, weights=f"random:8:{model_type}", compute=cpu())
+    one_frame = seed_7.prepare(FRAMES[0, 0])
+    clip = np.array([[one_frame] * seed_7.n_frames])
 
-    assert np.array_equal(seed_7_again.encode(clip)["pooled"], vectors)
-    assert not np.array_equal(seed_8.encode(clip)["pooled"], vectors)
+    vector = seed_7.encode(clip)["pooled"]
+
+    assert np.array_equal(seed_7_again.encode(clip)["pooled"], vector)
+    assert not np.array_equal(seed_8.encode(clip)["pooled"], vector)
     assert seed_7.provenance["untrained"] is True
     assert seed_7.provenance["weights"] == f"random:7:{model_type}"
 
 
 def test_every_network_that_reads_texts_is_tried():
-    assert sorted(TEXTS.keys() & CONFIGS.keys()) == TEXT_TYPES
+    """Of the types that have a tiny configuration here, those with a text encoder are in TEXT_TYPES."""
+    types_that_read_texts = sorted(TEXTS.keys() & CONFIGS.keys())
+
+    assert types_that_read_texts == TEXT_TYPES
 
 
 @pytest.mark.usefixtures("tiny_random_networks")
 @pytest.mark.parametrize("model_type", TEXT_TYPES)
 def test_random_weights_work_for_every_network_that_reads_texts(model_type):
-    """Untrained encoders tell texts apart, and those of texts and pictures share the space of their seed."""
-    weights = f"random:7:{model_type}"
-    backbone = load_text_backbone("text", weights=weights, compute=cpu())
+    """Untrained encoders tell texts apart, and cut a long text."""
+    backbone = load_text_backbone("text", weights=f"random:7:{model_type}", compute=cpu())
 
-    short, other, long = backbone.tokenize(["a woman", "a man", "a woman and a man at a window"])
-    vectors = [backbone.encode(np.array([tokens.ids])) for tokens in (short, other, long)]
+    woman, man, long_text = backbone.tokenize(["a woman", "a man", "a woman and a man at a window"])
+    vector_of_woman = backbone.encode(np.array([woman.ids]))
+    vector_of_man = backbone.encode(np.array([man.ids]))
+    vector_of_long_text = backbone.encode(np.array([long_text.ids]))
 
-    assert not np.array_equal(vectors[0], vectors[1])
-    assert np.isfinite(vectors).all()
-    assert (short.is_cut, long.is_cut) == (False, True)
+    assert not np.array_equal(vector_of_woman, vector_of_man)
+    assert np.isfinite([vector_of_woman, vector_of_man, vector_of_long_text]).all()
+    assert not woman.is_cut
+    assert long_text.is_cut
     assert backbone.provenance["untrained"] is True
-    if model_type != "videoprism":  # which has no space of both
-        of_pictures = load_backbone(
-            "image" if model_type in IMAGES else "video", weights=weights, compute=cpu()
-        )
-        assert of_pictures.provenance["space"] == backbone.provenance["space"]
+
+
+@pytest.mark.usefixtures("tiny_random_networks")
+@pytest.mark.parametrize("model_type", sorted({*TEXT_TYPES} - {"videoprism"}))
+def test_untrained_encoders_of_texts_and_of_pictures_share_the_space_of_their_seed(model_type):
+    """VideoPrism is left out, as it names no space of both."""
+    weights = f"random:7:{model_type}"
+    name = "image" if model_type in IMAGES else "video"
+
+    of_texts = load_text_backbone("text", weights=weights, compute=cpu())
+    of_pictures = load_backbone(name, weights=weights, compute=cpu())
+
+    assert of_pictures.provenance["space"] == of_texts.provenance["space"]
 
 
 @pytest.mark.parametrize(
@@ -713,22 +815,26 @@ VIT_B = {
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", PUBLISHED_GFLOP)
 def test_a_forward_pass_takes_the_published_number_of_operations(model_type):
-    """The network is made on PyTorch's meta device, whose tensors have shapes and no memory."""
-    # How a type is made and called stands in networks.toml.
-    entry = VIDEOS[model_type] if model_type in VIDEOS else IMAGES[model_type]
-    config = AutoConfig.for_model(model_type, **(VIT_B if model_type == "dinov3_vit" else {}))
+    """The papers state how many billions of operations one picture or clip takes.
+
+    The network is made on PyTorch's meta device, whose tensors have shapes and no memory.
+    """
+    entry = VIDEOS[model_type] if model_type in VIDEOS else IMAGES[model_type]  # how it is made and called
+    fields = VIT_B if model_type == "dinov3_vit" else {}
+    config = AutoConfig.for_model(model_type, **fields)
     config = getattr(config, "vision_config", config)  # without that of texts
     with torch.device("meta"):
         network = getattr(transformers, entry.network)(config, **entry.load_arguments).eval()
-
     side = getattr(config, entry.size_field or "image_size")
     shape = [1, 3, side, side]
     if entry.of_clips:
         n_frames = getattr(config, clip_fields(config).frames_field)
         shape = [1, n_frames, 3, side, side]
     pixels = torch.empty(*shape, device="meta")
-    call = entry.reader()  # which knows the arguments of the network's class
-    with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        call(network, pixels)
 
-    assert counter.get_total_flops() / 1e9 == pytest.approx(PUBLISHED_GFLOP[model_type], rel=0.01)
+    forward = entry.reader()
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        forward(network, pixels)
+
+    billions_of_operations = counter.get_total_flops() / 1e9
+    assert billions_of_operations == pytest.approx(PUBLISHED_GFLOP[model_type], rel=0.01)

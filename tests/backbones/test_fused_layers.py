@@ -24,52 +24,58 @@ TINY_TRANSFORMER = {
 }
 
 
-def vivit():
+def vivit_and_pixels():
+    """Make a tiny ViViT of three blocks with random weights, and two random clips for it."""
     config = VivitConfig(**TINY_TRANSFORMER, image_size=32, num_frames=4)
     return VivitModel(config, add_pooling_layer=False), torch.rand(2, 4, 3, 32, 32)
 
 
-def clip():
-    """Make a tiny vision model of CLIP with random weights, and four random pictures for it."""
+def clip_and_pixels():
+    """Make a tiny vision model of CLIP of three blocks with random weights, and four random pictures."""
     config = CLIPVisionConfig(**TINY_TRANSFORMER, image_size=32, patch_size=8)
     return CLIPVisionModel(config), torch.rand(4, 3, 32, 32)
 
 
 @pytest.mark.parametrize(
-    ("make", "replaced"),
+    ("make_network_and_pixels", "replaced"),
     [
         (
-            vivit,
+            vivit_and_pixels,
             {
                 "activations": {"gelu_fast": "gelu_pytorch_tanh"},
                 "convolutions": {"conv3d": "product over patches"},
             },
         ),
-        (clip, {"activations": {"quick_gelu": "silu, with its factor in the weights"}}),
+        (clip_and_pixels, {"activations": {"quick_gelu": "silu, with its factor in the weights"}}),
     ],
+    ids=["vivit", "clip"],
 )
 @without_gradients
-def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replaced):
-    """The same network in float64 is exact; before and after fusing it is missed by rounding alone."""
+def test_fused_layers_are_as_near_to_float64_as_the_network_before(make_network_and_pixels, replaced):
+    """`fuse_layers` replaces layers by faster ones, and returns which, by kind.
+
+    The same network in float64 is exact; in float32 it is missed, before and after, by rounding alone.
+    """
     torch.manual_seed(0)
-    network, pixels = make()
+    network, pixels = make_network_and_pixels()
     network = network.eval()
     for weight in network.parameters():
         weight.mul_(2)  # so that activations are bent: near 0 they are almost straight, and alike
     exact = copy.deepcopy(network).double()(pixel_values=pixels.double()).last_hidden_state
     before = network(pixel_values=pixels).last_hidden_state
-    assert fuse_layers(network) == replaced
-    after = network(pixel_values=pixels).last_hidden_state
-    scale = exact.abs().max()
 
-    assert (before - exact).abs().max() <= NETWORK_ROUNDING * scale
-    assert (after - exact).abs().max() <= NETWORK_ROUNDING * scale
-    assert (after - before).abs().max() <= NETWORK_ROUNDING * scale
+    assert fuse_layers(network) == replaced
+
+    after = network(pixel_values=pixels).last_hidden_state
+    largest_by_rounding = NETWORK_ROUNDING * exact.abs().max()
+    assert (before - exact).abs().max() <= largest_by_rounding
+    assert (after - exact).abs().max() <= largest_by_rounding
+    assert (after - before).abs().max() <= largest_by_rounding
     assert fuse_layers(network) == {}  # a second time there is nothing to replace
 
 
 @pytest.mark.parametrize(
-    ("options", "replaced"),
+    ("options", "is_replaced"),
     [
         ({"stride": (2, 8, 6)}, True),
         ({"stride": (2, 8, 6), "bias": False}, True),
@@ -79,33 +85,45 @@ def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replace
     ],
 )
 @without_gradients
-def test_a_convolution_of_patches_becomes_one_matrix_product(options, replaced):
-    """Where the stride is the size of the kernel, (2, 8, 6), each pixel is in one patch."""
+def test_a_convolution_of_patches_becomes_one_matrix_product(options, is_replaced):
+    """The kernel is 2 frames by 8 x 6 pixels. Where the stride is its size, each pixel is in one patch.
+
+    Other convolutions stay. In either case the output is the same, but for rounding.
+    """
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, (2, 8, 6), **options))
     pixels = torch.rand(2, 3, 5, 17, 24)  # a frame and a line more than patches
     before = network(pixels)
-    assert bool(fuse_layers(network)) == replaced
-    torch.testing.assert_close(network(pixels), before, rtol=0, atol=float(1e-6 * before.abs().max()))
+
+    replaced_layers = fuse_layers(network)
+
+    assert bool(replaced_layers) == is_replaced
+    after = network(pixels)
+    torch.testing.assert_close(after, before, rtol=0, atol=float(1e-6 * before.abs().max()))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("make", [vivit, clip])
+@pytest.mark.parametrize(
+    "make_network_and_pixels", [vivit_and_pixels, clip_and_pixels], ids=["vivit", "clip"]
+)
 @without_gradients
-def test_the_attention_of_a_compiled_network_has_no_mask(make):
-    """Transformers 5.17 gave it a mask that allows all pairs, with which torch takes its slowest kernels."""
+def test_the_attention_of_a_compiled_network_has_no_mask(make_network_and_pixels):
+    """Transformers 5.17 gave it a mask that allows all pairs, with which torch takes its slowest kernels.
+
+    Each of the three blocks has one attention, whose mask is read from the graph that torch compiles.
+    """
     if Version(version("torch")) < Version("2.12"):
         pytest.skip(
             "transformers makes masks when it is exported, for which torch before 2.12 takes compiling"
         )
-    network, pixels = make()
+    network, pixels = make_network_and_pixels()
     masks = []
 
     def note_masks(graph, _inputs):
-        attention = [node for node in graph.graph.nodes if "scaled_dot_product" in str(node.target)]
-        masks.extend(node.kwargs.get("attn_mask") for node in attention)
+        attentions = [node for node in graph.graph.nodes if "scaled_dot_product" in str(node.target)]
+        masks.extend(node.kwargs.get("attn_mask") for node in attentions)
         return graph.forward
 
     torch.compile(network.eval(), dynamic=False, backend=note_masks)(pixel_values=pixels)
 
-    assert masks == [None] * TINY_TRANSFORMER["num_hidden_layers"]
+    assert masks == [None, None, None]

@@ -10,9 +10,9 @@ from obygaze_features.errors import BackboneError
 from tests.backbones.test_encoders import (
     CONFIGS,
     PROCESSORS,
-    backbone_of,
-    pixels_of,
-    prepared,
+    load_encoder,
+    normalised_pixels,
+    prepared_clips,
     transformers_network,
 )
 from tests.later import cpu, later, without_gradients
@@ -25,7 +25,7 @@ quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
 VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
-KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
+SOUNDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 EXACT = 1e-6
 """Of the largest value: what float32 rounds."""
 REGISTERS = {"dinov2_with_registers": 3, "dinov3_vit": 3}
@@ -49,7 +49,9 @@ SAMPLES_A_SECOND = 16_000
 SOUND = np.random.default_rng(0).normal(0, 0.1, SAMPLES_A_SECOND).astype(np.float32)
 """A second of noise."""
 # A VideoPrism has two stacks of blocks, and a test of its own.
-TYPES_WITH_ONE_STACK = [model_type for model_type in CONFIGS if not model_type.startswith("videoprism")]
+TYPES_WITH_ONE_STACK_OF_BLOCKS = [
+    model_type for model_type in CONFIGS if not model_type.startswith("videoprism")
+]
 
 
 def assert_exact(result, expected):
@@ -112,75 +114,108 @@ def steps_of_sound(model_type, states, n_samples):
 
 @pytest.mark.long
 @without_gradients
-@pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK)
-def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folders, model_type):
-    """The hidden states are transformers' own; the tiny networks have two blocks."""
-    backbone = backbone_of(model_type, folders[model_type], layers=Layers(frames=True))
-    batch = prepared(backbone, n_clips=2)
-    result = backbone.encode(batch)
-    states = hidden_states(
-        model_type, transformers_network(model_type, folders[model_type]), pixels_of(backbone, batch)
-    )
+@pytest.mark.parametrize("model_type", TYPES_WITH_ONE_STACK_OF_BLOCKS)
+def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of, model_type):
+    """The hidden states are transformers' own. Each network is tiny: two blocks, whose layers are 1 and 2.
+
+    A layer has a vector for each frame, or for each step of two frames, and their mean for the clip.
+    """
+    folder = folder_of[model_type]
+    backbone = load_encoder(model_type, folder, layers=Layers(frames=True))
+    clips = prepared_clips(backbone, n_clips=2)
+    network = transformers_network(model_type, folder)
+    after_block_1, after_block_2 = hidden_states(model_type, network, normalised_pixels(backbone, clips))
+
+    arrays = backbone.encode(clips)
+
     assert [side.name for side in backbone.side_groups] == ["1", "2"]
-    for number in (1, 2):
-        expected = mean_of_each_frame_or_step(model_type, states[number - 1], len(batch)).numpy()
-        assert_exact(result[f"{number}/frames"], expected)
-        assert_exact(result[f"{number}/pooled"], expected.mean(axis=1))
+    expected_1 = mean_of_each_frame_or_step(model_type, after_block_1, n_clips=2).numpy()
+    assert_exact(arrays["1/frames"], expected_1)
+    assert_exact(arrays["1/pooled"], expected_1.mean(axis=1))
+    expected_2 = mean_of_each_frame_or_step(model_type, after_block_2, n_clips=2).numpy()
+    assert_exact(arrays["2/frames"], expected_2)
+    assert_exact(arrays["2/pooled"], expected_2.mean(axis=1))
 
 
 @without_gradients
 @pytest.mark.parametrize("model_type", FINAL_NORM)
-def test_a_layer_may_pass_the_final_normalisation_of_the_network(folders, model_type):
+def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, model_type):
     """With `norm=True` each patch is normalised as after the last block, before patches are averaged."""
-    backbone = backbone_of(model_type, folders[model_type], layers=Layers((1,), norm=True, frames=True))
-    batch = prepared(backbone, n_clips=2)
-    model = transformers_network(model_type, folders[model_type])
-    after_block_1 = hidden_states(model_type, model, pixels_of(backbone, batch))[0]
-    norm = FINAL_NORM[model_type](model)
+    folder = folder_of[model_type]
+    backbone = load_encoder(model_type, folder, layers=Layers((1,), norm=True, frames=True))
+    clips = prepared_clips(backbone, n_clips=2)
+    network = transformers_network(model_type, folder)
+    after_block_1, _ = hidden_states(model_type, network, normalised_pixels(backbone, clips))
+    final_norm = FINAL_NORM[model_type](network)
 
-    assert_exact(
-        backbone.encode(batch)["1/frames"],
-        mean_of_each_frame_or_step(model_type, norm(after_block_1), len(batch)),
-    )
-    (side,) = backbone.side_groups
-    assert side.provenance["norm"]
-    assert side.provenance["layer"] == "1"
-    assert side.provenance["head"] is None
-    assert side.provenance["weights_sha256"] == backbone.provenance["weights_sha256"]
+    arrays = backbone.encode(clips)
+
+    expected = mean_of_each_frame_or_step(model_type, final_norm(after_block_1), n_clips=2)
+    assert_exact(arrays["1/frames"], expected)
+
+
+@pytest.mark.parametrize("model_type", FINAL_NORM)
+def test_the_provenance_of_a_layer_names_its_number_its_normalisation_and_the_weights(folder_of, model_type):
+    layers = Layers((1,), norm=True, frames=True)
+
+    backbone = load_encoder(model_type, folder_of[model_type], layers=layers)
+
+    (layer_1,) = backbone.side_groups
+    assert layer_1.provenance["norm"]
+    assert layer_1.provenance["layer"] == "1"
+    assert layer_1.provenance["head"] is None
+    assert layer_1.provenance["weights_sha256"] == backbone.provenance["weights_sha256"]
 
 
 @without_gradients
 def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path):
-    """It has two blocks of each kind. Layers 1 and 2 are spatial, 3 and 4 temporal."""
+    """It has two blocks of each kind. Layers 1 and 2 are spatial, 3 and 4 temporal.
+
+    The expected states are transformers' own, averaged over the patches of each frame.
+    """
     network = save_videoprism(tmp_path)
-    options = {"weights": str(tmp_path), "compute": cpu()}
-    backbone = load_backbone("video", 4, layers=Layers(frames=True), **options)
-    normed = load_backbone("video", 4, layers=Layers((2, 4), norm=True, frames=True), **options)
-    batch = prepared(backbone, n_clips=2)
-    result = backbone.encode(batch)
-    after_norm = normed.encode(batch)
+    layers = Layers(frames=True)
+    backbone = load_backbone("video", 4, weights=str(tmp_path), layers=layers, compute=cpu())
+    clips = prepared_clips(backbone, n_clips=2)
 
-    n_clips, n_patches, width = 2, 4, 32
+    arrays = backbone.encode(clips)
 
-    def frames_of_spatial(states):
-        """Average `[clips x frames, patches, width]` over patches."""
-        return states.view(n_clips, N_FRAMES, n_patches, width).mean(dim=2)
+    output = network(normalised_pixels(backbone, clips), output_hidden_states=True)
+    _input, after_block_1, _, after_block_3, *_ = output.hidden_states
+    assert_exact(arrays["1/frames"], mean_of_patches_of_spatial(after_block_1))
+    assert_exact(arrays["2/frames"], mean_of_patches_of_spatial(output.last_spatial_hidden_state))
+    assert_exact(arrays["3/frames"], mean_of_patches_of_temporal(after_block_3))
+    assert_exact(arrays["4/frames"], mean_of_patches_of_temporal(output.last_temporal_hidden_state))
 
-    def frames_of_temporal(states):
-        """Average `[clips x patches, frames, width]` over patches."""
-        return states.view(n_clips, n_patches, N_FRAMES, width).mean(dim=1)
 
-    output = network(pixels_of(backbone, batch), output_hidden_states=True)
-    _, after_block_1, _, after_block_3, *_ = output.hidden_states  # the first is the input
-    after_block_2 = output.last_spatial_hidden_state
+@without_gradients
+def test_layers_of_videoprism_pass_the_normalisation_of_their_own_kind_of_blocks(tmp_path):
+    """Layer 2 is the last of two spatial blocks, layer 4 the last of two temporal ones.
 
-    after_block_4 = output.last_temporal_hidden_state
-    assert_exact(result["1/frames"], frames_of_spatial(after_block_1))
-    assert_exact(result["2/frames"], frames_of_spatial(after_block_2))
-    assert_exact(result["3/frames"], frames_of_temporal(after_block_3))
-    assert_exact(result["4/frames"], frames_of_temporal(after_block_4))
-    assert_exact(after_norm["2/frames"], frames_of_spatial(network.layernorm1(after_block_2)))
-    assert_exact(after_norm["4/frames"], frames_of_temporal(network.layernorm2(after_block_4)))
+    The network has a normalisation after each kind: layernorm1 and layernorm2.
+    """
+    network = save_videoprism(tmp_path)
+    layers = Layers((2, 4), norm=True, frames=True)
+    backbone = load_backbone("video", 4, weights=str(tmp_path), layers=layers, compute=cpu())
+    clips = prepared_clips(backbone, n_clips=2)
+
+    arrays = backbone.encode(clips)
+
+    output = network(normalised_pixels(backbone, clips), output_hidden_states=True)
+    after_norm_of_spatial = network.layernorm1(output.last_spatial_hidden_state)
+    after_norm_of_temporal = network.layernorm2(output.last_temporal_hidden_state)
+    assert_exact(arrays["2/frames"], mean_of_patches_of_spatial(after_norm_of_spatial))
+    assert_exact(arrays["4/frames"], mean_of_patches_of_temporal(after_norm_of_temporal))
+
+
+def mean_of_patches_of_spatial(states):
+    """Average the states of 2 clips of 4 frames of 4 patches, [clips x frames, patches, 32], by frame."""
+    return states.view(2, 4, 4, 32).mean(dim=2)
+
+
+def mean_of_patches_of_temporal(states):
+    """Average the states of 2 clips of 4 patches in 4 frames, [clips x patches, frames, 32], by frame."""
+    return states.view(2, 4, 4, 32).mean(dim=1)
 
 
 def save_videoprism(folder):
@@ -197,19 +232,21 @@ def save_videoprism(folder):
 
 @without_gradients
 def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, clips):
-    """It has a CLIP that sees single frames, and a transformer over frames behind it."""
-    one_clip = clips[:1, :12]  # it takes 12 frames
+    """It has a CLIP that sees single frames, 12 a clip, and a transformer over frames behind it."""
+    one_clip = clips[:1, :12]
     weights = str(checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
-    result = backbone.encode(one_clip)
-    runner = backbone.encode.network
-    clip_network = runner.network.network  # within the part that takes layers
-    output = clip_network.vision(pixel_values=pixels_of(backbone, one_clip)[0], output_hidden_states=True)
-    _, after_block_1, *_ = output.hidden_states  # the first is the input
 
+    arrays = backbone.encode(one_clip)
+
+    network_with_layers = backbone.encode.network.network
+    clip_network = network_with_layers.network
+    pixels_of_frames = normalised_pixels(backbone, one_clip)[0]
+    output = clip_network.vision(pixel_values=pixels_of_frames, output_hidden_states=True)
+    _input, after_block_1, *_ = output.hidden_states
     patches = after_block_1[:, 1:]  # behind the class token
-    assert_exact(result["1/frames"][0], patches.mean(dim=1))
-    assert_exact(result["1/pooled"][0], patches.mean(dim=(0, 1)))
+    assert_exact(arrays["1/frames"][0], patches.mean(dim=1))
+    assert_exact(arrays["1/pooled"][0], patches.mean(dim=(0, 1)))
 
 
 @without_gradients
@@ -218,40 +255,49 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_inside(checkpoints, cl
     ["wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "pe_audio_encoder"],
 )
 def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, model_type):
-    """Steps that only pad the sound to the network's window do not count."""
+    """Steps that only pad the sound, one second of noise, to the network's window do not count.
+
+    The clip has one frame, to which all its sound belongs, so that its vector is that of the clip.
+    """
     folder = tiny_sound_checkpoint(model_type, tmp_path)
-    backbone = load_backbone(
-        "waveform", 1, weights=str(folder), layers=Layers((1,), frames=True), compute=cpu()
-    )
-    result = backbone.encode([SOUND[None]])
+    layers = Layers((1,), frames=True)
+    backbone = load_backbone("waveform", 1, weights=str(folder), layers=layers, compute=cpu())
+
+    arrays = backbone.encode([SOUND[None]])
+
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
         network = transformers.AutoModel.from_pretrained(folder).eval()
-    inputs = extractor(SOUND, sampling_rate=SAMPLES_A_SECOND, return_tensors="pt")
-    network = network.encoder if model_type == "whisper" else network
-    states = network(**inputs, output_hidden_states=True).hidden_states[1][0]
-    expected = steps_of_sound(model_type, states, len(SOUND)).mean(dim=0)
+    if model_type == "whisper":
+        network = network.encoder
+    inputs = extractor(SOUND, sampling_rate=16_000, return_tensors="pt")
+    _input, after_block_1, *_ = network(**inputs, output_hidden_states=True).hidden_states
+    steps = steps_of_sound(model_type, after_block_1[0], n_samples=16_000)
+    expected = steps.mean(dim=0)
+    assert_exact(arrays["1/pooled"][0], expected)
+    assert_exact(arrays["1/frames"][0, 0], expected)
 
-    assert_exact(result["1/pooled"][0], expected)
-    assert_exact(result["1/frames"][0, 0], expected)  # the clip has one frame, to which all its sound belongs
 
-
-def test_layers_of_different_width_have_different_shapes(folders):
+def test_layers_of_different_width_have_different_shapes(folder_of):
     """Hiera doubles its width from stage to stage, here from 8 to 16."""
-    backbone = backbone_of("hiera", folders["hiera"], layers=Layers())
-    assert [side.outputs[0].shape for side in backbone.side_groups] == [(8,), (16,)]
+    backbone = load_encoder("hiera", folder_of["hiera"], layers=Layers())
+
+    shapes = [layer.outputs[0].shape for layer in backbone.side_groups]
+
+    assert shapes == [(8,), (16,)]
 
 
-def test_a_layer_beyond_the_last_one_is_refused(folders):
+def test_a_layer_beyond_the_last_one_is_refused(folder_of):
+    """The tiny ViT has two layers, and the third is asked for."""
     with pytest.raises(BackboneError):
-        backbone_of("vit", folders["vit"], layers=Layers((1, 3)))  # it has two
+        load_encoder("vit", folder_of["vit"], layers=Layers((1, 3)))
 
 
 @pytest.mark.parametrize("model_type", ["hiera", "videomae"])
-def test_a_normalisation_that_takes_no_tokens_is_refused_for_layers(folders, model_type):
+def test_a_normalisation_that_takes_no_tokens_is_refused_for_layers(folder_of, model_type):
     """Hiera normalises the mean over tokens alone; VideoMAE has no normalisation where it averages tokens."""
     with pytest.raises(BackboneError):
-        backbone_of(model_type, folders[model_type], layers=Layers((1,), norm=True))
+        load_encoder(model_type, folder_of[model_type], layers=Layers((1,), norm=True))
 
 
 @pytest.fixture(scope="module")
@@ -262,28 +308,40 @@ def clap(tmp_path_factory):
 
 @without_gradients
 def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
-    """Each stage of CLAP gives a map of frequencies and times; a layer is the mean over both."""
-    options = {"weights": str(clap), "compute": cpu()}
-    backbone = load_backbone("waveform", 1, layers=Layers(frames=True), **options)
+    """Each stage of CLAP gives a map of frequencies and times; a layer is the mean over both.
 
-    result = backbone.encode([SOUND[None]])
+    The clip has one frame, to which all its sound belongs, so that its vector is that of the clip.
+    """
+    backbone = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
 
+    arrays = backbone.encode([SOUND[None]])
+
+    widths = [layer.outputs[-1].shape for layer in backbone.side_groups]
+    assert widths == [(32,), (64,), (128,), (128,)]
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(clap)
         network = transformers.ClapModel.from_pretrained(clap).eval()
-    inputs = extractor(SOUND, sampling_rate=SAMPLES_A_SECOND, return_tensors="pt")
-    states = network.audio_model(**inputs, output_hidden_states=True).hidden_states
-    assert [side.outputs[-1].shape for side in backbone.side_groups] == [(32,), (64,), (128,), (128,)]
-    for number, state in enumerate(states[1:], start=1):
-        expected = state.mean(dim=(2, 3))[0]  # over the map's height and width
-        assert_exact(result[f"{number}/pooled"][0], expected)
-        assert_exact(result[f"{number}/frames"][0, 0], expected)
-    plain = load_backbone("waveform", 1, **options).encode([SOUND[None]])
-
-    assert np.array_equal(plain["pooled"], result["pooled"])
+    inputs = extractor(SOUND, sampling_rate=16_000, return_tensors="pt")
+    _input, *maps = network.audio_model(**inputs, output_hidden_states=True).hidden_states
+    assert len(maps) == 4
+    for number, map_of_stage in enumerate(maps, start=1):
+        expected = map_of_stage.mean(dim=(2, 3))[0]  # over frequencies and times
+        assert_exact(arrays[f"{number}/pooled"][0], expected)
+        assert_exact(arrays[f"{number}/frames"][0, 0], expected)
 
 
-def test_layers_of_clap_have_no_final_normalisation(clap):
+@without_gradients
+def test_the_vector_of_clap_is_the_same_with_layers_as_without(clap):
+    with_layers = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
+    without_layers = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
+
+    vector = with_layers.encode([SOUND[None]])["pooled"]
+
+    assert np.array_equal(without_layers.encode([SOUND[None]])["pooled"], vector)
+
+
+def test_a_final_normalisation_of_layers_of_clap_is_refused(clap):
+    """CLAP has none after its stages."""
     with pytest.raises(BackboneError):
         load_backbone("waveform", 1, weights=str(clap), layers=Layers(norm=True), compute=cpu())
 
@@ -295,16 +353,22 @@ def test_text_that_is_no_list_of_layers_is_refused(typed):
         Layers.parse(typed)
 
 
-def test_layers_may_be_a_string_as_on_the_command_line_and_no_number(folders):
+def test_layers_may_be_a_string_as_on_the_command_line(folder_of):
+    backbone = load_backbone("image", 1, layers="2", weights=str(folder_of["vit"]), compute=cpu())
+
+    assert [layer.name for layer in backbone.side_groups] == ["2"]
+
+
+def test_layers_that_are_a_number_are_refused(folder_of):
     """A single layer is written `Layers((2,))` in Python, or "2" as on the command line."""
-    options = {"weights": str(folders["vit"]), "compute": cpu()}
-    backbone = load_backbone("image", 1, layers="2", **options)
-    assert [side.name for side in backbone.side_groups] == ["2"]
     with pytest.raises(BackboneError):
-        load_backbone("image", 1, layers=2, **options)
+        load_backbone("image", 1, layers=2, weights=str(folder_of["vit"]), compute=cpu())
 
 
 def test_every_type_of_network_says_where_its_blocks_are():
     """Blocks are found by the names of the lists they are in ("stacks"). A type without any has no layers."""
-    types = [*IMAGES.items(), *VIDEOS.items(), *KINDS.items()]
-    assert [name for name, model_type in types if not model_type.stacks] == []
+    types = [*IMAGES.items(), *VIDEOS.items(), *SOUNDS.items()]
+
+    without_stacks = [name for name, model_type in types if not model_type.stacks]
+
+    assert without_stacks == []

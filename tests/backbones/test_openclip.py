@@ -26,16 +26,14 @@ openclip_to_map = later("obygaze_studies.saliency.class_activation", "openclip_t
 similarity = later("obygaze_studies.saliency.class_activation", "similarity")
 pytestmark = pytest.mark.usefixtures("open_clip")
 NETWORK_ROUNDING = network_rounding(3 * 16 * 16)
-TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
-LONG = "a sad man " * 9
-"""27 words, each a token, between a token of the beginning and one of the end."""
-MOST_TOKENS = 16
-"""That these networks read of a text."""
+TEXT_OF_27_WORDS = "a sad man " * 9
+"""Each word is a token; the networks read 16 tokens, with one of the beginning and one of the end."""
 KINDS = ("resnet", "vit")
 
 
 @pytest.fixture(scope="module")
 def folders(open_clip, tmp_path_factory):
+    """Tiny untrained networks in the files of OpenCLIP: kind, resnet or vit -> folder."""
     assert open_clip
     folder = tmp_path_factory.mktemp("openclip")
     return {kind: tiny_openclip(kind, folder / kind) for kind in KINDS}
@@ -48,29 +46,42 @@ def openclip_networks(open_clip, folders):
 
 
 @pytest.fixture(scope="module")
-def frames():
+def two_clips():
+    """Two clips of three frames of noise, [2, 3, 64, 64, 3]."""
     return np.random.default_rng(0).integers(0, 256, (2, 3, 64, 64, 3), dtype=np.uint8)
 
 
-def pixels(frames):
-    """Normalise frames as the preset clip does."""
+def normalised_frames(frames):
+    """Normalise frames `[..., h, w, 3]` as the preset clip does: a tensor `[..., 3, h, w]`."""
     affine = choose_preset("clip", ("clip",)).affine
     scale, shift = (torch.tensor(value)[:, None, None] for value in (affine.scale, affine.shift))
     return torch.tensor(frames).movedim(-1, -3) * scale + shift
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, frames, kind):
-    """Each frame gets the vector of open_clip for the same pixels, and the clip the mean of its frames."""
-    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
-    result = backbone.encode(frames)
-    with torch.inference_mode():
-        expected = openclip_networks[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
+def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, two_clips, kind):
+    """Each frame gets the vector of open_clip for the same pixels, and the clip the mean of its frames.
 
-    assert np.abs(expected).max() > 0.1
-    np.testing.assert_allclose(result["frames"], expected, atol=NETWORK_ROUNDING)
-    np.testing.assert_allclose(result["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
-    assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
+    The clips have three frames each.
+    """
+    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
+
+    arrays = backbone.encode(two_clips)
+
+    six_frames = normalised_frames(two_clips).flatten(0, 1)
+    with torch.inference_mode():
+        vectors = openclip_networks[kind].encode_image(six_frames)
+    expected = vectors.view(2, 3, -1).numpy()
+    assert np.abs(expected).max() > 0.1  # far more than rounding
+    np.testing.assert_allclose(arrays["frames"], expected, atol=NETWORK_ROUNDING)
+    np.testing.assert_allclose(arrays["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
+
+
+@pytest.mark.parametrize(("kind", "head"), [("resnet", "attention pooling"), ("vit", "visual projection")])
+def test_the_provenance_names_the_part_of_the_network_that_gives_the_vectors(folders, kind, head):
+    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
+
+    assert backbone.provenance["head"] == head
 
 
 def collect_outputs(modules):
@@ -89,19 +100,28 @@ def blocks_of(kind, visual):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, frames, kind):
-    """A vision transformer's block gives a class token and patches, a ResNet's block a map."""
-    backbone = load_backbone(
-        "openclip", 3, weights=str(folders[kind]), layers=Layers(frames=True), compute=cpu()
-    )
-    arrays = backbone.encode(frames)
+def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, two_clips, kind):
+    """A vision transformer's block gives a class token and patches, a ResNet's block a map.
+
+    The clips have three frames each; a layer has a vector for each frame, and their mean for the clip.
+    """
+    weights = str(folders[kind])
+    backbone = load_backbone("openclip", 3, weights=weights, layers=Layers(frames=True), compute=cpu())
     visual = deepcopy(openclip_networks[kind].visual)
     outputs = collect_outputs(blocks_of(kind, visual))
     with torch.inference_mode():
-        visual(pixels(frames).flatten(0, 1))
-    assert [side.name for side in backbone.side_groups] == [str(n) for n in range(1, len(outputs) + 1)]
+        visual(normalised_frames(two_clips).flatten(0, 1))
+
+    arrays = backbone.encode(two_clips)
+
+    names = [layer.name for layer in backbone.side_groups]
+    assert names == [str(number) for number in range(1, len(outputs) + 1)]
     for number, output in enumerate(outputs, start=1):
-        means = output[:, 1:].mean(dim=1) if kind == "vit" else output.mean(dim=(2, 3))
+        if kind == "vit":
+            patches = output[:, 1:]  # behind the class token
+            means = patches.mean(dim=1)
+        else:
+            means = output.mean(dim=(2, 3))  # over height and width
         expected = means.view(2, 3, -1).numpy()
         atol = NETWORK_ROUNDING * np.abs(expected).max()
         np.testing.assert_allclose(arrays[f"{number}/frames"], expected, atol=atol)
@@ -109,86 +129,125 @@ def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_arrays_are_the_same_with_layers_as_without(folders, frames, kind):
+def test_other_arrays_are_the_same_with_layers_as_without(folders, two_clips, kind):
     options = {"weights": str(folders[kind]), "compute": cpu()}
-    plain = load_backbone("openclip", 3, **options)
-    layered = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
-    arrays = layered.encode(frames)
+    without_layers = load_backbone("openclip", 3, **options)
+    with_layers = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
 
-    for name, array in plain.encode(frames).items():
-        assert np.array_equal(array, arrays[name])
-    assert plain.provenance == layered.provenance
+    arrays = without_layers.encode(two_clips)
+    arrays_beside_layers = with_layers.encode(two_clips)
+
+    for name, array in arrays.items():
+        assert np.array_equal(array, arrays_beside_layers[name])
+    assert without_layers.provenance == with_layers.provenance
 
 
 def test_layers_of_a_resnet_double_in_width_from_stage_to_stage(folders):
     """A ResNet has four stages, each twice as wide as the one before: 1, 2, 4 and 8 times the first."""
     backbone = load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=Layers(), compute=cpu())
-    widths = [side.outputs[0].shape[0] for side in backbone.side_groups]
+
+    widths = [layer.outputs[0].shape[0] for layer in backbone.side_groups]
 
     assert widths == sorted(widths)
     assert widths[-1] == 8 * widths[0]
 
 
-def test_layers_of_a_vision_transformer_may_be_normalised_and_those_of_a_resnet_not(folders):
-    """The transformer's final normalisation is the layer that open_clip calls ln_post; a ResNet has none."""
-    normed = Layers((1,), norm=True)
-    backbone = load_backbone("openclip", 3, weights=str(folders["vit"]), layers=normed, compute=cpu())
+def test_the_normalisation_of_layers_of_a_vision_transformer_is_ln_post(folders):
+    """That is open_clip's name of the normalisation behind the last block."""
+    normalised_layer = Layers((1,), norm=True)
+    weights = str(folders["vit"])
+
+    backbone = load_backbone("openclip", 3, weights=weights, layers=normalised_layer, compute=cpu())
+
     assert backbone.side_groups[0].provenance["norm"] == "ln_post"
 
+
+def test_a_normalisation_of_layers_of_a_resnet_is_refused(folders):
+    """A ResNet has no normalisation behind its last block."""
+    normalised_layer = Layers((1,), norm=True)
+
     with pytest.raises(BackboneError):
-        load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=normed, compute=cpu())
+        load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=normalised_layer, compute=cpu())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders, openclip_networks, kind):
+    """Three short texts, and one that is cut as it has more tokens than the network reads."""
+    texts = ["a man", "a photo of a happy person", "an angry woman's face", TEXT_OF_27_WORDS]
     backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
-    ids = np.array([one.ids for one in backbone.tokenize([*TEXTS, LONG])])
-    expected = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
-    assert np.array_equal(ids, expected)
+
+    ids = np.array([tokens.ids for tokens in backbone.tokenize(texts)])
+    vectors = backbone.encode(ids)
+
+    expected_ids = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")(texts)
+    assert np.array_equal(ids, expected_ids)
     with torch.inference_mode():
-        np.testing.assert_allclose(
-            backbone.encode(ids), openclip_networks[kind].encode_text(expected), atol=NETWORK_ROUNDING
-        )
+        expected = openclip_networks[kind].encode_text(expected_ids)
+    np.testing.assert_allclose(vectors, expected, atol=NETWORK_ROUNDING)
 
 
 def test_a_long_text_is_cut_and_its_length_is_kept(folders):
-    """The text has 27 words, each a token, and a token of the beginning and of the end."""
+    """The text has 27 words, each a token, and a token of the beginning and of the end. 16 are read."""
     backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
-    (tokens,) = backbone.tokenize([LONG])
-    assert (tokens.is_cut, tokens.n_tokens, tokens.limit) == (True, 27 + 2, MOST_TOKENS)
+
+    (tokens,) = backbone.tokenize([TEXT_OF_27_WORDS])
+
+    assert tokens.is_cut
+    assert tokens.n_tokens == 27 + 2
+    assert tokens.limit == 16
+
+
+def test_no_texts_have_no_tokens(folders):
+    backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+
     assert backbone.tokenize([]) == []
 
 
 def test_texts_and_pictures_share_a_space_of_openclip(folders):
     """Both encoders are in one file, so their vectors can be compared."""
     texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
-    images = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
-    assert texts.provenance["space"] == images.provenance["space"]
-    assert images.provenance["space"].startswith("openclip sha256:")
+    pictures = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
+
+    assert texts.provenance["space"] == pictures.provenance["space"]
+    assert pictures.provenance["space"].startswith("openclip sha256:")
+
+
+def test_the_provenance_of_texts_has_the_digest_of_the_vocabulary(folders):
+    """open_clip keeps the vocabulary of its tokenizer in one file."""
+    texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+
     assert texts.provenance["tokenizer"]["sha256"].keys() == {"bpe_simple_vocab_16e6.txt.gz"}
 
 
 def test_models_have_the_names_of_the_table_of_published_effects():
+    """A paper's effects of nine OpenCLIP models are tested again on the same models."""
     assert OPENCLIP.keys() == EFFECTS.keys()
 
 
 @pytest.mark.parametrize("name", OPENCLIP)
 def test_models_have_the_repository_and_architecture_of_open_clip(open_clip, name):
-    """Our table of models is written by hand, and that of open_clip is the truth."""
-    model = OPENCLIP[name]
-    tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
-    weights_config = open_clip.get_pretrained_cfg(model.architecture, tag)
-    assert weights_config["hf_hub"].rstrip("/") == model.repository
-    network_config = open_clip.get_model_config(model.architecture)
+    """Our table of models is written by hand, and that of open_clip is the truth.
 
-    assert weights_config["quick_gelu"]
-    assert network_config["quick_gelu"]
-    assert network_config["text_cfg"]["vocab_size"] == 49408  # of CLIP's tokenizer
+    All of them have the activation QuickGELU and CLIP's tokenizer of 49408 tokens.
+    """
+    model = OPENCLIP[name]
+    training_set = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
+
+    published_weights = open_clip.get_pretrained_cfg(model.architecture, training_set)
+    network = open_clip.get_model_config(model.architecture)
+
+    assert published_weights["hf_hub"].rstrip("/") == model.repository
+    assert published_weights["quick_gelu"]
+    assert network["quick_gelu"]
+    assert network["text_cfg"]["vocab_size"] == 49408
 
 
 @pytest.fixture
-def tiny_model(open_clip, folders, tmp_path, save_as_hub_snapshot, monkeypatch):
-    """Make `tiny` a name of a model, with weights as lab/net in the hub's cache; the folder of its commit."""
+def commit_of_tiny_model(open_clip, folders, tmp_path, save_as_hub_snapshot, monkeypatch):
+    """The folder of lab/net in the hub's cache, named after its commit, with the weights of the model `tiny`.
+
+    `tiny` is a name of a model to us, and to open_clip that of its network, whose activation is QuickGELU.
+    """
     config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
     (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
     open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")
@@ -197,7 +256,7 @@ def tiny_model(open_clip, folders, tmp_path, save_as_hub_snapshot, monkeypatch):
     return save_as_hub_snapshot(folders["vit"])
 
 
-def assert_is_built_with_quick_gelu(commit):
+def assert_tiny_model_is_built_with_quick_gelu(commit):
     """Load the model by its name and by its repository, and look at the recorded activation."""
     for source in ("tiny", f"lab/net@{commit}"):
         backbone = load_backbone("openclip", weights=source, compute=cpu())
@@ -205,18 +264,23 @@ def assert_is_built_with_quick_gelu(commit):
         assert backbone.provenance["architecture"]["quick_gelu"]
 
 
-def test_a_named_model_has_quick_gelu_though_its_repository_omits_it(tiny_model):
-    """Weights trained with QuickGELU give wrong vectors with another activation."""
-    file = tiny_model / "open_clip_config.json"
+def test_a_named_model_has_quick_gelu_though_its_repository_omits_it(commit_of_tiny_model):
+    """open_clip says that the model has QuickGELU; the configuration beside its weights does not.
+
+    Weights trained with QuickGELU give wrong vectors with another activation.
+    """
+    file = commit_of_tiny_model / "open_clip_config.json"
     config = json.loads(file.read_text())
     del config["model_cfg"]["quick_gelu"]
     file.write_text(json.dumps(config))
-    assert_is_built_with_quick_gelu(tiny_model.name)
+
+    assert_tiny_model_is_built_with_quick_gelu(commit=commit_of_tiny_model.name)
 
 
-def test_a_named_model_without_a_configuration_is_that_of_open_clip(tiny_model):
-    (tiny_model / "open_clip_config.json").unlink()
-    assert_is_built_with_quick_gelu(tiny_model.name)
+def test_a_named_model_without_a_configuration_is_that_of_open_clip(commit_of_tiny_model):
+    (commit_of_tiny_model / "open_clip_config.json").unlink()
+
+    assert_tiny_model_is_built_with_quick_gelu(commit=commit_of_tiny_model.name)
 
 
 @pytest.mark.parametrize(
@@ -233,14 +297,20 @@ def test_a_named_model_without_a_configuration_is_that_of_open_clip(tiny_model):
     ],
 )
 def test_a_configuration_that_does_not_fit_the_weights_is_refused(copy_reconfigured, part, fields, message):
-    """A false field is named before a network is made, which could need any amount of memory."""
+    """Fields of the whole network are changed, or of its part for pictures or for texts.
+
+    A false field is named before a network is made, which could need any amount of memory.
+    """
 
     def change(config):
         network = config["model_cfg"]
-        (network[part] if part else network).update(fields)
+        changed_part = network if part is None else network[part]
+        changed_part.update(fields)
+
+    weights = copy_reconfigured(change)
 
     with pytest.raises(BackboneError, match=message):
-        load_backbone("openclip", weights=copy_reconfigured(change), compute=cpu())
+        load_backbone("openclip", weights=weights, compute=cpu())
 
 
 @pytest.mark.parametrize(
@@ -255,13 +325,16 @@ def test_a_configuration_that_does_not_fit_the_weights_is_refused(copy_reconfigu
     ],
 )
 def test_a_configuration_that_does_not_describe_a_clip_is_refused(copy_reconfigured, change, message):
+    """`change` takes the network out of the configuration, or changes how pixels are normalised."""
+    weights = copy_reconfigured(change)
+
     with pytest.raises(BackboneError, match=message):
-        load_backbone("openclip", weights=copy_reconfigured(change), compute=cpu())
+        load_backbone("openclip", weights=weights, compute=cpu())
 
 
 @pytest.fixture
 def copy_reconfigured(folders, tmp_path):
-    """Copy the transformer with another configuration."""
+    """Copy the transformer, and change its configuration by a function; the path of the copy."""
 
     def make(change):
         folder = shutil.copytree(folders["vit"], tmp_path / "vit")
@@ -275,27 +348,32 @@ def copy_reconfigured(folders, tmp_path):
 
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
-def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, frames, score):
-    """A map shows only what raises the score; that of the opposite vector shows the rest."""
+def test_the_map_of_a_resnet_is_that_of_autograd(folders, openclip_networks, two_clips, score):
+    """Grad-CAM shows which places of a picture raise its score, the similarity to a text.
+
+    A map shows only what raises the score; that of the opposite vector shows the rest. The expected map is
+    computed from the network's last activations, by torch's own gradients and in double precision.
+    """
     mapped, embed_text = openclip_to_map(str(folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
     mapped.network.double()
+    picture = mapped.pixels(two_clips[0, 0])
+    text = embed_text("a photo of a happy person").double()
     visual = deepcopy(openclip_networks["resnet"].visual).double()
-    picture = mapped.pixels(frames[0, 0])
     after_layer3 = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
     activations = visual.layer4(after_layer3).detach().requires_grad_()
     assert activations.shape == (1, 256, 2, 2)  # [pictures, channels, height, width]
-    text = embed_text(TEXTS[1]).double()
-    maps = []
+
+    sum_of_maps = 0.0
     for vector in (text, -text):
-        expected = grad_cam_by_autograd(visual.attnpool, activations, vector, score)
         score_of_ours, map_of_ours = grad_cam_map(mapped, picture, similarity(vector, score))
+
+        expected = grad_cam_by_autograd(visual.attnpool, activations, vector, score)
         assert score_of_ours == pytest.approx(expected.score, rel=1e-9)
         rounding = 1e-9 * np.abs(expected.signed_map).max()
         np.testing.assert_allclose(map_of_ours, np.maximum(expected.signed_map, 0), atol=rounding)
-        maps.append(map_of_ours)
-
-    assert np.sum(maps) > 0
+        sum_of_maps += map_of_ours.sum()
+    assert sum_of_maps > 0  # not both are empty
 
 
 class GradCam(NamedTuple):
@@ -318,25 +396,30 @@ def grad_cam_by_autograd(pool, activations, vector, score):
 
 
 @pytest.mark.usefixtures("grad_cam")
-def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_networks, frames):
-    """Grad-CAM over the 4 x 4 patches, by the output of the last block's first norm, `[1, 1 + 16, width]`."""
+def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_networks, two_clips):
+    """Grad-CAM shows which of the 4 x 4 patches of a picture raise its cosine with a text.
+
+    The expected map is computed by torch's own gradients: the patches at the last block's first
+    normalisation, weighted by the mean gradient of each channel.
+    """
     mapped, embed_text = openclip_to_map(str(folders["vit"]), cpu())
-    text = embed_text(TEXTS[0])
-    _, map_of_ours = grad_cam_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
+    frame = two_clips[0, 0]
+    text = embed_text("a man")
+
+    _, map_of_ours = grad_cam_map(mapped, mapped.pixels(frame), similarity(text, "cosine"))
 
     visual = openclip_networks["vit"].visual
     layer = visual.transformer.resblocks[-1].ln_1
     outputs = []
     handle = layer.register_forward_hook(lambda _layer, _inputs, output: outputs.append(output))
-    picture = pixels(frames[0, :1]).requires_grad_()
+    picture = normalised_frames(frame[None]).requires_grad_()
     (image,) = normalize(visual(picture), dim=-1)
     handle.remove()
     cosine = image @ normalize(text, dim=0)
-    (output,) = outputs
+    (output,) = outputs  # [1, class token and 16 patches, width]
     (gradient,) = torch.autograd.grad(cosine, output)
-    patches = output[0, 1:]  # [16, width], behind the class token
+    patches = output[0, 1:]  # [16, width]
     weights_of_channels = gradient[0, 1:].mean(dim=0)  # [width]
     expected_map = (patches @ weights_of_channels).relu().reshape(4, 4).detach().numpy()
     tolerance = NETWORK_ROUNDING * np.abs(expected_map).max() + 1e-9
-
     np.testing.assert_allclose(map_of_ours, expected_map, atol=tolerance)

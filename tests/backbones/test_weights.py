@@ -25,16 +25,20 @@ def sha256(path):
 
 
 @pytest.fixture
-def hub(save_as_hub_snapshot, checkpoints):
-    """A repository in the hub's cache, and no network."""
+def cached_repository(save_as_hub_snapshot, checkpoints):
+    """The folder of lab/net, a tiny CLIP, in the hub's cache; its name is the commit. Downloads are off."""
     return save_as_hub_snapshot(checkpoints["clip"])
 
 
 @pytest.mark.long
 def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
-    result = find_weights(checkpoints["clip"])
-    assert result.sha256 == sha256(checkpoints["clip"] / "model.safetensors")
-    assert result.record() == {"hub": None, "weights_sha256": result.sha256, "licence": "NOASSERTION"}
+    folder = checkpoints["clip"]
+
+    weights_of_folder = find_weights(folder)
+
+    digest = sha256(folder / "model.safetensors")
+    assert weights_of_folder.sha256 == digest
+    assert weights_of_folder.record() == {"hub": None, "weights_sha256": digest, "licence": "NOASSERTION"}
 
 
 def test_weights_of_a_seed_are_recorded_as_untrained_without_a_digest():
@@ -48,55 +52,69 @@ def test_weights_of_a_seed_are_recorded_as_untrained_without_a_digest():
     }
 
 
-def test_a_repository_is_resolved_to_a_commit_without_network(hub):
-    """A name such as lab/net may point to other weights tomorrow, so the commit is recorded."""
-    result = find_weights("lab/net")
-    assert result.record()["hub"] == {"repository": "lab/net", "revision": hub.name}
-    assert result.sha256 == sha256(hub / "model.safetensors")
-    assert fetch("lab/net", hub.name) == find_weights(f"lab/net@{hub.name}") == result
-    provenance = load_backbone("clip", 2, weights="lab/net").provenance
+def test_a_repository_is_resolved_to_a_commit_without_network(cached_repository):
+    """lab/net is in the cache of Hugging Face's hub, in a folder that is named after the commit.
 
-    assert provenance["hub"] == result.record()["hub"]
-    assert "untrained" not in provenance
+    The name may point to other weights tomorrow, so the commit is recorded.
+    """
+    commit = cached_repository.name
+
+    by_name = find_weights("lab/net")
+    by_name_and_commit = find_weights(f"lab/net@{commit}")
+
+    assert by_name.record()["hub"] == {"repository": "lab/net", "revision": commit}
+    assert by_name.sha256 == sha256(cached_repository / "model.safetensors")
+    assert by_name_and_commit == by_name
+    assert fetch("lab/net", commit) == by_name
 
 
-@pytest.mark.usefixtures("hub")
+def test_a_backbone_with_weights_of_a_repository_records_its_commit(cached_repository):
+    backbone = load_backbone("clip", 2, weights="lab/net")
+
+    assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": cached_repository.name}
+    assert "untrained" not in backbone.provenance
+
+
+@pytest.mark.usefixtures("cached_repository")
 @pytest.mark.parametrize("name", ["lab/other", "lab/net@v2"], ids=["another repository", "another version"])
 def test_a_repository_or_version_not_in_the_cache_is_an_error_offline(name):
+    """The cache has one version of lab/net, which is not v2, and downloads are off."""
     with pytest.raises(BackboneError, match=f"{name}.*unset HF_HUB_OFFLINE"):
         find_weights(name)
 
 
-def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, hub):
-    """Here the hub was reachable for one file and not for the next."""
+def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, cached_repository):
+    """The hub is reachable for config.json, and not any more for the next file, model.safetensors."""
 
-    def download(_, name, **__):
+    def download_only_the_configuration(_repository, name, **_options):
         if name == "config.json":
-            return f"/cache/{hub.name}/config.json"
+            return f"/cache/{cached_repository.name}/config.json"
         raise LocalEntryNotFoundError("no connection")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
-    monkeypatch.setattr(weights, "_no_network", lambda: "")
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download_only_the_configuration)
+    monkeypatch.setattr(weights, "_no_network", lambda: "")  # which says why there is none: there is one
 
     with pytest.raises(BackboneError, match=r"model\.safetensors .*no connection"):
         find_weights("lab/net")
 
 
-def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
-    def no_address(*_):
+def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, cached_repository):
+    """The name of the hub's server has no address. Its client would try five times to connect."""
+
+    def find_no_address(*_):
         raise socket.gaierror(-2, "Name or service not known")
 
-    def download(_, name, *, local_files_only, **__):
-        assert local_files_only  # otherwise the client would try to connect five times
+    def download_from_cache(_repository, name, *, local_files_only, **_options):
+        assert local_files_only  # otherwise the client would try to connect
         if name == "config.json":
-            return f"/cache/{hub.name}/config.json"
+            return f"/cache/{cached_repository.name}/config.json"
         raise LocalEntryNotFoundError("not in the cache")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(weights, "getproxies", dict)
-    monkeypatch.setattr(socket, "getaddrinfo", no_address)
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    monkeypatch.setattr(weights, "getproxies", dict)  # there is no proxy
+    monkeypatch.setattr(socket, "getaddrinfo", find_no_address)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download_from_cache)
 
     with pytest.raises(BackboneError, match="Name or service not known"):
         find_weights("lab/net")
@@ -107,36 +125,49 @@ def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
     [(weights.HUB["xclip"], "xclip"), ("timm/resnet50_clip.openai", "openclip"), ("lab/net", "lab/net")],
 )
 def test_the_help_for_missing_weights_says_how_to_get_them(monkeypatch, tmp_path, repository, fetched_as):
-    """A backbone with weights of its own is fetched by the backbone's name."""
+    """The repository of a backbone's own weights is fetched by the backbone's name, another by its own.
+
+    The help also names the folder of the cache where the weights would be: lab/net is in models--lab--net.
+    """
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    output = weights.how_to_get(repository)
-    assert f"obygaze weights fetch {fetched_as};" in output
-    assert f"models--{repository.replace('/', '--')}" in output
-    assert str(tmp_path / "cache") in output
-    assert "--weights FOLDER" in output
+
+    help_text = weights.how_to_get(repository)
+
+    assert f"obygaze weights fetch {fetched_as};" in help_text
+    assert f"models--{repository.replace('/', '--')}" in help_text
+    assert str(tmp_path / "cache") in help_text
+    assert "--weights FOLDER" in help_text
 
 
-@pytest.mark.usefixtures("hub")
+@pytest.mark.usefixtures("cached_repository")
 def test_a_repository_is_cached_if_the_cache_has_its_weights():
+    """The cache has the weights of lab/net, and nothing else."""
     assert weights.is_cached("lab/net")
     assert not weights.is_cached("lab/other")
 
 
-def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoints, tmp_path):
-    """Without config.json beside it, nothing says of what network a file is."""
+def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoints):
     folder = checkpoints["clip"]
+
     by_file = load_backbone("clip", 2, weights=str(folder / "model.safetensors"))
     by_folder = load_backbone("clip", 2, weights=str(folder))
+
     assert by_file.provenance == by_folder.provenance
-    alone = shutil.copy(folder / "model.safetensors", tmp_path)
+
+
+def test_a_file_of_weights_without_a_configuration_beside_it_is_refused(checkpoints, tmp_path):
+    """Without config.json, nothing says of what network the weights are."""
+    file_alone = shutil.copy(checkpoints["clip"] / "model.safetensors", tmp_path)
 
     with pytest.raises(BackboneError, match=r"config\.json"):
-        load_backbone("clip", 2, weights=str(alone))
+        load_backbone("clip", 2, weights=str(file_alone))
 
 
-def test_a_repository_without_weights_is_an_error(hub):
-    (hub / "model.safetensors").unlink()
-    with pytest.raises(BackboneError, match=f"lab/net@{hub.name}"):
+def test_a_repository_without_weights_is_an_error(cached_repository):
+    (cached_repository / "model.safetensors").unlink()
+    commit = cached_repository.name
+
+    with pytest.raises(BackboneError, match=f"lab/net@{commit}"):
         find_weights("lab/net")
 
 
@@ -145,12 +176,22 @@ def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_pat
     folder = tiny_checkpoint("vivit", tmp_path / "sharded", shard_size="40KB")
     shards = sorted(folder.glob("*.safetensors"))
     assert len(shards) > 1
-    lines = "".join(f"{sha256(shard)}  {shard.name}\n" for shard in shards)
-    backbone = load_backbone("vivit", weights=str(folder), tokens="none")
-    assert backbone.provenance["weights_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
-    shards[0].unlink()
 
-    with pytest.raises(BackboneError, match=shards[0].name):
+    backbone = load_backbone("vivit", weights=str(folder), tokens="none")
+
+    output_of_sha256sum = ""
+    for shard in shards:
+        output_of_sha256sum += f"{sha256(shard)}  {shard.name}\n"
+    expected = hashlib.sha256(output_of_sha256sum.encode()).hexdigest()
+    assert backbone.provenance["weights_sha256"] == expected
+
+
+def test_a_checkpoint_that_lacks_one_of_its_shards_is_refused_by_the_name_of_the_shard(tmp_path):
+    folder = tiny_checkpoint("vivit", tmp_path / "sharded", shard_size="40KB")
+    missing = min(folder.glob("*.safetensors"))
+    missing.unlink()
+
+    with pytest.raises(BackboneError, match=missing.name):
         find_weights(folder)
 
 
@@ -166,50 +207,81 @@ def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_pat
     ids=["a path", "a file's name", "a word", "a seed that is no number", "an empty folder"],
 )
 def test_weights_that_name_nothing_to_load_are_refused(tmp_path, monkeypatch, source, reason):
+    """The working folder is empty, so none of these names is there."""
     monkeypatch.chdir(tmp_path)
+
     with pytest.raises(BackboneError, match=reason):
         find_weights(source)
 
 
 def test_an_index_of_shards_in_other_folders_is_refused(tmp_path):
     """The index comes from a stranger: it must not make us read files outside of the checkpoint's folder."""
-    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../secret"}}))
+    index = {"weight_map": {"a": "../../secret"}}  # tensor -> file
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+
     with pytest.raises(BackboneError, match="beside it"):
         find_weights(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name", ["config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json"]
-)
+def put_byte_order_mark_before(file):
+    """Write a UTF-8 byte order mark before what a file has; a file that is missing gets an empty object."""
+    content = file.read_bytes() if file.exists() else b"{}"
+    file.write_bytes(BOM_UTF8 + content)
+
+
+@pytest.mark.parametrize("name", ["config.json", "preprocessor_config.json"])
 def test_a_byte_order_mark_in_a_configuration_is_named(checkpoints, tmp_path, name):
     """Libraries that read these files fail on it with messages that don't say so."""
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    file = folder / name
-    file.write_bytes(BOM_UTF8 + (file.read_bytes() if file.exists() else b"{}"))
-    load = load_text_backbone if name.startswith("token") else load_backbone
+    put_byte_order_mark_before(folder / name)
+
     with pytest.raises(BackboneError, match=f"{name}.*byte order mark"):
-        load("clip-text" if name.startswith("token") else "clip", weights=folder)
+        load_backbone("clip", weights=folder)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_a_byte_order_mark_in_a_file_of_the_tokenizer_is_named(checkpoints, tmp_path, name):
+    """Libraries that read these files fail on it with messages that don't say so."""
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
+    put_byte_order_mark_before(folder / name)
+
+    with pytest.raises(BackboneError, match=f"{name}.*byte order mark"):
+        load_text_backbone("clip-text", weights=folder)
 
 
 def test_a_folder_of_another_network_is_refused(checkpoints):
+    folder_of_vivit = str(checkpoints["vivit"])
+
     with pytest.raises(BackboneError, match="'vivit' is not read here: expected xclip"):
-        load_backbone("xclip", weights=str(checkpoints["vivit"]))
+        load_backbone("xclip", weights=folder_of_vivit)
 
 
 @pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
-@pytest.mark.parametrize("is_equal", [True, False], ids=["the digest, in capitals", "another digest"])
-def test_weights_verify_compares_the_digest_with_the_expected_one(checkpoints, name, is_equal):
+def test_weights_verify_says_that_the_digest_is_the_expected_one(checkpoints, name):
+    """Digests may be written in capitals."""
+    digest = sha256(checkpoints["clip"] / "model.safetensors")
+    path = str(checkpoints["clip"] / name)
+
+    result = CliRunner().invoke(verify, [path, "--sha256", digest.upper(), "--json"])
+
+    assert result.exit_code == 0
+    output = json.loads(result.stdout)
+    assert output["equal"] is True
+    assert output["sha256"] == digest
+
+
+@pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
+def test_weights_verify_ends_with_exit_code_3_if_the_digest_is_another_one(checkpoints, name):
     """Exit code 3 says that the check was done and failed."""
     digest = sha256(checkpoints["clip"] / "model.safetensors")
-    expected = digest.upper() if is_equal else "0" * 64
-    arguments = [str(checkpoints["clip"] / name), "--sha256", expected, "--json"]
+    path = str(checkpoints["clip"] / name)
 
-    result = CliRunner().invoke(verify, arguments)
+    result = CliRunner().invoke(verify, [path, "--sha256", "0" * 64, "--json"])
 
-    assert result.exit_code == (0 if is_equal else 3)
-    shown = json.loads(result.stdout)
-
-    assert (shown["equal"], shown["sha256"]) == (is_equal, digest)
+    assert result.exit_code == 3
+    output = json.loads(result.stdout)
+    assert output["equal"] is False
+    assert output["sha256"] == digest
 
 
 @pytest.mark.parametrize(
@@ -229,11 +301,16 @@ def test_weights_verify_compares_the_digest_with_the_expected_one(checkpoints, n
 def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
     checkpoints, tmp_path, front_matter, licence
 ):
-    """A licence known to SPDX is written as SPDX does, another one as LicenseRef-."""
-    folder = tmp_path / "net"
-    shutil.copytree(checkpoints["clip"], folder)
+    """A licence known to SPDX is written as SPDX does, another one as LicenseRef-.
+
+    What is no single licence, or cannot be read, is NOASSERTION.
+    """
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")
     (folder / "README.md").write_text(f"---\n{front_matter}\n---\n# A network\n", encoding="utf-8")
-    assert find_weights(folder).record()["licence"] == licence
+
+    record = find_weights(folder).record()
+
+    assert record["licence"] == licence
 
 
 @pytest.mark.long
@@ -245,20 +322,30 @@ def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
 def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
     checkpoints, tmp_path, shared_data, licence, n_warnings
 ):
-    """The weights may not be used commercially (CC-BY-NC-4.0)."""
+    """The weights may not be used commercially (CC-BY-NC-4.0), while CC0-1.0 would allow any use."""
     from obygaze_features import Clip, Manifest, extract
 
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")
     (folder / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n", encoding="utf-8")
-    clips = Manifest((Clip("a", "m", str(shared_data / "videos" / "test.avi"), 0.0, 1.0),), tmp_path)
     backbone = load_backbone("clip", 1, weights=str(folder))
+    clip = Clip("a", "m", str(shared_data / "videos" / "test.avi"), 0.0, 1.0)
     notes = []
-    options = {"n_frames": 1, "workers": 1, "licence": licence, "note": notes.append}
-    store = extract(clips, tmp_path / "store", [backbone], **options)
+
+    store = extract(
+        Manifest((clip,), tmp_path),
+        tmp_path / "store",
+        [backbone],
+        n_frames=1,
+        workers=1,
+        licence=licence,
+        note=notes.append,
+    )
 
     assert store["clip"].provenance["licence"] == "CC-BY-NC-4.0"
-    assert len([note for note in notes if "CC-BY-NC-4.0" in note]) == n_warnings
+    warnings = [note for note in notes if "CC-BY-NC-4.0" in note]
+    assert len(warnings) == n_warnings
 
 
 def test_a_network_that_needs_no_weights_is_named_so_in_messages():
+    """Weights without a source are those of a descriptor, which computes without a trained network."""
     assert weights.Weights().name == "no weights"

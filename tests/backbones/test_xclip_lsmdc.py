@@ -24,6 +24,7 @@ NETWORK_ROUNDING = network_rounding(3 * 16 * 16, layers=4, width=128)
 
 @pytest.fixture(scope="module")
 def oracle(shared_data):
+    """The folder of a tiny network of the authors' code: its weights, inputs and outputs."""
     return shared_data / "oracles" / "xclip_lsmdc_oracle"
 
 
@@ -66,45 +67,61 @@ def outputs(oracle, network):
 
 
 def test_every_output_is_that_of_the_original(outputs, outputs_of_original):
+    """The authors' own code was run once, on the same weights and clips; its arrays are kept by name."""
     for name, values in outputs.items():
-        assert values.shape == outputs_of_original[name].shape
-        assert_close(values, outputs_of_original[name], NETWORK_ROUNDING)
+        expected = outputs_of_original[name]
+        assert values.shape == expected.shape
+        assert_close(values, expected, NETWORK_ROUNDING)
 
 
 def test_the_temporal_layer_norms_have_the_originals_epsilon(network):
-    """Outputs don't show it: with CLIP's own, 1e-5, they differ by less than rounding."""
-    for name, part in network.named_modules():
-        if isinstance(part, torch.nn.LayerNorm):
-            assert part.eps == (1e-12 if name.startswith("temporal") else 1e-5)
+    """It is 1e-12, and 1e-5 in CLIP's own norms. Outputs don't show it: they differ by less than rounding."""
+    for name, module in network.named_modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            expected = 1e-12 if name.startswith("temporal") else 1e-5
+            assert module.eps == expected
 
 
 def test_the_loss_of_the_scores_is_the_originals(outputs, outputs_of_original):
-    """It is the mean of two cross-entropies: of texts given videos, and of videos given texts."""
+    """It is the mean of two cross-entropies: of texts given videos, and of videos given texts.
+
+    There are four of each, and video k belongs to text k.
+    """
     logits = outputs["logits"]
-    own_text = torch.arange(4)  # video k belongs to text k
-    cross_entropy = torch.nn.functional.cross_entropy
-    loss = (cross_entropy(logits, own_text) + cross_entropy(logits.T, own_text)) / 2
+    own = torch.arange(4)
+
+    loss_of_texts = torch.nn.functional.cross_entropy(logits, own)
+    loss_of_videos = torch.nn.functional.cross_entropy(logits.T, own)
+    loss = (loss_of_texts + loss_of_videos) / 2
+
     assert float(loss) == pytest.approx(float(outputs_of_original["loss"]), rel=NETWORK_ROUNDING)
 
 
 def test_the_backbone_gives_the_original_outputs_of_a_clip_of_12_frames(oracle, outputs_of_original):
-    """One clip of the oracle has all 12; the others are shorter."""
+    """Of the clips that the authors' code was run on, one has all 12 frames; the others are shorter."""
     inputs = np.load(oracle / "inputs.npz")
-    whole = inputs["video_mask"].astype(bool).all(axis=1)
+    has_12_frames = inputs["video_mask"].astype(bool).all(axis=1)
+    assert has_12_frames.sum() == 1
+    frames = inputs["frames_u8"][has_12_frames].transpose(0, 1, 3, 4, 2)  # with the channels last
     backbone = load_backbone("xclip-lsmdc", weights=str(oracle / "weights.safetensors"))
-    result = backbone.encode(inputs["frames_u8"][whole].transpose(0, 1, 3, 4, 2))
 
-    assert whole.sum() == 1
-    assert_close(result["frames"], outputs_of_original["temporal_output"][whole], NETWORK_ROUNDING)
-    assert_close(result["pooled"], outputs_of_original["video_embedding"][whole], NETWORK_ROUNDING)
-    assert_close(result["tokens"], outputs_of_original["visual_output"][whole], rounding("float16", 1))
+    arrays = backbone.encode(frames)
+
+    def original(name):
+        return outputs_of_original[name][has_12_frames]
+
+    assert_close(arrays["frames"], original("temporal_output"), NETWORK_ROUNDING)
+    assert_close(arrays["pooled"], original("video_embedding"), NETWORK_ROUNDING)
+    assert_close(arrays["tokens"], original("visual_output"), rounding("float16", 1))
 
 
 def test_the_real_checkpoint_has_these_names_and_shapes(oracle):
-    """Their names and shapes are kept in a file; the weights are not."""
-    keys = json.loads((oracle / "state_dict_keys_vitb16_full.json").read_text())
-    assert LsmdcFormat().shapes() == {name: tuple(tensor["shape"]) for name, tensor in keys.items()}
-    assert len(keys) == 359
+    """The names and shapes of the 359 tensors of the authors' checkpoint are kept; its weights are not."""
+    tensors = json.loads((oracle / "state_dict_keys_vitb16_full.json").read_text())
+    shapes_of_checkpoint = {name: tuple(tensor["shape"]) for name, tensor in tensors.items()}
+
+    assert LsmdcFormat().shapes() == shapes_of_checkpoint
+    assert len(shapes_of_checkpoint) == 359
 
 
 def save(path, tensors):
@@ -114,15 +131,19 @@ def save(path, tensors):
 
 def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
     """PyTorch's DistributedDataParallel saves names with "module." in front."""
-    prefixed = {f"module.{key}": value for key, value in tiny_lsmdc().items()}
-    plain = load_backbone("xclip-lsmdc", weights=save(tmp_path / "plain.bin", tiny_lsmdc()))
-    stripped = load_backbone("xclip-lsmdc", weights=save(tmp_path / "prefixed.bin", prefixed))
-    batch = clips[:1, :12]
-    assert np.array_equal(plain.encode(batch)["pooled"], stripped.encode(batch)["pooled"])
+    tensors = tiny_lsmdc()
+    tensors_with_prefix = {f"module.{name}": tensor for name, tensor in tensors.items()}
+    plain = load_backbone("xclip-lsmdc", weights=save(tmp_path / "plain.bin", tensors))
+    prefixed = load_backbone("xclip-lsmdc", weights=save(tmp_path / "prefixed.bin", tensors_with_prefix))
+    one_clip = clips[:1, :12]
+
+    vector = plain.encode(one_clip)["pooled"]
+
+    assert np.array_equal(prefixed.encode(one_clip)["pooled"], vector)
 
 
 @pytest.mark.parametrize(
-    ("edit", "place"),
+    ("edit", "message"),
     [
         (lambda t: t.pop("clip.visual.proj"), r"missing: clip\.visual\.proj"),
         (lambda t: t.pop("transformerClip.resblocks.0.ln_1.bias"), "missing: transformerClip"),
@@ -138,18 +159,23 @@ def test_the_prefix_of_distributed_training_is_stripped(tmp_path, clips):
         (lambda t: t.update({"clip.visual.proj": torch.ones(64, 8)}), "heads"),
     ],
 )
-def test_a_checkpoint_that_differs_from_the_original_is_refused(tmp_path, edit, place):
+def test_a_checkpoint_that_differs_from_the_original_is_refused(tmp_path, edit, message):
+    """One tensor of a good checkpoint is removed, added or replaced, and the message names it."""
     tensors = tiny_lsmdc()
     edit(tensors)
-    with pytest.raises(BackboneError, match=place):
-        load_backbone("xclip-lsmdc", weights=save(tmp_path / "net.bin", tensors))
+    weights = save(tmp_path / "net.bin", tensors)
+
+    with pytest.raises(BackboneError, match=message):
+        load_backbone("xclip-lsmdc", weights=weights)
 
 
 def test_weights_of_a_clip_are_refused(checkpoints):
+    """There is a CLIP inside this X-CLIP, but with a prefix before the names of its tensors."""
     with pytest.raises(BackboneError, match=r"missing: clip\.positional_embedding"):
         load_backbone("xclip-lsmdc", weights=str(checkpoints["clip"]))
 
 
 def test_weights_must_be_given():
+    """The backbone has no weights by default."""
     with pytest.raises(BackboneError, match="give --weights"):
         load_backbone("xclip-lsmdc")

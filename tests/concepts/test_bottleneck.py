@@ -54,26 +54,45 @@ def fitted_bottleneck(clips, head="logistic", *, residual=False):
 @pytest.mark.parametrize("residual", [False, True], ids=["concepts alone", "with a residual"])
 def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, residual):
     model = fitted_bottleneck(clips, head, residual=residual)
+
     for row in (0, 77, 301):  # any clips
+        (score,) = model.decision_function(clips.X[[row]])
         explanation = model.explain(clips.X[row])
+
         by_concepts = sum(part.contribution for part in explanation.contributions)
         total = explanation.base + by_concepts + explanation.residual
-        (score,) = model.decision_function(clips.X[[row]])
         assert total == pytest.approx(score, abs=1e-9)
         assert explanation.score == pytest.approx(total)
         assert (explanation.residual != 0) == residual
-        assert [part.concept for part in explanation.contributions] == list(CONCEPT_NAMES)
-        assert all(0 <= part.percentile <= 100 for part in explanation.contributions)
-        assert bool(explanation.path) == (head == "tree")
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("residual", [False, True], ids=["concepts alone", "with a residual"])
+def test_an_explanation_has_each_concept_and_of_a_tree_also_the_path_through_it(clips, head, residual):
+    model = fitted_bottleneck(clips, head, residual=residual)
+
+    for row in (0, 77, 301):  # any clips
+        explanation = model.explain(clips.X[row])
+
+        concepts = [part.concept for part in explanation.contributions]
+        assert concepts == ["Body", "Look", "Posture"]
+        for part in explanation.contributions:
+            assert 0 <= part.percentile <= 100
+        has_path = len(explanation.path) > 0
+        assert has_path == (head == "tree")
 
 
 def test_a_decision_path_has_a_step_for_each_node_of_the_tree_that_a_clip_passes_before_its_leaf(clips):
+    """scikit-learn's `decision_path` counts the nodes, with the leaf."""
     model = fitted_bottleneck(clips, "tree")
+    tree = model.head_
+
     for clip in clips.X[:20]:
         path = model.explain(clip).path
+
         concept_values = model.concept_values(clip[None])
-        n_nodes_passed = model.head_.decision_path(concept_values).sum()
-        assert len(path) == n_nodes_passed - 1
+        n_nodes_with_leaf = tree.decision_path(concept_values).sum()
+        assert len(path) == n_nodes_with_leaf - 1
         assert path[0].n_train == len(clips.X)  # all training clips pass the root
         for step in path:
             assert step.above == (np.float32(step.value) > step.threshold)  # a tree compares in float32
@@ -81,7 +100,11 @@ def test_a_decision_path_has_a_step_for_each_node_of_the_tree_that_a_clip_passes
 
 @pytest.mark.parametrize("head", HEADS)
 def test_body_which_the_label_follows_contributes_more_than_look_and_far_more_than_posture(clips, head):
-    _, contributions, _ = fitted_bottleneck(clips, head).contributions(clips.X[:60])
+    """In the planted clips, Body adds 3 to the logit of the label, Look 1, and Posture nothing."""
+    model = fitted_bottleneck(clips, head)
+
+    _base, contributions, _residuals = model.contributions(clips.X[:60])
+
     body, look, posture = np.abs(contributions).mean(axis=0)
     assert body > look
     assert body > 3 * posture
@@ -89,82 +112,144 @@ def test_body_which_the_label_follows_contributes_more_than_look_and_far_more_th
 
 @pytest.mark.parametrize("head", HEADS)
 def test_more_of_the_concept_that_the_label_follows_moves_scores_up(clips, head):
-    """A concept is set to a quantile of its values in the training clips."""
+    """Body is set to the value that 5 %, or 95 %, of the training clips stay below."""
     model = fitted_bottleneck(clips, head)
+
     with_little_body = model.intervene(clips.X, {"Body": 0.05})
     with_much_body = model.intervene(clips.X, {"Body": 0.95})
+
     assert (with_much_body >= with_little_body).all()
     assert (with_much_body - with_little_body).mean() > 0.5
-    assert np.array_equal(model.intervene(clips.X, {}), model.decision_function(clips.X))
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_an_intervention_on_no_concept_leaves_the_scores_as_they_are(clips, head):
+    model = fitted_bottleneck(clips, head)
+
+    scores = model.intervene(clips.X, {})
+
+    assert np.array_equal(scores, model.decision_function(clips.X))
 
 
 def test_on_new_movies_a_residual_adds_what_concepts_leave_out(clips):
+    """One direction of the features carries some of the label beyond the concepts.
+
+    Movies 0 to 5 are trained on, 6 and 7 are new.
+    """
     is_new = clips.movies >= 6
-    training_clips = PlantedClips(*(array[~is_new] for array in clips))
-    without_residual = fitted_bottleneck(training_clips).decision_function(clips.X[is_new])
-    with_residual = fitted_bottleneck(training_clips, residual=True).decision_function(clips.X[is_new])
-    assert auc(clips.y[is_new], without_residual) > 0.6
-    assert auc(clips.y[is_new], with_residual) > auc(clips.y[is_new], without_residual)
+    training_clips = PlantedClips(
+        clips.X[~is_new], clips.y[~is_new], clips.movies[~is_new], clips.present[~is_new]
+    )
+    concepts_alone = fitted_bottleneck(training_clips)
+    with_residual = fitted_bottleneck(training_clips, residual=True)
+
+    auc_of_concepts = auc(clips.y[is_new], concepts_alone.decision_function(clips.X[is_new]))
+    auc_with_residual = auc(clips.y[is_new], with_residual.decision_function(clips.X[is_new]))
+
+    assert auc_of_concepts > 0.6
+    assert auc_with_residual > auc_of_concepts
 
 
-def test_the_head_learns_from_standardised_concept_values_that_a_bank_of_the_other_movies_gives(clips):
-    """A bank can fit concepts that were drawn at random, but cannot predict them in other movies."""
+def test_the_head_learns_from_concept_values_that_a_bank_of_the_other_movies_gives(clips):
+    """Concepts are marked at random: a bank can fit them, but cannot predict them in other movies.
+
+    So a bank of all movies tells them (AUC above .5), and the values that the head is trained on do not.
+    """
     present = np.random.default_rng(1).random(clips.present.shape) < 0.5
     bank = ConceptBank("ridge", C=10.0, concepts=CONCEPT_NAMES)
-    model = ConceptBottleneck(bank=bank).fit(clips.X, clips.y, clips.movies, present=present)
 
+    model = ConceptBottleneck(bank=bank).fit(clips.X, clips.y, clips.movies, present=present)
     values_by_a_bank_of_all_movies = bank.fit_transform(clips.X, present)
-    assert auc(present[:, 0], values_by_a_bank_of_all_movies[:, 0]) > 0.58
-    assert auc(present[:, 0], model.train_values_[:, 0]) < 0.55
+
+    has_body = present[:, 0]
+    assert auc(has_body, values_by_a_bank_of_all_movies[:, 0]) > 0.58
+    assert auc(has_body, model.train_values_[:, 0]) < 0.55
+
+
+def test_the_head_learns_from_standardised_concept_values(clips):
+    present_at_random = np.random.default_rng(1).random(clips.present.shape) < 0.5
+    bank = ConceptBank("ridge", C=10.0, concepts=CONCEPT_NAMES)
+
+    model = ConceptBottleneck(bank=bank).fit(clips.X, clips.y, clips.movies, present=present_at_random)
+
     assert np.allclose(model.train_values_.mean(axis=0), 0)
     assert np.allclose(model.train_values_.std(axis=0), 1)
 
 
 def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
     model = fitted_bottleneck(clips, "logistic")
+
     names = [candidate.name for candidate in model.candidates_]
     assert names == ["C=0.001", "C=0.01", "C=0.1", "C=1", "C=10"]
     best = min(model.candidates_, key=lambda candidate: candidate.inner_loss)
     assert [candidate for candidate in model.candidates_ if candidate.chosen] == [best]
     assert f"C={model.head_.C:g}" == best.name
 
+
+def test_the_threshold_has_an_f1_on_held_out_clips_that_is_not_below_that_of_threshold_0(clips):
+    model = fitted_bottleneck(clips, "logistic")
+
     held_out_scores = model.held_out_.scores
     assert held_out_scores.shape == clips.y.shape
     f1_of_threshold = f1_pos(clips.y, held_out_scores >= model.threshold_)
-    assert f1_of_threshold >= f1_pos(clips.y, held_out_scores > 0)
+    f1_of_0 = f1_pos(clips.y, held_out_scores > 0)
+    assert f1_of_threshold >= f1_of_0
 
 
-def test_interventions_and_explanations_of_what_is_not_there_are_refused(clips):
+def test_an_intervention_on_an_unknown_concept_or_beyond_the_quantiles_is_refused(clips):
+    """The concepts are Body, Look and Posture; a quantile is between 0 and 1."""
     model = fitted_bottleneck(clips)
+
     with pytest.raises(ConceptError, match=r"'Nose'.*Body, Look, Posture"):
         model.intervene(clips.X, {"Nose": 0.5})
     with pytest.raises(ConceptError, match="between 0 and 1"):
         model.intervene(clips.X, {"Body": 5})
+
+
+def test_an_explanation_of_two_clips_at_once_is_refused(clips):
+    model = fitted_bottleneck(clips)
+
     with pytest.raises(ConceptError, match="one clip"):
         model.explain(clips.X[:2])
 
 
-def test_clips_from_which_no_concepts_can_be_learnt_are_refused(clips):
-    """Without `present`, the columns of X are taken for concepts: there are no features for a residual."""
-    X, y, movies, present = clips
+def test_concepts_without_the_movies_of_their_clips_are_refused(clips):
+    """The head learns from values of banks of the other movies, so movies must be known."""
     with pytest.raises(ConceptError, match="movies"):
-        ConceptBottleneck().fit(X, y, present=present)
+        ConceptBottleneck().fit(clips.X, clips.y, present=clips.present)
+
+
+def test_a_residual_without_presences_of_concepts_is_refused(clips):
+    """Without `present`, the columns of X are taken for concepts: there are no features for a residual."""
     with pytest.raises(ConceptError, match="residual"):
-        ConceptBottleneck(residual=True).fit(X, y)
+        ConceptBottleneck(residual=True).fit(clips.X, clips.y)
+
+
+def test_a_head_whose_scores_are_no_sum_of_contributions_is_refused(clips):
+    """A classifier by nearest neighbours has no weights."""
     with pytest.raises(ConceptError, match="KNeighbors"):
-        ConceptBottleneck(KNeighborsClassifier()).fit(X, y).predict(X)
-    in_one_movie_alone = present & (movies[:, None] == 0)
+        ConceptBottleneck(KNeighborsClassifier()).fit(clips.X, clips.y).predict(clips.X)
+
+
+def test_a_concept_that_is_in_one_movie_alone_is_refused(clips):
+    """A bank of the other movies could not learn it."""
+    is_in_movie_0 = clips.movies == 0
+    present_in_movie_0_alone = clips.present & is_in_movie_0[:, None]
+
     with pytest.raises(ConceptError, match="concept Body"):
-        fitted_bottleneck(clips._replace(present=in_one_movie_alone))
+        fitted_bottleneck(clips._replace(present=present_in_movie_0_alone))
 
 
 def test_without_presences_the_head_is_trained_on_the_columns_of_x(clips):
-    _, y, _, present = clips
-    values = present + np.linspace(0, 0.1, len(y))[:, None]  # different for each clip
-    model = ConceptBottleneck(LogisticRegression(C=0.5)).fit(values, y)
-    reference = LogisticRegression(C=0.5).fit(values, y)
-    assert np.allclose(model.decision_function(values), reference.decision_function(values))
-    assert np.array_equal(model.predict(values), reference.predict(values))
+    """The columns are taken for values of concepts, which have no names then."""
+    concept_values = clips.present + np.linspace(0, 0.1, len(clips.y))[:, None]  # different for each clip
+    reference = LogisticRegression(C=0.5).fit(concept_values, clips.y)
+
+    model = ConceptBottleneck(LogisticRegression(C=0.5)).fit(concept_values, clips.y)
+
+    expected_scores = reference.decision_function(concept_values)
+    assert np.allclose(model.decision_function(concept_values), expected_scores)
+    assert np.array_equal(model.predict(concept_values), reference.predict(concept_values))
     assert model.concepts_ == ("concept0", "concept1", "concept2")
 
 
@@ -172,8 +257,14 @@ def test_without_presences_the_head_is_trained_on_the_columns_of_x(clips):
 def test_annotated_concepts_tell_planted_levels_without_an_error_and_found_concepts_do_not(
     make_planted_concepts,
 ):
-    """Clips of level S have Body and another concept; clips of level HN have others."""
-    run = evaluate(make_planted_concepts(), ["concept_labels", "pcbm_lr"], "hn_s")
+    """Clips of level S have Body and another concept, clips of level HN have others: Body tells them apart.
+
+    The model `concept_labels` reads what annotators marked, `pcbm_lr` concept values found in the features.
+    """
+    data = make_planted_concepts()
+
+    run = evaluate(data, ["concept_labels", "pcbm_lr"], "hn_s")
+
     auc_of = run.metrics.set_index(["metric", "model"])["pooled"]["within_movie_auc"]
     assert auc_of["concept_labels"] == 1.0
     assert auc_of["pcbm_lr"] < 1.0

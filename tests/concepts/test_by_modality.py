@@ -12,18 +12,15 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation import auc
 
 FILMS, PER_FILM = [f"f{k}" for k in range(6)], 50
-N_UNHEARD = 60
-EYES, EARS = slice(0, 5), slice(5, 10)
-"""Columns of the features of what is seen and of what is heard."""
-BODY_FEATURE, MUSIC_FEATURE = 0, 1
-"""The feature of the eyes that a body moves, and the one of the ears that music moves."""
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A body is seen and a soundtrack heard; a clip is of level S where one of them is there.
 
-    The last clips are not heard. The eyes alone keep frames: a body is in the last of three.
+    The first five features are of what is seen, of which a body moves the first; the others are of what is
+    heard, of which music moves the second. The last 60 clips are not heard. The eyes alone keep frames: a
+    body is in the last of three.
     """
     folder = tmp_path_factory.mktemp("conveyed")
     rng = np.random.default_rng(0)
@@ -41,11 +38,11 @@ def data(tmp_path_factory):
         clips.append(of.Clip(f"c{row:03}", film, "", level=level, concepts=tuple(concepts)))
     eyes = rng.normal(size=(n, 5)).astype(np.float32)
     ears = rng.normal(size=(n, 5)).astype(np.float32)
-    eyes[:, BODY_FEATURE] += 4 * has_body
-    ears[:, MUSIC_FEATURE] += 4 * has_music
+    eyes[:, 0] += 4 * has_body
+    ears[:, 1] += 4 * has_music
     frames = rng.normal(size=(n, 3, 5)).astype(np.float32)
-    frames[:, 2, BODY_FEATURE] += 4 * has_body
-    n_heard = n - N_UNHEARD
+    frames[:, 2, 0] += 4 * has_body
+    n_heard = n - 60
 
     def sealed(name, n_clips, arrays):
         movie_of = {clip.clip_id: clip.movie for clip in clips[:n_clips]}
@@ -60,7 +57,9 @@ def data(tmp_path_factory):
 
 @pytest.mark.long  # simulates
 def test_concepts_of_both_modalities_tell_the_level_better_than_those_of_either_alone(data):
+    """A clip is S where a body is seen or music is heard, so that eyes, or ears, alone miss half of it."""
     run = om.evaluate(data, om.fused_by_concepts(data), "en_s")
+
     aucs = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
     best_alone = max(aucs["concepts:visual"], aucs["concepts:heard"])
     assert 0.65 < best_alone < 0.9
@@ -68,8 +67,8 @@ def test_concepts_of_both_modalities_tell_the_level_better_than_those_of_either_
 
 
 @pytest.fixture(scope="module")
-def y(data):
-    """Whether clips are of level S."""
+def is_s(data):
+    """Whether clips are of level S, as 1 or 0."""
     return (data.levels == "S").astype(np.int64)
 
 
@@ -77,78 +76,129 @@ def feature_of_largest_weight(weights):
     return int(np.argmax(np.abs(weights)))
 
 
+def fit_concepts_of_both_modalities(data, is_s):
+    """Fit the model that decides by the concepts of pictures and of sound together."""
+    spec_of_both, _spec_of_visual, _spec_of_heard = om.fused_by_concepts(data)
+    return spec_of_both.make(0).fit(data.X, is_s, data.movies, present=data.present)
+
+
 @pytest.mark.long
-def test_each_concept_is_learnt_from_the_features_of_its_own_modality(data, y):
-    spec_of_both, *_of_each = om.fused_by_concepts(data)
-    model = spec_of_both.make(0).fit(data.X, y, data.movies, present=data.present)
+def test_each_concept_is_learnt_from_the_features_of_its_own_modality(data, is_s):
+    """Columns 0 to 4 are of what is seen, 5 to 9 of what is heard.
+
+    A body moves the first feature of what is seen, music the second of what is heard.
+    """
+    model = fit_concepts_of_both_modalities(data, is_s)
 
     (columns_of_visual, visual_bank), (columns_of_heard, heard_bank) = model.banks_
-    assert (columns_of_visual, columns_of_heard) == (EYES, EARS)
+    assert columns_of_visual == slice(0, 5)
+    assert columns_of_heard == slice(5, 10)
     (weights_of_body,) = visual_bank.hyperplanes_.weights
     (weights_of_soundtrack,) = heard_bank.hyperplanes_.weights
-    assert feature_of_largest_weight(weights_of_body) == BODY_FEATURE
-    assert feature_of_largest_weight(weights_of_soundtrack) == MUSIC_FEATURE
-    is_unheard = np.isnan(data.X[:, EARS]).all(axis=1)
-    assert is_unheard.sum() == N_UNHEARD
-    assert np.isfinite(model.decision_function(data.X[is_unheard])).all()
+    assert feature_of_largest_weight(weights_of_body) == 0
+    assert feature_of_largest_weight(weights_of_soundtrack) == 1
+
+
+@pytest.mark.long
+def test_clips_that_are_not_heard_are_scored_too(data, is_s):
+    """60 clips have no features of sound, which are NaN there."""
+    model = fit_concepts_of_both_modalities(data, is_s)
+    features_of_sound = data.X[:, 5:10]
+    is_unheard = np.isnan(features_of_sound).all(axis=1)
+    assert is_unheard.sum() == 60
+
+    scores = model.decision_function(data.X[is_unheard])
+
+    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize(("in_time", "name"), [(False, "concepts"), (True, "concepts_in_time")])
 def test_the_model_of_all_concepts_is_evaluated_beside_one_of_each_modality(data, in_time, name):
-    names = [spec.name for spec in om.fused_by_concepts(data, in_time=in_time)]
-    assert names == [name, f"{name}:visual", f"{name}:heard"]
+    specs = om.fused_by_concepts(data, in_time=in_time)
+
+    assert [spec.name for spec in specs] == [name, f"{name}:visual", f"{name}:heard"]
 
 
 def test_a_modality_of_one_vector_a_clip_has_this_vector_as_first_frame_and_no_other_frame(data):
+    """What is seen has three frames a clip; what is heard (features 5 to 9) has one vector a clip."""
     frames = data.read("frames")
-    assert frames.shape == (len(data), 3, 5 + 5)
-    np.testing.assert_array_equal(frames[:, 0, EARS], data.X[:, EARS])
-    assert np.isnan(frames[:, 1:, EARS]).all()
-    some_clips = np.arange(100, 0, -3)
-    np.testing.assert_array_equal(data.take(some_clips).read("frames"), frames[some_clips])
+
+    assert frames.shape == (len(data), 3, 5 + 5)  # clips, frames, features
+    sound = frames[:, :, 5:10]
+    np.testing.assert_array_equal(sound[:, 0], data.X[:, 5:10])
+    assert np.isnan(sound[:, 1:]).all()
 
 
-def test_concepts_are_found_in_frames_of_their_modality_and_tell_a_new_film_together_better(data, y):
-    spec_of_both, spec_of_visual, _ = om.fused_by_concepts(data, in_time=True)
+def test_frames_of_two_modalities_are_read_in_the_order_in_which_clips_are_taken(data):
     frames = data.read("frames")
-    is_new = data.movies == "f5"
+    every_third_backwards = np.arange(100, 0, -3)
 
-    def fitted_without_new_film(spec):
-        model = spec.make(0)
-        return model.fit(frames[~is_new], y[~is_new], data.movies[~is_new], present=data.present[~is_new])
+    frames_of_taken = data.take(every_third_backwards).read("frames")
 
-    of_both = fitted_without_new_film(spec_of_both)
-    of_visual = fitted_without_new_film(spec_of_visual)
+    np.testing.assert_array_equal(frames_of_taken, frames[every_third_backwards])
 
-    (_, visual_bank), (_, heard_bank) = of_both.banks_
+
+def fit_without_film_f5(spec, data, is_s):
+    """Fit a model on the frames of all films but f5."""
+    is_known = data.movies != "f5"
+    frames = data.read("frames")[is_known]
+    model = spec.make(0)
+    return model.fit(frames, is_s[is_known], data.movies[is_known], present=data.present[is_known])
+
+
+def test_each_concept_in_time_is_found_in_the_frames_of_its_own_modality(data, is_s):
+    """A body moves the first feature of what is seen, music the second of what is heard."""
+    spec_of_both, _, _ = om.fused_by_concepts(data, in_time=True)
+
+    model = fit_without_film_f5(spec_of_both, data, is_s)
+
+    (_, visual_bank), (_, heard_bank) = model.banks_
     (weights_of_body,) = visual_bank.weights_
     (weights_of_soundtrack,) = heard_bank.weights_
-    assert feature_of_largest_weight(weights_of_body) == BODY_FEATURE
-    assert feature_of_largest_weight(weights_of_soundtrack) == MUSIC_FEATURE
-    auc_of_both = auc(y[is_new], of_both.decision_function(frames[is_new]))
-    auc_of_visual = auc(y[is_new], of_visual.decision_function(frames[is_new]))
+    assert feature_of_largest_weight(weights_of_body) == 0
+    assert feature_of_largest_weight(weights_of_soundtrack) == 1
+
+
+def test_concepts_in_time_of_both_modalities_tell_a_new_film_better_than_visual_ones(data, is_s):
+    """Film f5 is new: the models are fitted on the other films."""
+    spec_of_both, spec_of_visual, _ = om.fused_by_concepts(data, in_time=True)
+    model_of_both = fit_without_film_f5(spec_of_both, data, is_s)
+    model_of_visual = fit_without_film_f5(spec_of_visual, data, is_s)
+    is_new = data.movies == "f5"
+    new_frames = data.read("frames")[is_new]
+
+    auc_of_both = auc(is_s[is_new], model_of_both.decision_function(new_frames))
+    auc_of_visual = auc(is_s[is_new], model_of_visual.decision_function(new_frames))
+
     assert auc_of_both > auc_of_visual > 0.6
 
 
-def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(data, y):
+def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(data, is_s):
+    """Clips of film f5 have the label -1, which says that they are not in the task.
+
+    They change what the model holds for a body, but the scores that choose its threshold are of the others.
+    """
     spec_of_both, *_of_each = om.fused_by_concepts(data)
     in_task = data.movies != "f5"
-    not_asked = -1  # the label of clips that are not in the task
-    with_others = spec_of_both.make(0)
-    with_others.fit(data.X, np.where(in_task, y, not_asked), data.movies, present=data.present)
-    of_task = spec_of_both.make(0)
-    of_task.fit(data.X[in_task], y[in_task], data.movies[in_task], present=data.present[in_task])
+    labels = np.where(in_task, is_s, -1)
+
+    of_all_films = spec_of_both.make(0).fit(data.X, labels, data.movies, present=data.present)
+    without_f5 = spec_of_both.make(0).fit(
+        data.X[in_task], is_s[in_task], data.movies[in_task], present=data.present[in_task]
+    )
 
     def weights_of_body(model):
         (_, visual_bank), _ = model.banks_
         return visual_bank.hyperplanes_.weights
 
-    assert not np.array_equal(weights_of_body(with_others), weights_of_body(of_task))
-    assert len(with_others.head_.held_out_.scores) == in_task.sum()
+    assert not np.array_equal(weights_of_body(of_all_films), weights_of_body(without_f5))
+    assert len(of_all_films.head_.held_out_.scores) == in_task.sum()
 
 
 def test_a_store_that_does_not_say_whether_it_is_seen_or_heard_is_refused(data):
+    """The second store is named "ears", which is no modality, and has no provenance to tell it."""
     modalities = data.named(["visual", "ears"]).modalities
     without_provenance = tuple(replace(modality, provenance={}) for modality in modalities)
+
     with pytest.raises(ModelError, match="heard=STORE"):
         om.fused_by_concepts(replace(data, modalities=without_provenance))

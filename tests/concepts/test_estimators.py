@@ -1,4 +1,4 @@
-"""CAVs find what is clips_with_concept, equal the reference solver, and say by name what can't be learnt."""
+"""CAVs find planted concepts, equal the reference solver, and say by name what can't be learnt."""
 
 import numpy as np
 import pytest
@@ -34,6 +34,7 @@ ESTIMATORS = [
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_estimators_keep_the_conventions_of_scikit_learn(estimator, check):
+    """Each check of scikit-learn runs on each of our estimators: CAVs, banks and bottlenecks."""
     check(estimator)
 
 
@@ -60,136 +61,187 @@ def clips_with_concept(*, strength=2.0, film=1.5, bias=0.0):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_planted_direction_is_recovered_with_its_sign_although_films_are_moved_too(kind):
+    """Clips with the concept lie 3 farther along a direction, among noise of standard deviation 1."""
     X, present, _, direction = clips_with_concept(strength=3.0)
+
     cav = LinearCAV(kind, C=0.01).fit(X, present)
-    assert cav.direction_ @ direction > 0.9
+
+    cosine = cav.direction_ @ direction
+    assert cosine > 0.9
     assert np.linalg.norm(cav.direction_) == pytest.approx(1)
-    assert cav.decision_function(X[present]).mean() > 0 > cav.decision_function(X[~present]).mean()
+    assert cav.decision_function(X[present]).mean() > 0
+    assert cav.decision_function(X[~present]).mean() < 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bias", [-20.0, 20.0])
 def test_the_boundary_lies_halfway_between_clips_with_and_without_the_concept_far_from_the_origin(kind, bias):
-    strength = 6.0
-    X, present, _, direction = clips_with_concept(strength=strength, film=0.0, bias=bias)
+    """Along the planted direction, clips without the concept lie about `bias`, those with it 6 farther."""
+    X, present, _, direction = clips_with_concept(strength=6.0, film=0.0, bias=bias)
+
     cav = LinearCAV(kind, C=1.0).fit(X, present)
+
     # The point t * direction is on the boundary where t * (direction_ @ direction) + offset_ is 0.
     boundary = -cav.offset_ / (cav.direction_ @ direction)
-    assert boundary == pytest.approx(bias + strength / 2, abs=1.0)
-    assert (cav.predict(X) == present).mean() > 0.97
+    assert boundary == pytest.approx(bias + 6.0 / 2, abs=1.0)
+    share_of_right_predictions = (cav.predict(X) == present).mean()
+    assert share_of_right_predictions > 0.97
 
 
 @pytest.mark.parametrize("balanced", [True, False])
 def test_a_decision_is_the_signed_distance_to_the_boundary_and_times_norm_the_value_of_svc(balanced):
+    """SVC of scikit-learn gives w @ x + b. Divided by the length of w, this is the distance."""
     X, present, *_ = clips_with_concept()
     class_weight = "balanced" if balanced else None
     reference = SVC(kernel="linear", C=0.1, class_weight=class_weight).fit(X, present)
-    raw_values = reference.decision_function(X)
+    values_of_svc = reference.decision_function(X)
+    length_of_w = np.linalg.norm(reference.coef_)
+
     cav = LinearCAV(C=0.1, balanced=balanced).fit(X, present)
     distances = cav.decision_function(X)
-    assert np.abs(distances - raw_values / np.linalg.norm(reference.coef_)).max() < 1e-6
-    assert np.abs(distances * cav.norm_ - raw_values).max() < 1e-6
+
+    assert np.abs(distances - values_of_svc / length_of_w).max() < 1e-6
+    assert np.abs(distances * cav.norm_ - values_of_svc).max() < 1e-6
 
 
 @pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
 def test_svms_of_several_concepts_that_are_fitted_together_equal_svc_on_each(seed, C, balanced):
+    """Each of three concepts is known of 20 to 59 of 60 clips, and present in about 40 % of these."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 8)).astype(np.float32)
-    problems = []  # rows of the clips, presences, penalty
+    problems = []
     for _ in range(3):
-        rows = np.sort(rng.permutation(60)[: rng.integers(20, 60)])
+        n_clips = rng.integers(20, 60)
+        rows = np.sort(rng.permutation(60)[:n_clips])
         present = rng.random(rows.size) < 0.4
-        # Both classes, whatever was drawn.
-        present[0] = True
-        present[1] = False
+        present[:2] = (True, False)  # both classes, whatever was drawn
         problems.append((rows, present, C))
-    planes = svm_hyperplanes(X, problems, balanced=balanced)
-    for number, (rows, present, _) in enumerate(problems):
-        reference = SVC(kernel="linear", C=C, class_weight="balanced" if balanced else None)
-        reference.fit(X[rows].astype(np.float64), present)
-        assert np.abs(planes.decisions(X)[:, number] - reference.decision_function(X)).max() < 1e-6
+
+    together = svm_hyperplanes(X, problems, balanced=balanced).decisions(X)
+
+    for concept, (rows, present, _) in enumerate(problems):
+        alone = SVC(kernel="linear", C=C, class_weight="balanced" if balanced else None)
+        alone.fit(X[rows].astype(np.float64), present)
+        assert np.abs(together[:, concept] - alone.decision_function(X)).max() < 1e-6
 
 
 def test_ridge_has_the_weights_of_scikit_learns_ridge():
+    """Our C is the inverse of the penalty that scikit-learn calls alpha: 0.05 = 1 / 20."""
     X, present, *_ = clips_with_concept()
-    C = 0.05
-    reference = Ridge(alpha=1 / C).fit(X, present.astype(float))
-    (weights,) = ridge_hyperplanes(X, present[:, None], C).weights
+    reference = Ridge(alpha=20).fit(X, present.astype(float))
+
+    (weights,) = ridge_hyperplanes(X, present[:, None], 0.05).weights
+
     assert np.abs(weights - reference.coef_).max() < 1e-10
 
 
-def test_a_bank_has_the_distances_of_one_concept_activation_vector_for_each_concept():
+def two_concepts():
+    """Features of 720 clips, and the presences of two concepts: a planted one and one of other clips."""
     X, first, *_ = clips_with_concept()
-    present = np.column_stack([first, np.roll(first, 5)])
-    bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"]).fit(X, present)
+    second = np.roll(first, 5)
+    return X, np.column_stack([first, second])
 
-    for column in (0, 1):
-        cav = LinearCAV("ridge", C=0.1).fit(X, present[:, column])
-        assert np.abs(bank.distances(X)[:, column] - cav.decision_function(X)).max() < 1e-10
+
+def test_a_bank_has_the_distances_of_one_concept_activation_vector_for_each_concept():
+    X, present = two_concepts()
+
+    distances = ConceptBank("ridge", C=0.1).fit(X, present).distances(X)
+
+    first = LinearCAV("ridge", C=0.1).fit(X, present[:, 0])
+    second = LinearCAV("ridge", C=0.1).fit(X, present[:, 1])
+    assert np.abs(distances[:, 0] - first.decision_function(X)).max() < 1e-10
+    assert np.abs(distances[:, 1] - second.decision_function(X)).max() < 1e-10
+
+
+def test_the_values_of_a_bank_are_named_by_concept_and_standardised_on_the_training_clips():
+    X, present = two_concepts()
+
+    bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"]).fit(X, present)
+    values = bank.transform(X)
+
     assert bank.get_feature_names_out().tolist() == ["Body", "Look"]
-    assert np.allclose(bank.transform(X).mean(axis=0), 0)
-    assert np.allclose(bank.transform(X).std(axis=0), 1)
+    assert np.allclose(values.mean(axis=0), 0)
+    assert np.allclose(values.std(axis=0), 1)
 
 
 def test_a_concept_is_learnt_without_the_clips_whose_presence_is_nan():
+    """Of every third clip it is not known whether the concept is there."""
     X, present, *_ = clips_with_concept()
-    labels = present.astype(float)
-    labels[::3] = np.nan
-    is_used = ~np.isnan(labels)
-    hyperplanes = ConceptBank(C=0.1).fit(X, labels).hyperplanes_
-    alone = LinearCAV(C=0.1).fit(X[is_used], labels[is_used])
-    assert np.allclose(hyperplanes.weights[0] / hyperplanes.norms[0], alone.direction_)
+    presences = present.astype(float)
+    presences[::3] = np.nan
+    is_known = ~np.isnan(presences)
+
+    hyperplanes = ConceptBank(C=0.1).fit(X, presences).hyperplanes_
+
+    of_known_clips = LinearCAV(C=0.1).fit(X[is_known], presences[is_known])
+    direction = hyperplanes.weights[0] / hyperplanes.norms[0]
+    assert np.allclose(direction, of_known_clips.direction_)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_values_of_a_bank_do_not_depend_on_the_number_of_threads(kind):
+    """The bits are the same whether the linear algebra (BLAS) runs in one thread or in two."""
     X, present, *_ = clips_with_concept()
-    values = []
-    for n_threads in (1, 2):
-        with threadpool_limits(limits=n_threads, user_api="blas"):
-            values.append(ConceptBank(kind).fit_transform(X, present))
-    assert values[0].tobytes() == values[1].tobytes()
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        values_of_one_thread = ConceptBank(kind).fit_transform(X, present)
+    with threadpool_limits(limits=2, user_api="blas"):
+        values_of_two_threads = ConceptBank(kind).fit_transform(X, present)
+
+    assert values_of_one_thread.tobytes() == values_of_two_threads.tobytes()
 
 
-def test_a_constant_concept_and_names_that_do_not_fit_the_columns_are_refused():
+def test_a_concept_that_is_in_all_clips_or_in_none_is_refused():
     X, present, *_ = clips_with_concept()  # of 720 clips
     bank = ConceptBank(concepts=["Body", "Look"])
+
     with pytest.raises(ConceptError, match="Look is in all of the 720"):
         bank.fit(X, np.column_stack([present, np.ones(720)]))
     with pytest.raises(ConceptError, match="in none of the 720"):
         bank.fit(X, np.column_stack([present, np.zeros(720)]))
+
+
+def test_names_of_two_concepts_for_one_column_of_presences_are_refused():
+    X, present_of_one_concept, *_ = clips_with_concept()
+
     with pytest.raises(ConceptError, match="Look"):
-        bank.fit(X, present)
+        ConceptBank(concepts=["Body", "Look"]).fit(X, present_of_one_concept)
 
 
 @pytest.fixture(scope="module")
-def original_clips(shared_data):
-    """Features of the original code's run, and the row of each clip."""
+def features_of_original_run(shared_data):
+    """What the original code was run on: clip id -> features."""
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
-        features, ids = file["features"], file["ids"]
-    return features, {clip_id: row for row, clip_id in enumerate(ids.tolist())}
+        return dict(zip(file["ids"].tolist(), file["features"], strict=True))
+
+
+def read_original_run(path, concept):
+    """Read what the original code recorded for a concept: its C, and ids, labels and values of each part."""
+    prefix = f"{concept}/"
+    with np.load(path, allow_pickle=False) as file:
+        return {name.removeprefix(prefix): file[name] for name in file.files if name.startswith(prefix)}
 
 
 @pytest.mark.parametrize("concept", ["Body", "Look", "Exp_of__emotion"])
 def test_a_svm_cav_has_the_decision_values_and_predictions_of_the_papers_code(
-    shared_data, original_clips, concept
+    shared_data, features_of_original_run, concept
 ):
-    X, row_of = original_clips
-    with np.load(shared_data / "oracles" / "cav_svm_split0.npz", allow_pickle=False) as file:
-        original = {
-            name.removeprefix(f"{concept}/"): file[name]
-            for name in file.files
-            if name.startswith(f"{concept}/")
-        }
+    """The published code was run once; its values of training, validation and test clips are kept.
 
-    def features_of(side):
-        return X[[row_of[clip_id] for clip_id in original[f"{side}/ids"].tolist()]]
+    Its value is w @ x + b, which is our distance to the boundary times the length of w.
+    """
+    original = read_original_run(shared_data / "oracles" / "cav_svm_split0.npz", concept)
+
+    def features_of(part):
+        ids = original[f"{part}/ids"].tolist()
+        return np.stack([features_of_original_run[clip_id] for clip_id in ids])
 
     cav = LinearCAV(C=float(original["C"])).fit(features_of("train"), original["train/y"])
-    for side in ("train", "val", "test"):
-        clips = features_of(side)
+
+    for part in ("train", "val", "test"):
+        clips = features_of(part)
         values = cav.decision_function(clips) * cav.norm_
-        assert np.abs(values - original[f"{side}/decision_function"]).max() < 1e-6
-        assert np.array_equal(cav.predict(clips), original[f"{side}/pred_predict"])
+        assert np.abs(values - original[f"{part}/decision_function"]).max() < 1e-6
+        assert np.array_equal(cav.predict(clips), original[f"{part}/pred_predict"])

@@ -10,13 +10,14 @@ from obygaze_models.concepts.time_bank import TimeBank, presences_and_positions
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.registry import BUILTIN_MODELS
 
-N_MOVIES = 6
-
 
 @pytest.fixture(scope="module")
 def clips():
-    """Frames of clips of six movies: two concepts are planted in few frames, and their order is the label."""
-    return corpus(np.random.default_rng(0), 24, 4.0, "order", n_movies=N_MOVIES)
+    """Clips of 32 frames of six movies: four concepts are planted, each in two frames in a row.
+
+    The label of a clip with the first two concepts says which of them comes first; other clips have -1.
+    """
+    return corpus(np.random.default_rng(0), 24, 4.0, "order", n_movies=6)
 
 
 def fitted_without_movie_0(clips, y, disturb="none"):
@@ -38,118 +39,172 @@ def auc_on_movie_0(clips, y, model):
     return roc_auc_score(y[test], model.decision_function(clips.X[test]))
 
 
-def test_clips_with_a_concept_in_two_frames_are_found_by_these_frames(clips, model_of_concept0):
+def test_a_model_of_one_concept_tells_which_clips_of_a_new_movie_have_it_in_two_of_their_frames(
+    clips, model_of_concept0
+):
+    """The model was fitted without movie 0."""
     assert auc_on_movie_0(clips, clips.present[:, 0], model_of_concept0) > 0.85
+
+
+def test_the_frames_in_which_a_concept_is_planted_get_the_highest_values(clips, model_of_concept0):
+    """Of clips with the first concept, it is known in which frames it is."""
     has_concept = clips.present[:, 0] == 1
     frame_has_concept = clips.where[has_concept, :, 0]
+
     values = model_of_concept0.frame_values(clips.X)[has_concept, :, 0]
+
     assert roc_auc_score(frame_has_concept.ravel(), values.ravel()) > 0.97
 
-    with_shuffled_concepts = fitted_without_movie_0(
-        clips, clips.present[:, 0].astype(int), disturb="concepts"
-    )
-    assert 0.3 < auc_on_movie_0(clips, clips.present[:, 0], with_shuffled_concepts) < 0.75
+
+def test_a_model_of_shuffled_concepts_is_near_chance_on_a_new_movie(clips):
+    """It learns concepts from presences that were exchanged between clips."""
+    presence = clips.present[:, 0].astype(int)
+
+    model = fitted_without_movie_0(clips, presence, disturb="concepts")
+
+    assert 0.3 < auc_on_movie_0(clips, presence, model) < 0.75
 
 
 def test_the_order_of_two_concepts_is_found_unless_frames_are_shuffled(clips):
-    assert auc_on_movie_0(clips, clips.y, fitted_without_movie_0(clips, clips.y)) > 0.9
-    assert 0.3 < auc_on_movie_0(clips, clips.y, fitted_without_movie_0(clips, clips.y, disturb="time")) < 0.7
+    """The label says which of the first two concepts comes first, in clips that have both."""
+    model = fitted_without_movie_0(clips, clips.y)
+    model_of_shuffled_frames = fitted_without_movie_0(clips, clips.y, disturb="time")
+
+    assert auc_on_movie_0(clips, clips.y, model) > 0.9
+    assert 0.3 < auc_on_movie_0(clips, clips.y, model_of_shuffled_frames) < 0.7
 
 
 def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_of_a_movie(clips):
     """If it gave all clips one score, its AUC would be .5 even where labels leak into it."""
+    presence = clips.present[:, 0].astype(int)
     control = BUILTIN_MODELS["pcbm_time_shuffled"].estimator(0)
-    control.fit(clips.X, clips.present[:, 0].astype(int), groups=clips.movies, present=clips.present)
-    for movie in range(N_MOVIES):
-        assert np.ptp(control.decision_function(clips.X[clips.movies == movie])) > 0.01
+
+    control.fit(clips.X, presence, groups=clips.movies, present=clips.present)
+
+    for movie in range(6):
+        scores = control.decision_function(clips.X[clips.movies == movie])
+        assert scores.max() - scores.min() > 0.01
 
 
 def test_without_movies_all_clips_count_as_of_one():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(12, 3, 4)).astype(np.float32)
+    X = rng.normal(size=(12, 3, 4)).astype(np.float32)  # clips, frames, features
     present = np.arange(12) % 2
-    of_none = TimeBank().fit(X, present)
-    of_one = TimeBank().fit(X, present, np.full(12, 7))
-    assert np.array_equal(of_none.weights_, of_one.weights_)
-    assert np.array_equal(of_none.held_out_distances_, of_one.held_out_distances_)
+
+    without_movies = TimeBank().fit(X, present)
+    of_movie_7 = TimeBank().fit(X, present, np.full(12, 7))
+
+    assert np.array_equal(without_movies.weights_, of_movie_7.weights_)
+    assert np.array_equal(without_movies.held_out_distances_, of_movie_7.held_out_distances_)
 
 
-def test_a_score_is_the_sum_of_base_and_contributions_and_rises_with_the_concept(clips, model_of_concept0):
+def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
     clip = clips.X[:1]
+
     (score,) = model_of_concept0.decision_function(clip)
     base, contributions, _ = model_of_concept0.contributions(clip)
+
     assert base + contributions.sum() == pytest.approx(score)
 
+
+def test_an_explanation_has_the_value_of_each_concept_and_contributions_that_add_up_to_the_score(
+    clips, model_of_concept0
+):
+    clip = clips.X[:1]
+
     explanation = model_of_concept0.explain(clip[0])
-    by_concepts = sum(part.contribution for part in explanation.contributions)
-    assert explanation.base + by_concepts == pytest.approx(score)
+
+    (score,) = model_of_concept0.decision_function(clip)
+    sum_of_contributions = sum(part.contribution for part in explanation.contributions)
+    assert explanation.base + sum_of_contributions == pytest.approx(score)
     values = [part.value for part in explanation.contributions]
     assert values == model_of_concept0.concept_values(clip)[0].tolist()
 
-    (with_little,) = model_of_concept0.intervene(clip, {"concept0": 0.01})
-    (with_much,) = model_of_concept0.intervene(clip, {"concept0": 0.99})
-    assert with_much > with_little
+
+def test_the_score_of_a_concept_rises_when_the_concept_is_set_to_a_higher_value(clips, model_of_concept0):
+    """It is set to the value that 1 %, or 99 %, of the training clips stay below."""
+    clip = clips.X[:1]
+
+    (score_with_little,) = model_of_concept0.intervene(clip, {"concept0": 0.01})
+    (score_with_much,) = model_of_concept0.intervene(clip, {"concept0": 0.99})
+
+    assert score_with_much > score_with_little
 
 
 def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(clips, model_of_concept0):
-    scores = model_of_concept0.decision_function(clips.X[:20])
-    (alone,) = model_of_concept0.decision_function(clips.X[7:8])
-    assert alone == pytest.approx(scores[7], rel=1e-12)
+    scores_of_20_clips = model_of_concept0.decision_function(clips.X[:20])
+    (score_alone,) = model_of_concept0.decision_function(clips.X[7:8])
+
+    assert score_alone == pytest.approx(scores_of_20_clips[7], rel=1e-12)
 
 
 def test_a_clip_with_absent_frames_has_the_concept_values_of_its_other_frames(clips, model_of_concept0):
-    only_20_frames = clips.X[:2].copy()
-    only_20_frames[:, 20:] = np.nan
-    values = model_of_concept0.concept_values(only_20_frames)
-    np.testing.assert_allclose(values, model_of_concept0.concept_values(clips.X[:2, :20]))
-    assert np.isfinite(model_of_concept0.decision_function(only_20_frames)).all()
-    assert np.isnan(model_of_concept0.frame_values(only_20_frames)[:, 20:]).all()
+    """Absent frames are NaN; here all but the first 20 are."""
+    first_20_frames = clips.X[:2, :20]
+    others_absent = clips.X[:2].copy()
+    others_absent[:, 20:] = np.nan
+
+    values = model_of_concept0.concept_values(others_absent)
+
+    np.testing.assert_allclose(values, model_of_concept0.concept_values(first_20_frames))
+    assert np.isfinite(model_of_concept0.decision_function(others_absent)).all()
+    assert np.isnan(model_of_concept0.frame_values(others_absent)[:, 20:]).all()
 
 
-# The head learns from the values `held_out_distances_`: those of a film are computed by a bank that was
-# learnt without the film's fold.
+def held_out_values(X, present, movies):
+    """Return the values that a bottleneck's head learns from: a film's are of a bank without its fold."""
+    return TimeBank().fit(X, present, movies).held_out_distances_
 
 
 def test_the_presences_of_a_movie_do_not_change_its_own_held_out_values_but_those_of_others(clips):
-    is_negated = clips.movies == 1
-    negated = np.where(is_negated[:, None], 1 - clips.present, clips.present)
-    before = TimeBank().fit(clips.X, clips.present, clips.movies).held_out_distances_
-    after = TimeBank().fit(clips.X, negated, clips.movies).held_out_distances_
-    np.testing.assert_array_equal(after[is_negated], before[is_negated])
-    assert np.abs(after - before)[~is_negated].max() > 1e-6
+    """A held-out value is given by a bank without the clip's movie. Presences of movie 1 are reversed."""
+    is_movie_1 = clips.movies == 1
+    changed_presences = clips.present.copy()
+    changed_presences[is_movie_1] = 1 - clips.present[is_movie_1]
+
+    before = held_out_values(clips.X, clips.present, clips.movies)
+    after = held_out_values(clips.X, changed_presences, clips.movies)
+
+    np.testing.assert_array_equal(after[is_movie_1], before[is_movie_1])
+    assert np.abs(after - before)[~is_movie_1].max() > 1e-6
 
 
 def test_the_frames_of_a_clip_do_not_change_the_held_out_values_of_its_fold_but_those_of_other_folds(clips):
-    """One feature of a clip is reversed in time, which changes its covariances with other features.
+    """One feature of a clip of movie 1 is reversed in time: its covariances with other features change.
 
-    Its mean and variance, by which the features of all folds are standardised, stay the same.
+    Its mean and variance, by which the features of all folds are standardised, stay the same. Movies 1 and 5
+    are the second of four folds; the values of the changed clip itself may change.
     """
-    is_in_fold = np.isin(clips.movies, [1, 5])  # the second of four folds
     changed_clip = np.flatnonzero(clips.movies == 1)[0]
-    is_other = np.arange(len(clips.movies)) != changed_clip
-    changed = clips.X.copy()
-    changed[changed_clip, :, 0] = changed[changed_clip, ::-1, 0]
-    before = TimeBank().fit(clips.X, clips.present, clips.movies).held_out_distances_
-    after = TimeBank().fit(changed, clips.present, clips.movies).held_out_distances_
-    np.testing.assert_allclose(after[is_in_fold & is_other], before[is_in_fold & is_other], atol=1e-5)
+    changed_X = clips.X.copy()
+    changed_X[changed_clip, :, 0] = clips.X[changed_clip, ::-1, 0]
+
+    before = held_out_values(clips.X, clips.present, clips.movies)
+    after = held_out_values(changed_X, clips.present, clips.movies)
+
+    is_in_fold = np.isin(clips.movies, [1, 5])
+    is_other_clip = np.arange(len(clips.movies)) != changed_clip
+    others_in_fold = is_in_fold & is_other_clip
+    np.testing.assert_allclose(after[others_in_fold], before[others_in_fold], atol=1e-5)
     assert np.abs(after - before)[~is_in_fold].max() > 1e-3
 
 
 def test_frames_that_are_absent_in_all_clips_change_no_value_of_presence(clips):
-    padding = np.full_like(clips.X, np.nan)
-    padded = np.concatenate([clips.X, padding], axis=1)
+    """As many frames as each clip has are added, all of them NaN.
+
+    A bank's values are the presence of each concept, and after these the position of each.
+    """
+    absent_frames = np.full_like(clips.X, np.nan)
+    with_absent_frames = np.concatenate([clips.X, absent_frames], axis=1)
+    n_concepts = clips.present.shape[1]
+
     bank = TimeBank().fit(clips.X, clips.present, clips.movies)
-    bank_of_padded = TimeBank().fit(padded, clips.present, clips.movies)
-    n_concepts = clips.present.shape[1]  # columns: the presence of each concept, then the position of each
+    bank_of_padded = TimeBank().fit(with_absent_frames, clips.present, clips.movies)
+
     presences = bank.held_out_distances_[:, :n_concepts]
     presences_of_padded = bank_of_padded.held_out_distances_[:, :n_concepts]
     np.testing.assert_allclose(presences_of_padded, presences, atol=1e-4)
     np.testing.assert_allclose(bank_of_padded.weights_, bank.weights_, rtol=1e-3, atol=1e-4)
-
-
-def frame_scores_of_one_clip(*scores):
-    """Return scores of frames of one clip for one concept, [1, F, 1]."""
-    return np.array(scores)[None, :, None]
 
 
 @pytest.mark.parametrize(
@@ -169,28 +224,61 @@ def frame_scores_of_one_clip(*scores):
         "a single frame",
     ],
 )
-def test_presence_is_a_soft_maximum_and_position_runs_from_minus_a_half_to_a_half(scores, position):
-    ((presence, position_of_concept),) = presences_and_positions(frame_scores_of_one_clip(*scores))
+def test_position_runs_from_minus_a_half_at_the_first_frame_to_a_half_at_the_last(scores, position):
+    """A frame of 9 has the concept, one of -9 has not; absent frames (NaN) do not count."""
+    frame_scores = np.array(scores).reshape(1, -1, 1)  # one clip, its frames, one concept
+
+    ((_presence, position_of_concept),) = presences_and_positions(frame_scores)
+
     assert position_of_concept == pytest.approx(position)
-    # log(mean(exp(2 score))) / 2, to which frames of -9 add next to nothing.
-    n_present = np.isfinite(scores).sum()
-    assert presence == pytest.approx(np.nanmax(scores) - np.log(n_present) / 2)
 
 
-def test_vectors_and_a_concept_that_no_clip_has_are_refused(clips):
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [9.0, -9.0, -9.0],
+        [-9.0, 9.0, -9.0],
+        [-9.0, -9.0, 9.0],
+        [-9.0, -9.0, 9.0, np.nan, np.nan],
+        [2.0],
+    ],
+    ids=str,
+)
+def test_presence_is_a_soft_maximum_of_the_scores_of_frames(scores):
+    """It is log(mean(exp(2 score))) / 2. Frames of -9 add next to nothing to the mean.
+
+    So of n frames with a largest score s it is s - log(n) / 2; absent frames (NaN) do not count.
+    """
+    frame_scores = np.array(scores).reshape(1, -1, 1)  # one clip, its frames, one concept
+
+    ((presence, _position),) = presences_and_positions(frame_scores)
+
+    n_frames = np.isfinite(scores).sum()
+    assert presence == pytest.approx(np.nanmax(scores) - np.log(n_frames) / 2)
+
+
+def test_one_vector_a_clip_in_place_of_frames_is_refused(clips):
+    first_frames = clips.X[:, 0]  # [N, D]
+
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
-        TimeBank().fit(clips.X[:, 0], clips.present, clips.movies)
+        TimeBank().fit(first_frames, clips.present, clips.movies)
+
+
+def test_a_concept_that_no_clip_has_is_refused(clips):
     present = clips.present.copy()
     present[:, 1] = 0
+
     with pytest.raises(ConceptError, match="concept1"):
         TimeBank().fit(clips.X, present, clips.movies)
 
 
 def test_clips_of_the_only_fold_with_a_concept_have_the_held_out_value_0(clips):
-    """Without this fold, which is movie 2, there is no clip with the concept to learn from."""
+    """Clips with the concept are in movie 2 alone, so the bank without its fold has nothing to learn from."""
     present = clips.present.copy()
     present[clips.movies != 2, 0] = 0
-    bank = TimeBank().fit(clips.X, present, clips.movies)
-    is_in_fold = clips.movies == 2
-    assert (bank.held_out_distances_[is_in_fold, 0] == 0).all()
-    assert (bank.held_out_distances_[~is_in_fold, 0] != 0).all()
+
+    values = held_out_values(clips.X, present, clips.movies)[:, 0]
+
+    is_movie_2 = clips.movies == 2
+    assert (values[is_movie_2] == 0).all()
+    assert (values[~is_movie_2] != 0).all()

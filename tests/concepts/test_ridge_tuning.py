@@ -37,57 +37,109 @@ def errors_of_refits(X, y, movies, penalty):
     return errors
 
 
+MORE_CLIPS_OR_MORE_FEATURES = pytest.mark.parametrize(
+    ("n", "n_features"), [(240, 12), (60, 150)], ids=["more clips than features", "more features than clips"]
+)
+
+
 @pytest.mark.long  # refits without each movie
-@pytest.mark.parametrize(("n", "n_features"), [(240, 12), (60, 150)], ids=["more clips", "more features"])
-def test_losses_distances_and_planes_are_those_of_refitting_without_each_movie(n, n_features):
+@MORE_CLIPS_OR_MORE_FEATURES
+def test_the_loss_of_a_penalty_is_the_squared_error_of_refits_without_each_movie(n, n_features):
+    """The losses are found in closed form; here each penalty and movie is refitted.
+
+    Penalties are multiples of the features' mean variance. That of the lowest loss is chosen.
+    """
     X, present, movies = planted(n, n_features)
+    variance = variance_per_direction(X - X.mean(axis=0, dtype=np.float64))
+
     tuned = tuned_ridge(X, present, movies)
-    unit = variance_per_direction(X - X.mean(axis=0, dtype=np.float64))
-    for concept in range(present.shape[1]):
-        y = present[:, concept]
-        losses = []
+
+    for concept in (0, 1):
+        expected_losses = []
         for penalty in PENALTIES:
-            errors = errors_of_refits(X, y, movies, penalty * unit)
-            losses.append(np.mean(errors**2))
-        np.testing.assert_allclose(tuned.losses[:, concept], losses, rtol=1e-8)
-        assert tuned.chosen[concept] == np.argmin(losses)
-        C = 1 / (tuned.penalties[concept] * unit)
-        expected = ridge_hyperplanes(X, y[:, None], C).distances(X)[:, 0]
+            errors = errors_of_refits(X, present[:, concept], movies, penalty * variance)
+            expected_losses.append(np.mean(errors**2))
+        np.testing.assert_allclose(tuned.losses[:, concept], expected_losses, rtol=1e-8)
+        assert tuned.chosen[concept] == np.argmin(expected_losses)
+
+
+@pytest.mark.long  # refits without each movie
+@MORE_CLIPS_OR_MORE_FEATURES
+def test_planes_and_held_out_distances_are_those_of_ridge_fits_with_the_chosen_penalty(n, n_features):
+    """A plane is fitted on all clips. The held-out distance of a clip is to a plane without its movie."""
+    X, present, movies = planted(n, n_features)
+    variance = variance_per_direction(X - X.mean(axis=0, dtype=np.float64))
+
+    tuned = tuned_ridge(X, present, movies)
+
+    for concept in (0, 1):
+        y = present[:, [concept]]
+        C = 1 / (tuned.penalties[concept] * variance)
+        expected = ridge_hyperplanes(X, y, C).distances(X)[:, 0]
         np.testing.assert_allclose(tuned.hyperplanes.distances(X)[:, concept], expected, atol=1e-8)
         for movie in np.unique(movies):
             held_out = movies == movie
-            plane = ridge_hyperplanes(X[~held_out], y[~held_out, None], C)
-            expected = plane.distances(X[held_out])[:, 0]
+            plane_without_movie = ridge_hyperplanes(X[~held_out], y[~held_out], C)
+            expected = plane_without_movie.distances(X[held_out])[:, 0]
             np.testing.assert_allclose(tuned.distances[held_out, concept], expected, atol=1e-8)
 
 
-def test_a_concept_that_is_not_there_is_shrunk_more_than_one_that_is():
+def test_a_concept_that_features_do_not_show_is_shrunk_more_than_one_that_they_show():
+    """The first concept moves clips by 3 along a direction, the second by nothing.
+
+    So the best penalty of the second is the strongest that is tried.
+    """
     X, present, movies = planted(300, 40, strength=(3.0, 0.0))
-    there, not_there = tuned_ridge(X, present, movies).penalties
-    assert not_there == max(PENALTIES)
-    assert there < not_there
+
+    penalty_of_shown, penalty_of_not_shown = tuned_ridge(X, present, movies).penalties
+
+    assert penalty_of_not_shown == max(PENALTIES)
+    assert penalty_of_shown < penalty_of_not_shown
 
 
-def test_penalties_do_not_depend_on_the_unit_of_the_features_nor_on_the_other_concepts():
+def test_losses_do_not_depend_on_the_unit_of_the_features():
+    """As metres may be written in millimetres, features are multiplied by 1000."""
     X, present, movies = planted(240, 20)
-    tuned = tuned_ridge(X, present, movies)
-    in_other_unit = tuned_ridge(1000 * X, present, movies)
-    np.testing.assert_allclose(tuned.losses, in_other_unit.losses, rtol=1e-5)
-    alone = tuned_ridge(X, present[:, [1]], movies)
-    np.testing.assert_allclose(alone.losses[:, 0], tuned.losses[:, 1], rtol=1e-10)
-    np.testing.assert_allclose(alone.distances[:, 0], tuned.distances[:, 1], rtol=1e-8, atol=1e-10)
+
+    losses = tuned_ridge(X, present, movies).losses
+    losses_in_other_unit = tuned_ridge(1000 * X, present, movies).losses
+
+    np.testing.assert_allclose(losses, losses_in_other_unit, rtol=1e-5)
 
 
-def test_constant_features_and_a_concept_of_one_movie_are_refused():
+def test_what_is_learnt_of_a_concept_does_not_depend_on_the_other_concepts():
+    X, present, movies = planted(240, 20)
+    second_concept = present[:, [1]]
+
+    beside_first = tuned_ridge(X, present, movies)
+    alone = tuned_ridge(X, second_concept, movies)
+
+    np.testing.assert_allclose(alone.losses[:, 0], beside_first.losses[:, 1], rtol=1e-10)
+    np.testing.assert_allclose(alone.distances[:, 0], beside_first.distances[:, 1], rtol=1e-8, atol=1e-10)
+
+
+def test_features_that_are_all_equal_are_refused():
     X, present, movies = planted(60, 5)
+    constant_features = np.ones_like(X)
+
     with pytest.raises(ConceptError, match="constant"):
-        tuned_ridge(np.ones_like(X), present[:, [0]], movies)
-    present[:, 1] = (movies == "m3") & present[:, 1]
+        tuned_ridge(constant_features, present[:, [0]], movies)
+
+
+def test_a_concept_that_is_in_one_movie_alone_is_refused():
+    """Without this movie, m3, there is no clip with the second concept (number 1) to learn from."""
+    X, present, movies = planted(60, 5)
+    present[movies != "m3", 1] = False
+
     with pytest.raises(ConceptError, match="concept 1, without movie m3"):
         tuned_ridge(X, present, movies)
 
 
 def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_and_concepts():
+    """What depends on features alone is kept for the next fit on them.
+
+    Each of four cases, of concepts and movies, is computed with nothing kept, and then with what was kept.
+    """
     X, present, movies = planted(90, 20)
     other_movies = np.roll(movies, 45)
     other_movies[:7] = "m0"
@@ -98,12 +150,14 @@ def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_an
         (present, other_movies),
     ]
 
-    def bytes_of(presences, movies_of_clips):
+    def bytes_of_fit(presences, movies_of_clips):
         tuned = tuned_ridge(X, presences, movies_of_clips)
         return tuned.losses.tobytes(), tuned.distances.tobytes(), tuned.hyperplanes.weights.tobytes()
 
-    fresh = []
-    for case in cases:
+    with_nothing_kept = []
+    for presences, movies_of_clips in cases:
         feature_axes._CACHE.clear()
-        fresh.append(bytes_of(*case))
-    assert [bytes_of(*case) for case in cases] == fresh
+        with_nothing_kept.append(bytes_of_fit(presences, movies_of_clips))
+    with_kept = [bytes_of_fit(presences, movies_of_clips) for presences, movies_of_clips in cases]
+
+    assert with_kept == with_nothing_kept

@@ -30,8 +30,6 @@ CONCEPTS = builtin_codebook("obygaze12").visual_concepts
 PLANTED = ("Body", "Clothing", "Look")
 """Concepts that move a clip along their text's direction; the others are marked at random."""
 
-TWO_TEXTS = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
-
 
 def direction(name):
     """Draw a unit vector [D] that depends on a name alone."""
@@ -79,7 +77,7 @@ def seal_texts(folder, texts, vectors, space=SPACE):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Stores of clips (films; shown, with frames) and of texts (thesaurus, partly, noise, other)."""
+    """Stores of clips (films, with_frames) and of texts (thesaurus; the others are wrong in one respect)."""
     folder = tmp_path_factory.mktemp("texts")
     rng = np.random.default_rng(0)
     clips, pooled = planted_clips(rng)
@@ -90,14 +88,14 @@ def folder(tmp_path_factory):
     frames = 0.3 * rng.normal(size=(len(pooled), 4, D)).astype(np.float32)
     frames[np.arange(len(pooled)), rng.integers(4, size=len(pooled))] += pooled
     arrays = {"pooled": pooled, "frames": frames}
-    seal_arrays(folder / "shown", movie_of, {"xclip": arrays}, space=SPACE, n_frames=4)
+    seal_arrays(folder / "with_frames", movie_of, {"xclip": arrays}, space=SPACE, n_frames=4)
     listed = concept_texts(builtin_codebook("obygaze12"))
     texts = {f"t{number}": text.text for number, text in enumerate(listed)}
     vectors = text_vectors(rng)
     seal_texts(folder / "thesaurus", texts, vectors)
-    seal_texts(folder / "partly", dict(list(texts.items())[:5]), vectors)
+    seal_texts(folder / "first_five_texts", dict(list(texts.items())[:5]), vectors)
     seal_texts(folder / "noise", texts, rng.normal(size=vectors.shape).astype(np.float32))
-    seal_texts(folder / "other", texts, vectors, space="xclip sha256:9")
+    seal_texts(folder / "texts_of_other_weights", texts, vectors, space="xclip sha256:9")
     return folder
 
 
@@ -106,94 +104,178 @@ def data(folder):
     return load_dataset(open_store(folder / "films"), read_manifest(folder / "films.csv"))
 
 
-def test_the_thesaurus_is_a_list_of_the_papers_table():
+def test_every_text_of_the_codebook_has_its_own_id_and_every_visual_concept_has_texts():
+    texts = concept_texts(builtin_codebook("obygaze12"))
+
+    ids = {text.text_id for text in texts}
+    assert len(ids) == len(texts)
+    assert {text.concept for text in texts} == set(builtin_codebook("obygaze12").visual_concepts)
+
+
+def test_the_texts_of_body_are_its_name_and_its_instances_in_the_papers_table():
+    """Table 1 of the ObyGaze12 paper has 22 instances, typical forms of concepts, with examples."""
     codebook = builtin_codebook("obygaze12")
-    texts = concept_texts(codebook)
-    assert len({text.text_id for text in texts}) == len(texts)
-    assert {text.concept for text in texts} == set(CONCEPTS)
-    texts_of_body = [(text.kind, text.text) for text in texts if text.concept == "Body"]
+
+    texts_of_body = [(text.kind, text.text) for text in concept_texts(codebook) if text.concept == "Body"]
+
     assert texts_of_body[:2] == [("definition", "Body"), ("instances", "Suggested nudity")]
     assert ("instances", "silhouette behind shower curtain") in texts_of_body
     n_instances = sum(len(concept.instances) for concept in codebook.concepts)
-    assert n_instances == 22, "Table 1 has 22 instances"
+    assert n_instances == 22
 
 
-def test_a_clip_is_as_near_as_its_nearest_text():
-    model = TextSimilarity(TWO_TEXTS).fit(np.eye(2), [0, 1])
-    scores = model.decision_function([[3.0, 0.0], [0.0, -2.0], [1.0, 1.0], [0.0, 0.0]])
+def test_the_score_of_a_clip_is_its_cosine_with_its_nearest_text():
+    """The two texts are the directions (1, 0) and (0, 1). A vector of zeros has no direction, scored 0."""
+    two_texts = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    any_clips = [[1.0, 0.0], [0.0, 1.0]]
+    model = TextSimilarity(two_texts).fit(any_clips, [0, 1])
+
+    clips = [
+        [3.0, 0.0],  # along the first text, whatever its length
+        [0.0, -2.0],  # opposite to the second, at a right angle to the first
+        [1.0, 1.0],  # halfway: cos(45 degrees) is the root of .5
+        [0.0, 0.0],
+    ]
+    scores = model.decision_function(clips)
+
     np.testing.assert_allclose(scores, [1, 0, np.sqrt(0.5), 0], atol=1e-12)
+
+
+def test_clips_of_more_numbers_than_the_texts_are_refused():
+    texts_of_two_numbers = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    clips_of_three_numbers = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
     with pytest.raises(ConceptError, match="2 values, the clips 3"):
-        TextSimilarity(TWO_TEXTS).fit(np.eye(3)[:2], [0, 1])
+        TextSimilarity(texts_of_two_numbers).fit(clips_of_three_numbers, [0, 1])
 
 
 @pytest.mark.long
-def test_zero_shot_rows_stand_beside_labelled_cavs_under_the_same_folds(folder, data):
-    texts = open_store(folder / "thesaurus")
-    models = [*zero_shot_models(data, texts, "concept:Body"), "cav"]
-    run = evaluate(data, models, "concept:Body")
+def test_texts_of_a_concept_and_a_cav_trained_on_labels_both_find_it_in_planted_clips(folder, data):
+    """Clips with the concept Body are moved along the direction of its texts."""
+    zero_shot = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Body")
+
+    run = evaluate(data, [*zero_shot, "cav"], "concept:Body")
+
     auc_of = run.metrics.query("metric == 'auc'").set_index("model")["pooled"]
     assert auc_of["zero_shot_instances"] > 0.8
     assert auc_of["zero_shot_definition"] > 0.8
     assert auc_of["cav"] > 0.8
-    table = run.predictions.table
-    tested_clips = table.groupby("model")["clip_id"].apply(lambda ids: tuple(sorted(ids)))
-    assert len(set(tested_clips)) == 1, "the same clips are tested for every row"
-    assert table.groupby("model")["fold"].nunique().eq(MOVIES).all()
-
-
-def test_labels_do_not_change_a_zero_shot_score_and_texts_of_noise_find_nothing(folder, data):
-    y = data.present["Body"].to_numpy().astype(int)
-    definition, instances = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
-    assert definition.make(0).texts.texts == CONCEPTS  # levels are scored by the texts of all concepts
-    assert len(instances.make(0).texts.texts) > 22
-
-    scores = definition.make(0).fit(data.X, y).decision_function(data.X)
-    scores_of_other_labels = definition.make(0).fit(data.X, 1 - y).decision_function(data.X)
-    np.testing.assert_array_equal(scores_of_other_labels, scores)
-
-    _, instances_of_noise = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
-    scores_of_noise = instances_of_noise.make(0).fit(data.X, y).decision_function(data.X)
-    assert abs(roc_auc_score(y, scores_of_noise) - 0.5) < 0.15
-
-
-@pytest.fixture(scope="module")
-def shown(folder):
-    """Clips with frames."""
-    return load_dataset(open_store(folder / "shown"), read_manifest(folder / "films.csv"))
 
 
 @pytest.mark.long
-def test_texts_are_concepts_of_frames_whose_annotation_nobody_needs(folder, shown, tmp_path):
-    specs = zero_shot_models(shown, open_store(folder / "thesaurus"), "en_s")
-    zero_shot_definition, in_time, zero_shot_instances, instances_in_time = specs
-    assert (zero_shot_definition.name, in_time.name) == ("zero_shot_definition", "pcbm_time_definition")
-    assert (zero_shot_instances.name, instances_in_time.name) == (
+def test_zero_shot_models_are_tested_on_the_same_clips_and_folds_as_trained_ones(folder, data):
+    """There are six films, each of which is a fold."""
+    zero_shot = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Body")
+
+    run = evaluate(data, [*zero_shot, "cav"], "concept:Body")
+
+    by_model = run.predictions.table.groupby("model")
+    tested_clips = by_model["clip_id"].apply(lambda ids: tuple(sorted(ids)))
+    assert len(set(tested_clips)) == 1
+    assert by_model["fold"].nunique().eq(6).all()
+
+
+def test_levels_are_scored_by_the_texts_of_all_concepts(folder, data):
+    """One model has the names of the concepts ("definition"), one also their instances, which are 22."""
+    definition, instances = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
+
+    assert definition.make(0).texts.texts == builtin_codebook("obygaze12").visual_concepts
+    assert len(instances.make(0).texts.texts) > 22
+
+
+def test_labels_do_not_change_a_zero_shot_score(folder, data):
+    has_body = data.present["Body"].to_numpy().astype(int)
+    opposite_labels = 1 - has_body
+    definition, _instances = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
+
+    scores = definition.make(0).fit(data.X, has_body).decision_function(data.X)
+    scores_of_opposite_labels = definition.make(0).fit(data.X, opposite_labels).decision_function(data.X)
+
+    np.testing.assert_array_equal(scores_of_opposite_labels, scores)
+
+
+def test_texts_whose_vectors_are_noise_do_not_find_a_concept(folder, data):
+    has_body = data.present["Body"].to_numpy().astype(int)
+    _definition, instances = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
+
+    scores = instances.make(0).fit(data.X, has_body).decision_function(data.X)
+
+    assert roc_auc_score(has_body, scores) == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.fixture(scope="module")
+def data_with_frames(folder):
+    """The planted clips with four frames each: what a clip shows is in one of them."""
+    return load_dataset(open_store(folder / "with_frames"), read_manifest(folder / "films.csv"))
+
+
+def test_clips_with_frames_have_models_of_texts_in_time_beside_those_of_whole_clips(folder, data_with_frames):
+    specs = zero_shot_models(data_with_frames, open_store(folder / "thesaurus"), "en_s")
+
+    assert [spec.name for spec in specs] == [
+        "zero_shot_definition",
+        "pcbm_time_definition",
         "zero_shot_instances",
         "pcbm_time_instances",
-    )
-    no_marks = replace(shown.labels, present=np.zeros_like(shown.labels.present))
+    ]
 
-    run = evaluate(shown, [in_time], "en_s")
-    run_without_marks = evaluate(replace(shown, labels=no_marks), [in_time], "en_s")
 
-    def auc_of(run):
-        return run.metrics.query("metric == 'auc'").set_index("model")["movie_mean"][in_time.name]
+def pcbm_time_of_texts(folder, data_with_frames):
+    """Return the spec of the bottleneck whose concepts are the texts, found in frames."""
+    specs = zero_shot_models(data_with_frames, open_store(folder / "thesaurus"), "en_s")
+    (spec,) = [spec for spec in specs if spec.name == "pcbm_time_definition"]
+    return spec
 
-    assert auc_of(run_without_marks) == auc_of(run) > 0.8
 
-    (path,) = save_models(run, shown, [in_time.name], tmp_path, models=[in_time]).values()
+@pytest.mark.long
+def test_a_bottleneck_of_texts_tells_levels_as_well_where_no_concept_is_annotated(folder, data_with_frames):
+    """Its concepts are texts, so it needs the levels of clips and not their concepts."""
+    spec = pcbm_time_of_texts(folder, data_with_frames)
+    labels = data_with_frames.labels
+    labels_without_concepts = replace(labels, present=np.zeros_like(labels.present))
+    data_without_concepts = replace(data_with_frames, labels=labels_without_concepts)
+
+    def auc(data):
+        metrics = evaluate(data, [spec], "en_s").metrics
+        return metrics.query("metric == 'auc'").set_index("model")["movie_mean"]["pcbm_time_definition"]
+
+    auc_without_concepts = auc(data_without_concepts)
+    assert auc_without_concepts > 0.8
+    assert auc_without_concepts == auc(data_with_frames)
+
+
+@pytest.mark.long
+def test_a_saved_bottleneck_of_texts_finds_a_concept_in_the_frames_of_clips_that_have_it(
+    folder, data_with_frames, tmp_path
+):
+    """The highest value of Body in a clip's frames is larger where annotators marked Body."""
+    spec = pcbm_time_of_texts(folder, data_with_frames)
+    run = evaluate(data_with_frames, [spec], "en_s")
+    (path,) = save_models(run, data_with_frames, [spec.name], tmp_path, models=[spec]).values()
+
     model = load_model(path)
-    assert model.concepts == tuple(CONCEPTS)
-    frames = predict_frames(model, open_store(folder / "shown"))
-    best_of_clip = frames.groupby("clip_id")["Body_value"].max().loc[shown.clip_ids]
-    has_body = shown.present["Body"].to_numpy() == 1
+    frames = predict_frames(model, open_store(folder / "with_frames"))
+
+    assert model.concepts == tuple(builtin_codebook("obygaze12").visual_concepts)
+    best_of_clip = frames.groupby("clip_id")["Body_value"].max().loc[data_with_frames.clip_ids]
+    has_body = data_with_frames.present["Body"].to_numpy() == 1
     assert best_of_clip[has_body].mean() > best_of_clip[~has_body].mean() + 0.5
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("other", "sha256:9.*sha256:0123"), ("partly", "obygaze codebook texts"), ("films", "group xclip")],
-)
-def test_texts_that_do_not_fit_are_refused(folder, data, name, words):
-    with pytest.raises(ConceptError, match=words):
-        read_concept_texts(open_store(folder / name), data)
+def test_texts_of_another_space_than_the_clips_are_refused(folder, data):
+    """The clips are of the weights sha256:0123, the texts of sha256:9: their vectors cannot be compared."""
+    texts_of_other_weights = open_store(folder / "texts_of_other_weights")
+
+    with pytest.raises(ConceptError, match=r"sha256:9.*sha256:0123"):
+        read_concept_texts(texts_of_other_weights, data)
+
+
+def test_a_store_of_the_first_five_texts_alone_is_refused(folder, data):
+    """The message names the command that writes all texts."""
+    with pytest.raises(ConceptError, match="obygaze codebook texts"):
+        read_concept_texts(open_store(folder / "first_five_texts"), data)
+
+
+def test_a_store_of_clips_is_refused_as_one_of_texts(folder, data):
+    with pytest.raises(ConceptError, match="group xclip"):
+        read_concept_texts(open_store(folder / "films"), data)

@@ -15,6 +15,7 @@ from obygaze_models.protocol import best_threshold, inner_folds
 
 @parametrize_with_checks([ClippedScaler(), ClippedScaler(0.5)])
 def test_the_scaler_keeps_the_conventions_of_scikit_learn(estimator, check):
+    """Each check of scikit-learn runs on a scaler with the default limit and on one with the limit 0.5."""
     check(estimator)
 
 
@@ -43,9 +44,12 @@ def precise_probe(C=1.0):
 
 @pytest.mark.parametrize("C", PENALTIES.values)
 def test_a_linear_probe_of_a_given_penalty_has_the_scores_of_scikit_learn(clips, C):
-    X, y, _ = clips
+    """The expected scores are of scikit-learn's logistic regression on features standardised and limited."""
+    X, y, _movies = clips
     X = X.astype(np.float64)
+
     scores = precise_probe(C).fit(X, y).decision_function(X)
+
     np.testing.assert_allclose(scores, scikit_learn_scores(X, y, C, X), atol=1e-6)
 
 
@@ -56,47 +60,68 @@ def test_a_linear_probe_chooses_as_scikit_learn_on_the_same_folds(clips):
     """
     X, y, movies = clips
     X = X.astype(np.float64)
-    selection = GroupedSelection(precise_probe(), PENALTIES).fit(X, y, groups=movies)
+    penalties = PENALTIES.values
     folds = inner_folds(y, movies)
-    losses = []
-    scores_of_penalties = []
-    for C in PENALTIES.values:
+
+    selection = GroupedSelection(precise_probe(), PENALTIES).fit(X, y, groups=movies)
+
+    expected_losses = []
+    expected_scores = []  # of each penalty
+    for C in penalties:
         scores = np.empty(len(y))
         for fold in np.unique(folds):
             held_out = folds == fold
             scores[held_out] = scikit_learn_scores(X[~held_out], y[~held_out], C, X[held_out])
-        scores_of_penalties.append(scores)
-        losses.append(log_loss(y, scores))
-    best = int(np.argmin(losses))
-    best_scores = scores_of_penalties[best]
-    assert [candidate.inner_loss for candidate in selection.candidates_] == pytest.approx(losses, abs=1e-6)
-    assert [candidate.chosen for candidate in selection.candidates_].index(True) == best
-    np.testing.assert_allclose(selection.held_out_.scores, best_scores, atol=1e-6)
-    assert selection.threshold_ == pytest.approx(best_threshold(y, best_scores), abs=1e-6)
-    expected = scikit_learn_scores(X, y, PENALTIES.values[best], X)
+        expected_scores.append(scores)
+        expected_losses.append(log_loss(y, scores))
+    best = int(np.argmin(expected_losses))
+    losses = [candidate.inner_loss for candidate in selection.candidates_]
+    is_chosen = [candidate.chosen for candidate in selection.candidates_]
+    assert losses == pytest.approx(expected_losses, abs=1e-6)
+    assert is_chosen.index(True) == best
+    np.testing.assert_allclose(selection.held_out_.scores, expected_scores[best], atol=1e-6)
+    assert selection.threshold_ == pytest.approx(best_threshold(y, expected_scores[best]), abs=1e-6)
+    # The final model has the best penalty, and is trained on all films.
+    expected = scikit_learn_scores(X, y, penalties[best], X)
     np.testing.assert_allclose(selection.decision_function(X), expected, atol=1e-6)
 
 
 def test_features_in_single_precision_give_the_scores_of_double_precision(clips):
     """Stores keep single precision, in which scikit-learn's solver gives up before the minimum."""
-    X, y, _ = clips
+    X, y, _movies = clips
     assert X.dtype == np.float32
+
     scores = linear_probe(10.0).fit(X, y).decision_function(X)
-    np.testing.assert_allclose(scores, scikit_learn_scores(X, y, 10.0, X), atol=1e-3)
+
+    scores_in_double_precision = scikit_learn_scores(X, y, 10.0, X)
+    np.testing.assert_allclose(scores, scores_in_double_precision, atol=1e-3)
 
 
-def test_a_feature_that_does_not_or_hardly_vary_in_training_does_not_decide(clips):
-    """A quarter of the demo's descriptors hardly vary: without a limit, other clips would score 1e6."""
-    X, y, _ = clips
+def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
+    """A feature is 1, give or take a millionth, in all training clips, and 2 in new ones.
+
+    That is a million standard deviations away: without a limit, the new clips would score about 1e6.
+    """
+    X, y, _movies = clips
     nearly_constant = 1 + 1e-6 * np.random.default_rng(0).normal(size=len(X))
-    with_feature = np.column_stack([X, nearly_constant])
-    probe = linear_probe(1.0).fit(with_feature, y)
-    clips_of_another_value = with_feature[:5].copy()
-    clips_of_another_value[:, -1] = 2.0  # a million standard deviations away
-    change = probe.decision_function(clips_of_another_value) - probe.decision_function(with_feature[:5])
+    training_clips = np.column_stack([X, nearly_constant])
+    probe = linear_probe(1.0).fit(training_clips, y)
+    new_clips = training_clips[:5].copy()
+    new_clips[:, -1] = 2.0
+
+    change = probe.decision_function(new_clips) - probe.decision_function(training_clips[:5])
+
     assert np.abs(change).max() < 5
 
-    with_constant = np.column_stack([X, np.full(len(X), 0.1, np.float32)])
-    assert mean_and_scale(with_constant).scale[-1] == 1  # not the 0 by which nothing can be divided
+
+def test_a_feature_that_is_constant_in_training_does_not_change_the_scores(clips):
+    """Its standard deviation, 0, cannot be divided by; 1 is taken in its place."""
+    X, y, _movies = clips
+    constant = np.full(len(X), 0.1, np.float32)
+    with_constant = np.column_stack([X, constant])
+
     scores = linear_probe(1.0).fit(with_constant, y).decision_function(with_constant)
-    np.testing.assert_allclose(scores, linear_probe(1.0).fit(X, y).decision_function(X), atol=1e-3)
+
+    assert mean_and_scale(with_constant).scale[-1] == 1
+    scores_without = linear_probe(1.0).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(scores, scores_without, atol=1e-3)

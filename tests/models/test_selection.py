@@ -27,11 +27,13 @@ from obygaze_models.protocol import best_threshold, inner_folds
     ]
 )
 def test_a_selection_keeps_the_conventions_of_scikit_learn(estimator, check):
+    """Each check of scikit-learn runs on selections that choose a penalty, a threshold alone, and a grid."""
     check(estimator)
 
 
 @pytest.fixture(scope="module")
 def clips(make_planted):
+    """Features, labels (1 for S) and movies of 240 clips of six movies; S clips lie along one direction."""
     data = make_planted(direction=3.0, film=1.0)
     return data.X, (data.levels == "S").astype(np.int64), data.movies
 
@@ -74,22 +76,26 @@ class MovieRecorder(ClassifierMixin, BaseEstimator):
 def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies(
     clips, choose, n_scorings_of_fold
 ):
+    """Clips are of movies 0 to 5, which are divided into 4 inner folds.
+
+    The estimator records the movies that it is trained on and scores: it finds the number of a clip's movie
+    in the last column of X.
+    """
     X, y, movies = clips
     movie_numbers = np.unique(movies, return_inverse=True)[1]
+    X_with_movies = np.column_stack([X, movie_numbers])
     MovieRecorder.trained_and_scored.clear()
-    GroupedSelection(MovieRecorder(), choose).fit(np.column_stack([X, movie_numbers]), y, groups=movies)
-    # Models also score movies that they were trained on, to know the mean of those scores.
-    of_held_out = [
-        (trained, scored)
-        for trained, scored in MovieRecorder.trained_and_scored
-        if not scored.issubset(trained)
-    ]
-    n_folds = 4
 
-    assert len(of_held_out) == n_folds * n_scorings_of_fold
-    for trained, scored in of_held_out:
+    GroupedSelection(MovieRecorder(), choose).fit(X_with_movies, y, groups=movies)
+
+    n_scorings = 0
+    for trained, scored in MovieRecorder.trained_and_scored:
+        if scored.issubset(trained):
+            continue  # models also score their own training movies, to know the mean of those scores
+        n_scorings += 1
         assert trained.isdisjoint(scored)
-        assert trained | scored == set(range(6))
+        assert trained | scored == {0, 1, 2, 3, 4, 5}
+    assert n_scorings == 4 * n_scorings_of_fold
 
 
 @pytest.mark.parametrize(
@@ -103,49 +109,82 @@ def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies
     ids=["threshold", "grid", "epochs"],
 )
 def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips, estimator, choose):
-    X, y, movies = clips
-    held_out = inner_folds(y, movies) == 2
-    # Labels in reverse order within a movie are as many of each class, so that the folds stay the same.
-    misleading = y.copy()
-    for movie in np.unique(movies[held_out]):
-        misleading[movies == movie] = y[movies == movie][::-1]
-    assert (misleading != y).any()
-    right = GroupedSelection(estimator, choose).fit(X, y, groups=movies).held_out_.scores
-    misled = GroupedSelection(estimator, choose).fit(X, misleading, groups=movies).held_out_.scores
+    """Labels of the movies of one inner fold (number 2) are changed; other folds are trained on them.
 
-    assert np.array_equal(right[held_out], misled[held_out])
-    assert not np.array_equal(right[~held_out], misled[~held_out])
+    Scores of that fold's movies stay the same, and scores of the others change.
+    """
+    X, y, movies = clips
+    in_fold = inner_folds(y, movies) == 2
+    changed_labels = y.copy()
+    for movie in np.unique(movies[in_fold]):
+        # In reverse order, labels are as many of each class, so that the folds stay the same.
+        changed_labels[movies == movie] = y[movies == movie][::-1]
+    assert (changed_labels != y).any()
+
+    scores = GroupedSelection(estimator, choose).fit(X, y, groups=movies).held_out_.scores
+    selection = GroupedSelection(estimator, choose).fit(X, changed_labels, groups=movies)
+    scores_of_changed_labels = selection.held_out_.scores
+
+    assert np.array_equal(scores[in_fold], scores_of_changed_labels[in_fold])
+    assert not np.array_equal(scores[~in_fold], scores_of_changed_labels[~in_fold])
 
 
 @pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
-def test_the_threshold_is_the_best_for_held_out_scores_and_parts_planted_clips(clips, name):
-    """It is chosen on scores of films that the model had not seen.
-
-    Clips that reach it are called positive.
-    """
+def test_the_threshold_is_the_best_for_held_out_scores(clips, name):
+    """It is chosen on scores of films that the model had not seen."""
     X, y, movies = clips
-    selection = GroupedSelection(*ESTIMATOR_AND_CHOICE[name]).fit(X, y, groups=movies)
+    estimator, choice = ESTIMATOR_AND_CHOICE[name]
+
+    selection = GroupedSelection(estimator, choice).fit(X, y, groups=movies)
+
     assert selection.held_out_.scores.shape == y.shape
     assert selection.threshold_ == best_threshold(y, selection.held_out_.scores)
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
+def test_clips_that_reach_the_threshold_are_called_positive(clips, name):
+    """Positive clips lie along a planted direction, so that most of these calls are right: F1 is above .7."""
+    X, y, movies = clips
+    estimator, choice = ESTIMATOR_AND_CHOICE[name]
+    selection = GroupedSelection(estimator, choice).fit(X, y, groups=movies)
+
+    calls = selection.predict(X)
+
     reaches_threshold = selection.decision_function(X) >= selection.threshold_
-    assert np.array_equal(selection.predict(X) == 1, reaches_threshold)
+    assert np.array_equal(calls == 1, reaches_threshold)
     assert f1_pos(y, reaches_threshold) > 0.7
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
+def test_the_probabilities_of_the_two_classes_add_up_to_1(clips, name):
+    X, y, movies = clips
+    estimator, choice = ESTIMATOR_AND_CHOICE[name]
+    selection = GroupedSelection(estimator, choice).fit(X, y, groups=movies)
+
     assert selection.predict_proba(X).sum(axis=1) == pytest.approx(1)
 
 
-def test_a_grid_takes_the_value_of_the_lowest_loss_and_the_first_of_equal_ones(clips):
+def test_a_grid_takes_the_value_of_the_lowest_loss(clips):
     X, y, movies = clips
     selection = GroupedSelection(LogisticRegression(), Grid("C", (1e-6, 0.1, 10.0)))
+
     selection.fit(X, y, groups=movies)
+
     assert [candidate.name for candidate in selection.candidates_] == ["C=1e-06", "C=0.1", "C=10"]
     (chosen,) = [candidate for candidate in selection.candidates_ if candidate.chosen]
     assert chosen.inner_loss == min(candidate.inner_loss for candidate in selection.candidates_)
     assert chosen.inner_loss == log_loss(y, selection.held_out_.scores)
     assert chosen.name == f"C={selection.estimator_.C:g}"
 
-    # Where the feature is the label, a tree of any depth knows it.
-    of_trees = GroupedSelection(DecisionTreeClassifier(random_state=0), Grid("max_depth", (3, 2, 1)))
-    assert of_trees.fit(y[:, None], y, groups=movies).estimator_.max_depth == 3
+
+def test_a_grid_takes_the_first_of_values_of_equal_loss(clips):
+    """The only feature is the label itself, so that trees of depth 3, 2 and 1 make the same, no, errors."""
+    _X, y, movies = clips
+    selection = GroupedSelection(DecisionTreeClassifier(random_state=0), Grid("max_depth", (3, 2, 1)))
+
+    selection.fit(y[:, None], y, groups=movies)
+
+    assert selection.estimator_.max_depth == 3
 
 
 class RegressionFittedTogether(LogisticRegression):
@@ -161,15 +200,20 @@ class RegressionFittedTogether(LogisticRegression):
 
 
 def test_candidates_fitted_together_give_the_same_choice(clips):
-    """An estimator with `fit_together` fits all values of C at once."""
+    """One estimator has the method `fit_together`, which fits all values of C at once and records them.
+
+    The other, scikit-learn's, is fitted once for each value of C.
+    """
     X, y, movies = clips
     values = (0.01, 0.1, 1.0)
     with_method = make_pipeline(ClippedScaler(), RegressionFittedTogether())
     without_method = make_pipeline(ClippedScaler(), LogisticRegression())
     together = GroupedSelection(with_method, Grid("regressionfittedtogether__C", values))
     one_by_one = GroupedSelection(without_method, Grid("logisticregression__C", values))
+
     together.fit(X, y, groups=movies)
     one_by_one.fit(X, y, groups=movies)
+
     assert tuple(RegressionFittedTogether.strengths_fitted_together) == values
     assert together.candidates_ == one_by_one.candidates_
     np.testing.assert_array_equal(together.held_out_.scores, one_by_one.held_out_.scores)
@@ -178,23 +222,37 @@ def test_candidates_fitted_together_give_the_same_choice(clips):
 def test_candidates_with_weights_of_clips_are_fitted_one_by_one(clips):
     """`fit_together` takes clips and labels alone, and could not be given the weights."""
     X, y, movies = clips
-    RegressionFittedTogether.strengths_fitted_together = []
+    RegressionFittedTogether.strengths_fitted_together = []  # the values of C that it fits
     selection = GroupedSelection(RegressionFittedTogether(), Grid("C", (0.1, 1.0)))
+
     selection.fit(X, y, groups=movies, sample_weight=np.ones(len(y)))
+
     assert RegressionFittedTogether.strengths_fitted_together == []
 
 
 def test_early_stopping_trains_for_the_median_of_the_best_epochs_of_the_folds(clips):
+    """There are four inner folds; the best epoch of one has the lowest loss on its held-out movies."""
     X, y, movies = clips
-    selection = GroupedSelection(*ESTIMATOR_AND_CHOICE["epochs"]).fit(X, y, groups=movies)
+    probe = MLPProbe(8, max_epochs=20, learning_rate=0.01)
+
+    selection = GroupedSelection(probe, EarlyStopping()).fit(X, y, groups=movies)
 
     best_epochs = [np.argmin(curve.validation_loss) + 1 for curve in selection.curves_]
-    assert len(best_epochs) == 4  # folds
-    n_epochs = int(np.ceil(np.median(best_epochs)))
-    assert selection.candidates_[0].name == f"max_epochs={n_epochs}"
-    assert selection.estimator_.n_epochs_ == n_epochs
-    on_all_clips = MLPProbe(8, max_epochs=n_epochs, learning_rate=0.01).fit(X, y)
-    assert selection.estimator_.parameters_.tobytes() == on_all_clips.parameters_.tobytes()
+    assert len(best_epochs) == 4
+    median_rounded_up = int(np.ceil(np.median(best_epochs)))
+    assert selection.candidates_[0].name == f"max_epochs={median_rounded_up}"
+    assert selection.estimator_.n_epochs_ == median_rounded_up
+
+
+def test_early_stopping_gives_the_network_that_is_trained_on_all_clips_for_the_chosen_epochs(clips):
+    X, y, movies = clips
+    probe = MLPProbe(8, max_epochs=20, learning_rate=0.01)
+
+    selection = GroupedSelection(probe, EarlyStopping()).fit(X, y, groups=movies)
+
+    n_epochs = selection.estimator_.n_epochs_
+    expected = MLPProbe(8, max_epochs=n_epochs, learning_rate=0.01).fit(X, y)
+    assert selection.estimator_.parameters_.tobytes() == expected.parameters_.tobytes()
 
 
 def test_fitting_again_without_movies_forgets_the_former_choice(clips):
@@ -202,6 +260,7 @@ def test_fitting_again_without_movies_forgets_the_former_choice(clips):
     X, y, movies = clips
     selection = GroupedSelection(LogisticRegression(C=0.3), Grid("C", (1.0, 2.0)))
     selection.fit(X, y, groups=movies)
+
     selection.fit(X, y)
 
     assert not hasattr(selection, "held_out_")
@@ -210,35 +269,57 @@ def test_fitting_again_without_movies_forgets_the_former_choice(clips):
     assert np.array_equal(selection.predict(X), selection.estimator_.predict(X))
 
 
-def test_weights_of_clips_reach_the_fit_of_each_fold(clips):
+def test_weights_of_clips_reach_the_final_fit(clips):
+    """Positive clips weigh three times as much as negative ones."""
     X, y, movies = clips
     weights = np.where(y == 1, 3.0, 1.0)
-    weighted = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies, sample_weight=weights)
-    expected = LogisticRegression().fit(X, y, sample_weight=weights)
-    np.testing.assert_allclose(weighted.decision_function(X), expected.decision_function(X))
-    # Positive clips weigh more in every fold, so that held-out scores are higher, too.
-    plain = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies)
 
-    assert weighted.held_out_.scores.mean() > plain.held_out_.scores.mean()
+    selection = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies, sample_weight=weights)
+
+    expected = LogisticRegression().fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(selection.decision_function(X), expected.decision_function(X))
+
+
+def test_weights_of_clips_reach_the_fit_of_each_fold(clips):
+    """Where positive clips weigh three times as much, held-out clips get higher scores."""
+    X, y, movies = clips
+    weights = np.where(y == 1, 3.0, 1.0)
+
+    weighted = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies, sample_weight=weights)
+    unweighted = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies)
+
+    assert weighted.held_out_.scores.mean() > unweighted.held_out_.scores.mean()
 
 
 class WithoutScores(BaseEstimator):
+    """An estimator that can be fitted and has no method that scores."""
+
     def fit(self, X, y):
         del X, y
         return self
 
 
 class WithScoresOfNan(DummyClassifier):
+    """A classifier whose probabilities are not numbers."""
+
     def predict_proba(self, X):
         return np.full((len(X), 2), np.nan)
 
 
-def test_clips_and_estimators_that_give_no_choice_are_refused(clips):
+def test_clips_of_one_movie_or_of_one_class_are_refused(clips):
+    """Nothing can be chosen on held-out movies where there is one movie, or one class."""
     X, y, movies = clips
+    selection = GroupedSelection(LogisticRegression())
+
     with pytest.raises(ProtocolError, match="2 training movies"):
-        GroupedSelection(LogisticRegression()).fit(X, y, groups=["one"] * len(y))
+        selection.fit(X, y, groups=["one"] * len(y))
     with pytest.raises(ValueError, match="one class: 0"):
-        GroupedSelection(LogisticRegression()).fit(X, np.zeros_like(y), groups=movies)
+        selection.fit(X, np.zeros_like(y), groups=movies)
+
+
+def test_estimators_without_finite_scores_are_refused(clips):
+    X, y, movies = clips
+
     with pytest.raises(ValueError, match="WithoutScores"):
         GroupedSelection(WithoutScores()).fit(X, y, groups=movies)
     with pytest.raises(ValueError, match="not finite"):
@@ -246,6 +327,10 @@ def test_clips_and_estimators_that_give_no_choice_are_refused(clips):
 
 
 def test_scikit_learns_metadata_routing_passes_movies_to_a_selection_that_requests_them():
+    """scikit-learn calls the movies `groups`; with its routing, meta-estimators pass what is requested."""
     with config_context(enable_metadata_routing=True):
-        model = GroupedSelection(LogisticRegression()).set_fit_request(groups=True)
-        assert model.get_metadata_routing().consumes("fit", {"groups"}) == {"groups"}
+        selection = GroupedSelection(LogisticRegression()).set_fit_request(groups=True)
+
+        passed = selection.get_metadata_routing().consumes("fit", {"groups"})
+
+        assert passed == {"groups"}
