@@ -55,9 +55,13 @@ def findings_of(extraction) -> dict[str, Diagnosis]:
 
 # --- on the login node
 def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
-    before = sorted(films.iterdir())
-    assert "fault" not in {finding.level for finding in examine_run(prepare_extraction(films))}
-    assert sorted(films.iterdir()) == before
+    """A finding is ok, a note or a fault. Three videos are there, and their descriptors can be extracted."""
+    files_before = sorted(films.iterdir())
+
+    findings = examine_run(prepare_extraction(films))
+
+    assert "fault" not in {finding.level for finding in findings}
+    assert sorted(films.iterdir()) == files_before
 
 
 @pytest.mark.parametrize(
@@ -65,8 +69,11 @@ def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
 )
 def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypatch, free):
     """The disk has 1000 bytes free, or can take 3 more files: the stage of three clips needs more of both."""
-    monkeypatch.setattr(before_queue, "free_space", lambda _: free)
-    assert findings_of(prepare_extraction(films))["room"].level == "fault"
+    monkeypatch.setattr(before_queue, "free_space", lambda _folder: free)
+
+    finding = findings_of(prepare_extraction(films))["room"]
+
+    assert finding.level == "fault"
 
 
 @pytest.mark.parametrize(
@@ -81,51 +88,69 @@ def test_a_reservation_refused_for_the_quota_is_a_fault(films, monkeypatch, erro
     """
     reservations = []
 
-    def refused_or_not(folder, size):
-        reservations.append((folder, size))
+    def reserve_on_pretended_disk(folder, n_bytes):
+        reservations.append((folder, n_bytes))
         if error_number is None:
             return None
         return OSError(error_number, os.strerror(error_number), str(folder))
 
-    monkeypatch.setattr(before_queue, "refused_reservation", refused_or_not)
-    monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("nfs4", ""))
+    monkeypatch.setattr(before_queue, "refused_reservation", reserve_on_pretended_disk)
+    monkeypatch.setattr(before_queue, "mount_of", lambda _folder: Mount("nfs4", ""))
 
-    assert findings_of(prepare_extraction(films))["room"].level == level
-    [(folder, size)] = reservations
+    finding = findings_of(prepare_extraction(films))["room"]
+
+    assert finding.level == level
+    [(folder, n_bytes)] = reservations
     assert folder == films
-    assert size > 1000  # bytes; three clips' features alone are more
+    assert n_bytes > 1000  # three clips' features alone are more
 
 
 def test_nothing_is_reserved_on_a_file_system_in_memory(films, monkeypatch):
+    """The folder lies on a tmpfs, whose files are in memory."""
+
     def reserve(*_):
         pytest.fail("a reservation would take memory")
 
-    monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("tmpfs", ""))
+    monkeypatch.setattr(before_queue, "mount_of", lambda _folder: Mount("tmpfs", ""))
     monkeypatch.setattr(before_queue, "refused_reservation", reserve)
-    assert findings_of(prepare_extraction(films))["room"].level == "ok"
+
+    finding = findings_of(prepare_extraction(films))["room"]
+
+    assert finding.level == "ok"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
-def test_a_reservation_that_the_disk_has_room_for_is_granted_and_takes_no_room(tmp_path):
-    free = free_space(tmp_path).bytes
-    for size in (1 << 20, 0):
-        assert refused_reservation(tmp_path, size) is None
+@pytest.mark.parametrize("n_bytes", [2**20, 0], ids=["a mebibyte", "nothing"])
+def test_a_reservation_that_the_disk_has_room_for_is_granted_and_takes_no_room(tmp_path, n_bytes):
+    """A reservation that is granted is given back at once, and there is no refusal."""
+    free_before = free_space(tmp_path).bytes
+
+    refusal = refused_reservation(tmp_path, n_bytes)
+
+    assert refusal is None
     assert list(tmp_path.iterdir()) == []
-    assert free_space(tmp_path).bytes > 0.9 * free
+    assert free_space(tmp_path).bytes > 0.9 * free_before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
 def test_a_reservation_that_the_system_refuses_gives_its_error(tmp_path):
-    """A limit on sizes of files refuses it: asking for more than is free would fill the disk for others."""
+    """Two mebibytes are reserved where the system allows files of one mebibyte alone.
+
+    (To ask for more than is free would fill the disk for others.)
+    """
     import resource
 
+    one_mebibyte = 2**20
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    _, hard_limit = limits
+    resource.setrlimit(resource.RLIMIT_FSIZE, (one_mebibyte, hard_limit))
     try:
-        refusal = refused_reservation(tmp_path, 1 << 21)
+        refusal = refused_reservation(tmp_path, 2 * one_mebibyte)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert refusal is None or refusal.errno == errno.EFBIG  # None: ZFS, and others
+
+    file_system_does_not_know_sizes_before = refusal is None  # such as ZFS
+    assert file_system_does_not_know_sizes_before or refusal.errno == errno.EFBIG
 
 
 # --- two clusters, and clocks
@@ -148,7 +173,7 @@ def test_two_clusters_extract_different_shares_of_one_store(twenty_clips, monkey
     """Clusters do not see each other's jobs: a share belongs to the cluster that began it, until it is done.
 
     Cluster alpha begins share 0 of 2, and does one clip of it. An examination looks at all shares of the
-    stage, not only at that of the task that is prepared.
+    stage, not only at that of the task that is prepared, so on cluster beta share 0 is a fault.
     """
 
     def prepare_share(number, **settings):
@@ -167,6 +192,7 @@ def test_two_clusters_extract_different_shares_of_one_store(twenty_clips, monkey
     stage, _ = prepare_share(0).run()
     assert stage.missing() == []
 
+    # Share 0 is done, so that beta may run it, and has nothing to do.
     run_on_cluster(monkeypatch, "beta")
     _, report = prepare_share(0).run()
     assert report.clips == 0
@@ -174,68 +200,103 @@ def test_two_clusters_extract_different_shares_of_one_store(twenty_clips, monkey
 
 @pytest.mark.long
 def test_only_the_cluster_of_a_killed_writer_removes_what_it_left(twenty_clips, monkeypatch):
-    """To another cluster, which may not see its locks, a writer that still runs would look the same."""
+    """Writer 9999 of cluster alpha was killed, and left its journal and the rows of an open piece.
+
+    To another cluster, which may not see its locks, a writer that still runs would look the same.
+    """
     run_on_cluster(monkeypatch, "alpha")
     stage, _ = prepare_extraction(twenty_clips, "twenty", shard=(0, 2), limit=1).run()
-    killed_writer = 9999
-    rows_of_its_piece = stage.path / "pieces" / f"0.{killed_writer}.1.rows"
-    rows_of_its_piece.touch()
-    (stage.path / "journal" / f"{killed_writer}.jsonl").touch()
+    rows_of_killed_writer = stage.path / "pieces" / "0.9999.1.rows"
+    rows_of_killed_writer.touch()
+    (stage.path / "journal" / "9999.jsonl").touch()
 
     run_on_cluster(monkeypatch, "beta")
     prepare_extraction(twenty_clips, "twenty", shard=(1, 2)).run()
-    assert rows_of_its_piece.exists()
+    assert rows_of_killed_writer.exists()
+
     run_on_cluster(monkeypatch, "alpha")
     prepare_extraction(twenty_clips, "twenty", shard=(0, 2)).run()
-    assert not rows_of_its_piece.exists()
+    assert not rows_of_killed_writer.exists()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of"), (0.0, None)])
+@pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of")])
 def test_a_run_and_an_examination_note_a_clock_that_differs_from_the_disks(
     twenty_clips, monkeypatch, ahead_s, word
 ):
-    true_time = time.time
-    clock = SimpleNamespace(time=lambda: true_time() + ahead_s)
-    monkeypatch.setattr(machine_module, "time", clock)
+    """The machine's clock is an hour behind the times that the disk gives to files, or ahead of them."""
     notes: list[str] = []
+    set_clock_ahead(monkeypatch, ahead_s)
 
     prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
     findings = findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))
 
-    notes_on_clocks = [note for note in notes if "clock" in note]
-    if word is None:
-        assert notes_on_clocks == []
-        assert "clock" not in findings
-    else:
-        (note,) = notes_on_clocks
-        assert word in note
-        assert "clock" in findings
+    (note,) = [note for note in notes if "clock" in note]
+    assert word in note
+    assert "clock" in findings
 
 
-@pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")], ids=["one", "all"])
-def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(films, gone, level):
-    for i in gone:
-        (films / f"{i}.mp4").unlink()
-    on_videos = findings_of(prepare_extraction(films))["videos"]
-    assert on_videos.level == level
-    assert f"{3 - len(gone)} of 3 videos" in on_videos.text
+@pytest.mark.long
+def test_a_clock_that_agrees_with_the_disks_is_not_mentioned(twenty_clips, monkeypatch):
+    notes: list[str] = []
+    set_clock_ahead(monkeypatch, 0.0)
+
+    prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
+    findings = findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))
+
+    assert not any("clock" in note for note in notes)
+    assert "clock" not in findings
+
+
+def set_clock_ahead(monkeypatch, ahead_s: float) -> None:
+    """Let this machine's clock be some seconds ahead of the true time."""
+    true_time = time.time
+    clock = SimpleNamespace(time=lambda: true_time() + ahead_s)
+    monkeypatch.setattr(machine_module, "time", clock)
+
+
+@pytest.mark.parametrize(
+    ("removed_videos", "level", "count"),
+    [
+        (["0.mp4"], "note", "2 of 3 videos"),
+        (["0.mp4", "1.mp4", "2.mp4"], "fault", "0 of 3 videos"),
+    ],
+    ids=["one", "all"],
+)
+def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(
+    films, removed_videos, level, count
+):
+    """The manifest lists the videos 0.mp4 to 2.mp4."""
+    for name in removed_videos:
+        (films / name).unlink()
+
+    finding = findings_of(prepare_extraction(films))["videos"]
+
+    assert finding.level == level
+    assert count in finding.text
 
 
 @pytest.mark.long
 def test_an_examination_accepts_the_next_version_of_a_store_but_not_a_sealed_one(films):
+    """Version 1.0.0 is sealed. To extract it again is a fault, also when its stage is removed."""
     of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
-    assert findings_of(prepare_extraction(films))["stage"].level == "fault"
-    assert findings_of(prepare_extraction(films, version="1.0.1"))["stage"].level == "ok"
 
+    same_version = findings_of(prepare_extraction(films))["stage"]
+    next_version = findings_of(prepare_extraction(films, version="1.0.1"))["stage"]
     shutil.rmtree(films / "s.staging")
-    assert findings_of(prepare_extraction(films))["stage"].level == "fault"
+    same_version_without_stage = findings_of(prepare_extraction(films))["stage"]
+
+    assert same_version.level == "fault"
+    assert next_version.level == "ok"
+    assert same_version_without_stage.level == "fault"
 
 
 def test_tasks_without_clips_are_counted(films):
-    on_clips = findings_of(prepare_extraction(films, shard=(0, 8)))["clips"]
-    assert on_clips.level == "note"
-    assert "7 of 8 tasks" in on_clips.text  # three clips are one piece, which one task does
+    """Three clips are one piece, which one of eight tasks does."""
+    finding = findings_of(prepare_extraction(films, shard=(0, 8)))["clips"]
+
+    assert finding.level == "note"
+    assert "7 of 8 tasks" in finding.text
 
 
 def with_network_on(extraction, device: str):
@@ -254,20 +315,31 @@ def with_network_on(extraction, device: str):
 
 @pytest.mark.long
 def test_a_run_begun_on_gpus_can_be_queued_but_not_done_without_one(films):
-    """Jobs are queued on a login node, which has no GPU. A store must be computed on one kind of device."""
-    with_network_on(prepare_extraction(films, limit=1), "cuda").run()
+    """Jobs are queued on a login node, which has no GPU. A store must be computed on one kind of device.
+
+    The records of the two runs say that their backbone was computed on a GPU ("cuda"), and on a CPU.
+    """
+    on_gpu_node = with_network_on(prepare_extraction(films, limit=1), "cuda")
+    on_gpu_node.run()
 
     on_login_node = with_network_on(prepare_extraction(films), "cpu")
+
     assert findings_of(on_login_node)["stage"].level == "ok"
     with pytest.raises(StoreError, match="device"):
         on_login_node.run()
 
 
-@pytest.mark.parametrize("weights", [None, "lab/net", "lab/net@main"])
-def test_weights_that_the_cache_lacks_are_named_with_the_ways_to_get_them(monkeypatch, tmp_path, weights):
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weights": "lab/net"}, {"weights": "lab/net@main"}],
+    ids=["the usual weights", "others", "a branch of others"],
+)
+def test_an_examination_without_the_weights_says_how_to_get_them(monkeypatch, tmp_path, options):
+    """The cache of the Hugging Face Hub is an empty folder."""
     pytest.importorskip("huggingface_hub")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    recipe = Recipe("xclip", None, {} if weights is None else {"weights": weights})
+    recipe = Recipe("xclip", None, options)
+
     with pytest.raises(BackboneError, match="obygaze weights fetch"):
         recipes_on_cpu([recipe])
 
@@ -277,16 +349,18 @@ def test_an_examination_loads_a_network_for_the_gpu_on_the_cpu():
     pytest.importorskip("torch")
     from obygaze_features.backbones import Compute
 
-    options = {"weights": "random:0", "compute": Compute("cuda", "bfloat16")}
-    network, other = recipes_on_cpu([Recipe("clip", 2, options), Recipe("descriptors")])
+    on_gpu = {"weights": "random:0", "compute": Compute("cuda", "bfloat16")}
+
+    network, descriptors = recipes_on_cpu([Recipe("clip", 2, on_gpu), Recipe("descriptors")])
+
     assert network.options["compute"] == Compute("cpu", "bfloat16")
-    assert other == Recipe("descriptors")
+    assert descriptors == Recipe("descriptors")  # they are no network
 
 
 # --- a GPU that is asked for
 @pytest.fixture
-def machine(monkeypatch, tmp_path):
-    """A Linux machine without a GPU; gives the folder that stands for its /dev."""
+def dev_of_machine_without_gpu(monkeypatch, tmp_path):
+    """The folder that stands for /dev of a Linux machine, which has no GPU."""
     monkeypatch.setattr(cores.sys, "platform", "linux")
     monkeypatch.setattr(cores, "NODE_GPUS", tmp_path / "gpus")
     monkeypatch.setattr(cores, "DEVICES", tmp_path)
@@ -295,14 +369,26 @@ def machine(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
-def test_a_gpu_is_found_by_its_file_in_dev_unless_cuda_visible_devices_hides_it(machine, monkeypatch, device):
-    """The files are those of NVIDIA, AMD and Windows' Linux. To look for them is quicker than a library."""
-    (machine / "null").touch()
-    assert cores.no_gpu_here()
-    (machine / device).touch()
-    assert not cores.no_gpu_here()
+def test_a_gpu_is_found_by_its_file_in_dev(dev_of_machine_without_gpu, device):
+    """The files are those of NVIDIA, AMD and Windows' Linux. To look for them is quicker than a library.
 
+    `no_gpu_here` gives the reason why there is none, or an empty text.
+    """
+    dev = dev_of_machine_without_gpu
+    (dev / "null").touch()
+    assert cores.no_gpu_here() != ""
+
+    (dev / device).touch()
+
+    assert cores.no_gpu_here() == ""
+
+
+@pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
+def test_a_gpu_that_cuda_visible_devices_hides_is_not_found(dev_of_machine_without_gpu, monkeypatch, device):
+    """An empty CUDA_VISIBLE_DEVICES hides all GPUs."""
+    (dev_of_machine_without_gpu / device).touch()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
     assert "CUDA_VISIBLE_DEVICES" in cores.no_gpu_here()
 
 
@@ -310,12 +396,14 @@ def test_which_backbones_run_a_network_is_known_without_loading_them():
     """A backbone that runs a network has the option `compute`, as a network can run on several devices."""
     pytest.importorskip("torch")
     for name in (*BACKBONES, *TEXT_BACKBONES):
-        assert is_known_network(name) == ("compute" in of.backbones.backbone_options(name)), name
+        has_option = "compute" in of.backbones.backbone_options(name)  # which loads its module
+        assert is_known_network(name) == has_option, name
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("option", [("--device", "cuda"), ("--gpus", "0,1")], ids=["device", "gpus"])
 def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, option):
+    """The command runs in a process that sees no GPU. At its end it prints whether PyTorch was imported."""
     script = (
         "import sys\n"
         "from obygaze.cli import main\n"
@@ -327,7 +415,9 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
     no_gpu = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
 
     result = python("-c", script, code=1, cwd=films, env=no_gpu)
-    assert result.stdout.split() == ["False"]
+
+    was_torch_imported = result.stdout.strip()
+    assert was_torch_imported == "False"
     assert "CUDA_VISIBLE_DEVICES" in result.stderr
     assert not (films / "s.staging").exists()
 
@@ -335,54 +425,69 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
 # --- a stage that is not what it was
 @pytest.mark.long
 def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
+    """The stage s.staging is renamed while the run works on it, and is then given its name again."""
     extraction = prepare_extraction(films)
     renamed_stage = films / "other.staging"
 
-    def rename_stage() -> bool:
+    def rename_stage_and_go_on() -> bool:
         """Is asked after each clip whether to stop."""
         if extraction.stage_path.exists():
             extraction.stage_path.rename(renamed_stage)
         return False
 
     with pytest.raises(ExtractError, match=r"s\.staging.*renamed"):
-        extraction.run(stopped=rename_stage)
+        extraction.run(stopped=rename_stage_and_go_on)
 
     renamed_stage.rename(extraction.stage_path)
     stage, _ = prepare_extraction(films).run()
-    assert not stage.missing()
+    assert stage.missing() == []
 
 
 @pytest.mark.long
-def test_a_renamed_stage_is_a_fault_and_named_by_a_run_that_begins_anew(films):
-    """A stage of other settings is not mentioned."""
+def test_an_examination_calls_a_renamed_stage_a_fault(films):
+    """The stage s.staging of a run of one clip is renamed to other.staging. Its clips would be done again.
+
+    To a run of other settings it is just another stage, which is not mentioned.
+    """
     prepare_extraction(films, limit=1).run()
     (films / "s.staging").rename(films / "other.staging")
 
     findings = examine_run(prepare_extraction(films))
-    (on_stage,) = [finding for finding in findings if "other.staging" in finding.text]
-    assert on_stage.level == "fault"
-    with_other_settings = examine_run(prepare_extraction(films, n_frames=3))
-    assert not any("other.staging" in finding.text for finding in with_other_settings)
+    findings_with_other_settings = examine_run(prepare_extraction(films, n_frames=3))
+
+    (finding,) = [finding for finding in findings if "other.staging" in finding.text]
+    assert finding.level == "fault"
+    assert not any("other.staging" in finding.text for finding in findings_with_other_settings)
+
+
+@pytest.mark.long
+def test_a_run_that_begins_anew_names_its_renamed_stage(films):
+    """The stage s.staging of a run of one clip is renamed to other.staging, and all begins anew."""
+    prepare_extraction(films, limit=1).run()
+    (films / "s.staging").rename(films / "other.staging")
 
     notes: list[str] = []
     prepare_extraction(films, note=notes.append).run()
+
     assert any("other.staging" in note for note in notes)
 
 
 @pytest.mark.long
 def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
-    """The stage was begun with three clips, and the manifest now lists two of them."""
+    """The stage was begun with the three clips of films.csv; the manifest fewer.csv lists two of them."""
     prepare_extraction(films, limit=1).run()
     write_manifest_of(films, 2, "fewer")
+
     with pytest.raises(StoreError, match=r"3 clips of 'films', 1 of which your list 'fewer' of 2 lacks"):
         prepare_extraction(films, "fewer").run()
 
 
 @pytest.mark.long
 def test_a_renamed_manifest_resumes_its_stage_by_the_old_corpus_name(films):
-    """A corpus is named after its manifest, so the option must name it as before."""
+    """A corpus is named after its manifest, so after the renaming --corpus must name it as before."""
     prepare_extraction(films, limit=1).run()
     (films / "films.csv").rename(films / "renamed.csv")
+
     with pytest.raises(StoreError, match="--corpus films"):
         prepare_extraction(films, "renamed").run()
     prepare_extraction(films, "renamed", corpus="films").run()
@@ -400,24 +505,29 @@ def test_a_renamed_manifest_resumes_its_stage_by_the_old_corpus_name(films):
     ],
 )
 def test_weights_that_are_missing_in_the_cache_are_a_fault(monkeypatch, tmp_path, backbone, level, named):
+    """The cache of the Hugging Face Hub is an empty folder."""
     pytest.importorskip("huggingface_hub")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
     (finding,) = cached_weights([backbone])
+
     assert finding.level == level
     assert named in finding.text
 
 
-def test_a_backbone_that_is_unknown_has_no_weights_to_examine():
+def test_weights_of_an_unknown_backbone_are_refused_by_its_name():
+    """The backbone xclip is misspelt."""
     pytest.importorskip("huggingface_hub")
     with pytest.raises(BackboneError, match="xclop"):
         list(cached_weights(["xclop"]))
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("machine")
+@pytest.mark.usefixtures("dev_of_machine_without_gpu")
 def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
-    result = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
-    assert [finding.level for finding in result] == ["fault"]
+    (finding,) = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
+
+    assert finding.level == "fault"
 
 
 @pytest.mark.parametrize(
@@ -427,18 +537,27 @@ def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
 )
 def test_a_system_error_is_one_line_with_its_path_and_remedy(number, may_be_mended):
     """For want of space, the same command can be run again later; a missing file does not come by itself."""
-    line = system_error_line(OSError(number, os.strerror(number), "stores/films.staging/pieces/0.rows"))
-    assert line.startswith(f"stores/films.staging/pieces/0.rows: {os.strerror(number)}")
-    assert ("run the same command again" in line) == may_be_mended
+    words = os.strerror(number)  # such as "No space left on device"
+    error = OSError(number, words, "stores/films.staging/pieces/0.rows")
+
+    line = system_error_line(error)
+
+    assert line.startswith(f"stores/films.staging/pieces/0.rows: {words}")
+    has_remedy = "run the same command again" in line
+    assert has_remedy == may_be_mended
 
 
-@pytest.mark.parametrize(("level", "code"), [("ok", 0), ("fault", 3)])
-def test_a_check_of_the_command_prints_what_it_finds_and_extracts_nothing(
-    films, monkeypatch, capsys, level, code
+@pytest.mark.parametrize(("level", "exit_code"), [("ok", 0), ("fault", 3)])
+def test_extract_with_check_prints_what_it_finds_and_extracts_nothing(
+    films, monkeypatch, capsys, level, exit_code
 ):
-    settings = ("--backbone", "descriptors", "--licence", "CC0-1.0", "--workers", 1)
+    """The examination finds one thing, about the room on the disk."""
     finding = Diagnosis("room", level, "for 3 films")
-    monkeypatch.setattr(before_queue, "examine_run", lambda _work: [finding])
-    assert obygaze("extract", films / "films.csv", films / "s", *settings, "--check") == code
+    monkeypatch.setattr(before_queue, "examine_run", lambda _extraction: [finding])
+    settings = ("--backbone", "descriptors", "--licence", "CC0-1.0", "--workers", 1)
+
+    code = obygaze("extract", films / "films.csv", films / "s", *settings, "--check")
+
+    assert code == exit_code
     assert capsys.readouterr().out.split() == [level, "room", "for", "3", "films"]
     assert not (films / "s").exists()

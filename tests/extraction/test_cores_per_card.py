@@ -17,36 +17,52 @@ def test_a_report_says_how_many_cores_decode_as_fast_as_a_card_computes():
     In the sum of the reports of two cards, both times double, and their ratio is that of one.
     """
     report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=480.0, n_decoded=9_600, gpu_busy_s=20.0)
-    assert report.cores_per_card() == 480 / 20
+
+    assert report.cores_per_card() == 24
     assert report.record()["cores_per_card"] == 24
-    assert f"24 decoding cores keep a card busy, {usable_cores()} here" in report.sentence()
+    n_cores_of_this_machine = usable_cores()
+    assert f"24 decoding cores keep a card busy, {n_cores_of_this_machine} here" in report.sentence()
     assert sum_reports([report, report]).cores_per_card() == 24
 
 
 def test_a_report_gives_the_time_spent_in_percent():
-    """Two encoders have 2 x 40 s: 30, 40 and 8 of 80 s are 37.5, 50 and 10 percent."""
+    """Two encoders have 2 x 40 s. Of these 80 s they waited 30 s for decoders, computed 40 s and wrote 8 s.
+
+    That is 37.5, 50 and 10 percent.
+    """
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=40.0, write_s=8.0, encoders=2)
+
     assert report.time_percentages() == {"decode": 37.5, "infer": 50.0, "write": 10.0}
 
 
 def test_a_report_sentence_gives_the_shares_of_decoding_and_inference():
-    """Writing goes on beside the others. Texts are not decoded, so that their sentence leaves that out."""
+    """Of 40 s, 30 s were spent waiting for decoders, 10 s on inference and 2 s on writing: 75, 25 and 5 %.
+
+    Writing goes on beside the others. Texts are not decoded, so that their sentence leaves decoding out.
+    """
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=10.0, write_s=2.0)
-    # 30 / 40, 10 / 40 and 2 / 40
-    assert "decode 75 %, infer 25 %, and beside that write 5 %;" in report.sentence()
-    assert "; infer 25 %, and beside that write 5 %;" in report.sentence("text")
+
+    sentence_on_clips = report.sentence()
+    sentence_on_texts = report.sentence("text")
+
+    assert "decode 75 %, infer 25 %, and beside that write 5 %;" in sentence_on_clips
+    assert "; infer 25 %, and beside that write 5 %;" in sentence_on_texts
 
 
 def test_a_report_names_each_card_with_its_peak_memory():
     """The cards were busy for 30 of 60 s, which is 50 percent."""
     cards = {"Card A": {"peak_memory_mb": 1_234}, "Card B": {"peak_memory_mb": 567}}
-    sentence = RunReport(ok=100, wall_s=60.0, gpu_busy_s=30.0, gpus=cards).sentence()
+    report = RunReport(ok=100, wall_s=60.0, gpu_busy_s=30.0, gpus=cards)
+
+    sentence = report.sentence()
+
     assert "50 %, Card A, peak 1,234 MB, Card B, peak 567 MB" in sentence
 
 
-@pytest.mark.parametrize("seconds", [None, 0.0])
-def test_a_report_without_a_card_says_nothing_of_one(seconds):
-    report = RunReport(ok=1, wall_s=1.0, decode_cpu_s=1.0, gpu_busy_s=seconds)
+@pytest.mark.parametrize("gpu_busy_s", [None, 0.0], ids=["not measured", "never busy"])
+def test_a_report_without_a_card_says_nothing_of_one(gpu_busy_s):
+    report = RunReport(ok=1, wall_s=1.0, decode_cpu_s=1.0, gpu_busy_s=gpu_busy_s)
+
     assert report.record()["cores_per_card"] is None
     assert "keep a card busy" not in report.sentence()
 
@@ -122,13 +138,20 @@ def pretended_trial(tmp_path, monkeypatch):
 
 
 def test_a_trial_divides_the_seconds_of_decoding_by_those_of_the_card(pretended_trial):
-    """0.6 s on a core and 0.05 s on a card for each clip: 12 cores keep the card busy."""
+    """In the pretended trial, a clip takes 0.6 s on a core and 0.05 s on a card.
+
+    0.6 / 0.05 = 12 cores keep the card busy.
+    """
     estimate = pretended_trial(on_card=True)
-    assert estimate.cores_per_card == pytest.approx(DECODE_CPU_S / CARD_S)
-    assert dict(estimate.facts())["decoding cores"] == f"12 keep a card busy; {usable_cores()} here"
+
+    assert estimate.cores_per_card == pytest.approx(12)
+    n_cores_of_this_machine = usable_cores()
+    fact = dict(estimate.facts())["decoding cores"]
+    assert fact == f"12 keep a card busy; {n_cores_of_this_machine} here"
 
 
 def test_a_trial_without_a_card_says_nothing_of_one(pretended_trial):
     estimate = pretended_trial(on_card=False)
+
     assert estimate.cores_per_card is None
     assert "decoding cores" not in dict(estimate.facts())

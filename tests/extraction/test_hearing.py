@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,11 +32,12 @@ def manifest(tmp_path_factory):
     write_film(folder / "short.mkv", {"eng": tone(330, 6.0)}, seconds=12.0, codec="flac")
     write_film(folder / "silent.mp4", {}, seconds=12.0)
     (folder / "none.mp4").write_bytes(b"no video")
-    clips = [
-        of.Clip(f"{name.partition('.')[0]}-{k}", name, name, 4.0 * k, 4.0 * k + 4.0)
-        for name in ("full.mp4", "short.mkv", "silent.mp4", "none.mp4")
-        for k in range(3)
-    ]
+    clips = []
+    for file in ("full.mp4", "short.mkv", "silent.mp4", "none.mp4"):
+        for number in range(3):
+            clip_id = f"{Path(file).stem}-{number}"
+            start_s = 4.0 * number
+            clips.append(of.Clip(clip_id, file, file, start_s, start_s + 4.0))
     return of.Manifest(tuple(clips), folder)
 
 
@@ -44,8 +46,8 @@ def extract(manifest, out, backbones, **settings):
 
 
 @pytest.fixture(scope="module")
-def store_of_both(manifest, tmp_path_factory):
-    """The store of what is seen and heard."""
+def seen_and_heard_store(manifest, tmp_path_factory):
+    """The store of descriptors of pictures and of sound."""
     return extract(manifest, tmp_path_factory.mktemp("both") / "both", SEEN_AND_HEARD)
 
 
@@ -67,95 +69,114 @@ def clip_of(store, clip_id):
     ids=["with sound", "without sound", "behind the end of the sound", "over its end", "no video"],
 )
 def test_a_clip_without_sound_is_absent_from_what_is_heard_alone(
-    store_of_both, clip_id, status, why_no_sound
+    seen_and_heard_store, clip_id, status, why_no_sound
 ):
-    """Its features of pictures are there all the same.
+    """Its features of pictures are there all the same, unless the file is no video.
 
-    Clips are 4 s of a file: short-1 is from 4 to 8 s of a file whose sound ends at 6 s.
+    Clips are 4 s of a file: short-1 is from 4 to 8 s, and short-2 from 8 to 12 s, of a file whose sound ends
+    at 6 s.
     """
-    clip = clip_of(store_of_both, clip_id)
+    clip = clip_of(seen_and_heard_store, clip_id)
+
     assert clip.status == status
     assert clip.absent.get("sound", "") == why_no_sound
 
 
 @pytest.mark.long
-def test_a_store_says_why_and_for_how_long_clips_have_no_sound(store_of_both):
-    assert store_of_both.attributes["spec_version"] == "1.2"
-    assert of.verify(store_of_both, "full").ok
-    assert "no sound for" in clip_of(store_of_both, "short-1").reason
-    with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
-        store_of_both["sound"].read("silent-1", "frames")
+def test_a_store_with_clips_without_sound_is_whole_and_of_format_1_2(seen_and_heard_store):
+    """Earlier formats had no clips that are absent in one group alone."""
+    assert seen_and_heard_store.attributes["spec_version"] == "1.2"
+    assert of.verify(seen_and_heard_store, "full").ok
 
 
 @pytest.mark.long
-def test_the_summary_of_an_extraction_counts_clips_without_sound_by_reason(store_of_both):
+def test_a_store_says_why_and_for_how_long_clips_have_no_sound(seen_and_heard_store):
+    """The sound of short-1 ends after 2 of its 4 s; the file of silent-1 has no sound track."""
+    assert "no sound for" in clip_of(seen_and_heard_store, "short-1").reason
+    with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
+        seen_and_heard_store["sound"].read("silent-1", "frames")
+
+
+@pytest.mark.long
+def test_the_summary_of_an_extraction_counts_clips_without_sound_by_reason(seen_and_heard_store):
     """Three clips are of the file without a sound track, the first of which is silent-0."""
-    stage = read_stage(store_of_both.path.with_name("both.staging"))
+    stage = read_stage(seen_and_heard_store.path.with_name("both.staging"))
+
     summary = outcome(stage, RunReport(), None, Stop(), "clip")
+
     assert re.search(r"3 +absent in sound +no sound track +silent-0", str(summary.text))
 
 
-def assert_same_frames(store, other, backbone, clip_ids):
+def assert_same_frames(store, other_store, backbone, clip_ids):
     for clip_id in clip_ids:
-        frames, other_frames = (group[backbone].read(clip_id, "frames") for group in (store, other))
+        frames = store[backbone].read(clip_id, "frames")
+        other_frames = other_store[backbone].read(clip_id, "frames")
         assert np.array_equal(frames, other_frames), clip_id
 
 
 @pytest.mark.long
-def test_what_is_heard_does_not_depend_on_what_is_seen(manifest, store_of_both, tmp_path):
+def test_what_is_heard_does_not_depend_on_what_is_seen(manifest, seen_and_heard_store, tmp_path):
     """Where only sound is extracted, a clip without sound has failed."""
-    heard = extract(manifest, tmp_path / "heard", ["sound"])
-    assert_same_frames(heard, store_of_both, "sound", ["full-0", "full-2", "short-0", "short-1"])
-    assert clip_of(heard, "silent-1").status == "failed"
-    assert clip_of(heard, "silent-1").reason == "no sound track"
+    heard_store = extract(manifest, tmp_path / "heard", ["sound"])
+
+    clips_with_sound = ["full-0", "full-2", "short-0", "short-1"]
+    assert_same_frames(heard_store, seen_and_heard_store, "sound", clips_with_sound)
+    silent_clip = clip_of(heard_store, "silent-1")
+    assert silent_clip.status == "failed"
+    assert silent_clip.reason == "no sound track"
 
 
 @pytest.mark.long
-def test_what_is_seen_does_not_depend_on_what_is_heard(manifest, store_of_both, tmp_path):
+def test_what_is_seen_does_not_depend_on_what_is_heard(manifest, seen_and_heard_store, tmp_path):
     """Six of the clips are of the two files with sound, which nothing hears: that is remarked."""
     work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
     stage, report = work.run()
-    assert {note: n for note, n in report.remarks.items() if "sound" in note} == {
-        "the file has sound, which no backbone here hears": 6
-    }
-    assert_same_frames(
-        of.open_store(work.seal(stage)), store_of_both, "descriptors", ["full-0", "short-1", "silent-2"]
-    )
+    seen_store = of.open_store(work.seal(stage))
+
+    assert_same_frames(seen_store, seen_and_heard_store, "descriptors", ["full-0", "short-1", "silent-2"])
+    remarks_on_sound = {remark: n for remark, n in report.remarks.items() if "sound" in remark}
+    assert remarks_on_sound == {"the file has sound, which no backbone here hears": 6}
 
 
 @pytest.mark.long
 def test_workers_and_resumption_do_not_change_a_byte(manifest, tmp_path, file_digests):
-    """One store is made at once, and the other in two runs with other numbers of workers."""
-    extract(manifest, tmp_path / "at-once", SEEN_AND_HEARD, corpus="films")
-    of_five_clips = {"n_frames": 4, "workers": 2, "limit": 5, "licence": "CC0-1.0", "corpus": "films"}
-    prepare(manifest, tmp_path / "resumed", SEEN_AND_HEARD, **of_five_clips).run()
+    """One store is made at once by one worker, and the other in two runs of 2 and 3 workers."""
+    extract(manifest, tmp_path / "at-once", SEEN_AND_HEARD, workers=1, corpus="films")
+
+    five_clips_first = {"n_frames": 4, "workers": 2, "limit": 5, "licence": "CC0-1.0", "corpus": "films"}
+    prepare(manifest, tmp_path / "resumed", SEEN_AND_HEARD, **five_clips_first).run()
     extract(manifest, tmp_path / "resumed", SEEN_AND_HEARD, workers=3, corpus="films")
+
     assert file_digests(tmp_path / "resumed-1.0.0") == file_digests(tmp_path / "at-once-1.0.0")
 
 
 @pytest.mark.long
 def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
+    """The clip short-1 is from 4 to 8 s of a file whose sound ends at 6 s."""
     store = extract(manifest, tmp_path / "strict", SEEN_AND_HEARD, strict=True)
+
     assert clip_of(store, "short-1").status == "failed"
     assert clip_of(store, "full-1").status == "ok"
 
 
 def test_sound_of_still_images_is_refused(tmp_path):
-    clips = of.Manifest((of.Clip("a", "a", "a.png"),), tmp_path)
+    still_image = of.Manifest((of.Clip("a", "a", "a.png"),), tmp_path)
+
     with pytest.raises(ExtractError, match="'sound' hears, and the clips are still images"):
-        of.extract(clips, tmp_path / "stills", ["sound"], licence="CC0-1.0")
+        of.extract(still_image, tmp_path / "stills", ["sound"], licence="CC0-1.0")
 
 
 @pytest.mark.long
 def test_a_network_of_sound_is_extracted_beside_descriptors_of_pictures(manifest, tmp_path):
+    """The network is a tiny HuBERT, whose vectors have 32 numbers; each clip has four."""
     weights = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
-    n_frames, width_of_tiny_hubert = 4, 32
-    network = of.load_backbone("waveform", n_frames, weights=str(weights))
-    store = extract(manifest, tmp_path / "both", [network, "descriptors"], note=lambda _: None)
+    hubert = of.load_backbone("waveform", 4, weights=str(weights))
+
+    store = extract(manifest, tmp_path / "both", [hubert, "descriptors"], note=lambda _: None)
 
     assert clip_of(store, "full-1").status == "ok"
     assert clip_of(store, "silent-0").absent == {"waveform": "no sound track"}
-    assert store["waveform"].read("full-0", "frames").shape == (n_frames, width_of_tiny_hubert)
+    assert store["waveform"].read("full-0", "frames").shape == (4, 32)
     assert of.verify(store, "full").ok
 
 
@@ -169,7 +190,7 @@ def sound_of_a_second(has_tone, generator):
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory):
+def manifest_and_store_of_level_that_is_heard(tmp_path_factory):
     """The manifest of 36 clips, and a store of what is seen and heard in them.
 
     Each of six movies has three clips of level S and three of EN. In those of S a tone is heard; all are of a
@@ -196,35 +217,47 @@ def planted(tmp_path_factory):
     [("sound", 0.95, 1.0), ("descriptors", 0.15, 0.85)],
     ids=["heard", "seen: about chance"],
 )
-def test_a_level_that_is_only_heard_is_predicted_from_sound_alone(planted, backbone, least_auc, most_auc):
-    """An AUC of 1 is a perfect prediction, and 0.5 is chance."""
-    manifest, store = planted
-    run = om.evaluate(om.load_dataset(store, manifest, backbone=backbone), ["linear"], "en_s")
+def test_a_level_that_is_only_heard_is_predicted_from_sound_alone(
+    manifest_and_store_of_level_that_is_heard, backbone, least_auc, most_auc
+):
+    """A tone is heard in clips of level S, and not in those of EN; pictures are grey by chance.
+
+    An AUC of 1 is a perfect prediction, and 0.5 is chance.
+    """
+    manifest, store = manifest_and_store_of_level_that_is_heard
+    data = om.load_dataset(store, manifest, backbone=backbone)
+
+    run = om.evaluate(data, ["linear"], "en_s")
+
     aucs = run.metrics.query("model == 'linear' and metric == 'auc'")["movie_mean"]
     assert least_auc <= float(aucs.iloc[0]) <= most_auc
 
 
 @pytest.mark.long
-def test_windows_of_a_film_whose_sound_is_of_the_level_have_higher_scores(planted, tmp_path):
-    """Every other 4 s of a film have the tone that a linear model learnt to hear as the level.
+def test_windows_of_a_film_whose_sound_is_of_the_level_have_higher_scores(
+    manifest_and_store_of_level_that_is_heard, tmp_path
+):
+    """A linear model learns to hear a tone as the level S. It sees and hears, fused late.
 
-    The model sees and hears, fused late, and the record of the film says so.
+    The tone sounds in every other 4 s of a film of 24 s, from 4 s on. Windows are a second long.
     """
-    manifest, store = planted
+    manifest, store = manifest_and_store_of_level_that_is_heard
     data = om.load_dataset([store, store], manifest, backbone=SEEN_AND_HEARD)
     specs = om.fused(["linear"], data, "late")
     run = om.evaluate(data, specs, "en_s")
     om.save_models(run, data, ["linear"], tmp_path / "models", models=specs, licence="CC0-1.0")
+
+    seconds_with_tone = [*range(4, 8), *range(12, 16), *range(20, 24)]
     generator = np.random.default_rng(1)
-    sound = np.concatenate([sound_of_a_second(second // 4 % 2, generator) for second in range(24)])
-    film = write_film(tmp_path / "film.mp4", {"eng": sound}, seconds=24.0)
+    sounds = [sound_of_a_second(second in seconds_with_tone, generator) for second in range(24)]
+    film = write_film(tmp_path / "film.mp4", {"eng": np.concatenate(sounds)}, seconds=24.0)
 
     model = ["--model", tmp_path / "models" / "linear.model"]
     options = ["--window", "1", "--hop", "1", "--shots", "none", "--out", tmp_path / "out"]
     assert obygaze("film", "run", film, *model, *options) == 0
 
     windows = pd.read_csv(tmp_path / "out" / "scored" / "timeline.csv")
-    is_positive = windows["start_s"] // 4 % 2 == 1
-    assert windows.loc[is_positive, "logit"].min() > windows.loc[~is_positive, "logit"].max()
+    has_tone = windows["start_s"].isin(seconds_with_tone)
+    assert windows.loc[has_tone, "logit"].min() > windows.loc[~has_tone, "logit"].max()
     record = json.loads((tmp_path / "out" / "scored" / "film.json").read_text("utf-8"))
     assert record["models"][0]["perceives"] == ["heard", "moving", "visual"]

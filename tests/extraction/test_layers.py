@@ -42,13 +42,14 @@ def films(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory):
+def clip_weights(tmp_path_factory):
+    """The folder of the weights of a tiny CLIP, whose network has two layers."""
     return str(tiny_checkpoint("clip", tmp_path_factory.mktemp("weights") / "clip"))
 
 
-def extracted(films, out, weights, manifest="films.csv", layers=None, **options):
+def extract_layers(films, out, clip_weights, manifest="films.csv", layers=None, **options):
     """Extract with a tiny CLIP, whose network has two layers, and keep those that are asked for."""
-    settings = {"weights": weights, "compute": cpu()}
+    settings = {"weights": clip_weights, "compute": cpu()}
     if layers is not None:
         settings["layers"] = layers
     recipe = Recipe("clip", options=settings)
@@ -61,167 +62,201 @@ BOTH_LAYERS = Layers()
 
 
 @pytest.fixture(scope="module")
-def store(films, weights, tmp_path_factory):
+def store(films, clip_weights, tmp_path_factory):
     """The store of a network's output and of both of its layers."""
-    return extracted(films, tmp_path_factory.mktemp("stores") / "films", weights, layers=BOTH_LAYERS)
+    return extract_layers(
+        films, tmp_path_factory.mktemp("stores") / "films", clip_weights, layers=BOTH_LAYERS
+    )
 
 
 @pytest.fixture(scope="module")
-def store_without_layers(films, weights, tmp_path_factory):
+def store_without_layers(films, clip_weights, tmp_path_factory):
     """The store of the network's output alone."""
-    return extracted(films, tmp_path_factory.mktemp("plain") / "films", weights)
+    return extract_layers(films, tmp_path_factory.mktemp("plain") / "films", clip_weights)
 
 
 @pytest.mark.long
 def test_every_layer_is_a_group_of_the_store_with_the_vectors_of_the_pass_that_gives_the_output(
-    films, weights, store
+    films, clip_weights, store
 ):
-    """The tiny network has two layers, whose groups are named after it.
+    """The store is of two frames a clip of a tiny CLIP. Its network has two layers: clip.1 and clip.2.
 
-    The network is run here on one clip, and its second layer must be the row of the store.
+    The network is run here on clip c03, and its second layer must be the row of the store.
     """
     assert store.names == ("clip", "clip.1", "clip.2")
     assert store.backbones == ("clip",)
     assert store["clip.1"].arrays == ("pooled",)
     assert of.verify(store, "full").ok
 
-    backbone = load_backbone("clip", 2, weights=weights, layers=Layers((2,)), compute=cpu())
+    backbone = load_backbone("clip", 2, weights=clip_weights, layers=Layers((2,)), compute=cpu())
     frames = read_frames(films / "3.mp4", uniform(2)).images
-    batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
-    assert np.array_equal(store["clip.2"].read("c03", "pooled"), backbone.encode(batch)["2/pooled"][0])
+    batch_of_one_clip = np.stack([backbone.prepare(frame) for frame in frames])[np.newaxis]
+    vector_of_second_layer = backbone.encode(batch_of_one_clip)["2/pooled"][0]
+    assert np.array_equal(store["clip.2"].read("c03", "pooled"), vector_of_second_layer)
 
-    status = {row.clip_id: row.status for row in store.clips}
-    assert status["none"] == "failed"
-    assert not store["clip.1"].usable[store["clip.1"].clip_ids.index("none")]
+
+@pytest.mark.long
+def test_a_clip_that_failed_has_no_features_in_any_layer(store):
+    """The file of the clip `none` is no video."""
+    status_of = {row.clip_id: row.status for row in store.clips}
+    assert status_of["none"] == "failed"
+    for layer in ("clip.1", "clip.2"):
+        row = store[layer].clip_ids.index("none")
+        assert not store[layer].usable[row]
 
 
 @pytest.mark.long
 def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(store, store_without_layers):
+    """Both stores are of the same clips and network; one has its two layers besides, clip.1 and clip.2."""
     assert store_without_layers.names == ("clip",)
     for array in ("pooled", "frames", "time_s"):
         assert store_without_layers["clip"].digests(array) == store["clip"].digests(array)
     assert store_without_layers["clip"].provenance == store["clip"].provenance
-    assert store_without_layers.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
+    assert store_without_layers.attributes["spec_version"] == "1.0"
+    assert store.attributes["spec_version"] == "1.0"
 
-    assert diff(store, store_without_layers).groups_first == ("clip.1", "clip.2")
+    groups_of_first_alone = diff(store, store_without_layers).groups_first
+    assert groups_of_first_alone == ("clip.1", "clip.2")
 
 
 @pytest.mark.long
-def test_the_record_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store):
-    record = store["clip.2"].provenance
-    assert record["layer"] == "2"
-    assert record["norm"] is None
-    assert record["beside"] == "clip"
-    assert "space" not in record  # only the output of CLIP lies in one space with texts
+def test_the_provenance_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store):
+    """Only the output of CLIP lies in one space with texts."""
+    provenance = store["clip.2"].provenance
+
+    assert provenance["layer"] == "2"
+    assert provenance["norm"] is None
+    assert provenance["beside"] == "clip"
+    assert "space" not in provenance
 
 
 @pytest.fixture
-def run_layers(films, weights, tmp_path, obygaze):
-    """Run the command `extract` with a network, or another backbone, and some more options."""
+def run_extract(films, clip_weights, tmp_path, obygaze):
+    """Run the command `extract` into the store `s` with a tiny CLIP, or else descriptors, and options."""
 
     def run(*options, network=True):
         words = ["extract", films / "films.csv", tmp_path / "s", "--licence", "CC0-1.0", "--workers", 1]
         if network:
-            words += ["--backbone", "clip", "--weights", weights, "--n", 2]
+            words += ["--backbone", "clip", "--weights", clip_weights, "--n", 2]
         return obygaze(tmp_path, *words, *options)
 
     return run
 
 
 @pytest.mark.long
-def test_the_command_extracts_a_normalised_layer_with_its_frames(run_layers, tmp_path):
-    result = run_layers("--layers", "2", "--layer-norm", "--layer-frames")
-    assert result.returncode == 3, result.stderr  # one file is no video
+def test_the_command_extracts_a_normalised_layer_with_its_frames(run_extract, tmp_path):
+    """The exit code 3 says that a clip has failed: one file is no video."""
+    result = run_extract("--layers", "2", "--layer-norm", "--layer-frames")
 
+    assert result.returncode == 3, result.stderr
     store = of.open_store(tmp_path / "s")
     assert store.names == ("clip", "clip.2")
     assert store["clip.2"].arrays == ("pooled", "frames")
     assert store["clip.2"].provenance["norm"] == "vision_model.post_layernorm"
 
 
-def test_layers_of_a_backbone_without_layers_and_a_norm_without_layers_are_usage_errors(run_layers):
-    """Descriptors are no network, and have no layers."""
-    assert run_layers("--layers", "2", network=False).returncode == 2
-    assert run_layers("--layer-norm").returncode == 2
+def test_layers_of_a_backbone_without_layers_and_a_norm_without_layers_are_usage_errors(run_extract):
+    """Descriptors are no network, and have no layers. The exit code of a usage error is 2."""
+    layers_of_descriptors = run_extract("--layers", "2", network=False)
+    norm_without_layers = run_extract("--layer-norm")
+
+    assert layers_of_descriptors.returncode == 2
+    assert norm_without_layers.returncode == 2
 
 
 @pytest.mark.parametrize("layer", ["3", "0", "first"])
-def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_layers, layer):
+def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_extract, layer):
     """The network has the layers 1 and 2."""
-    result = run_layers("--layers", layer)
+    result = run_extract("--layers", layer)
+
     assert result.returncode in {1, 2}
     assert "Traceback" not in result.stderr
 
 
 @pytest.mark.long
-def test_a_store_with_layers_grows(films, weights, store, tmp_path):
-    """Five clips are extracted first, and the others are added; the result is that of all at once."""
+def test_a_store_with_layers_grows(films, clip_weights, store, tmp_path):
+    """Five of 13 clips are extracted first, and the others are added; the result is that of all at once."""
     clips = of.read_manifest(films / "films.csv").clips
     of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
-    some = extracted(films, tmp_path / "films", weights, "some.csv", layers=BOTH_LAYERS)
-    grown = extracted(
-        films, tmp_path / "films", weights, layers=BOTH_LAYERS, append=some.path, version="1.1.0"
+
+    some = extract_layers(films, tmp_path / "films", clip_weights, "some.csv", layers=BOTH_LAYERS)
+    grown = extract_layers(
+        films, tmp_path / "films", clip_weights, layers=BOTH_LAYERS, append=some.path, version="1.1.0"
     )
 
-    for group in store.names:
+    for group in ("clip", "clip.1", "clip.2"):
         assert grown[group].digests("pooled") == store[group].digests("pooled")
-
-    compared = diff(store, grown)
-    assert not any(array.changed for array in compared.arrays)
-    assert not any(compared.numerics.values())
+    differences = diff(store, grown)
+    assert not any(array.changed for array in differences.arrays)
+    assert not any(differences.numerics.values())
 
 
 @pytest.mark.long
 def test_a_layer_is_read_from_a_zip_and_from_a_server(store, tmp_path):
-    pack(store.path, tmp_path / "films.zip")
+    """The rows of the clip that failed are NaN."""
+    zipped = tmp_path / "films.zip"
+    pack(store.path, zipped)
+
     with serving(tmp_path) as server:
-        for place in (tmp_path / "films.zip", f"{server.url}/films.zip"):
-            pooled = of.open_store(place)["clip.1"].pooled()
-            assert np.array_equal(pooled, store["clip.1"].pooled(), equal_nan=True)
+        vectors_of_zip = of.open_store(zipped)["clip.1"].pooled()
+        vectors_of_server = of.open_store(f"{server.url}/films.zip")["clip.1"].pooled()
+
+    vectors = store["clip.1"].pooled()
+    assert np.array_equal(vectors_of_zip, vectors, equal_nan=True)
+    assert np.array_equal(vectors_of_server, vectors, equal_nan=True)
 
 
 @pytest.mark.long
 def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
     store, store_without_layers, tmp_path
 ):
+    """The layer clip.1 is named in the message, and not only as a part of a path."""
     with pytest.raises(of.ObygazeError) as refused:
         merge([store.path, store_without_layers.path], tmp_path / "merged", version="1.1.0")
-    paths = re.compile(r"\S*/\S+")
-    assert "clip.1" in paths.sub("", str(refused.value))
+
+    message_without_paths = re.sub(r"\S*/\S+", "", str(refused.value))
+    assert "clip.1" in message_without_paths
 
 
 @pytest.mark.long
-def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, weights, tmp_path):
-    """Eight frames a second, each encoded here alone, give the rows of the layer."""
+def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, clip_weights, tmp_path):
+    """Eight frames a second of clip c03, each encoded here alone, give the vectors of its first layer.
+
+    Batches of another size may be summed in another order, so vectors agree to four digits.
+    """
     layer_1 = Layers((1,), frames=True)
-    store = extracted(films, tmp_path / "s", weights, layers=layer_1, per_second=8)
+    store = extract_layers(films, tmp_path / "s", clip_weights, layers=layer_1, per_second=8)
     group = store["clip.1"]
     assert group.arrays == ("frames",)
     assert group.ragged  # each clip has a number of frames of its own
     assert np.array_equal(group.row_size, store["clip"].row_size)
 
-    backbone = load_backbone("clip", 1, weights=weights, layers=Layers((1,)), compute=cpu())
-    frames = read_frames(films / "3.mp4", fps(8)).images
-    batches_of_one = [backbone.prepare(frame)[np.newaxis, np.newaxis] for frame in frames]
-    vectors = np.stack([backbone.encode(batch)["1/pooled"][0] for batch in batches_of_one])
+    backbone = load_backbone("clip", 1, weights=clip_weights, layers=Layers((1,)), compute=cpu())
+    vectors = []
+    for frame in read_frames(films / "3.mp4", fps(8)).images:
+        batch_of_one = backbone.prepare(frame)[np.newaxis, np.newaxis]
+        vectors.append(backbone.encode(batch_of_one)["1/pooled"][0])
+    np.testing.assert_allclose(group.read("c03", "frames"), np.stack(vectors), rtol=1e-4, atol=1e-5)
 
-    np.testing.assert_allclose(group.read("c03", "frames"), vectors, rtol=1e-4, atol=1e-5)
 
-
-def test_a_layer_without_frames_is_refused_where_frames_are_extracted_at_a_rate(films, weights, tmp_path):
+def test_a_layer_without_frames_is_refused_where_frames_are_extracted_at_a_rate(
+    films, clip_weights, tmp_path
+):
     """A layer without frames has one vector a clip, and at a rate there are only vectors of frames."""
     with pytest.raises(ExtractError):
-        extracted(films, tmp_path / "t", weights, layers=Layers(frames=False), per_second=8)
+        extract_layers(films, tmp_path / "t", clip_weights, layers=Layers(frames=False), per_second=8)
 
 
 @pytest.mark.long
 def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound(films, tmp_path):
-    """The videos are silent; for `descriptors` they have features."""
+    """The videos are silent. Their pictures have descriptors, so that their clips do not fail."""
     from tests.tiny_checkpoints import tiny_sound_checkpoint
 
-    folder = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
-    of_sound = Recipe("waveform", options={"weights": str(folder), "compute": cpu(), "layers": Layers((1,))})
-    store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors", of_sound], n_frames=2, **QUIET)
+    weights = str(tiny_sound_checkpoint("hubert", tmp_path / "hubert"))
+    options = {"weights": weights, "compute": cpu(), "layers": Layers((1,))}
+    backbones = ["descriptors", Recipe("waveform", options=options)]
+
+    store = of.extract(films / "films.csv", tmp_path / "s", backbones, n_frames=2, **QUIET)
 
     assert store.names == ("descriptors", "waveform", "waveform.1")
     assert not store["waveform.1"].usable.any()
@@ -231,34 +266,55 @@ def test_clips_without_sound_have_no_features_in_any_layer_of_a_network_of_sound
 @pytest.mark.long
 def test_clips_like_another_are_searched_in_the_layer_that_is_named(store):
     """Without a name, the output of the network is searched."""
-    assert of.search_like(store, "c03").backbone == "clip"
-    assert of.search_like(store, "c03", backbone="clip.2").backbone == "clip.2"
+    usual_search = of.search_like(store, "c03")
+    search_in_second_layer = of.search_like(store, "c03", backbone="clip.2")
+
+    assert usual_search.backbone == "clip"
+    assert search_in_second_layer.backbone == "clip.2"
 
 
 @pytest.mark.long
-def test_clips_like_a_file_are_searched_in_the_layer_that_is_named(films, store, weights, tmp_path, obygaze):
+def test_clips_like_a_file_are_searched_in_the_layer_that_is_named(
+    films, store, clip_weights, tmp_path, obygaze
+):
+    """The file 3.mp4 is that of clip c03, which is found first, with the cosine 1."""
     words = ["search", store.path, "--like", films / "3.mp4", "--backbone", "clip.2", "--json"]
-    result = obygaze(tmp_path, *words, "--weights", weights)
+
+    result = obygaze(tmp_path, *words, "--weights", clip_weights)
+
     assert result.returncode == 0, result.stderr
-    first = json.loads(result.stdout)["hits"][0]
-    assert first["clip_id"] == "c03"  # the clip of that file
-    assert math.isclose(first["score"], 1, abs_tol=1e-5)
+    first_hit = json.loads(result.stdout)["hits"][0]
+    assert first_hit["clip_id"] == "c03"
+    assert math.isclose(first_hit["score"], 1, abs_tol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def model_of_second_layer(films, store, tmp_path_factory):
+    """A linear model, trained on the store's layer clip.2, saved and loaded."""
+    data = om.load_dataset(store, of.read_manifest(films / "films.csv"), backbone="clip.2")
+    run = om.evaluate(data, ["linear"], "en_s")
+    (path,) = om.save_models(run, data, ["linear"], tmp_path_factory.mktemp("models") / "kept").values()
+    return om.load_model(path)
 
 
 @pytest.mark.long
 def test_a_model_of_a_layer_names_it_and_predicts_the_clips_of_a_store_that_has_it(
-    films, store, weights, tmp_path
+    store, model_of_second_layer
 ):
-    data = om.load_dataset(store, of.read_manifest(films / "films.csv"), backbone="clip.2")
-    run = om.evaluate(data, ["linear"], "en_s")
-    (path,) = om.save_models(run, data, ["linear"], tmp_path / "kept").values()
+    """The store has 12 clips with features, and one that failed; clip.2 is the network's second layer."""
+    predictions = om.predict(model_of_second_layer, [store]).table
 
-    model = om.load_model(path)
-    assert model.card.backbone == "clip.2"
-    assert model.card.provenance["layer"] == "2"
-    n_decoded = sum(clip.status != "failed" for clip in store.clips)
-    assert len(om.predict(model, [store]).table) == n_decoded
+    assert model_of_second_layer.card.backbone == "clip.2"
+    assert model_of_second_layer.card.provenance["layer"] == "2"
+    assert len(predictions) == 12
 
-    words_for_a_film = _feature_options({"kept": model.card}, [f"clip={weights}"])
-    words = [str(word) for word in words_for_a_film]
-    assert words[words.index("--layers") + 1] == "clip=2"
+
+@pytest.mark.long
+def test_a_film_is_extracted_with_the_layer_that_its_model_reads(model_of_second_layer, clip_weights):
+    """For a model of clip.2, `obygaze film` extracts with the option --layers clip=2."""
+    cards = {"kept": model_of_second_layer.card}
+
+    options = [str(word) for word in _feature_options(cards, [f"clip={clip_weights}"])]
+
+    value_of_layers = options[options.index("--layers") + 1]
+    assert value_of_layers == "clip=2"

@@ -24,17 +24,17 @@ running = later("obygaze_features.backbones.runner")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 Runner = later("obygaze_features.backbones.runner", "Runner")
 
-N = 10
-IDS = [f"tt1-{i}" for i in range(N)]
+CLIP_IDS = [f"tt1-{number}" for number in range(10)]
 
 
 @pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
+def no_pause_before_trying_again(monkeypatch):
     monkeypatch.setattr(running, "PAUSE_S", 0.0)
 
 
 @pytest.fixture
 def card(monkeypatch):
+    """A pretended GPU, which computes on the CPU and notes its calls."""
     card = Card()
     card.install(monkeypatch)
     return card
@@ -56,10 +56,10 @@ def ten_decoded_clips(names=("net",)):
     """Ten decoded clips with frames for each backbone, of which the fourth has failed."""
     times = np.arange(F, dtype=np.int64)
     decoded_clips = []
-    for clip_id, pixels in zip(IDS, clips(N), strict=True):
+    for clip_id, pixels in zip(CLIP_IDS, clips(10), strict=True):
         frames = {name: Prepared(pixels.copy(), times, times / 24) for name in names}
         decoded_clips.append(DecodedClip(clip_id, "ok", frames=frames))
-    decoded_clips[3] = DecodedClip(IDS[3], "failed", "cut off")
+    decoded_clips[3] = DecodedClip(CLIP_IDS[3], "failed", "cut off")
     return decoded_clips
 
 
@@ -75,40 +75,55 @@ def in_shared_memory(batches):
 TWO_NETWORKS = ("net", "other")
 
 
-def test_batches_on_a_card_give_the_features_of_a_cpu_and_the_card_is_never_idle(card, monkeypatch):
-    """Two networks encode ten clips in batches of 4, 4 and 2, in memory that is used again.
-
-    Both get two batches before the first result is waited for, so that the card works while a result is
-    fetched. The fourth clip was cut off.
-    """
+def encode_ten_clips_in_batches_of_four(card):
+    """Let two networks encode ten clips on a card; return the results of the batches of 4, 4 and 2 clips."""
     backbones = [backbone(card, name=name, clips_at_once=4) for name in TWO_NETWORKS]
     decoded_clips = ten_decoded_clips(TWO_NETWORKS)
-    batches = [decoded_clips[first : first + 4] for first in range(0, N, 4)]
+    batches = [decoded_clips[0:4], decoded_clips[4:8], decoded_clips[8:10]]
+    return list(encode_batches(backbones, in_shared_memory(batches)))
 
-    results_of_batches = list(encode_batches(backbones, in_shared_memory(batches)))
 
-    assert [len(results) for results in results_of_batches] == [4, 4, 2]
-    calls = [call for call in card.calls if call in ("upload", "synchronize")]
-    assert calls[:6] == ["upload"] * 4 + ["synchronize"] * 2
+def test_batches_on_a_card_give_the_features_of_a_cpu(card, monkeypatch):
+    """Two networks encode ten clips in batches of 4, 4 and 2.
 
-    on_card = list(chain.from_iterable(results_of_batches))
+    The frames of a batch are gone when the next one is asked for, as in memory that is used again.
+    """
+    results_of_batches = encode_ten_clips_in_batches_of_four(card)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     on_cpu = encode_batch([backbone(name=name) for name in TWO_NETWORKS], ten_decoded_clips(TWO_NETWORKS))
-    assert [result.clip_id for result in on_card] == IDS
+
+    assert [len(results) for results in results_of_batches] == [4, 4, 2]
+    on_card = list(chain.from_iterable(results_of_batches))
+    assert [result.clip_id for result in on_card] == CLIP_IDS
     for result, expected in zip(on_card, on_cpu, strict=True):
         for name, features in expected.groups.items():
             for array, values in features.arrays.items():
                 assert np.array_equal(result.groups[name].arrays[array], values)
 
-    first, _, _, fourth, *_ = on_card
+
+def test_a_card_works_on_the_next_batch_while_a_result_is_fetched(card):
+    """Two networks get two batches each (4 uploads) before the first results are waited for (synchronize)."""
+    encode_ten_clips_in_batches_of_four(card)
+
+    calls = [call for call in card.calls if call in ("upload", "synchronize")]
+    assert calls[:6] == ["upload", "upload", "upload", "upload", "synchronize", "synchronize"]
+
+
+def test_results_name_their_card_and_keep_the_failure_of_a_clip(card):
+    """Of ten decoded clips, the fourth has failed, for its file is cut off."""
+    results = list(chain.from_iterable(encode_ten_clips_in_batches_of_four(card)))
+
+    first = results[0]
+    fourth = results[3]
     assert first.source == {"device": "NVIDIA Pretended"}
-    assert (fourth.status, fourth.reason) == ("failed", "cut off")
+    assert fourth.status == "failed"
+    assert fourth.reason == "cut off"
 
 
 def write_features(folder, card, batch):
     """Encode clips on the card, and write them into the stage in a folder, which is made or resumed."""
     net = backbone(card)
-    manifest = Manifest(tuple(Clip(clip_id, "tt1", f"{clip_id}.mp4") for clip_id in IDS), folder)
+    manifest = Manifest(tuple(Clip(clip_id, "tt1", f"{clip_id}.mp4") for clip_id in CLIP_IDS), folder)
     job = Job(manifest, "films", (net,))
     stage = Stage.open(folder / "s.staging", job.planned_clips(), job.groups(), job.corpus_record())
     with stage.writer() as writer:
@@ -131,7 +146,7 @@ def lack_memory_once(card):
 def test_a_store_counts_the_clips_of_each_card_and_number_of_clips_at_once(card, monkeypatch, tmp_path):
     """Seven clips are of an H200, of which one failed, and three of an A100.
 
-    For the last clip the A100 lacks memory, and takes fewer clips at once.
+    For the last clip the A100 lacks memory, and takes 4 clips at once in place of the usual number.
     """
     decoded_clips = ten_decoded_clips()
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA H200")

@@ -27,8 +27,9 @@ from tests.later import later
 
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
-NONE = {"weights": (), "preset": (), "tokens": ()}
-PLAIN = ComputeOptions()
+NO_OPTIONS = {"weights": (), "preset": (), "tokens": ()}
+"""What the command gives where none of these options is typed; each may be typed several times."""
+DEFAULT_COMPUTE = ComputeOptions()
 
 
 def network(n_frames=None, *, weights="hub/default", preset="a", compute=None):
@@ -36,8 +37,8 @@ def network(n_frames=None, *, weights="hub/default", preset="a", compute=None):
 
 
 @pytest.fixture(autouse=True)
-def toys(monkeypatch):
-    """Two networks that take weights, a preset and a way to compute, and are never built."""
+def two_toy_networks(monkeypatch):
+    """Backbones `one` and `two`: networks with weights, a preset and a way to compute, never built."""
     module = ModuleType("toys")
     module.network = network
     monkeypatch.setitem(sys.modules, "toys", module)
@@ -46,50 +47,74 @@ def toys(monkeypatch):
 
 
 def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
-    """The value "one=random:1" is for backbone `one` alone."""
-    options = NONE | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
-    one, two = read_recipes(["one", "two"], 32, options, PLAIN)
+    """The value "one=random:1" is for backbone `one` alone; the preset "a" names no backbone."""
+    options = NO_OPTIONS | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
+
+    one, two = read_recipes(["one", "two"], 32, options, DEFAULT_COMPUTE)
+
     assert one.options == {"preset": "a", "weights": "random:1"}
     assert two.options == {"preset": "a", "weights": "random:2"}
 
 
-def test_device_and_precision_go_to_those_that_compute():
-    """Descriptors are no network, and take none of these options."""
-    asked = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
-    descriptors, one = read_recipes(["descriptors", "one"], None, NONE, asked)
+def test_device_and_precision_go_to_backbones_that_compute():
+    """Backbone `one` is a network. Descriptors are none, and take none of these options."""
+    typed = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
+
+    descriptors, one = read_recipes(["descriptors", "one"], None, NO_OPTIONS, typed)
+
     assert descriptors.options == {}
-    compute = Compute("cpu", "bfloat16-weights", tf32=True, compiled=True, clips_at_once=3)
-    assert one.options["compute"] == compute
+    assert one.options["compute"] == Compute(
+        "cpu", "bfloat16-weights", tf32=True, compiled=True, clips_at_once=3
+    )
 
 
 @pytest.mark.parametrize(
     ("backbones", "options", "compute", "message"),
     [
-        (["descriptors"], {"weights": ("random:0",)}, PLAIN, "backbone 'descriptors' takes no --weights$"),
-        (["descriptors", "one"], {"weights": ("random:0",)}, PLAIN, "--weights one=random:0"),
-        (["one"], {"tokens": ("all",)}, PLAIN, "backbone 'one' takes no --tokens"),
+        (
+            ["descriptors"],
+            {"weights": ("random:0",)},
+            DEFAULT_COMPUTE,
+            "backbone 'descriptors' takes no --weights$",
+        ),
+        (["descriptors", "one"], {"weights": ("random:0",)}, DEFAULT_COMPUTE, "--weights one=random:0"),
+        (["one"], {"tokens": ("all",)}, DEFAULT_COMPUTE, "backbone 'one' takes no --tokens"),
         (["descriptors"], {}, ComputeOptions(dtype="bf16"), "takes no --dtype$"),
     ],
 )
 def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(backbones, options, compute, message):
+    """Backbone `one` is a network; descriptors are none. The message says which backbone takes the option."""
     with pytest.raises(click.UsageError, match=message):
-        read_recipes(backbones, None, NONE | options, compute)
+        read_recipes(backbones, None, NO_OPTIONS | options, compute)
 
 
 def test_the_options_about_frames_are_options_of_the_command():
-    assert set(OF_FRAMES) <= {parameter.name for parameter in extract.params}
+    """`OF_FRAMES` lists, by their names, the options that are refused with a backbone that reads texts."""
+    options_of_command = {parameter.name for parameter in extract.params}
+
+    for option in OF_FRAMES:
+        assert option in options_of_command
 
 
-def test_writing_is_forbidden_by_a_file_in_a_folders_place_or_want_of_permission(tmp_path, monkeypatch):
-    """A folder that is not there yet can be made."""
+def test_a_stage_can_be_written_in_folders_that_are_not_there_yet(tmp_path):
     assert what_forbids_writing(tmp_path / "new/deep/films.staging") is None
 
-    (tmp_path / "file").touch()
-    reason = what_forbids_writing(tmp_path / "file/films.staging")
-    assert f"{tmp_path / 'file'} is a file, so" in reason
 
+def test_writing_is_forbidden_by_a_file_in_the_place_of_a_folder(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+
+    reason = what_forbids_writing(file / "films.staging")
+
+    assert f"{file} is a file, so" in reason
+
+
+def test_writing_is_forbidden_by_want_of_permission_in_the_nearest_folder(tmp_path, monkeypatch):
+    """The folder `new` is not there, and nobody may write into the one that would hold it."""
     monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+
     reason = what_forbids_writing(tmp_path / "new/films.staging")
+
     assert reason.startswith(f"{tmp_path}: no permission to write there")
 
 
@@ -102,28 +127,36 @@ def task_1_of_2(monkeypatch):
 
 @pytest.mark.usefixtures("task_1_of_2")
 def test_a_task_of_an_array_has_its_share_which_may_be_typed(tmp_path, capsys):
-    assert choose_shard(None, tmp_path) == (1, 2)
-    assert "--shard 1/2" in capsys.readouterr().err
-    assert choose_shard((1, 2), tmp_path) == (1, 2)
-    assert capsys.readouterr().err == ""
+    """Slurm says that this is task 1 of 2, numbered from 0. A share that is not typed is printed."""
+    share = choose_shard(None, tmp_path)
+    message = capsys.readouterr().err
+    assert share == (1, 2)
+    assert "--shard 1/2" in message
+
+    typed_share = choose_shard((1, 2), tmp_path)
+    message = capsys.readouterr().err
+    assert typed_share == (1, 2)
+    assert message == ""
 
 
 @pytest.mark.usefixtures("task_1_of_2")
 @pytest.mark.parametrize(
-    ("typed", "message"),
+    ("typed_share", "message"),
     [((0, 2), "share of its own"), ((0, 3), "job array of 2 tasks")],
     ids=["all tasks would do share 0", "nobody would do the third share"],
 )
-def test_a_typed_share_that_does_not_fit_the_array_is_refused(tmp_path, typed, message):
-    """All tasks of an array run the same command."""
+def test_a_typed_share_that_does_not_fit_the_array_is_refused(tmp_path, typed_share, message):
+    """Slurm says that this is task 1 of an array of 2. All tasks of an array run the same command."""
     with pytest.raises(ExtractError, match=message):
-        choose_shard(typed, tmp_path)
+        choose_shard(typed_share, tmp_path)
 
 
 @pytest.mark.usefixtures("task_1_of_2")
 def test_a_later_array_of_fewer_tasks_does_shares_of_the_first(tmp_path):
+    """A first array of three tasks has begun share 0 of 3. In the later array, this is task 1 of 2."""
     this_machine = Machine(cluster="", host="n1")
-    begin_share(tmp_path, (0, 3), this_machine)  # of the first array, of three tasks
+    begin_share(tmp_path, (0, 3), this_machine)
+
     assert choose_shard((1, 3), tmp_path) == (1, 3)
     assert choose_shard(None, tmp_path) == (1, 3)
 
@@ -138,9 +171,9 @@ def write_rows(path, rows):
     path.write_text(HEADER + "".join(rows), encoding="utf-8")
 
 
-def growing(old, new):
+def options_to_grow(old_version, new_version):
     """Return the options that grow a version of the store `stores/s`."""
-    return ("--append", f"stores/s-{old}", "--store-version", new)
+    return ("--append", f"stores/s-{old_version}", "--store-version", new_version)
 
 
 @pytest.fixture
@@ -152,35 +185,39 @@ def images(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("share", "code"), [("1/2", 3), ("0/2", 0)], ids=["with the failed clip", "without"])
-def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share, code):
-    """Clip c18 of twenty has no video; it is in the second piece of 16 clips."""
-    rows = [f"c{row:02},m,{'absent' if row == 18 else 0}.png,,,,,\n" for row in range(20)]
+@pytest.mark.parametrize(
+    ("share", "exit_code"), [("1/2", 3), ("0/2", 0)], ids=["with the failed clip", "without"]
+)
+def test_a_share_exits_with_3_for_failed_clips_of_its_own(images, obygaze, share, exit_code):
+    """Clip c18 of c00 to c19 has no video. It is in the second piece, which is that of share 1 of 2."""
+    rows = [f"c{number:02},m,0.png,,,,,\n" for number in range(20)]
+    rows[18] = "c18,m,absent.png,,,,,\n"
     write_rows(images / "many.csv", rows)
 
     result = obygaze(images, "extract", "many.csv", "s", "--workers", 1, "--shard", share)
-    assert result.returncode == code
+
+    assert result.returncode == exit_code
 
 
 @pytest.mark.long
 def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpus(images, obygaze):
-    """Neither is typed again. The corpus is named after the first manifest, old.csv.
+    """The first manifest, old.csv, has three clips; new.csv has these and two more.
 
-    The stage of the first version is gone, so that only the sealed store has the old clips.
+    Licence and corpus are typed, or follow from the name of the manifest, the first time alone. The stage of
+    the first version is removed, so that only the sealed store has the old clips.
     """
     write_rows(images / "old.csv", ROWS[:3])
     write_rows(images / "new.csv", ROWS)
-    first = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
-    assert obygaze(images, *first).returncode == 0
+    make = ("extract", "old.csv", "stores/s", "--licence", "CC0-1.0", "--workers", 1)
+    assert obygaze(images, *make).returncode == 0
     shutil.rmtree(images / "stores/s.staging")
-    assert obygaze(images, *first).returncode == 1  # a version of a store is never overwritten
+    assert obygaze(images, *make).returncode == 1  # a version of a store is never overwritten
 
-    grow = ("extract", "new.csv", "stores/s", "--workers", 1, "--json", *growing("1.0.0", "1.1.0"))
+    grow = ("extract", "new.csv", "stores/s", "--workers", 1, "--json", *options_to_grow("1.0.0", "1.1.0"))
     result = obygaze(images, *grow)
-    assert result.returncode == 0, result.stderr
-    n_new = len(ROWS) - 3
-    assert json.loads(result.stdout)["run"]["clips"] == n_new
 
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["run"]["clips"] == 2
     store = open_store(images / "stores/s")
     assert store.version == "1.1.0"
     assert store.attributes["licence"] == "CC0-1.0"
@@ -190,57 +227,78 @@ def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpu
 
 @pytest.mark.long
 def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obygaze):
-    """The stage of a version whose clips are all sealed is replaced by that of the next one.
+    """The stage of a version whose clips are all sealed is replaced by that of the next one."""
+    assert extract_first(2, images, obygaze).returncode == 0
 
-    A stage with a finished share of a version that is not sealed is not replaced.
-    """
+    dry_run = extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0"), "--dry-run")
+    assert json.loads(dry_run.stdout)["clips"] == 1  # the new one
+    assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
+    same_command_again = extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0"))
+    assert same_command_again.returncode == 0
+    assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0")).returncode == 0
 
-    def extract_first(n_clips, *words):
-        write_rows(images / "some.csv", ROWS[:n_clips])
-        return obygaze(images, "extract", "some.csv", "stores/s", "--workers", 1, "--json", *words)
-
-    assert extract_first(2).returncode == 0
-    dry_run = extract_first(3, *growing("1.0.0", "1.1.0"), "--dry-run")
-    assert json.loads(dry_run.stdout)["clips"] == 1
-    assert extract_first(3, *growing("1.0.0", "1.1.0")).returncode == 0
-    assert extract_first(3, *growing("1.0.0", "1.1.0")).returncode == 0  # again: it changes nothing
-    assert extract_first(4, *growing("1.1.0", "1.2.0")).returncode == 0
     store = open_store(images / "stores/s-1.2.0")
     assert [clip.clip_id for clip in store.clips] == ["c0", "c1", "c2", "c3"]
 
+
+@pytest.mark.long
+def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, obygaze):
+    """Versions 1.0.0, 1.1.0 and 1.2.0 are there, so growing 1.0.0 to 1.2.0 is refused; 1.3.0 is free.
+
+    Then a share of version 1.3.0 is done and not sealed, so its stage must not be replaced by another's.
+    """
+    assert extract_first(2, images, obygaze).returncode == 0
+    assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
+    assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0")).returncode == 0
     stage = images / "stores/s.staging/stage.json"
-    before = stage.read_bytes()
-    to_a_version_that_is_there = extract_first(5, *growing("1.0.0", "1.2.0"))
+    stage_before = stage.read_bytes()
+
+    to_a_version_that_is_there = extract_first(5, images, obygaze, *options_to_grow("1.0.0", "1.2.0"))
     assert to_a_version_that_is_there.returncode == 1
     assert "1.3.0" in to_a_version_that_is_there.stderr
-    assert stage.read_bytes() == before
+    assert stage.read_bytes() == stage_before
 
-    assert extract_first(5, *growing("1.2.0", "1.3.0"), "--shard", "1/2").returncode == 0
-    assert extract_first(4, *growing("1.1.0", "1.4.0")).returncode == 1
+    to_next_version = options_to_grow("1.2.0", "1.3.0")
+    assert extract_first(5, images, obygaze, *to_next_version, "--shard", "1/2").returncode == 0
+    assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.4.0")).returncode == 1
     assert (images / "stores/s.staging").is_dir()
+
+
+def extract_first(n_clips, images, obygaze, *options):
+    """Run the command that extracts the first clips of the images into the store `stores/s`."""
+    write_rows(images / "some.csv", ROWS[:n_clips])
+    return obygaze(images, "extract", "some.csv", "stores/s", "--workers", 1, "--json", *options)
 
 
 @pytest.mark.long
 def test_new_clips_are_added_to_a_store_of_which_a_clip_had_no_video(images, obygaze):
-    """The failed clip stays in the store, whether or not it is tried again."""
+    """Clip `gone` of old.csv has no file. The failed clip stays in the store that grows.
+
+    The exit code 3 says that clips failed; whether `gone` is tried again is left open here.
+    """
     write_rows(images / "old.csv", [*ROWS[:3], "gone,m,gone.png,,,,,\n"])
     write_rows(images / "new.csv", ROWS[3:])
     assert obygaze(images, "extract", "old.csv", "stores/s", "--workers", 1).returncode == 3
 
-    grow = ("extract", "new.csv", "stores/s", "--workers", 1, *growing("1.0.0", "1.1.0"))
+    grow = ("extract", "new.csv", "stores/s", "--workers", 1, *options_to_grow("1.0.0", "1.1.0"))
     result = obygaze(images, *grow)
-    assert result.returncode in {0, 3}, result.stderr
 
-    status = {clip.clip_id: clip.status for clip in open_store(images / "stores/s-1.1.0").clips}
-    assert status == {"c0": "ok", "c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok", "gone": "failed"}
+    assert result.returncode in {0, 3}, result.stderr
+    status_of = {clip.clip_id: clip.status for clip in open_store(images / "stores/s-1.1.0").clips}
+    assert status_of == {"c0": "ok", "c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok", "gone": "failed"}
 
 
 def test_a_task_that_cannot_tell_its_share_exits_as_after_a_typing_error(images, obygaze, monkeypatch):
-    """The job scripts queue a task again after an error, but not after a typing error."""
+    """The job scripts queue a task again after an error, but not after a typing error, whose exit code is 2.
+
+    Slurm says that this is task 3 of an array of one task, as after `sbatch --array=3`: of how many shares it
+    has one is not known. The message shows an array that says it, `--array=0-7`.
+    """
     write_rows(images / "new.csv", ROWS)
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "1")
 
     result = obygaze(images, "extract", "new.csv", "s", "--workers", 1)
+
     assert result.returncode == 2
     assert "--array=0-7" in result.stderr

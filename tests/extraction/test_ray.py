@@ -36,8 +36,9 @@ with tempfile.TemporaryDirectory(prefix="oby", dir="/tmp", ignore_cleanup_errors
     sys.stdin.read()
     ray.shutdown()
 """
-N_CLIPS = 12
+
 CRASHED, GARBAGE, DEADLY = "tt1-003", "tt2-001", "tt1-999"
+"""Clips that fail: one crashes decoders, one is no video, and one kills encoders."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def films(tmp_path_factory) -> Path:
     """
     folder = tmp_path_factory.mktemp("films")
     clips = []
-    for number in range(N_CLIPS - 1):
+    for number in range(11):
         clip_id = f"tt1-{number:03d}"
         width = CRASHES_DECODER if clip_id == CRASHED else 64
         frames = grey_frames(20 + 3 * number, first_grey=7 * number, width=width)
@@ -110,8 +111,8 @@ class Run:
         Where it made its store.
     result
         The JSON that it printed.
-    err
-        What it said.
+    messages
+        What it wrote to its standard error.
     n_decoder_crashes
         How often the clip CRASHED crashed a decoder.
     batches_of_dead_encoders
@@ -120,7 +121,7 @@ class Run:
 
     folder: Path
     result: dict
-    err: str
+    messages: str
     n_decoder_crashes: int
     batches_of_dead_encoders: tuple[int, ...]
 
@@ -163,40 +164,58 @@ def run_by_ray(films, environment, holder, tmp_path_factory) -> Run:
     )
 
 
-def test_two_workers_of_ray_give_the_values_statuses_and_reasons_of_the_local_engine(local_store, run_by_ray):
-    by_ray, locally = open_store(run_by_ray.folder / "films-1.0.0"), open_store(local_store)
-    for clip in [clip.clip_id for clip in locally.clips if clip.status == "ok"]:
-        for array in ("pooled", "time_s", "frame_index"):
-            values = by_ray["brittle"].read(clip, array)
-            assert values.tobytes() == locally["brittle"].read(clip, array).tobytes()
+def test_two_workers_of_ray_give_the_values_of_the_local_engine(local_store, run_by_ray):
+    store_by_ray = open_store(run_by_ray.folder / "films-1.0.0")
+    store_made_locally = open_store(local_store)
 
-    statuses, statuses_locally = (
-        {clip.clip_id: (clip.status, clip.reason) for clip in store.clips} for store in (by_ray, locally)
-    )
-    del statuses[DEADLY]  # which the local engine was not given
-    assert statuses == statuses_locally
+    ok_clips = [clip.clip_id for clip in store_made_locally.clips if clip.status == "ok"]
+    for clip in ok_clips:
+        for array in ("pooled", "time_s", "frame_index"):
+            values_by_ray = store_by_ray["brittle"].read(clip, array)
+            local_values = store_made_locally["brittle"].read(clip, array)
+            assert values_by_ray.tobytes() == local_values.tobytes()
+
+
+def test_two_workers_of_ray_give_the_statuses_and_reasons_of_the_local_engine(local_store, run_by_ray):
+    """The clip DEADLY, which kills encoders, was given to Ray alone."""
+    store_by_ray = open_store(run_by_ray.folder / "films-1.0.0")
+    store_made_locally = open_store(local_store)
+
+    outcomes_by_ray = {clip.clip_id: (clip.status, clip.reason) for clip in store_by_ray.clips}
+    local_outcomes = {clip.clip_id: (clip.status, clip.reason) for clip in store_made_locally.clips}
+
+    del outcomes_by_ray[DEADLY]
+    assert outcomes_by_ray == local_outcomes
 
 
 def test_the_report_of_a_run_by_ray_says_its_engine_and_its_speed(run_by_ray):
+    """The run was given 13 clips. It prints a result as JSON, and leaves a report in its stage."""
     assert run_by_ray.result["run"]["engine"] == "ray"
-    assert run_by_ray.result["run"]["clips"] == N_CLIPS + 1  # and the deadly one
-    assert "Traceback" not in run_by_ray.err
+    assert run_by_ray.result["run"]["clips"] == 13
+    assert "Traceback" not in run_by_ray.messages
+
     (report,) = (run_by_ray.folder / "films.staging" / "reports").iterdir()
-    assert json.loads(report.read_text(encoding="utf-8"))["decoded_frames_per_core_s"] > 0
+    frames_per_second = json.loads(report.read_text(encoding="utf-8"))["decoded_frames_per_core_s"]
+    assert frames_per_second > 0
 
 
 def test_clips_that_kill_processes_of_ray_are_the_only_ones_that_fail_after_three_tries(run_by_ray):
-    """First an encoder dies of the batch that has the deadly clip, which may have another one as well.
+    """The clip CRASHED crashes decoders, DEADLY kills encoders, and GARBAGE is no video."""
+    reason_of = {clip["clip_id"]: clip["reason"] for clip in run_by_ray.result["not_ok"]}
 
-    The clip is then given to encoders as a batch of its own. The clip that crashes decoders is tried three
-    times more, if it was in the piece that was begun again as its encoder died.
-    """
-    reasons = {clip["clip_id"]: clip["reason"] for clip in run_by_ray.result["not_ok"]}
-    assert set(reasons) == {CRASHED, GARBAGE, DEADLY}
-    assert reasons[CRASHED] == "the decoder crashed on this file 3 times (signal 11)"
-    assert reasons[DEADLY] == "the process that held the networks died on this clip 3 times"
+    assert set(reason_of) == {CRASHED, GARBAGE, DEADLY}
+    assert reason_of[CRASHED] == "the decoder crashed on this file 3 times (signal 11)"
+    assert reason_of[DEADLY] == "the process that held the networks died on this clip 3 times"
 
+
+def test_a_clip_that_kills_an_encoder_of_ray_is_tried_three_times_more_alone(run_by_ray):
+    """First an encoder dies of the batch that has the deadly clip; a batch has two clips at most."""
+    sizes_of_deadly_batches = run_by_ray.batches_of_dead_encoders
+
+    assert sizes_of_deadly_batches[0] in (1, 2)
+    assert sizes_of_deadly_batches[1:] == (1, 1, 1)
+
+
+def test_a_clip_that_crashes_a_decoder_of_ray_is_tried_three_times_by_each_encoder(run_by_ray):
+    """It is tried three times more if it was in the piece that was begun again as its encoder died."""
     assert run_by_ray.n_decoder_crashes in (3, 6)
-    first_batch, *batches = run_by_ray.batches_of_dead_encoders
-    assert first_batch in (1, 2)
-    assert batches == [1, 1, 1]

@@ -237,7 +237,7 @@ def cores_taken(nodes: Nodes, except_of: str = "") -> Iterator[None]:
 
 
 def messages(folder: Path) -> str:
-    """What the extraction in a folder has said so far."""
+    """Read what the extraction in a folder has printed so far."""
     return (folder / "messages").read_text(encoding="utf-8")
 
 
@@ -256,52 +256,62 @@ def blind_node(films, nodes):
     nodes.start("third", 3)
 
 
-def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, nodes, blind_node, tmp_path):
+def test_a_node_that_does_not_find_the_videos_stops_the_run_and_is_named(films, nodes, blind_node, tmp_path):
+    """The node at 127.0.0.4 finds the folder of the videos empty.
+
+    Its clips do not fail for that, since other nodes find them. Only tt1-901, whose file is nowhere, fails.
+    """
     # The other nodes find the videos but have no core free, so that the blind one gets the first clips.
     with (
         cores_taken(nodes, except_of=blind_node),
-        extraction_by_ray(films, tmp_path, nodes.environment) as running,
+        extraction_by_ray(films, tmp_path, nodes.environment) as extraction,
     ):
-        assert running.wait(timeout=1200) == 1, messages(tmp_path)
+        exit_code = extraction.wait(timeout=1200)
 
     output = messages(tmp_path)
+    assert exit_code == 1, output
     assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", output)
     assert "Traceback" not in output
     assert not (tmp_path / "films-1.0.0").exists()
 
-    entries = read_stage(tmp_path / "films.staging").status().values()
-    clip_that_no_node_finds = "tt1-901"
-    missing = {entry.clip_id for entry in entries if "no such file" in entry.reason}
-    assert missing == {clip_that_no_node_finds}
+    clips_in_stage = read_stage(tmp_path / "films.staging").status().values()
+    clips_without_file = {clip.clip_id for clip in clips_in_stage if "no such file" in clip.reason}
+    assert clips_without_file == {"tt1-901"}
 
 
 def test_a_run_goes_on_to_the_same_bytes_when_a_node_is_killed(
     films, local_store, nodes, tmp_path, file_digests, pause
 ):
+    """One of three nodes is killed while an encoder pauses, so that the run surely has clips left.
+
+    The store then has the bytes of the store that one process made without Ray.
+    """
     nodes.wait(3)
     with (
         nodes.pausing(pause, after_clips=3),
-        extraction_by_ray(films, tmp_path, nodes.environment) as running,
+        extraction_by_ray(films, tmp_path, nodes.environment) as extraction,
     ):
-        pause.wait_until_paused(1, running.poll)
+        pause.wait_until_paused(1, extraction.poll)
         nodes.kill("third")
         pause.end()
-        assert running.wait(timeout=1200) == DONE_BUT_FOR_CLIPS_THAT_FAILED, messages(tmp_path)
+        exit_code = extraction.wait(timeout=1200)
 
+    assert exit_code == DONE_BUT_FOR_CLIPS_THAT_FAILED, messages(tmp_path)
     assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in messages(tmp_path)
     nodes.wait(2)  # before the next test begins: the head takes a while to notice
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 def test_a_run_that_waits_for_busy_cores_says_so_and_can_be_stopped(films, nodes, tmp_path):
-    """A process that ends by a signal has the exit code 128 and the number of the signal."""
-    with cores_taken(nodes), extraction_by_ray(films, tmp_path, nodes.environment) as running:
-        wait_until(lambda: "free in the Ray cluster: 0 of " in messages(tmp_path), running.poll)
-        running.terminate()
-        assert running.wait(timeout=1200) == 128 + signal.SIGTERM, messages(tmp_path)
+    """Of 26 clips, 25 are left: the one whose file is absent is noted as failed before the wait."""
+    with cores_taken(nodes), extraction_by_ray(films, tmp_path, nodes.environment) as extraction:
+        wait_until(lambda: "free in the Ray cluster: 0 of " in messages(tmp_path), extraction.poll)
+        extraction.terminate()
+        exit_code = extraction.wait(timeout=1200)
 
-    n_left = N_CLIPS + 1  # with the empty file; that the other video is nowhere is noted before
-    assert f"stopped; {n_left} clips are left" in messages(tmp_path)
+    code_of_a_stopped_command = 128 + signal.SIGTERM
+    assert exit_code == code_of_a_stopped_command, messages(tmp_path)
+    assert "stopped; 25 clips are left" in messages(tmp_path)
     assert "Traceback" not in messages(tmp_path)
 
 
@@ -318,14 +328,20 @@ def closed_gate(environment) -> Iterator[None]:
 def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
     films, local_store, nodes, environment, tmp_path, file_digests, pause
 ):
+    """While the file NAP_GATE is there, one clip is not decoded: the run cannot end before its head dies.
+
+    The run that finishes the stage without Ray gives the bytes of a store that was made without Ray.
+    """
     with (
         nodes.pausing(pause, after_clips=3),
-        extraction_by_ray(films, tmp_path, nodes.environment) as running,
+        extraction_by_ray(films, tmp_path, nodes.environment) as extraction,
     ):
-        pause.wait_until_paused(1, running.poll)
+        pause.wait_until_paused(1, extraction.poll)
         nodes.kill("head")
         pause.end()
-        assert running.wait(timeout=1200) == 1, messages(tmp_path)
+        exit_code = extraction.wait(timeout=1200)
+
+    assert exit_code == 1, messages(tmp_path)
     assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", messages(tmp_path))
 
     Path(environment["NAP_GATE"]).unlink()
@@ -335,6 +351,7 @@ def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
         cwd=tmp_path,
         env=environment | {"NAP_S": "0"},
     )
+
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
@@ -346,13 +363,16 @@ def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
 def test_an_address_that_is_not_of_a_cluster_is_refused_at_once(
     films, environment, tmp_path, address, reason
 ):
-    with extraction_by_ray(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
-        assert running.wait(timeout=1200) == 1
+    """Port 9 is closed; addresses that begin with ray:// are for clients outside of a cluster."""
+    with extraction_by_ray(films, tmp_path, environment | {"RAY_ADDRESS": address}) as extraction:
+        exit_code = extraction.wait(timeout=1200)
+
+    assert exit_code == 1
     assert re.search(f"error: RAY_ADDRESS={address}: .*{reason}", messages(tmp_path))
 
 
 @pytest.fixture
-def mute_head(environment) -> Iterator[dict[str, str]]:
+def environment_with_mute_head(environment) -> Iterator[dict[str, str]]:
     """The environment of an extraction whose cluster accepts its connection and never answers."""
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
@@ -360,28 +380,42 @@ def mute_head(environment) -> Iterator[dict[str, str]]:
         yield environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
 
 
-def test_a_head_that_never_answers_is_given_up(films, mute_head, tmp_path):
+def test_a_head_that_never_answers_is_given_up(films, environment_with_mute_head, tmp_path):
+    """The cluster's head accepts the connection and is silent; JOIN_S limits the wait to 5 seconds."""
+    environment = environment_with_mute_head | {"JOIN_S": "5"}
     program = ("-c", EXTRACT_WITH_JOIN_LIMIT)
-    with extraction_by_ray(films, tmp_path, mute_head | {"JOIN_S": "5"}, program) as running:
-        assert running.wait(timeout=1200) == 1, messages(tmp_path)
+
+    with extraction_by_ray(films, tmp_path, environment, program) as extraction:
+        exit_code = extraction.wait(timeout=1200)
+
+    assert exit_code == 1, messages(tmp_path)
     assert "did not let this process in within 5 s" in messages(tmp_path)
     assert "Traceback" not in messages(tmp_path)
 
 
-def test_the_wait_for_a_head_that_never_answers_can_be_stopped(films, mute_head, tmp_path):
+def test_the_wait_for_a_head_that_never_answers_can_be_stopped(films, environment_with_mute_head, tmp_path):
+    """The cluster's head accepts the connection and is silent; JOIN_S sets no limit to the wait."""
+    environment = environment_with_mute_head | {"JOIN_S": "inf"}
     program = ("-c", EXTRACT_WITH_JOIN_LIMIT)
-    with extraction_by_ray(films, tmp_path, mute_head | {"JOIN_S": "inf"}, program) as running:
+
+    with extraction_by_ray(films, tmp_path, environment, program) as extraction:
         # When the stage is begun, the handlers of signals are in place.
-        wait_until(lambda: list(tmp_path.glob("films.staging/journal/*.jsonl")), running.poll)
-        running.terminate()
-        assert running.wait(timeout=1200) == 128 + signal.SIGTERM, messages(tmp_path)
+        wait_until(lambda: list(tmp_path.glob("films.staging/journal/*.jsonl")), extraction.poll)
+        extraction.terminate()
+        exit_code = extraction.wait(timeout=1200)
+
+    code_of_a_stopped_command = 128 + signal.SIGTERM
+    assert exit_code == code_of_a_stopped_command, messages(tmp_path)
     assert "obygaze: stopped" in messages(tmp_path)
     assert "Traceback" not in messages(tmp_path)
 
 
 def test_a_user_hears_of_a_wait_for_a_ray_cluster_within_a_minute():
-    """These are the limits of time after which a message comes."""
+    """These are the limits of time, in seconds, after which a message comes."""
     from obygaze_features.extraction import ray_driver, ray_leader
 
-    assert ray_leader.ANSWER_S + ray_leader.JOIN_S <= 60
-    assert ray_driver.FIRST_NOTE_S <= 60
+    until_a_head_is_given_up_s = ray_leader.ANSWER_S + ray_leader.JOIN_S
+    until_busy_cores_are_noted_s = ray_driver.FIRST_NOTE_S
+
+    assert until_a_head_is_given_up_s <= 60
+    assert until_busy_cores_are_noted_s <= 60

@@ -14,52 +14,58 @@ from ..store.toy_stores import CORPUS, LICENSED, group, plan, result, sealed, st
 
 
 @pytest.fixture
-def digests():
-    with RowDigests() as digests:
-        yield digests
+def row_digests():
+    """Ask for the digest of a part of a file; a worker computes it in a process of its own."""
+    with RowDigests() as row_digests:
+        yield row_digests
 
 
-def digests_of(digests, file, parts):
+def digests_by_worker(row_digests, file, parts):
     """Ask for the digests of all parts of a file, then wait for each."""
-    waiting = [digests(str(file), offset, size) for offset, size in parts]
+    waiting = [row_digests(str(file), offset, size) for offset, size in parts]
     return [wait() for wait in waiting]
 
 
 @pytest.mark.long
-def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path, digests):
-    """The parts of a file may overlap. A worker that was killed is replaced."""
+def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path, row_digests):
+    """A part is given by its offset and size; parts may overlap. A worker that was killed is replaced."""
     data = os.urandom(700_000)
     file = tmp_path / "rows"
     file.write_bytes(data)
     parts = [(0, 10), (5, 600_000), (699_990, 10)]
-    expected = [hashlib.sha256(data[offset : offset + size]).hexdigest() for offset, size in parts]
+    expected_digests = []
+    for offset, size in parts:
+        part = data[offset : offset + size]
+        expected_digests.append(hashlib.sha256(part).hexdigest())
 
-    assert digests_of(digests, file, parts) == expected
+    assert digests_by_worker(row_digests, file, parts) == expected_digests
 
-    for pid in digests.pids():
-        os.kill(pid, signal.SIGKILL)
-    assert digests_of(digests, file, parts) == expected
+    for worker in row_digests.pids():
+        os.kill(worker, signal.SIGKILL)
+    assert digests_by_worker(row_digests, file, parts) == expected_digests
 
 
-def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch, digests):
+def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch, row_digests):
+    """Two stores of the same 20 clips are sealed: rows of one are digested here, of the other by a worker.
+
+    Some of the clips have failed and have no rows.
+    """
     monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store count as large
-    parts_digested = []
+    parts_digested_by_worker = []
 
     def digest_and_note(*part):
-        parts_digested.append(part)
-        return digests(*part)
+        parts_digested_by_worker.append(part)
+        return row_digests(*part)
 
-    n_clips = 20
-    digested_here = sealed(tmp_path / "here", n_clips)
-    store = tmp_path / "elsewhere" / "toy"
-    stage = Stage.open(staging_path(store), plan(n_clips), [group()], CORPUS)
+    store_digested_here = sealed(tmp_path / "here", 20)
+    path = tmp_path / "elsewhere" / "toy"
+    stage = Stage.open(staging_path(path), plan(20), [group()], CORPUS)
     clip_ids = stage.missing()
     with stage.writer(clip_ids, digest_and_note) as stage_writer:
         for clip in clip_ids:
             stage_writer.commit([result(clip, stage.groups, status_of(clip))])
+    store_digested_by_worker = seal(None, path, **LICENSED)
 
     clips_with_rows = [clip for clip in clip_ids if status_of(clip) != "failed"]
-    assert len(parts_digested) == len(clips_with_rows)
-
-    digested_elsewhere = seal(None, store, **LICENSED)
-    assert tree(digested_elsewhere) == tree(digested_here)
+    assert len(parts_digested_by_worker) == len(clips_with_rows)
+    assert tree(store_digested_by_worker) == tree(store_digested_here)

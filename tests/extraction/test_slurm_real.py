@@ -88,8 +88,8 @@ def submit_sealing(slurm: Slurm, folder: Path, array: str) -> str:
     return slurm.submit(folder, *words, options=[f"--dependency=afterany:{array}"], ARRAY=array)
 
 
-def logs(folder: Path) -> str:
-    """What all jobs have written."""
+def text_of_logs(folder: Path) -> str:
+    """Read what all jobs have written."""
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.log")))
 
 
@@ -112,21 +112,33 @@ def task_of(pid: int) -> str:
 
 
 def seal(slurm: Slurm, folder: Path) -> str:
-    """Seal the store by a job of its own; gives the state in which it ends."""
+    """Seal the store by a job of its own; return the state in which it ends."""
     number = slurm.submit(folder, "seal.sbatch", "films", "--licence", "CC0-1.0")
-    return slurm.wait(number)[""]["JobState"]
+    return state_of_single_job(slurm, number)
 
 
 def states(jobs: Jobs) -> dict[str, tuple[str, str]]:
-    """Task of an array, or "" -> the state of its job and its exit code."""
-    return {task: (job["JobState"], job["ExitCode"].partition(":")[0]) for task, job in jobs.items()}
+    """Task of an array, or "" for a single job -> the state of its job and its exit code."""
+    state_and_code = {}
+    for task, job in jobs.items():
+        exit_code, _, _ = job["ExitCode"].partition(":")
+        state_and_code[task] = (job["JobState"], exit_code)
+    return state_and_code
+
+
+def state_of_single_job(slurm: Slurm, number: str) -> str:
+    """Wait for a job that is no array, and return the state in which it ends."""
+    return slurm.wait(number)[""]["JobState"]
 
 
 @pytest.mark.nightly
 def test_an_array_whose_time_is_up_resumes_in_another_turn(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    """Every task pauses after its first clip, until Slurm has stopped all tasks and has begun them again."""
+    """Every task pauses after its first clip, until Slurm has stopped all tasks and has begun them again.
+
+    The store then has the bytes of the store that one process made without Slurm.
+    """
     # Of two minutes, Slurm leaves a minute after the signal that time is up.
     two_minutes = ["--time=2", "--signal=B:USR1@60"]
     array = submit_array(
@@ -147,27 +159,29 @@ def test_an_array_whose_time_is_up_resumes_in_another_turn(
             pause.end()
 
     jobs = slurm.wait(array, seen=end_pause_in_second_turn)
-    assert states(jobs) == EXTRACTED_TO_THE_END, logs(tmp_path)
-    assert "turn 2 of 20" in logs(tmp_path)
+    assert states(jobs) == EXTRACTED_TO_THE_END, text_of_logs(tmp_path)
+    assert "turn 2 of 20" in text_of_logs(tmp_path)
 
-    assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
+    assert state_of_single_job(slurm, sealing) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 @pytest.mark.nightly
 def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, tmp_path, pause):
-    """A task that ends for want of time is queued again; one that was cancelled must not be."""
-    two_tasks = "--array=0-1"
-    array = submit_array(slurm, tmp_path, films, two_tasks, **pause.variables(after_clips=1))
+    """A task that ends for want of time is queued again; one that was cancelled must not be.
+
+    Both tasks of an array are cancelled while they pause after their first clip.
+    """
+    array = submit_array(slurm, tmp_path, films, "--array=0-1", **pause.variables(after_clips=1))
     pause.wait_until_paused(2)
 
     slurm.ask("scancel", array)
     time.sleep(10)  # were it queued again, it would be so within seconds
-
     jobs = slurm.wait(array)
+
     assert {job["JobState"] for job in jobs.values()} == {"CANCELLED"}, jobs
     assert {job["Restarts"] for job in jobs.values()} == {"0"}
-    assert len(re.findall("obygaze: stopped; .* clips are left", logs(tmp_path))) == 2
+    assert len(re.findall("obygaze: stopped; .* clips are left", text_of_logs(tmp_path))) == 2
     assert slurm.ask("squeue", "-h", "-j", array).split() == []
     assert not (tmp_path / "films-1.0.0").exists()
 
@@ -176,11 +190,14 @@ def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, t
 def test_tasks_of_a_node_that_is_killed_are_begun_again(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    """The node is killed while all tasks pause, so that none has ended before."""
+    """The node is killed while all four tasks pause after their first clip, so that none has ended before.
+
+    The store then has the bytes of the store that one process made without Slurm.
+    """
     array = submit_array(
         slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
-    pause.wait_until_paused(SHARDS)
+    pause.wait_until_paused(4)
 
     node_of_task_0 = slurm.jobs(array)["0"]["NodeList"]
     slurm.kill_node(node_of_task_0)
@@ -188,10 +205,10 @@ def test_tasks_of_a_node_that_is_killed_are_begun_again(
 
     jobs = slurm.wait(array)
     slurm.start_node(node_of_task_0)
-    assert states(jobs) == EXTRACTED_TO_THE_END, logs(tmp_path)
+    assert states(jobs) == EXTRACTED_TO_THE_END, text_of_logs(tmp_path)
     assert int(jobs["0"]["Restarts"]) == 1
 
-    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+    assert seal(slurm, tmp_path) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
@@ -219,35 +236,44 @@ def submit_last_task_to(node: str, slurm: Slurm, folder: Path, films: Path) -> s
 def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
     slurm, films, node_without_videos, tmp_path
 ):
+    """Tasks 0 to 2 have ended on node n1. Task 3 begins on node n3, which finds the folder tt3 empty.
+
+    The 20 videos of tt3 are not in the journal as missing, since n1 finds them; tt1-901 is nowhere.
+    """
     array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
     sealing = submit_sealing(slurm, tmp_path, array)
+
     slurm.ask("scontrol", "release", f"{array}_3")
 
-    assert states(slurm.wait(array))["3"] == ("FAILED", "1"), logs(tmp_path)
-    assert slurm.wait(sealing)[""]["JobState"] == "FAILED"
+    assert states(slurm.wait(array))["3"] == ("FAILED", "1"), text_of_logs(tmp_path)
+    assert state_of_single_job(slurm, sealing) == "FAILED"
     assert not (tmp_path / "films-1.0.0").exists()
 
-    log = logs(tmp_path)
+    log = text_of_logs(tmp_path)
     assert re.search(r"n3 does not find the videos of 20 clips, such as .*/tt3/.*, and n1 does", log)
     assert re.search(rf"failed: extract-{array}_3\.log: .* ended with 1", log)
     assert len(re.findall("failed: extract|killed: extract", log)) == 1
-    # No clip that the node does not find is in the journal as missing; tt1-901 is nowhere.
-    missing = {entry.clip_id for entry in journal_entries(tmp_path) if "no such file" in entry.reason}
-    assert missing <= {"tt1-901"}
+
+    clips_without_file = set()
+    for entry in journal_entries(tmp_path):
+        if "no such file" in entry.reason:
+            clips_without_file.add(entry.clip_id)
+    assert clips_without_file <= {"tt1-901"}
 
 
 @pytest.mark.nightly
 def test_another_node_does_a_task_that_lacked_the_videos(
     slurm, films, local_store, node_without_videos, tmp_path, file_digests
 ):
+    """Task 3 fails on node n3, which finds a folder of videos empty; it is submitted again, to node n1."""
     array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
     slurm.ask("scontrol", "release", f"{array}_3")
-    assert states(slurm.wait(array))["3"] == ("FAILED", "1"), logs(tmp_path)
+    assert states(slurm.wait(array))["3"] == ("FAILED", "1"), text_of_logs(tmp_path)
 
     again = submit_array(slurm, tmp_path, films, "--array=3", "--nodelist=n1")
-    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
+    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
 
-    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+    assert seal(slurm, tmp_path) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
@@ -255,24 +281,25 @@ def test_another_node_does_a_task_that_lacked_the_videos(
 def test_a_task_that_an_urgent_job_drives_from_its_node_is_begun_again(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
+    """While all four tasks pause, a job of a partition that goes before takes the whole node of task 0."""
     array = submit_array(
         slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
-    pause.wait_until_paused(SHARDS)
+    pause.wait_until_paused(4)
+    node_of_task_0 = slurm.jobs(array)["0"]["NodeList"]
 
-    node = slurm.jobs(array)["0"]["NodeList"]
-    urgent_job = f"sbatch --partition=urgent --nodelist={node} --exclusive --wrap=true"
-    slurm.ask(*urgent_job.split(), f"--output={tmp_path / 'urgent'}")
-    wait_until(lambda: int(slurm.jobs(array)["0"]["Restarts"]))
-
+    urgent_job = ["sbatch", "--partition=urgent", f"--nodelist={node_of_task_0}", "--exclusive"]
+    slurm.ask(*urgent_job, "--wrap=true", f"--output={tmp_path / 'urgent'}")
+    wait_until(lambda: int(slurm.jobs(array)["0"]["Restarts"]) > 0)
     pause.end()
-    assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END, logs(tmp_path)
-    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+
+    assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END, text_of_logs(tmp_path)
+    assert seal(slurm, tmp_path) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 @pytest.fixture
-def submit_script(tmp_path) -> Path:
+def script_that_submits_all(tmp_path) -> Path:
     """The script submit.sh that `obygaze` writes for a cluster of small nodes, with those that it submits."""
     small = {"gres": "none", "mem": "500M", "cpus-per-task": "1"}
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", tasks=SHARDS, sbatch=small))
@@ -280,27 +307,45 @@ def submit_script(tmp_path) -> Path:
 
 
 def test_the_script_submit_makes_the_store_in_one_command(
-    slurm, films, local_store, tmp_path, file_digests, submit_script
+    slurm, films, local_store, tmp_path, file_digests, script_that_submits_all
 ):
-    output = execute(submit_script, *extraction_words(films), cwd=tmp_path, env=slurm.environment).stdout
-    array, sealing = re.findall(r"[Jj]ob (?:array )?(\d+)", output)[:2]
+    """The script submit.sh submits the array that extracts and the job that seals, and prints their numbers.
+
+    The store has the bytes of the store that one process made without Slurm.
+    """
+    words = extraction_words(films)
+
+    result = execute(script_that_submits_all, *words, cwd=tmp_path, env=slurm.environment)
+
+    array, sealing = re.findall(r"[Jj]ob (?:array )?(\d+)", result.stdout)[:2]
     assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END
-    assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
+    assert state_of_single_job(slurm, sealing) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_submit_queues_nothing_if_slurm_would_refuse_the_seal_job(slurm, films, tmp_path, submit_script):
-    sealing = submit_script.with_name("seal.sbatch")
-    script = sealing.read_text(encoding="utf-8")
-    sealing.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")  # no node has so much
+def test_submit_queues_nothing_if_slurm_would_refuse_the_seal_job(
+    slurm, films, tmp_path, script_that_submits_all
+):
+    """The job that seals asks for 9999 GB of memory, which no node has."""
+    script_that_seals = script_that_submits_all.with_name("seal.sbatch")
+    script = script_that_seals.read_text(encoding="utf-8")
+    assert "--mem=8G" in script
+    script_that_seals.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")
+    words = extraction_words(films)
 
-    result = execute(submit_script, *extraction_words(films), cwd=tmp_path, env=slurm.environment, code=1)
+    result = execute(script_that_submits_all, *words, cwd=tmp_path, env=slurm.environment, code=1)
+
     assert "nothing was submitted" in result.stderr
-    assert slurm.ask("squeue", "-h").split() == []
+    queued_jobs = slurm.ask("squeue", "-h").split()
+    assert queued_jobs == []
 
 
 @pytest.mark.nightly
 def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_store, tmp_path, file_digests):
+    """The script ray.sbatch starts Ray on the nodes of its allocation and extracts with it.
+
+    The store has the bytes of the store that one process made without Slurm or Ray.
+    """
     pytest.importorskip("ray")
     # All nodes are this machine: one address, small stores of objects, and no watch over its memory.
     for_one_machine = {
@@ -316,7 +361,9 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_stor
         options=["--mem=2000", "--overcommit"],
         **for_one_machine,
     )
-    assert states(slurm.wait(number)) == {"": ("COMPLETED", "0")}, logs(tmp_path)
+
+    single_job = ""
+    assert states(slurm.wait(number)) == {single_job: ("COMPLETED", "0")}, text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
@@ -324,29 +371,32 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_stor
 def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
     slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    array = submit_array(slurm, tmp_path, films, ALL_TASKS, TURNS=1, **pause.variables(after_clips=1))
+    """Task 3 of four is killed while it pauses, and may not be queued again: it has one turn.
 
-    (pid_of_task_3,) = [pid for pid in pause.wait_until_paused(SHARDS) if task_of(pid) == "3"]
+    Of 64 clips two cannot be read, which fail. All stand in the journal once task 3 has been run again.
+    """
+    array = submit_array(slurm, tmp_path, films, ALL_TASKS, TURNS=1, **pause.variables(after_clips=1))
+    (pid_of_task_3,) = [pid for pid in pause.wait_until_paused(4) if task_of(pid) == "3"]
     os.kill(pid_of_task_3, signal.SIGKILL)
     pause.end()
 
     state_of = {task: state for task, (state, _) in states(slurm.wait(array)).items()}
     assert state_of == {"0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"}
-    assert "turn 1 of 1: not queued again" in logs(tmp_path)
+    assert "turn 1 of 1: not queued again" in text_of_logs(tmp_path)
 
     n_done_before = len(journal_entries(tmp_path))
-
     again = submit_array(slurm, tmp_path, films, "--array=3")
-    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
-    n_failed = 2
-    assert n_done_before < len(journal_entries(tmp_path)) == N_CLIPS + n_failed
+    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, text_of_logs(tmp_path)
+    assert n_done_before < 64
+    assert len(journal_entries(tmp_path)) == 64
     assert not (tmp_path / "films-1.0.0").exists()  # a task does not seal
 
-    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+    assert seal(slurm, tmp_path) == "COMPLETED", text_of_logs(tmp_path)
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 def test_a_task_that_may_not_be_queued_again_has_failed(slurm, films, tmp_path, pause):
+    """A task whose time is up queues itself again; here Slurm refuses that, because of `--no-requeue`."""
     only_task = ["--array=0", "--no-requeue"]
     array = submit_array(slurm, tmp_path, films, *only_task, **pause.variables(after_clips=1))
     pause.wait_until_paused(1)
@@ -354,5 +404,5 @@ def test_a_task_that_may_not_be_queued_again_has_failed(slurm, films, tmp_path, 
     slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")  # as Slurm does when time is up
 
     code_of_sigterm = "143"  # with which the script stops the command
-    assert states(slurm.wait(array)) == {"0": ("FAILED", code_of_sigterm)}, logs(tmp_path)
-    assert "Slurm refused another turn" in logs(tmp_path)
+    assert states(slurm.wait(array)) == {"0": ("FAILED", code_of_sigterm)}, text_of_logs(tmp_path)
+    assert "Slurm refused another turn" in text_of_logs(tmp_path)

@@ -24,8 +24,8 @@ MOV = "avrp:gbrp10le dxv:rgba exr:grayf32le qtrle:rgb24 sgi:rgb24 tiff:rgb24"
 MKV = "jpeg2000 msmpeg4 rawvideo snow"
 
 
-def plain(width: int, height: int, value: int = 120, pix_fmt: str = "yuv420p") -> list[av.VideoFrame]:
-    picture = np.full((height, width, 3), value, np.uint8)
+def three_grey_pictures(width: int, height: int, pix_fmt: str = "yuv420p") -> list[av.VideoFrame]:
+    picture = np.full((height, width, 3), 120, np.uint8)
     return [av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=pix_fmt) for _ in range(3)]
 
 
@@ -39,23 +39,31 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "suffix", "method"), CASES)
 def test_frames_of_every_encoder_equal_those_of_decoding_everything(tmp_path, name, suffix, method):
-    """Films are read sparsely where the codec allows it, and in order otherwise."""
+    """Films of 20 pictures are read sparsely where the codec allows it, and in order otherwise.
+
+    `name` is an encoder's, such as "dpx:gray": before the colon the codec, behind it the format of pixels.
+    """
     codec, _, pix_fmt = name.partition(":")
     if codec not in codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
-    pix_fmt = pix_fmt or ("yuv422p10le" if codec.startswith("prores") else "yuv420p")
-    path = tmp_path / f"a.{suffix}"
-    encode(path, map(draw, range(20)), codec, pix_fmt=pix_fmt, options={"g": "8"})
+    if not pix_fmt:
+        pix_fmt = "yuv422p10le" if codec.startswith("prores") else "yuv420p"
+    path = tmp_path / f"film.{suffix}"
+    a_key_frame_every_8 = {"g": "8"}
+    encode(path, map(draw, range(20)), codec, pix_fmt=pix_fmt, options=a_key_frame_every_8)
+    all_pictures = decoded_by_pyav(path)
 
-    reference = decoded_by_pyav(path)
     frames = read_frames(path, uniform(7))
 
-    assert (frames.method, frames.status, frames.total) == (method, "ok", 20)
-    assert bool(frames.why_sequential) == (method == "sequential")
-    assert np.array_equal(frames.images, reference[frames.index])
+    assert frames.method == method
+    assert frames.status == "ok"
+    assert frames.total == 20
+    has_a_reason = frames.why_sequential != ""
+    assert has_a_reason == (method == "sequential")
+    assert np.array_equal(frames.images, all_pictures[frames.index])
 
 
-TEXT_FILES = {
+FILES_OF_TEXT = {
     "passwd.txt": ("root:x:0:0:root:/root:/bin/bash\n" * 20, "this is a text file, not a video file"),
     "art.ans": ("\x1b[31mhello\x1b[0m\n" * 50, "this is a text file, not a video file"),
     "concat.mp4": ("ffconcat version 1.0\nfile '{secret.name}'\n", "a list of other files (ffconcat)"),
@@ -69,12 +77,15 @@ TEXT_FILES = {
 """Name -> content, in which {secret} is a film that exists, and why it is refused."""
 
 
-@pytest.mark.parametrize("name", TEXT_FILES)
-def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, name):
-    """FFmpeg would draw a text, and read the films of a list, which may be those of somebody else."""
-    text, reason = TEXT_FILES[name]
-    path = films["b1.mp4"].with_name(name)
-    path.write_text(text.format(secret=films["b1.mp4"]))
+@pytest.mark.parametrize(("name", "text", "reason"), [(n, *file) for n, file in FILES_OF_TEXT.items()])
+def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, name, text, reason):
+    """FFmpeg would draw a text, and read the films of a list, which may be those of somebody else.
+
+    Each list names a film that exists and lies beside it.
+    """
+    other_film = films["b1.mp4"]
+    path = other_film.with_name(name)
+    path.write_text(text.format(secret=other_film))
     try:
         assert reason in refused(path)
     finally:
@@ -83,9 +94,16 @@ def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, na
 
 @pytest.mark.parametrize("name", ["a:b.mp4", "http:x.mp4", "concat:one.mp4|two.mp4", "100%d.mp4"])
 def test_a_file_whose_name_looks_like_a_protocol_is_read_as_a_file(films, tmp_path, monkeypatch, name):
-    (tmp_path / name).write_bytes(films["b1.mp4"].read_bytes())
+    """FFmpeg takes the beginning of a relative path, up to the colon, for a protocol.
+
+    The file is a copy of a film of 100 pictures.
+    """
+    absolute_path = tmp_path / name
+    absolute_path.write_bytes(films["b1.mp4"].read_bytes())
     monkeypatch.chdir(tmp_path)
-    for path in (Path(name), tmp_path / name):  # FFmpeg takes what a relative one begins with for a protocol
+    relative_path = Path(name)
+
+    for path in (relative_path, absolute_path):
         assert read_frames(path, uniform(2)).status == "ok"
         assert probe(path).frames == 100
 
@@ -93,12 +111,17 @@ def test_a_file_whose_name_looks_like_a_protocol_is_read_as_a_file(films, tmp_pa
 def test_huge_pictures_are_refused(tmp_path):
     """9500 x 9500 pixels are more than 89,478,485, Pillow's limit against files that fill the memory."""
     film = encode(tmp_path / "huge.mov", [av.VideoFrame(9500, 9500, "gray")], "png")
-    assert "89,478,485 pixels" in refused(film)
+
+    reason = refused(film)
+
+    assert "89,478,485 pixels" in reason
 
 
 def test_pictures_and_shots_of_a_film_in_the_colours_of_ictcp_are_refused(tmp_path):
-    """Their matrix, number 14 of H.273, does not lead to RGB by itself."""
-    film = encode(tmp_path / "a.mp4", plain(64, 48), colorspace=14)
+    """A matrix of colours leads to RGB, but that of ICtCp not by itself."""
+    number_of_ictcp = 14  # in H.273
+    film = encode(tmp_path / "a.mp4", three_grey_pictures(64, 48), colorspace=number_of_ictcp)
+
     assert "ICtCp" in refused(film)
     with pytest.raises(VideoError, match=r"a\.mp4.*ICtCp"):
         find_shots(film)
@@ -109,7 +132,7 @@ BT709, UNSPECIFIED = 1, 2
 
 
 @pytest.mark.parametrize(
-    ("height", "stated", "matrix", "is_noted"),
+    ("height", "stated_matrix", "used_matrix", "is_noted"),
     [
         (48, UNSPECIFIED, "bt601 (untagged)", False),
         (720, UNSPECIFIED, "bt601 (untagged)", True),
@@ -118,24 +141,30 @@ BT709, UNSPECIFIED = 1, 2
     ids=["small, none stated", "HD, none stated", "HD, stated"],
 )
 def test_the_matrix_of_colours_is_recorded_and_noted_where_hd_states_none(
-    tmp_path, height, stated, matrix, is_noted
+    tmp_path, height, stated_matrix, used_matrix, is_noted
 ):
-    """HD films are usually BT.709, so a note says where one was read by BT.601."""
-    path = encode(tmp_path / "b.mp4", plain(height, height), colorspace=stated)
-    frames = read_frames(path, uniform(1))
-    assert frames.matrix == frames.record()["matrix"] == matrix
-    assert any("no colour matrix" in note for note in frames.notes) == is_noted
+    """Where no matrix is stated, BT.601 is used. Films in HD are usually BT.709, so a note warns there."""
+    film = encode(tmp_path / "b.mp4", three_grey_pictures(height, height), colorspace=stated_matrix)
+
+    frames = read_frames(film, uniform(1))
+
+    assert frames.matrix == used_matrix
+    assert frames.record()["matrix"] == used_matrix
+    has_note = any("no colour matrix" in note for note in frames.notes)
+    assert has_note == is_noted
 
 
-@pytest.mark.parametrize("extensions", [1, 2])
-def test_a_comment_at_the_end_of_a_gif_is_no_picture(tmp_path, extensions):
-    film = encode(tmp_path / "a.gif", plain(32, 24, pix_fmt="rgb8"), "gif")
+@pytest.mark.parametrize("n_comments", [1, 2])
+def test_a_comment_at_the_end_of_a_gif_is_no_picture(tmp_path, n_comments):
+    """A GIF of three pictures gets comments between its last picture and the ";" that ends the file."""
+    film = encode(tmp_path / "a.gif", three_grey_pictures(32, 24, pix_fmt="rgb8"), "gif")
     # A comment: its two blocks, each behind its length, and an empty one. Outside a block, "," would begin
     # a picture, and ";" ends the file.
     comment = b"!\xfe" + b"\x03abc" + b"\x02,;" + b"\0"
     without_end = film.read_bytes().removesuffix(b";")
-    film.write_bytes(without_end + comment * extensions + b";")
+    film.write_bytes(without_end + comment * n_comments + b";")
 
     frames = read_frames(film, uniform(3), strict=True)
 
-    assert (frames.status, frames.index.tolist()) == ("ok", [0, 1, 2])
+    assert frames.status == "ok"
+    assert frames.index.tolist() == [0, 1, 2]

@@ -31,7 +31,6 @@ SEQUENTIAL = {
     "wmv2.asf": "the codec is wmv2",
 }
 SPARSE = [name for name in (*HOW, "packed.avi") if name not in {*SEQUENTIAL, "dropped.avi", "fast.mp4"}]
-SAMPLINGS = [uniform(32), uniform(7), fps(3), keyframes(5), at([99, 0, 50, 50, 23, 24, 25]), at([97])]
 
 
 def decoded_by_pyav(path: Path) -> np.ndarray:
@@ -49,36 +48,57 @@ TOLERANCE_S = {".mkv": 0.0006, ".webm": 0.0006, ".vob": 0.09}
 
 @pytest.mark.parametrize("name", [*SPARSE, *SEQUENTIAL])
 def test_every_frame_is_the_one_that_its_number_and_time_say(films, name):
-    """Every film has 100 pictures, and each has its own number drawn in it."""
+    """Every film has 100 pictures, and each has its own number drawn in it.
+
+    Most films show 25 pictures a second; the others are encoded with times of their own.
+    """
     shown_s = np.arange(100) / 25
-    if "times" in HOW.get(name, {}):
-        ticks = np.array(HOW[name]["times"])
-        shown_s = (ticks - ticks[0]) * float(HOW[name]["time_base"])
+    how_it_was_encoded = HOW.get(name, {})
+    if "times" in how_it_was_encoded:
+        ticks = np.array(how_it_was_encoded["times"])
+        shown_s = (ticks - ticks[0]) * float(how_it_was_encoded["time_base"])
 
     frames = read_frames(films[name], at(range(100)), strict=True)
 
     assert numbers_of(frames.images) == list(range(100))
     assert frames.total == 100
     assert frames.status == "ok"
-    if name in SPARSE:
+    has_reliable_times = name in SPARSE
+    if has_reliable_times:
         tolerance_s = TOLERANCE_S.get(films[name].suffix, 1e-9)
         np.testing.assert_allclose(frames.time_s, shown_s, atol=tolerance_s)
 
 
 @pytest.mark.parametrize("name", SPARSE)
 def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name):
-    """Sparse decoding starts at a key frame near a picture, so few frames in a film need few decodings."""
-    reference = decoded_by_pyav(films[name])
-    for sampling in SAMPLINGS:
+    """PyAV decodes every picture in order; sparse decoding gives the same bytes of whatever is sampled."""
+    all_pictures = decoded_by_pyav(films[name])
+    for sampling in [
+        uniform(32),
+        uniform(7),
+        fps(3),
+        keyframes(5),
+        at([99, 0, 50, 50, 23, 24, 25]),
+        at([97]),
+    ]:
         frames = read_frames(films[name], sampling)
-        assert (frames.method, frames.why_sequential) == ("sparse", "")
-        assert np.array_equal(frames.images, reference[frames.index])
-    assert read_frames(films[name], at([3, 60])).decoded < len(reference) / 2
+
+        assert frames.method == "sparse"
+        assert frames.why_sequential == ""
+        assert np.array_equal(frames.images, all_pictures[frames.index])
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_two_frames_of_a_film_are_read_by_decoding_less_than_half_of_it(films, name):
+    """The film has 100 pictures. Sparse decoding starts at a key frame near each of the two frames."""
+    frames = read_frames(films[name], at([3, 60]))
+
+    assert frames.decoded < 50
 
 
 @pytest.fixture
 def switch_off_sparse_decoding(monkeypatch):
-    """Say of every film from now on that it is not safe to decode it sparsely, and forget what was said."""
+    """Have every film called unsafe for sparse decoding from now on, also if it was called safe before."""
 
     def switch_off():
         monkeypatch.setattr(index, "_tables", {})
@@ -105,18 +125,27 @@ def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, switch
 @pytest.mark.parametrize(("name", "reason"), SEQUENTIAL.items())
 def test_films_unsafe_for_sparse_decoding_are_decoded_in_order(films, name, reason):
     """Without reliable times or key frames, a picture's number is known only by counting from the first."""
+    evenly_spaced = [0, 6, 12, 18, 25, 31, 37, 43, 50, 56, 62, 68, 75, 81, 87, 93]  # of 100, rounded down
+
     frames = read_frames(films[name], uniform(16))
-    assert (frames.method, frames.why_sequential) == ("sequential", reason)
-    assert numbers_of(frames.images) == frames.index.tolist() == [int(i * 100 / 16) for i in range(16)]
+
+    assert frames.method == "sequential"
+    assert frames.why_sequential == reason
+    assert frames.index.tolist() == evenly_spaced
+    assert numbers_of(frames.images) == evenly_spaced
 
 
 def test_an_edit_list_leaves_out_the_first_frames(cut_film):
-    """Ten pictures of 100 are decoded and not shown. Of the 90 left, ten frames are every ninth."""
-    n_cut_off = 10
+    """The film's edit list says not to show pictures 0 to 9 of 100.
+
+    Of the 90 left, ten frames are every ninth, from picture 10 on, which is shown at 0 s.
+    """
     frames = read_frames(cut_film, uniform(10))
-    assert frames.total == 100 - n_cut_off
-    assert (frames.method, frames.status) == ("sparse", "ok")
-    assert numbers_of(frames.images) == list(range(n_cut_off, 100, 9))
+
+    assert frames.total == 90
+    assert frames.method == "sparse"
+    assert frames.status == "ok"
+    assert numbers_of(frames.images) == [10, 19, 28, 37, 46, 55, 64, 73, 82, 91]
     assert frames.time_s[0] == 0.0
 
 
@@ -126,11 +155,13 @@ def test_an_edit_list_leaves_out_the_first_frames(cut_film):
 def test_a_span_gives_frames_inside_it_alone(films, name):
     """Eight frames are spread evenly over those whose times lie in the span from 1 to 1.8 s."""
     whole = read_frames(films[name], at(range(100)))
+    is_in_span = (whole.time_s >= 1.0) & (whole.time_s < 1.8)
+    numbers_in_span = np.flatnonzero(is_in_span)
+    evenly_spaced = [numbers_in_span[place * len(numbers_in_span) // 8] for place in range(8)]
+
     frames = read_frames(films[name], uniform(8), start_s=1.0, end_s=1.8)
 
-    inside = np.flatnonzero((whole.time_s >= 1.0) & (whole.time_s < 1.8))
-
-    assert frames.index.tolist() == [inside[i * len(inside) // 8] for i in range(8)]
+    assert frames.index.tolist() == evenly_spaced
     assert numbers_of(frames.images) == frames.index.tolist()
     assert np.array_equal(frames.time_s, whole.time_s[frames.index])
     assert frames.status == "ok"
@@ -156,39 +187,48 @@ def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, 
     ids=["to the end", "no start", "a tenth of a second before"],
 )
 def test_a_span_within_a_film_or_a_tenth_of_a_second_before_it_is_whole(films, start_s, end_s):
-    """Clocks of sound and pictures differ a little."""
+    """The film lasts 4 s. Clocks of sound and pictures differ a little, so 0.1 s before it is no hole."""
     frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
-    assert (frames.status, frames.notes) == ("ok", ())
+
+    assert frames.status == "ok"
+    assert frames.notes == ()
 
 
 def test_keyframes_are_key_frames_and_need_no_others(films):
-    """The film has a key frame at every 24th picture."""
+    """The film has 100 pictures, every 24th of which is a key frame: 0, 24, 48, 72 and 96.
+
+    Four of them are asked for, and only these four are decoded.
+    """
     frames = read_frames(films["b1.mp4"], keyframes(4))
+
     assert frames.index.tolist() == [0, 24, 48, 72]
     assert numbers_of(frames.images) == [0, 24, 48, 72]
     assert frames.decoded == 4
 
 
 def test_an_error_of_the_callers_function_is_raised_as_it_is(films):
-    def broken(_: np.ndarray) -> None:
-        raise IndexError("mine")
+    """A caller's function is called with each frame; its error must not look like a damaged film."""
 
-    with pytest.raises(IndexError, match="mine"):
-        read_frames(films["b1.mp4"], uniform(2), each=broken)
+    def mistaken_function(_: np.ndarray) -> None:
+        raise IndexError("the caller's mistake")
+
+    with pytest.raises(IndexError, match="the caller's mistake"):
+        read_frames(films["b1.mp4"], uniform(2), each=mistaken_function)
 
 
-@pytest.mark.parametrize("last", [40, -1], ids=["after picture 40", "at once"])
-def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films, monkeypatch, last):
+@pytest.mark.parametrize("last_picture", [40, -1], ids=["after picture 40", "at once"])
+def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films, monkeypatch, last_picture):
+    """The decoder is made to give sparse frames up to a picture, and then to fail."""
     decode_sparsely = Decoder.decode_sparsely
 
-    def fail_after_last(decoder, targets):
+    def fail_after_last_picture(decoder, targets):
         for number, frame in decode_sparsely(decoder, targets):
-            if number > last:
+            if number > last_picture:
                 break
             yield number, frame
         raise NotSafe("a frame did not come out of the decoder")
 
-    monkeypatch.setattr(Decoder, "decode_sparsely", fail_after_last)
+    monkeypatch.setattr(Decoder, "decode_sparsely", fail_after_last_picture)
 
     frames = read_frames(films["pyramid.mp4"], uniform(8))
 
@@ -198,11 +238,14 @@ def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films
 
 
 def test_sparse_decoding_is_refused_if_the_file_was_replaced(films, tmp_path):
-    """The table of packets is of the old file, and would give wrong frames of the new one."""
+    """A decoder takes the table of packets when it is made, and opens the file when it decodes.
+
+    If the file was replaced between, the table would give wrong frames.
+    """
     path = tmp_path / "film.mp4"
     shutil.copy(films["pyramid.mp4"], path)
     index_packets(path)
-    decoder = Decoder(path)  # which takes the table of packets from the cache, and opens the file later
+    decoder = Decoder(path)
 
     shutil.copy(films["uneven.mp4"], path)
 
@@ -217,40 +260,59 @@ def packets_needed_for(table, packet):
 
 
 def test_a_picture_shown_before_the_start_of_its_open_group_needs_the_group_before(films):
-    """The start needs its own packet alone; the packet behind it is of a picture shown before."""
-    table = index_packets(films["open_gop.mp4"])
-    first_start, start = np.flatnonzero(table.random_access)[:2]
-    assert table.rank[start + 1] < table.rank[start]  # places in the order of display
+    """Decoding can start at the first packet of a group.
 
-    assert packets_needed_for(table, start) == [start]
-    assert packets_needed_for(table, start + 1)[0] == first_start
+    In an open group the packet behind it may be of a picture that is shown before, and that refers to the
+    group before.
+    """
+    table = index_packets(films["open_gop.mp4"])
+    starts_of_groups = np.flatnonzero(table.random_access)
+    start_of_first_group = starts_of_groups[0]
+    start_of_second_group = starts_of_groups[1]
+    packet_behind = start_of_second_group + 1
+    place_in_order_of_display = table.rank
+    assert place_in_order_of_display[packet_behind] < place_in_order_of_display[start_of_second_group]
+
+    assert packets_needed_for(table, start_of_second_group) == [start_of_second_group]
+    assert packets_needed_for(table, packet_behind)[0] == start_of_first_group
 
 
 def test_pictures_that_need_nothing_before_the_first_start_of_decoding_are_read(beginless):
-    """Radl pictures of HEVC are shown before the picture at which decoding starts, and need no other."""
-    film = beginless("hevc_radl.mp4")
-    n_left = probe(film).frames
-    frames = read_frames(film, at(range(n_left)))
-    assert (frames.method, frames.status) == ("sparse", "ok")
+    """A film of HEVC lacks its first group, so that its numbered pictures are some of the last of 100.
+
+    Its radl pictures are shown before the picture at which decoding starts, and refer to this one alone.
+    """
+    film_without_first_group = beginless("hevc_radl.mp4")
+    n_left = probe(film_without_first_group).frames
+
+    frames = read_frames(film_without_first_group, at(range(n_left)))
+
+    assert frames.method == "sparse"
+    assert frames.status == "ok"
     n_cut_off = 100 - n_left
     assert numbers_of(frames.images) == list(range(n_cut_off, 100))
 
 
 @pytest.mark.parametrize("name", ["hevc_cra.mp4", "mpeg2.mkv"])
 def test_pictures_that_need_a_group_that_was_cut_off_are_left_out(beginless, name):
-    """The film lacks its first group, to which the first pictures of the next open group refer."""
-    film = beginless(name)
-    decodable = decoded_by_pyav(film)
+    """The film lacks its first group, to which the first pictures of the next open group refer.
 
-    frames = read_frames(film, uniform(8))
-    assert (frames.method, frames.status) == ("sequential", "partial")
-    assert frames.notes[0].startswith(f"{len(decodable)} of ")
+    These pictures have numbers, but cannot be decoded; PyAV leaves them out too.
+    """
+    film_without_first_group = beginless(name)
+    decodable_pictures = decoded_by_pyav(film_without_first_group)
 
-    first = int(frames.index[0])
+    frames = read_frames(film_without_first_group, uniform(8))
 
-    assert first > 0
-    assert np.array_equal(frames.images, decodable[frames.index - first])
-    assert read_frames(film, at([first, first + 30])).method == "sparse"  # behind what was cut off
+    assert frames.method == "sequential"
+    assert frames.status == "partial"
+    assert frames.notes[0].startswith(f"{len(decodable_pictures)} of ")
+    first_decodable = int(frames.index[0])
+    assert first_decodable > 0
+    assert np.array_equal(frames.images, decodable_pictures[frames.index - first_decodable])
+
+    decodable_frames = read_frames(film_without_first_group, at([first_decodable, first_decodable + 30]))
+    assert decodable_frames.method == "sparse"
 
 
 @pytest.fixture(params=["mp4", "mkv"])
@@ -266,19 +328,28 @@ def film_with_held_picture(request, tmp_path):
 
 
 def test_a_film_lasts_as_long_as_its_last_picture_is_shown(film_with_held_picture):
-    """25 pictures last a second, and the last one is shown for 5 s."""
-    facts = probe(film_with_held_picture)
+    """25 pictures last a second, and one more is shown for 5 s: 6 s for whatever asks for the film's end."""
+    film = film_with_held_picture
+
+    facts = probe(film)
+    _, _, sampled_duration_s = sampled_times(film, uniform(4), None, None)
+    last_shot = find_shots(film)[-1]
+    frames_nearly_to_the_end = read_frames(film, uniform(4), start_s=0.0, end_s=5.9)
+
     assert facts.duration_s == pytest.approx(6.0)
     assert facts.damage == ""
-    _, _, duration_s = sampled_times(film_with_held_picture, uniform(4), None, None)
-
-    assert duration_s == pytest.approx(6.0)
-    assert find_shots(film_with_held_picture)[-1].end_s == pytest.approx(6.0)
-    assert read_frames(film_with_held_picture, uniform(4), start_s=0.0, end_s=5.9).status == "ok"
+    assert sampled_duration_s == pytest.approx(6.0)
+    assert last_shot.end_s == pytest.approx(6.0)
+    assert frames_nearly_to_the_end.status == "ok"
 
 
-def test_probe_counts_without_decoding(films):
-    whole = probe(films["b2.mkv"])
-    assert (whole.frames, whole.damage) == (100, "")
-    assert whole.bytes == films["b2.mkv"].stat().st_size
-    assert whole.duration_s == pytest.approx(4.0)
+def test_probe_gives_the_pictures_bytes_and_seconds_of_a_film(films):
+    """The film has 100 pictures, 25 a second."""
+    film = films["b2.mkv"]
+
+    facts = probe(film)
+
+    assert facts.frames == 100
+    assert facts.duration_s == pytest.approx(4.0)
+    assert facts.bytes == film.stat().st_size
+    assert facts.damage == ""

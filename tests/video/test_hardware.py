@@ -56,33 +56,41 @@ def sample_type(bits) -> np.dtype:
     seed=st.integers(0, 9),
 )
 def test_every_sample_of_a_card_becomes_that_of_a_core(pixels, width, height, seed):
-    """A card holds luma, and then blue and red differences in turn, of half the width and height."""
+    """A card holds luma, and then blue and red differences in turn, of half the width and height.
+
+    A core holds three planes: luma, blue and red. A card's samples of 10 or 12 bits are in the high bits of
+    16, a core's in the low ones. Rows are padded, so samples are compared up to the width of the picture.
+    """
     card_format, bits, bits_in_memory = DEPTHS[pixels]
     card_frame = random_card_frame(pixels, width, height, seed)
-    core_frame = to_core_format(card_frame, card_format, pixels)
-    assert core_frame.format.name == pixels
 
-    half_width, half_height = math.ceil(width / 2), math.ceil(height / 2)
+    core_frame = to_core_format(card_frame, card_format, pixels)
+
+    assert core_frame.format.name == pixels
+    half_width = math.ceil(width / 2)
+    half_height = math.ceil(height / 2)
     empty_low_bits = bits_in_memory - bits
     luma_plane, chroma_plane = card_frame.planes
     luma = samples_of(luma_plane, sample_type(bits)) >> empty_low_bits
     chroma = samples_of(chroma_plane, sample_type(bits)) >> empty_low_bits
     chroma = chroma[:half_height, : 2 * half_width]
-    blue, red = chroma[:, 0::2], chroma[:, 1::2]
+    blue = chroma[:, 0::2]
+    red = chroma[:, 1::2]
 
-    y, u, v = (samples_of(plane, sample_type(bits)) for plane in core_frame.planes)
-
-    np.testing.assert_array_equal(y[:, :width], luma[:, :width])
-    np.testing.assert_array_equal(u[:, :half_width], blue)
-    np.testing.assert_array_equal(v[:, :half_width], red)
+    core_luma, core_blue, core_red = (samples_of(plane, sample_type(bits)) for plane in core_frame.planes)
+    np.testing.assert_array_equal(core_luma[:, :width], luma[:, :width])
+    np.testing.assert_array_equal(core_blue[:, :half_width], blue)
+    np.testing.assert_array_equal(core_red[:, :half_width], red)
 
 
 @given(colour_range=st.sampled_from([0, 1, 2]), colorspace=st.sampled_from([1, 2, 5, 6, 9]))
 def test_a_frame_of_a_card_keeps_its_time_and_colours(colour_range, colorspace):
+    """Colours are described by numbers of FFmpeg: the range of levels, and the matrix that leads to RGB."""
     card_frame = random_card_frame("yuv420p", 16, 16, seed=0)
     card_frame.color_range = colour_range
     card_frame.colorspace = colorspace
     card_frame.pts = 7
+
     core_frame = to_core_format(card_frame, "nv12", "yuv420p")
 
     for fact in ("pts", "colorspace", "color_range", "interlaced_frame", "is_corrupt"):
@@ -95,58 +103,81 @@ def test_a_frame_of_a_card_keeps_its_time_and_colours(colour_range, colorspace):
     ids=["RGB", "more chroma", "the card does not say its format"],
 )
 def test_formats_that_may_lose_bits_are_left_to_cores(card_format, core_format):
-    """A card gives fewer samples of colour than these films have."""
+    """A card gives fewer samples of colour than these films have, or does not say what it gives.
+
+    The whole film, and not only this frame, is then left to a core.
+    """
     frame = av.VideoFrame(64, 48, card_format or "nv12")
+
     with pytest.raises(NotOnCard) as refused:
         to_core_format(frame, card_format, core_format)
+
     assert refused.value.for_whole_file
 
 
 def test_a_frame_in_memory_was_not_decoded_on_a_card():
-    assert not NvidiaCard().is_from_card(av.VideoFrame(64, 48, "nv12"))
+    frame_in_memory = av.VideoFrame(64, 48, "nv12")
+
+    assert not NvidiaCard().is_from_card(frame_in_memory)
 
 
 def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
     """A film of 60 pictures has key frames at 0, 20 and 40: three groups of 20."""
     film = encode(tmp_path / "f.mp4", map(draw, range(60)), options={"g": "20", "sc_threshold": "0"})
     table = index_packets(film)
-    groups = {group_around(table, frame) for frame in range(60)}
-    assert sorted(map(tuple, groups)) == [tuple(range(k, k + 20)) for k in (0, 20, 40)]
-    assert all(frame in group_around(table, frame) for frame in range(60))
+
+    for frame in range(60):
+        key_frame = 20 * (frame // 20)
+        numbers_in_group = list(group_around(table, frame))
+        assert numbers_in_group == list(range(key_frame, key_frame + 20))
 
 
-def test_films_of_enough_pixels_alone_go_to_a_card(tmp_path):
-    """For small pictures a card is slower than a core; a still is no film."""
+def test_only_films_of_enough_pixels_go_to_a_card(tmp_path):
+    """For small pictures a card is slower than a core; a still is no film.
+
+    The film is 96 pixels wide and 64 high. The reason why it is not for a card is empty if it is.
+    """
     film = encode(tmp_path / "f.mp4", map(draw, range(10)))
-    pixels = 96 * 64
-    assert check_for_gpu(film, pixels) == ("", 96, 64)
-    assert check_for_gpu(film, pixels + 1).reason != ""
-    assert check_for_gpu(tmp_path / "still.png", 0).reason != ""
+
+    verdict = check_for_gpu(film, least_pixels=96 * 64)
+    verdict_if_one_pixel_more_is_needed = check_for_gpu(film, least_pixels=96 * 64 + 1)
+    verdict_on_still = check_for_gpu(tmp_path / "still.png", least_pixels=0)
+
+    assert verdict == ("", 96, 64)
+    assert verdict_if_one_pixel_more_is_needed.reason != ""
+    assert verdict_on_still.reason != ""
 
 
 @pytest.mark.parametrize(
-    ("libraries", "number", "name"),
+    ("libraries_of_driver", "number_of_card", "named"),
     [(("libabsent.so.1",), 0, "libabsent.so.1"), ((), 99, "card 99")],
     ids=["a driver's library that is not there", "more cards than any machine has"],
 )
-def test_what_is_missing_to_decode_on_a_card_is_named(monkeypatch, libraries, number, name):
+def test_what_is_missing_to_decode_on_a_card_is_named(
+    monkeypatch, libraries_of_driver, number_of_card, named
+):
+    """The machine has a GPU, by its files; what decoding needs is looked for afterwards."""
     monkeypatch.setattr(hardware, "no_gpu_here", lambda: "")
-    monkeypatch.setattr(hardware, "DRIVER", libraries)
-    assert name in NvidiaCard(number).missing()
+    monkeypatch.setattr(hardware, "DRIVER", libraries_of_driver)
+
+    missing = NvidiaCard(number_of_card).missing()
+
+    assert named in missing
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("codec", ["libx264", "libx265", "libvpx-vp9"])
 def test_on_a_real_card_all_bits_are_those_of_a_core(tmp_path, codec):
+    """A film of 60 numbered pictures, four times as wide and high as usual: cards refuse small pictures."""
     card = NvidiaCard(least_pixels=0)
     if card.missing():
         pytest.skip(card.missing())
-    pictures = (np.kron(draw(number), np.ones((4, 4, 1), np.uint8)) for number in range(60))
-
+    pictures = (draw(number).repeat(4, axis=0).repeat(4, axis=1) for number in range(60))
     film = encode(tmp_path / "f.mkv", pictures, codec, options={"g": "25"})
+
     try:
-        verdict = find_difference(film, range(60), card)
+        difference = find_difference(film, range(60), card)
     except NotDecoded as reason:
         pytest.skip(str(reason))
 
-    assert verdict == ""
+    assert difference == ""

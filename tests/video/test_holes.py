@@ -11,7 +11,7 @@ from tests.video.conftest import remux
 from tests.video.encoding import encode
 
 RATE = 24
-N_PICTURES = 240
+"""Pictures of a second."""
 
 
 def write_pictures(path: Path, codec: str, moments: list[int]) -> Path:
@@ -21,7 +21,7 @@ def write_pictures(path: Path, codec: str, moments: list[int]) -> Path:
     return encode(path, pictures, codec, rate=RATE, times=moments, options=options)
 
 
-def without(path: Path, source: Path, start_s: float, end_s: float) -> Path:
+def without_pictures(path: Path, source: Path, start_s: float, end_s: float) -> Path:
     """Copy a video without the packets of a time, as a lost block leaves it."""
 
     def cut(packets):
@@ -32,47 +32,52 @@ def without(path: Path, source: Path, start_s: float, end_s: float) -> Path:
 
 @pytest.fixture(scope="module", params=[("libvpx-vp9", ".webm"), ("libx265", ".mkv")], ids=["VP9", "HEVC"])
 def film_with_hole(request, tmp_path_factory) -> Path:
-    """A film of ten seconds without the pictures from 4 to 6.5 s."""
+    """A film of ten seconds, 24 pictures each, without the pictures from 4 to 6.5 s."""
     codec, suffix = request.param
     folder = tmp_path_factory.mktemp("holes")
-    whole = write_pictures(folder / f"whole{suffix}", codec, list(range(N_PICTURES)))
+    whole = write_pictures(folder / f"whole{suffix}", codec, list(range(240)))
     assert read_frames(whole, uniform(8)).status == "ok"
-    return without(folder / f"hole{suffix}", whole, 4, 6.5)
+    return without_pictures(folder / f"hole{suffix}", whole, 4, 6.5)
 
 
-def test_a_film_with_a_hole_is_partial_and_names_its_place(film_with_hole):
+def test_a_film_with_a_hole_is_partial_and_says_where_the_hole_is(film_with_hole):
+    """Of the film's ten seconds, the pictures from 4 to 6.5 s are missing."""
     frames = read_frames(film_with_hole, uniform(8))
+
     assert frames.status == "partial"
     assert "no pictures for 2.5" in frames.notes[0]
     assert "no pictures for 2.5" in probe(film_with_hole).damage
-
     (hole,) = frames.without_pictures_s
-    assert hole == pytest.approx((4.0, 6.5), abs=0.05)
+    a_picture_s = 0.05  # a little more than 1/24 s
+    assert hole == pytest.approx((4.0, 6.5), abs=a_picture_s)
 
 
 def test_only_spans_that_touch_the_hole_are_partial(film_with_hole):
     """The film has no pictures from 4 to 6.5 s. Each span says which part of that hole it has."""
     spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
-    request = (uniform(2), lambda frame: frame)
+    two_frames_as_they_are = (uniform(2), lambda frame: frame)
+
     frames_of_span = {}
-    for number, (frames,) in read_windows(film_with_hole, spans, [request]):
+    for number, (frames,) in read_windows(film_with_hole, spans, [two_frames_as_they_are]):
         frames_of_span[spans[number]] = frames
 
     for span, part_of_hole in [((2, 6), (4.0, 6.0)), ((3, 4.6), (4.0, 4.6))]:
         assert frames_of_span[span].status == "partial"
         (hole,) = frames_of_span[span].without_pictures_s
         assert hole == pytest.approx(part_of_hole, abs=0.05)
-
     for span in [(1, 3), (7, 9)]:
         assert frames_of_span[span].status == "ok"
         assert not frames_of_span[span].without_pictures_s
 
 
 def test_every_stretch_without_pictures_is_listed(tmp_path):
-    """Two holes are cut into the film, from 2 to 3 s and from 5 to 6.5 s."""
-    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(N_PICTURES)))
-    once = without(tmp_path / "once.mkv", whole, 2, 3)
-    twice = without(tmp_path / "twice.mkv", once, 5, 6.5)
+    """Two holes are cut into a film of ten seconds: from 2 to 3 s and from 5 to 6.5 s.
+
+    The note tells of one hole, and counts the other.
+    """
+    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(240)))
+    once = without_pictures(tmp_path / "once.mkv", whole, 2, 3)
+    twice = without_pictures(tmp_path / "twice.mkv", once, 5, 6.5)
 
     frames = read_frames(twice, uniform(8), start_s=1.0, end_s=9.0)
 
@@ -84,30 +89,29 @@ def test_every_stretch_without_pictures_is_listed(tmp_path):
 
 def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
     """240 pictures at 24 a second end at 10 s."""
-    path = write_pictures(tmp_path / "a.mkv", "libx264", list(range(N_PICTURES)))
+    path = write_pictures(tmp_path / "a.mkv", "libx264", list(range(240)))
 
-    frames = read_frames(path, uniform(8), start_s=6.0, end_s=14.0)
+    over_the_end = read_frames(path, uniform(8), start_s=6.0, end_s=14.0)
+    up_to_the_end = read_frames(path, uniform(8), start_s=6.0, end_s=10.0)
 
-    assert frames.status == "partial"
-    (stretch,) = frames.without_pictures_s
+    assert over_the_end.status == "partial"
+    (stretch,) = over_the_end.without_pictures_s
     assert stretch == pytest.approx((10.0, 14.0), abs=0.05)
-    assert read_frames(path, uniform(8), start_s=6.0, end_s=10.0).without_pictures_s == ()
+    assert up_to_the_end.without_pictures_s == ()
 
 
 def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
-    """The file lists a picture for each of them, but the bytes of 2.5 seconds are zeros."""
-    whole = write_pictures(tmp_path / "whole.mp4", "libx264", list(range(N_PICTURES)))
-    with av.open(str(whole)) as container:
-        packets = [packet for packet in container.demux(video=0) if packet.size]
-
+    """The file lists a picture for every 1/24 s, but the bytes of those from 4 to 6.5 s are zeros."""
+    whole = write_pictures(tmp_path / "whole.mp4", "libx264", list(range(240)))
     data = bytearray(whole.read_bytes())
-    for packet in packets:
-        if 4 <= packet.pts * packet.time_base < 6.5:
-            data[packet.pos : packet.pos + packet.size] = bytes(packet.size)
-    path = tmp_path / "damaged.mp4"
-    path.write_bytes(data)
+    with av.open(str(whole)) as container:
+        for packet in container.demux(video=0):
+            if packet.size and 4 <= packet.pts * packet.time_base < 6.5:
+                data[packet.pos : packet.pos + packet.size] = bytes(packet.size)
+    damaged = tmp_path / "damaged.mp4"
+    damaged.write_bytes(data)
 
-    frames = read_frames(path, uniform(8))
+    frames = read_frames(damaged, uniform(8))
 
     assert frames.status == "partial"
     (stretch,) = frames.without_pictures_s
@@ -115,20 +119,31 @@ def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
 
 
 def test_half_a_second_without_pictures_is_a_hole_of_a_film_of_two_seconds(tmp_path):
-    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(2 * RATE)))
-    frames = read_frames(without(tmp_path / "hole.mkv", whole, 0.5, 1.0), uniform(8))
-    assert (frames.status, frames.total) == ("partial", 36)
+    """Of 48 pictures, 24 a second, the 12 from 0.5 to 1 s are missing: 36 are left."""
+    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(48)))
+    film_with_hole = without_pictures(tmp_path / "hole.mkv", whole, 0.5, 1.0)
+
+    frames = read_frames(film_with_hole, uniform(8))
+
+    assert frames.status == "partial"
+    assert frames.total == 36
 
 
 @pytest.mark.parametrize(
     ("suffix", "moments"),
     [
         pytest.param(".mkv", [0, 70, 72, 130, 135, 170, 220], id="slides"),
-        pytest.param(".mkv", list(range(0, 100 * RATE, 10 * RATE)), id="a slide every ten seconds"),
+        pytest.param(".mkv", list(range(0, 2400, 240)), id="a slide every ten seconds"),
         pytest.param(".mp4", [*range(100), *range(190, 240)], id="a held picture, in a table of frames"),
     ],
 )
 def test_long_pauses_between_slides_are_no_holes(tmp_path, suffix, moments):
-    """A picture may be shown for seconds on purpose, as a slide is. Then no picture is missing."""
-    film = write_pictures(tmp_path / f"a{suffix}", "libx264", moments)
-    assert read_frames(film, uniform(4)).status == "ok"
+    """A picture may be shown for seconds on purpose, as a slide is; then no picture is missing.
+
+    `moments` are the times at which a picture begins, in steps of 1/24 s.
+    """
+    film = write_pictures(tmp_path / f"film{suffix}", "libx264", moments)
+
+    frames = read_frames(film, uniform(4))
+
+    assert frames.status == "ok"

@@ -26,7 +26,6 @@ from tests.video.joining import FRAGMENTS, X264, X265, joined
 from tests.video.sounding import RATE, clicks, time_of_click, write_film
 
 PROBED_BYTES = 100_000
-N_PICTURES = 220
 FINE_X264 = X264 | {"crf": "4"}
 FINE_X265 = X265 | {"crf": "4"}
 FINE_MPEG = {"g": "9", "bf": "2", "flags": "+qscale", "global_quality": "236"}
@@ -80,13 +79,13 @@ def noisy(number: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """Make a film of `N_PICTURES`, of several times the bytes that are read of its beginning and its end."""
+    """Make a film of 220 pictures, of several times the bytes that are read of its beginning and its end."""
     folder = tmp_path_factory.mktemp("large")
     made = {}
 
     def make(name: str) -> Path:
         if name not in made:
-            made[name] = encode(folder / name, map(noisy, range(N_PICTURES)), **FILMS[name])
+            made[name] = encode(folder / name, map(noisy, range(220)), **FILMS[name])
             assert made[name].stat().st_size > 900_000
         return made[name]
 
@@ -116,91 +115,115 @@ def film_with_packet(large, tmp_path):
 @pytest.mark.parametrize(("name", "kind", "place"), [*film_kind_and_place()])
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet, name, kind, place):
-    """FFmpeg lists a stream that begins far behind the start of a file only when it gets there."""
+    """FFmpeg lists a stream that begins far behind the start of a file only when it gets there.
+
+    A film of 220 numbered pictures gets one packet of another stream behind a share `place` of its bytes.
+    Streams that FFmpeg knows as sound or subtitles are listed, with the byte at which they begin.
+    """
     film = film_with_packet(name, kind, place)
 
     frames = read_frames(film, uniform(16))
+
     assert frames.status == "ok"
-    assert frames.total == N_PICTURES
-    assert numbers_of(frames.images) == [number * N_PICTURES // 16 for number in range(16)]
+    assert frames.total == 220
+    evenly_spaced = [number * 220 // 16 for number in range(16)]
+    assert numbers_of(frames.images) == evenly_spaced
 
-    late = index_packets(film).late
-
-    for stream in late:
+    late_streams_of_film = index_packets(film).late
+    for stream in late_streams_of_film:
         assert stream.byte / film.stat().st_size == pytest.approx(place, rel=0.1)
     if kind in KINDS_OF_SOUND_OR_SUBTITLES:
-        assert late
+        assert late_streams_of_film
         assert probe(film).besides
 
 
 @pytest.mark.parametrize("name", ["h264.ts", "h264.m2ts"])
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_packet_of_a_stream_that_no_programme_map_names_is_passed_over(large, tmp_path, name):
-    """A map lists the streams of a broadcast; a packet of any other stream belongs to nothing."""
+    """A map lists the streams of a broadcast; a packet of any other stream belongs to nothing.
+
+    The film has 220 pictures; a packet that no map names is put into its middle.
+    """
+    data = large(name).read_bytes()
     film = tmp_path / name
-    film.write_bytes(inserting.into_transport_unannounced(large(name).read_bytes(), place=0.5))
+    film.write_bytes(inserting.into_transport_unannounced(data, place=0.5))
+
     frames = read_frames(film, uniform(8))
-    assert (frames.total, frames.status) == (N_PICTURES, "ok")
+
+    assert frames.total == 220
+    assert frames.status == "ok"
     assert index_packets(film).late == ()
 
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(large, tmp_path):
-    """A disc can have 31 sound tracks: one note tells of them all, not one note each."""
+    """The film of a disc has 220 pictures; 31 sound tracks begin in its middle, with a packet each.
+
+    A note for each of them would be 31 notes; at most three are allowed.
+    """
     data = large("mpeg2.vob").read_bytes()
     middle = data.index(inserting.PACK, len(data) // 2)
     private_stream = 0xBD
-    sound_tracks_of_a_disc = range(0x80, 0x9F)
-    packets = b"".join(
-        inserting.in_mpeg2_program(private_stream, bytes([track, 1, 0, 1]))
-        for track in sound_tracks_of_a_disc
-    )
-
+    packets = b""
+    for track in range(0x80, 0x9F):
+        packets += inserting.in_mpeg2_program(private_stream, bytes([track, 1, 0, 1]))
     film = tmp_path / "film.vob"
     film.write_bytes(data[:middle] + packets + data[middle:])
 
     frames = read_frames(film, uniform(4))
 
-    assert (frames.total, frames.status) == (N_PICTURES, "ok")
+    assert frames.total == 220
+    assert frames.status == "ok"
     assert len(index_packets(film).late) > 20
     assert len(frames.notes) < 4
 
 
 @pytest.mark.parametrize("programme", ["1", "2"], ids=["the same programme", "another programme"])
 def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, programme):
-    """In its middle a new map of the programme says that the pictures are in stream 512, not 256."""
-    of_first = {"mpegts_start_pid": "256"}
-    of_second = {
+    """In its middle a new map of the programme says that the pictures are in stream 512, not 256.
+
+    Only the 50 pictures of the first half are read; a note names the byte at which the new map stands.
+    """
+    in_stream_256 = {"mpegts_start_pid": "256"}
+    in_stream_512 = {
         "mpegts_start_pid": "512",
         "mpegts_service_id": programme,
         "mpegts_pmt_start_pid": "4097",
     }
-
-    first = encode(tmp_path / "a.ts", map(draw, range(50)), options=X264, container_options=of_first)
-    second = encode(
+    first_half = encode(
+        tmp_path / "a.ts", map(draw, range(50)), options=X264, container_options=in_stream_256
+    )
+    second_half = encode(
         tmp_path / "b.ts",
         map(draw, range(100, 150)),
         times=range(50, 100),
         options=X264,
-        container_options=of_second,
+        container_options=in_stream_512,
     )
+    recording = joined(tmp_path / "film.ts", [first_half, second_half])
 
-    frames = read_frames(joined(tmp_path / "film.ts", [first, second]), uniform(10))
+    frames = read_frames(recording, uniform(10))
+
     assert frames.status == "partial"
-    assert numbers_of(frames.images) == list(range(0, 50, 5))  # of the first half
-    thousands_of_bytes = first.stat().st_size // 1000
-
+    assert numbers_of(frames.images) == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]
+    thousands_of_bytes = first_half.stat().st_size // 1000
     assert any(f"{thousands_of_bytes}," in note for note in frames.notes)
 
 
 def test_a_stream_whose_only_packet_is_cut_off_begins_at_no_byte(tmp_path):
-    """The recording breaks off behind the length of a packet of sound, before its header."""
-    start_code_of_private_stream, length = b"\x00\x00\x01\xbd", b"\x07\xec"
+    """The recording breaks off behind the length of a packet of sound, before its header.
+
+    No byte is known at which the sound begins, which is written as -1.
+    """
+    start_code_of_private_stream = b"\x00\x00\x01\xbd"
+    length = b"\x07\xec"
     film = tmp_path / "broken-off.vob"
     film.write_bytes(start_code_of_private_stream + length)
     sound = ListedStream(place=1, id=0x80, kind="audio", codec="ac3")
-    (late,) = late_streams.late_streams([film], {"mpeg"}, [sound])
-    assert late.byte == -1
+
+    (late_stream,) = late_streams.late_streams([film], {"mpeg"}, [sound])
+
+    assert late_stream.byte == -1
 
 
 SOUND_TAG, SCRIPT_TAG = 8, 18
@@ -254,37 +277,53 @@ def flash_with_late_sound(tmp_path_factory):
 @pytest.mark.usefixtures("little_is_probed")
 def test_sound_that_begins_late_is_listed_and_costs_no_picture(flash_with_late_sound):
     """6 s at 25 pictures a second are 150 pictures, with the sound or without."""
-    whole, film = flash_with_late_sound
-    assert probe(film).frames == probe(whole).frames == 150
-    assert "sound" in probe(film).besides
-    (stream,) = index_packets(film).late
-    assert (stream.kind, stream.codec) == ("audio", "aac")
+    whole, film_with_late_sound = flash_with_late_sound
+
+    facts = probe(film_with_late_sound)
+
+    assert facts.frames == 150
+    assert probe(whole).frames == 150
+    assert "sound" in facts.besides
+    (late_stream,) = index_packets(film_with_late_sound).late
+    assert late_stream.kind == "audio"
+    assert late_stream.codec == "aac"
 
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_late_sound):
-    """The sound begins at 3 s: the clicks at 3.5, 4.5 and 5.5 s are left of six."""
-    whole, film = flash_with_late_sound
+    """The sound of a film of 6 s begins at 3 s: the clicks at 3.5, 4.5 and 5.5 s are left of six."""
+    whole, film_with_late_sound = flash_with_late_sound
 
-    (samples,), missing_s = SoundTrack(film).parts(0.0, 6.0, (), rate=RATE)
+    (samples,), missing_s = SoundTrack(film_with_late_sound).parts(0.0, 6.0, (), rate=RATE)
+    (samples_of_whole,), _ = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
 
     assert missing_s == pytest.approx(3.0, abs=0.1)
-    assert np.abs(samples[: 3 * RATE]).max() < 0.01
-    with pytest.raises(VideoError):
-        SoundTrack(film).parts(0.0, 2.0, (), rate=RATE)
+    first_three_seconds = samples[: 3 * RATE]
+    assert np.abs(first_three_seconds).max() < 0.01
     # The clock of a file begins with what comes first, pictures or sound.
-    moved_s = frame_times(film)[0] - frame_times(whole)[0]
-    (samples_of_whole,), _ = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
+    moved_s = frame_times(film_with_late_sound)[0] - frame_times(whole)[0]
     for click_s in (3.5, 4.5, 5.5):
         heard_s = time_of_click(samples, RATE, click_s)
         heard_of_whole_s = time_of_click(samples_of_whole, RATE, click_s)
         assert heard_s - heard_of_whole_s == pytest.approx(moved_s, abs=0.001)
 
 
+@pytest.mark.usefixtures("little_is_probed")
+def test_a_span_before_sound_that_begins_late_is_refused(flash_with_late_sound):
+    """The sound begins at 3 s, so from 0 to 2 s there is none."""
+    _, film_with_late_sound = flash_with_late_sound
+
+    with pytest.raises(VideoError):
+        SoundTrack(film_with_late_sound).parts(0.0, 2.0, (), rate=RATE)
+
+
 @pytest.mark.parametrize("suffix", ["ts", "vob"])
 @pytest.mark.parametrize("track", ["", "0"])
 def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path, suffix, track):
-    """FFmpeg looks through a recording's first seconds for the settings of its sound: they come later."""
+    """FFmpeg looks through a recording's first seconds for the settings of its sound: they come later.
+
+    The film has 12 s, its sound begins at 10 s and has clicks at 10.5 and 11.5 s.
+    """
     film = write_film(
         tmp_path / f"late.{suffix}",
         {"": clicks([10.5, 11.5], 12.0)},
@@ -293,9 +332,8 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path,
         gap=(-1.0, 10.0),
     )
 
-    sound = SoundTrack(film, track)
+    (samples,), missing_s = SoundTrack(film, track).parts(0.0, 12.0, (), rate=RATE)
 
-    (samples,), missing_s = sound.parts(0.0, 12.0, (), rate=RATE)
     assert missing_s == pytest.approx(10.0, abs=0.1)
     for click_s in (10.5, 11.5):
         assert time_of_click(samples, RATE, click_s) == pytest.approx(click_s, abs=0.05)
@@ -303,15 +341,17 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path,
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sound, monkeypatch):
-    """The limit of what may be read to find a stream is set below the place where the sound begins."""
-    _, film = flash_with_late_sound
-    monkeypatch.setattr(late_streams, "MOST_PROBED", 2 * PROBED_BYTES)
+    """At most 200 kB may be read to find a stream, and the sound begins behind them.
 
-    (stream,) = index_packets(film).late
+    The 150 pictures are read all the same.
+    """
+    _, film_with_late_sound = flash_with_late_sound
+    monkeypatch.setattr(late_streams, "MOST_PROBED", 200_000)
+    (sound,) = index_packets(film_with_late_sound).late
 
-    with pytest.raises(VideoError, match=f"{stream.byte:,}"):
-        SoundTrack(film)
-    assert read_frames(film, uniform(3)).total == 150
+    with pytest.raises(VideoError, match=f"{sound.byte:,}"):
+        SoundTrack(film_with_late_sound)
+    assert read_frames(film_with_late_sound, uniform(3)).total == 150
 
 
 SECOND_TRACK = 0x81
@@ -331,25 +371,31 @@ def with_a_tenth_of_second_track(data: bytes) -> bytes:
 @pytest.mark.long
 @pytest.mark.usefixtures("little_is_probed")
 def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_path):
-    """The second track has sound only from 20 to 30 % of the film: nine tenths of it are missing."""
+    """A film of 40 s has two tracks of sound, numbered 0 and 1.
+
+    The second has sound only from 20 to 30 % of the film: 36 s of it are missing. It has more clicks than the
+    first, so that the two are told apart.
+    """
     tracks = {"a": clicks([0.5], 40.0), "b": clicks(np.arange(0.25, 40, 0.5), 40.0)}
-    film = write_film(tmp_path / "film.vob", tracks, seconds=40.0, codec="ac3")
-    late = tmp_path / "late.vob"
-    late.write_bytes(with_a_tenth_of_second_track(film.read_bytes()))
-    assert [stream.kind for stream in index_packets(late).late] == ["audio"]
+    whole = write_film(tmp_path / "film.vob", tracks, seconds=40.0, codec="ac3")
+    film = tmp_path / "late.vob"
+    film.write_bytes(with_a_tenth_of_second_track(whole.read_bytes()))
+    assert [stream.kind for stream in index_packets(film).late] == ["audio"]
 
-    first_track, _ = SoundTrack(film, "0").parts(0.0, 40.0, (), rate=RATE)
-    chosen_track, _ = SoundTrack(late).parts(0.0, 40.0, (), rate=RATE)
+    chosen_track, _ = SoundTrack(film).parts(0.0, 40.0, (), rate=RATE)
+    first_track, _ = SoundTrack(whole, "0").parts(0.0, 40.0, (), rate=RATE)
+    _, missing_in_second_s = SoundTrack(film, "1").parts(0.0, 40.0, (), rate=RATE)
+
     np.testing.assert_array_equal(chosen_track, first_track)
-
-    _, missing_s = SoundTrack(late, "1").parts(0.0, 40.0, (), rate=RATE)
-
-    assert missing_s == pytest.approx(0.9 * 40, abs=1.5)
+    assert missing_in_second_s == pytest.approx(36.0, abs=1.5)
 
 
 @pytest.mark.usefixtures("little_is_probed")
 def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
-    """The film is of Flash, announces sound alone, and begins with 20 s of it."""
+    """A Flash film announces sound alone, and begins with 20 s of it; its packets are called tags.
+
+    This sound has more than the 100 kB that are read to find streams; behind it come 220 numbered pictures.
+    """
     tags_of_pictures = inserting.flash_tags(large("h264.flv").read_bytes())
     noise = np.random.default_rng(0).normal(0, 0.1, 20 * RATE).astype(np.float32)
     sound = write_film(tmp_path / "a.flv", {"": noise}, seconds=20.0).read_bytes()
@@ -357,15 +403,15 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
     header = flash_header(sound, ANNOUNCES_SOUND)
     film = tmp_path / "film.flv"
     film.write_bytes(header + b"".join([*tags_of_sound, *tags_of_pictures]))
-    assert sum(map(len, tags_of_sound)) > PROBED_BYTES
+    assert len(b"".join(tags_of_sound)) > 100_000
 
     frames = read_frames(film, uniform(4))
 
-    assert frames.total == N_PICTURES
-    assert numbers_of(frames.images) == [number * N_PICTURES // 4 for number in range(4)]
+    assert frames.total == 220
+    assert numbers_of(frames.images) == [0, 55, 110, 165]
 
 
-class Container:
+class FailsOnce:
     """A file whose reader raises an error once, behind some of its packets; asked again, it goes on.
 
     PyAV raises this error behind the last packet of a file in which a stream has begun late.
@@ -392,8 +438,15 @@ class Container:
 
 @pytest.mark.parametrize("fails_after", [0, 2, 3])
 def test_the_end_of_a_file_is_told_from_an_error_by_asking_for_more(fails_after):
-    """PyAV raises an error at the end of some files; asked again, it then gives no more packets."""
-    assert list(demux(Container(["a", "b", "c"], fails_after))) == ["a", "b", "c"]
+    """PyAV raises an error at the end of some files, here behind the first 0, 2 or all 3 packets.
+
+    Asked again, it gives the packets that are left, or none at the end.
+    """
+    container = FailsOnce(["a", "b", "c"], fails_after)
+
+    packets = list(demux(container))
+
+    assert packets == ["a", "b", "c"]
 
 
 def test_an_error_that_is_raised_again_is_not_taken_for_the_end_of_a_file():
@@ -406,11 +459,15 @@ def test_an_error_that_is_raised_again_is_not_taken_for_the_end_of_a_file():
 
 
 def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):
-    """A mistake in our own code must not look like damage of the file."""
+    """A mistake in our own code must not look like damage of the file.
 
-    def fault(*_):
-        raise AttributeError("mine")
+    The mistake is planted in a function that runs whenever the packets of a film are listed.
+    """
 
-    monkeypatch.setattr(index, "note_side_data", fault)
-    with pytest.raises(AttributeError, match="mine"):
+    def mistaken(*_):
+        raise AttributeError("planted mistake")
+
+    monkeypatch.setattr(index, "note_side_data", mistaken)
+
+    with pytest.raises(AttributeError, match="planted mistake"):
         probe(films["b1.mp4"])

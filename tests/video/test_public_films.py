@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -29,49 +30,84 @@ needs_ffmpeg = pytest.mark.skipif(
 )
 
 
-def named(path: Path, folder: Path) -> PublicFilm:
+def list_as_public_film(path: Path, folder: Path) -> PublicFilm:
+    """Return a file of the repository lab/films, in a folder, as the list of public films would name it."""
     return PublicFilm("lab/films", "HEAD", path.relative_to(folder / "lab/films").as_posix(), digest(path))
 
 
-def test_each_file_of_the_list_is_one_file_of_one_commit():
-    """Each repository is listed at one commit, so that the files never change."""
+def test_each_public_film_is_listed_once_with_the_digest_of_its_file():
+    """The list has more than 500 films. A SHA-256 has 64 hexadecimal digits."""
     films = listed()
-    assert len({film.name for film in films}) == len(films) > 500
-    assert all(re.fullmatch(r"[0-9a-f]{64}", film.sha256) for film in films)
-    assert len({(film.repository, film.commit) for film in films}) == len({film.repository for film in films})
-    assert {name for name, _ in known_differences()} <= {film.name for film in films}
+
+    names = [film.name for film in films]
+    assert len(films) > 500
+    assert len(set(names)) == len(names)
+    for film in films:
+        assert re.fullmatch(r"[0-9a-f]{64}", film.sha256)
 
 
-def test_files_are_brought_by_git_and_checked(tmp_path):
-    """A listed file is fetched, another one is not, and a file of another digest is given back as wrong."""
-    origin = tmp_path / "host/lab/films"
-    (origin / "a").mkdir(parents=True)
-    (origin / "a/b [1].mp4").write_bytes(b"film")
-    (origin / "other.mp4").write_bytes(b"not listed")
-    words = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "commit.gpgsign=false")
-    for command in (("init", "-q"), ("add", "."), (*words, "commit", "-qm", "films")):
-        subprocess.run(["git", "-C", origin, *command], check=True)
+def test_each_repository_of_public_films_is_listed_at_one_commit():
+    """At one commit, files never change."""
+    commits_of_repository = defaultdict(set)
+    for film in listed():
+        commits_of_repository[film.repository].add(film.commit)
+
+    for commits in commits_of_repository.values():
+        assert len(commits) == 1
+
+
+def test_known_differences_are_of_films_that_are_listed():
+    names = {film.name for film in listed()}
+
+    for name, _ in known_differences():
+        assert name in names
+
+
+@pytest.fixture
+def repository_of_two_files(tmp_path):
+    """The folder of a repository of git, lab/films, with the files `a/b [1].mp4` and other.mp4."""
+    folder = tmp_path / "host/lab/films"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a/b [1].mp4").write_bytes(b"film")
+    (folder / "other.mp4").write_bytes(b"not listed")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "commit.gpgsign=false")
+    for command in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "films")):
+        subprocess.run(["git", "-C", folder, *command], check=True)
+    return folder
+
+
+def test_files_are_brought_by_git_and_checked(repository_of_two_files, tmp_path):
+    """A listed file is fetched, another one is not. `bring` returns the names of files of another digest."""
     process = subprocess.run(
-        ["git", "-C", origin, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+        ["git", "-C", repository_of_two_files, "rev-parse", "HEAD"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
-
-    right = PublicFilm("lab/films", process.stdout.strip(), "a/b [1].mp4", digest(origin / "a/b [1].mp4"))
-
+    commit = process.stdout.strip()
+    digest_of_file = digest(repository_of_two_files / "a/b [1].mp4")
+    right = PublicFilm("lab/films", commit, "a/b [1].mp4", digest_of_file)
+    with_another_digest = PublicFilm("lab/films", commit, "a/b [1].mp4", "0" * 64)
     host = f"file://{tmp_path / 'host'}"
+
     assert bring([right], tmp_path / "here", host) == []
     assert (tmp_path / "here" / right.name).read_bytes() == b"film"
     assert not (tmp_path / "here/lab/films/other.mp4").exists()
-    assert bring([right._replace(sha256="0" * 64)], tmp_path / "here", host) == [right.name]
+
+    assert bring([with_another_digest], tmp_path / "here", host) == [with_another_digest.name]
 
 
 @needs_ffmpeg
 @pytest.mark.parametrize("name", ["pyramid.mp4", "b2.mkv", "mpeg2.ts", "vp9.webm", "sp.avi"])
 def test_a_film_that_is_read_right_is_judged_equal(films, tmp_path, name):
+    """Our frames are compared with those of FFmpeg's command, or, if it is of another version, of PyAV."""
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(films[name], tmp_path / "lab/films"))
-    verdict = compared(named(path, tmp_path), tmp_path)
+
+    verdict = compared(list_as_public_film(path, tmp_path), tmp_path)
+
     assert verdict.status == "ok"
-    assert verdict.outcome in {"equal", "as PyAV"}  # the command may be of another version
+    assert verdict.outcome in {"equal", "as PyAV"}
 
 
 @needs_ffmpeg
@@ -79,22 +115,28 @@ def test_a_film_that_is_refused_has_a_verdict(tmp_path):
     (tmp_path / "lab/films").mkdir(parents=True)
     empty = tmp_path / "lab/films/empty.mp4"
     empty.write_bytes(b"")
-    assert compared(named(empty, tmp_path), tmp_path).outcome == "refused"
+
+    verdict = compared(list_as_public_film(empty, tmp_path), tmp_path)
+
+    assert verdict.outcome == "refused"
 
 
 @needs_ffmpeg
 def test_frames_read_wrong_in_silence_are_an_unknown_difference(films, tmp_path, monkeypatch):
-    """A film that is said to be partial may differ from what FFmpeg gives; a whole one may not."""
+    """A film that is said to be partial may differ from what FFmpeg gives; a whole one may not.
+
+    The comparison is made to find that frame 3, decoded sparsely, is wrong.
+    """
     (tmp_path / "lab/films").mkdir(parents=True)
     path = Path(shutil.copy(films["pyramid.mp4"], tmp_path / "lab/films"))
     monkeypatch.setattr("benchmarks.public_films.sparse_difference", lambda *_: "frames [3]")
 
-    wrong = compared(named(path, tmp_path), tmp_path)
-    assert (wrong.outcome, wrong.status) == ("sparse", "ok")
-
+    wrong = compared(list_as_public_film(path, tmp_path), tmp_path)
     read_right = wrong._replace(outcome="equal")
     said_to_be_damaged = wrong._replace(status="partial")
 
+    assert wrong.outcome == "sparse"
+    assert wrong.status == "ok"
     assert unknown([wrong, read_right, said_to_be_damaged]) == [wrong]
 
 
@@ -110,9 +152,16 @@ def test_frames_read_wrong_in_silence_are_an_unknown_difference(films, tmp_path,
     ],
 )
 def test_what_differs_first_is_named(digests, time_s, outcome):
-    """Compared are the number of pictures, then their order, their pixels, and their times."""
-    right = Pictures(["a", "b", "c"], np.arange(3.0))
-    assert difference(Pictures(digests, np.array(time_s)), right)[0] == outcome
+    """Compared are the number of pictures, then their order, their pixels, and their times.
+
+    The right pictures, by their digests, are a, b and c, at 0, 1 and 2 s.
+    """
+    right = Pictures(["a", "b", "c"], np.array([0.0, 1.0, 2.0]))
+    pictures = Pictures(digests, np.array(time_s))
+
+    first_difference, *_ = difference(pictures, right)
+
+    assert first_difference == outcome
 
 
 @needs_ffmpeg
@@ -120,7 +169,11 @@ def test_what_differs_first_is_named(digests, time_s, outcome):
 @pytest.mark.nightly
 @pytest.mark.skipif(not FOLDER, reason="OBYGAZE_PUBLIC_FILMS names no folder of public films")
 def test_public_films_differ_from_ffmpeg_in_known_ways_alone():
+    """The films lie in the folder that OBYGAZE_PUBLIC_FILMS names."""
     films = listed()
-    verdicts = list(compare(films, Path(FOLDER), workers=os.cpu_count() or 1))
+    n_workers = os.cpu_count() or 1
+
+    verdicts = list(compare(films, Path(FOLDER), workers=n_workers))
+
     assert len(verdicts) == len(films)
     assert unknown(verdicts) == []

@@ -24,8 +24,11 @@ from tests.video.test_decoding import decoded_by_pyav
 from tests.video.test_windows import FILMS, assert_same, damaged
 
 WINDOWS = [(0.0, 1.6), (0.8, 2.4), (1.6, 3.2), (2.0, 3.2), (2.4, 4.0)]
+"""Starts and ends in films of four seconds."""
 EDGES = (-np.inf, 0.8, 1.7, 3.0, np.inf)
+"""Where four stretches begin and end."""
 REQUESTS = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
+"""What each window is asked for: five frames, and two key frames."""
 
 
 class ReadInStretches(NamedTuple):
@@ -38,7 +41,7 @@ class ReadInStretches(NamedTuple):
     n_decoded: int
 
 
-def read_in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
+def read_in_four_stretches(path, windows, requests=REQUESTS, edges=EDGES):
     """Read windows of a film stretch by stretch, as decode workers do; one is read where it begins."""
     frames_of_window = {}
     known = {}
@@ -72,28 +75,34 @@ def read_in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
 
 @pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
 def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_frame_once(films, name):
-    """Workers decode stretches of one film at the same time; a window may reach over several stretches."""
+    """Workers decode stretches of one film at the same time; a window may reach over several stretches.
+
+    `measured` is what was measured of each frame of a stretch to find shots.
+    """
     path = films[name]
-
-    result = read_in_stretches(path, WINDOWS)
-
-    for number, alone in read_windows(path, WINDOWS, REQUESTS):
-        assert_same(result.windows[number], alone)
-    assert joined_shots(result.measured) == find_shots(path)
     n_frames = len(decoded_by_pyav(path))
-    assert sum(len(part.frames) for part in result.measured) == n_frames
-    n_later_stretches = len(EDGES) - 2  # whose first key frame may be decoded twice
 
-    assert n_frames <= result.n_decoded <= n_frames + n_later_stretches
+    in_stretches = read_in_four_stretches(path, WINDOWS)
+
+    for number, window_read_of_whole_film in read_windows(path, WINDOWS, REQUESTS):
+        assert_same(in_stretches.windows[number], window_read_of_whole_film)
+    assert joined_shots(in_stretches.measured) == find_shots(path)
+    n_measured = sum(len(stretch.frames) for stretch in in_stretches.measured)
+    assert n_measured == n_frames
+    n_decoded_twice_at_most = 3  # the key frame at which each stretch but the first begins
+    assert n_frames <= in_stretches.n_decoded <= n_frames + n_decoded_twice_at_most
 
 
 def test_shots_of_a_film_are_not_known_before_its_last_stretch_is_read(films):
-    measured = read_in_stretches(films["pyramid.mp4"], WINDOWS).measured
-    assert joined_shots(measured[:-1]) is None
+    """A film is read in four stretches; what was measured in the last one is left out."""
+    measured_in_stretches = read_in_four_stretches(films["pyramid.mp4"], WINDOWS).measured
+
+    shots = joined_shots(measured_in_stretches[:-1])
+
+    assert shots is None
 
 
-def detector_of(pictures):
-    """Make a detector of cuts that has seen pictures."""
+def detector_that_has_seen(pictures):
     detector = DifferenceDetector()
     for picture in pictures:
         detector.add(None, picture)
@@ -111,10 +120,11 @@ def film_of_seven_shots(rng):
 
 
 def test_cuts_found_in_parts_of_a_film_join_to_those_of_the_whole():
+    """The film is divided 20 times, at up to 11 random places; a detector of cuts sees each part alone."""
     rng = np.random.default_rng(3)
     film = film_of_seven_shots(rng)
-    whole = detector_of(film)
-    expected = whole.differences()
+    detector_of_whole = detector_that_has_seen(film)
+    differences_of_whole = detector_of_whole.differences()
 
     for _ in range(20):
         n_edges = int(rng.integers(1, 12))
@@ -122,28 +132,36 @@ def test_cuts_found_in_parts_of_a_film_join_to_those_of_the_whole():
         edges = sorted({0, *inner_edges, len(film)})
         joined = DifferenceDetector()
         for first, end in pairwise(edges):
-            joined.join(detector_of(film[first:end]).differences())
+            detector_of_part = detector_that_has_seen(film[first:end])
+            joined.join(detector_of_part.differences())
 
         differences = joined.differences()
-        assert differences.changes.tolist() == expected.changes.tolist()
-        assert differences.across_flash.tolist() == expected.across_flash.tolist()
-        assert joined.cuts() == whole.cuts()
+        assert differences.changes.tolist() == differences_of_whole.changes.tolist()
+        assert differences.across_flash.tolist() == differences_of_whole.across_flash.tolist()
+        assert joined.cuts() == detector_of_whole.cuts()
 
 
 def test_a_film_without_times_is_not_decoded_in_stretches(films):
-    """Stretches are spans of time, and a bare H.264 stream has no times."""
-    path = films["raw.h264"]
-    assert "time" in why_not_in_stretches(path)
-    whole_film, whole_window, no_other_windows = (-np.inf, np.inf), (None, None), []
-    items = read_stretch(path, whole_film, [whole_window], no_other_windows, REQUESTS[:1])
+    """Stretches are spans of time, and a bare H.264 stream has no times. An MP4 file has them."""
+    film_without_times = films["raw.h264"]
+    film_with_times = films["no_b.mp4"]
+
+    assert "time" in why_not_in_stretches(film_without_times)
+    assert why_not_in_stretches(film_with_times) == ""
+
+    whole_film = (-np.inf, np.inf)
+    whole_window = (None, None)
+    five_frames = (uniform(5), lambda frame: frame)
+    items = read_stretch(film_without_times, whole_film, [whole_window], [], [five_frames])
     assert list(items) == []
-    assert why_not_in_stretches(films["no_b.mp4"]) == ""
 
 
-def test_a_damaged_film_gives_the_same_windows_in_stretches(films, tmp_path):
-    """Its shots are not known from the stretches, as pictures are missing."""
+def test_a_damaged_film_gives_the_same_windows_in_stretches_but_no_shots(films, tmp_path):
+    """One picture cannot be decoded, so that the stretches do not tell what its shots are."""
     path = damaged(films["no_b.mp4"], tmp_path)
-    result = read_in_stretches(path, WINDOWS)
-    for number, alone in read_windows(path, WINDOWS, REQUESTS):
-        assert_same(result.windows[number], alone)
-    assert joined_shots(result.measured) is None
+
+    in_stretches = read_in_four_stretches(path, WINDOWS)
+
+    for number, window_read_of_whole_film in read_windows(path, WINDOWS, REQUESTS):
+        assert_same(in_stretches.windows[number], window_read_of_whole_film)
+    assert joined_shots(in_stretches.measured) is None

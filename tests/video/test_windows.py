@@ -71,8 +71,20 @@ def assert_windows_equal_those_read_alone(path: Path, windows, *, strict: bool =
 
 
 @pytest.mark.parametrize("name", FILMS)
-def test_each_window_gets_what_it_gets_alone(films, name):
-    assert_windows_equal_those_read_alone(films[name], WINDOWS)
+def test_windows_that_are_read_together_have_the_frames_that_each_has_when_read_alone(films, name):
+    """Windows of a film of four seconds, in no order; some overlap, and some go over its end."""
+    windows = [
+        (2.0, 3.2),
+        (0.0, 1.6),
+        (0.8, 2.4),
+        (0.8, 2.4),
+        (3.9, 4.0),
+        (None, 0.5),
+        (3.0, 9.0),
+        (50.0, 60.0),
+    ]
+
+    assert_windows_equal_those_read_alone(films[name], windows)
 
 
 def damaged(source: Path, folder: Path) -> Path:
@@ -84,37 +96,52 @@ def damaged(source: Path, folder: Path) -> Path:
 @pytest.mark.parametrize("name", ["no_b.mp4", "hevc.mp4", "vp9.webm", "mpeg2.mkv", "h264.avi", "raw.h264"])
 @pytest.mark.parametrize("strict", [False, True])
 def test_damage_affects_a_window_as_if_it_were_read_alone(films, tmp_path, name, strict):
-    windows = [(None, None)] if name == "raw.h264" else WINDOWS
-    assert_windows_equal_those_read_alone(damaged(films[name], tmp_path), windows, strict=strict)
+    """One picture of the film cannot be decoded. Windows have the frames, or the error, that each has alone.
+
+    A bare stream of H.264 has no times, so its only window is the whole film.
+    """
+    whole_film = (None, None)
+    windows = [whole_film] if name == "raw.h264" else WINDOWS
+    damaged_film = damaged(films[name], tmp_path)
+
+    assert_windows_equal_those_read_alone(damaged_film, windows, strict=strict)
 
 
 def test_a_frame_that_many_windows_want_is_decoded_and_handled_once(films):
     """The film has 100 pictures; 15 windows of a second each overlap by 0.8 s."""
-    calls: Counter[bytes] = Counter()
+    windows = [(number * 0.2, number * 0.2 + 1.0) for number in range(15)]
+    n_times_handled: Counter[bytes] = Counter()
 
-    def each(frame: np.ndarray) -> int:
-        calls[frame.tobytes()] += 1
+    def handle(frame: np.ndarray) -> int:
+        n_times_handled[frame.tobytes()] += 1
         return int(frame.sum())
 
-    windows = [(i * 0.2, i * 0.2 + 1.0) for i in range(15)]
-    results = [result for _, result in read_windows(films["pyramid.mp4"], windows, [(uniform(12), each)])]
+    n_decoded = 0
+    for _, (frames,) in read_windows(films["pyramid.mp4"], windows, [(uniform(12), handle)]):
+        n_decoded += frames.decoded
 
-    assert set(calls.values()) == {1}
-    assert sum(frames.decoded for (frames,) in results) <= 100
+    assert set(n_times_handled.values()) == {1}
+    assert n_decoded <= 100
 
 
 def test_a_window_comes_as_soon_as_its_last_frame_does(films):
-    """The earliest window is window 1, to 0.4 s: it comes after less than 20 pictures."""
+    """The film has 25 pictures a second. The window to 0.4 s, in place 1, ends first and comes first.
+
+    It has ten pictures; less than 20 are decoded for it.
+    """
     windows = [(3.0, 4.0), (0.0, 0.4), (1.0, 1.4)]
-    coming = read_windows(films["closed.ts"], windows, [(uniform(3), lambda frame: frame)])
-    number, (frames,) = next(coming)
-    assert number == 1
+
+    results = read_windows(films["closed.ts"], windows, [(uniform(3), lambda frame: frame)])
+
+    first_place, (frames,) = next(results)
+    assert first_place == 1
     assert frames.decoded < 20
-    assert [number for number, _ in coming] == [2, 0]
+    later_places = [place for place, _ in results]
+    assert later_places == [2, 0]
 
 
 @pytest.fixture
-def seeks(monkeypatch):
+def packets_sought(monkeypatch):
     """The packets at which a decoder landed after a seek; it seeks to frames five packets ahead or more."""
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
     landed_at: list[int] = []
@@ -130,25 +157,30 @@ def seeks(monkeypatch):
 
 
 @pytest.mark.parametrize("name", SOUGHT)
-def test_frames_after_seeks_are_bit_equal(films, seeks, name):
-    """A seek jumps to a key frame ahead without decoding what lies between."""
-    reference = decoded_by_pyav(films[name])
+def test_frames_after_seeks_are_bit_equal(films, packets_sought, name):
+    """A seek jumps to a key frame ahead without decoding what lies between. PyAV decodes every picture."""
+    all_pictures = decoded_by_pyav(films[name])
     for numbers in ([75], [2, 30, 55, 97], [60, 61, 99]):
         frames = read_frames(films[name], at(numbers))
-        assert (frames.method, frames.status) == ("sparse", "ok")
-        assert np.array_equal(frames.images, reference[numbers])
-    assert seeks
+
+        assert frames.method == "sparse"
+        assert frames.status == "ok"
+        assert np.array_equal(frames.images, all_pictures[numbers])
+
+    assert packets_sought
 
 
-@pytest.mark.usefixtures("seeks")
+@pytest.mark.usefixtures("packets_sought")
 def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films, monkeypatch):
-    """Then decoding begins again from the start of the film."""
-    monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)  # not known
-    assert_windows_equal_those_read_alone(films["pyramid.mp4"], WINDOWS)
+    """No packet at which a seek lands is found in the table: decoding begins again at the start."""
+    monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)  # not found
+    film = films["pyramid.mp4"]
 
-    frames = read_frames(films["pyramid.mp4"], at([10, 80]))
+    frames = read_frames(film, at([10, 80]))
+
     assert frames.method == "sparse"
     assert numbers_of(frames.images) == [10, 80]
+    assert_windows_equal_those_read_alone(film, WINDOWS)
 
 
 def begin_another_process():
@@ -157,7 +189,7 @@ def begin_another_process():
 
 
 @pytest.fixture
-def shared_facts(tmp_path, monkeypatch):
+def folder_of_shared_facts(tmp_path, monkeypatch):
     """A folder in which processes share tables of packets and digests of files; all count as large."""
     monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
     folder = tmp_path / "facts"
@@ -179,33 +211,45 @@ def film_of_any_index(request, films, tmp_path):
     return joined
 
 
-@pytest.mark.usefixtures("shared_facts")
+@pytest.mark.usefixtures("folder_of_shared_facts")
 def test_processes_share_the_table_and_digest_of_a_large_file(film_of_any_index, monkeypatch):
+    """A process leaves a file's table of packets in a folder, so that the next one need not read the file."""
     path = film_of_any_index
     table_of_file = asdict(index_room._read_table(path))
+
     table_in_first_process = asdict(index_packets(path))
     digest_in_first_process = file_digest(path)
-
     begin_another_process()
     reading_the_file_again_fails = None
     monkeypatch.setattr(index_room, "_read_table", reading_the_file_again_fails)
+    table_in_second_process = asdict(index_packets(path))
+    digest_in_second_process = file_digest(path)
 
     np.testing.assert_equal(table_in_first_process, table_of_file)
-    np.testing.assert_equal(asdict(index_packets(path)), table_of_file)
-    assert file_digest(path) == digest_in_first_process
+    np.testing.assert_equal(table_in_second_process, table_of_file)
+    assert digest_in_second_process == digest_in_first_process
 
 
-def test_shared_facts_of_another_version_are_not_used(films, shared_facts):
-    table = index_packets(films["asp.avi"])
-    for fact in shared_facts.glob("?" * 64):  # each is named by a digest
-        fact.write_bytes(b"of another version")
+def test_shared_facts_of_another_version_are_not_used(films, folder_of_shared_facts):
+    """The files that a process shares with others, named by digests of 64 characters, are overwritten.
+
+    The next process must read the film itself.
+    """
+    film = films["asp.avi"]
+    table_in_first_process = asdict(index_packets(film))
+    shared_files = list(folder_of_shared_facts.glob("?" * 64))
+    assert shared_files
+    for file in shared_files:
+        file.write_bytes(b"of another version")
 
     begin_another_process()
-    np.testing.assert_equal(asdict(index_packets(films["asp.avi"])), asdict(table))
+    table_in_second_process = asdict(index_packets(film))
+
+    np.testing.assert_equal(table_in_second_process, table_in_first_process)
 
 
 class CountsItself:
-    """What is made of a frame, which counts how many there are at once."""
+    """Made of a frame by `read_windows`; counts how many of its kind are alive, and how many were at most."""
 
     n_alive = 0
     most_alive = 0
@@ -219,8 +263,13 @@ class CountsItself:
 
 
 def test_frames_of_windows_that_were_given_out_are_not_kept(films):
-    """Ten windows of ten frames follow each other; at most three windows' frames may be alive at once."""
-    windows = [(i * 0.4, i * 0.4 + 0.4) for i in range(10)]
+    """Ten windows of ten frames follow each other. `CountsItself` is made of each frame.
+
+    The frames of at most three windows may be alive at once: 30.
+    """
+    windows = [(number * 0.4, number * 0.4 + 0.4) for number in range(10)]
+
     for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), CountsItself)]):
         pass
-    assert CountsItself.most_alive <= 3 * 10
+
+    assert CountsItself.most_alive <= 30
