@@ -17,6 +17,7 @@ from obygaze_features.manifest.importers.column_contents import (
     is_of_marks,
     label_of_heading,
     range_in,
+    texts_in_heading,
 )
 from obygaze_features.manifest.importers.whole_minutes import with_minutes_as_typed
 from obygaze_features.manifest.spans.headings import (
@@ -332,6 +333,8 @@ class LabelReader:
         columns = []
         for heading in headings.columns.get(role, ()):
             column = find_column(self._table, heading) if heading else None
+            if column is not None:
+                self._note_heading_read(column)
             if column is not None and not self._is_explained_as_no_label(column):
                 columns.append(column)
         if columns and role in self._table.columns and role not in columns:
@@ -350,11 +353,17 @@ class LabelReader:
         for column in columns_headed_by(name, self._table.columns):
             # `Look` of the heading `Look (AB)`: under a label, the annotator's cells are marks.
             heading = without_name(name, column)
+            self._note_heading_read(heading)
             marked_label = self._label_of_marks(column)
             if not marked_label and heading != column:
                 marked_label = label_of_heading(heading, self._words)
             label_columns.append(LabelColumn(column, role_of_heading(heading), marked_label))
         return label_columns
+
+    def _note_heading_read(self, heading: str) -> None:
+        """Remember that a heading was read, which may be a label that the person explains."""
+        for text in texts_in_heading(heading):
+            self._words.note_read(text)
 
     def _label_of_marks(self, column: str) -> str:
         """Return the label in the heading of a column of marks; "" if the column holds no marks."""
@@ -409,6 +418,7 @@ class LabelReader:
         concepts: list[str] = []
         for label_column in label_columns:
             cell = composed(row.cells[label_column.column].strip())
+            self._words.note_read(cell)
             place = CellPlace(row.line, label_column.column)
             if is_unreadable(cell):
                 self._table.problems.add(
@@ -428,6 +438,9 @@ class LabelReader:
 
     def _is_marked(self, place: CellPlace, cell: str, label: str) -> bool:
         """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem."""
+        explained = self._words.explained(cell)
+        if explained is not None and not explained.words:
+            return False  # the person says so, even of a usual sign for yes
         mark = plain(cell)
         label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
         if mark in YES or label_in_cell == label:

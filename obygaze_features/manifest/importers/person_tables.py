@@ -486,11 +486,11 @@ def without_explained(table: Table, words: LabelWords) -> Table:
     """Empty the cells with a spreadsheet's error, such as `#N/A`, that the person's options declare empty."""
     rows = []
     for row in table.rows:
-        emptied_cells = {
-            name: ""
-            for name, cell in row.cells.items()
-            if is_unreadable(cell) and words.is_explained_as_nothing(cell)
-        }
+        emptied_cells = {}
+        for name, cell in row.cells.items():
+            if is_unreadable(cell) and words.is_explained_as_nothing(cell):
+                emptied_cells[name] = ""
+                words.note_read(cell)
         rows.append(Row(row.line, {**row.cells, **emptied_cells}) if emptied_cells else row)
     return replace(table, rows=tuple(rows))
 

@@ -1,6 +1,7 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -425,6 +426,7 @@ class _ManifestMaker:
         accounts = [content.file.account for content in contents]
         notices = self._account_lines(accounts, read_clips)
         notices += roles.notices()
+        notices += _words_for_nothing(self._words)
         notices += self._clip_notices(manifest_clips, root, len(all_clips) - len(manifest_clips))
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
@@ -555,6 +557,15 @@ def _clips_of_files(accounts: Sequence[Account], read_clips: Iterable[_ReadClip]
     for clip, account, _ in read_clips:
         clips_of_account[id(account)].append(clip)
     return [clips_of_account[id(account)] for account in accounts]
+
+
+def _words_for_nothing(words: LabelWords) -> list[str]:
+    """Return a notice on the words that the person explains and that no label in the files is; else none."""
+    not_read = words.words_not_read
+    if not not_read:
+        return []
+    options = [f"--word {shlex.quote(f'{text}={label}')}" for text, label in not_read.items()]
+    return [f"no label in the files is written so: {first_few(options, MOST_SHOWN)}"]
 
 
 def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:
