@@ -155,5 +155,9 @@ def meanings_of(words: Sequence[str]) -> dict[str, str]:
         word, sign, label = text.rpartition("=")
         if not word.strip() or not sign:
             raise click.BadParameter(f"{text!r}: expected WORD=LABEL", param_hint="'--word'")
-        meanings[word.strip()] = label.strip()
+        first_label = meanings.setdefault(word.strip(), label.strip())
+        if first_label != label.strip():
+            raise click.BadParameter(
+                f"{word.strip()!r} is {first_label!r} or {label.strip()!r}, not both", param_hint="'--word'"
+            )
     return meanings

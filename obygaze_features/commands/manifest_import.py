@@ -78,6 +78,14 @@ def spans(
         str | None,
         option("Frames per second, such as 25 or 23.976, for times that count frames.", metavar="FPS"),
     ] = None,
+    unit: Annotated[
+        str,
+        option(
+            "Unit of times that are numbers, in tables and transcripts, if these do not say it: s, ms, us, "
+            "ns, cs, min, h or frames.",
+            metavar="UNIT",
+        ),
+    ] = "",
     start: Annotated[
         str,
         option(
@@ -165,6 +173,7 @@ def spans(
             movie=movie,
             annotator=annotator,
             rate=frame_rate,
+            unit=unit,
             start=start,
             encoding=encoding,
             videos=videos,
@@ -178,6 +187,7 @@ def spans(
             "--movie": movie,
             "--annotator": annotator,
             "--rate": rate or "",
+            "--unit": unit,
             "--start": start,
             "--encoding": encoding,
             "--videos": str(videos or ""),

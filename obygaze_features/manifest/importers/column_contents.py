@@ -219,7 +219,7 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
     The label may be the whole heading, or the heading without a remark in brackets, or the words behind
     a word for concepts or levels, as in `Concept: Look`.
     """
-    for text in (heading, bare_heading(heading), _text_after_role_word(heading)):
+    for text in texts_in_heading(heading):
         label = words.level_of(text) or words.concept_of(text)
         if label:
             return label
@@ -227,6 +227,17 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
         if labels is not None and len(labels.words) == 1:
             return labels.words[0]
     return ""
+
+
+def texts_in_heading(heading: str) -> tuple[str, str, str]:
+    """Return the texts in a heading that may be a label: all of it, without remark, behind a word for labels.
+
+    Examples
+    --------
+    >>> texts_in_heading("Concept: Look")
+    ('Concept: Look', 'concept: look', 'Look')
+    """
+    return heading, bare_heading(heading), _text_after_role_word(heading)
 
 
 def _text_after_role_word(heading: str) -> str:

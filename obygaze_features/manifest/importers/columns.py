@@ -1,5 +1,6 @@
 """Read the columns of a person's table as they are named: times, labels, marks, columns of annotators."""
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from obygaze_features.manifest.importers.column_contents import (
     is_of_marks,
     label_of_heading,
     range_in,
+    texts_in_heading,
 )
 from obygaze_features.manifest.importers.whole_minutes import with_minutes_as_typed
 from obygaze_features.manifest.spans.headings import (
@@ -25,12 +27,19 @@ from obygaze_features.manifest.spans.headings import (
     Headings,
     columns_headed_by,
     meanings_of_heading,
-    seconds_of_unit,
     without_name,
 )
-from obygaze_features.manifest.spans.instant import instants, is_clock
+from obygaze_features.manifest.spans.instant import (
+    FRAME_CODE,
+    has_own_unit,
+    instants,
+    is_clock,
+    with_ascii_digits,
+)
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.span_file import Reading, SpanFile
+from obygaze_features.manifest.spans.units import FRAMES, UnitOfHeading, seconds_of_unit, unit_of_heading
 from obygaze_features.manifest.text_tables import CANNOT_BE_READ, TIMES, Row, Table, error_context
 from obygaze_features.text import composed
 
@@ -42,12 +51,12 @@ DIGITS = 6
 
 START, END = TIMES
 
+_SIGNS_OF_CLOCKS = re.compile("[:;]")
+
 
 # --- columns of ours
 # ---------------------------------------------------------------------------
-def with_manifest_names(
-    table: Table, headings: Headings, rate: Fraction | None = None, *, is_of_a_workbook: bool = False
-) -> Table:
+def with_manifest_names(table: Table, file: SpanFile) -> Table:
     """Give the columns that the person's options name the manifest's names, and convert times to seconds.
 
     Columns of labels keep their headings. If the person names a column for a name that another column has
@@ -58,26 +67,31 @@ def with_manifest_names(
     ----------
     table
         The person's table.
-    headings
-        The headings that the person names, and the manifest's columns that they stand for.
-    rate
-        Frames per second, of times that are frames or end in frames.
-    is_of_a_workbook
-        Whether the table is a sheet of a workbook, in which minutes and seconds may be stored as hours and
-        minutes.
+    file
+        Its file, with what the person says: which headings stand for which of the manifest's columns, the
+        unit of times, and the rate of frames. Its account notes whether the unit and the rate are used.
     """
+    headings = file.reading.headings
+    heading_of_time: dict[str, str] = {}  # manifest's column of times -> the heading that stands for it
     if headings.has_one_column_of_times:
-        table = _with_both_times(table, find_column(table, headings.columns[START][0]))
+        heading = headings.columns[START][0]
+        heading_of_time = {START: heading, END: heading}
+        table = _with_both_times(table, find_column(table, heading))
     new_names = _new_names(table, headings)
+    for heading, name in new_names.items():
+        if name in {*TIMES, DURATION}:
+            heading_of_time[name] = heading
     table = _with_names(table, new_names)
+    is_of_a_workbook = file.sheet is not None
     if is_of_a_workbook:
         table = with_minutes_as_typed(table)
-    for heading, name in new_names.items():
-        unit_s = seconds_of_unit(heading)
-        if name in {START, END, DURATION} and unit_s is not None:
-            table = _in_seconds(table, name, heading, unit_s, rate)
+    for name, heading in heading_of_time.items():
+        if name in table.columns:
+            table = _in_seconds(table, name, heading, file)
+    if any(_has_time_codes(table, name) for name in (*TIMES, DURATION)):
+        file.account.uses_rate = True
     # Ends are computed last, as starts and durations may have had different units.
-    return with_ends(table, rate)
+    return with_ends(table, file.reading.rate)
 
 
 def _new_names(table: Table, headings: Headings) -> dict[str, str]:
@@ -137,8 +151,11 @@ def _with_both_times(table: Table, column: str | None) -> Table:
     return replace(table, columns=(*other_columns, START, END), rows=tuple(rows))
 
 
-def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Fraction | None) -> Table:
-    """Convert a column of numbers in another unit to seconds; clocks, such as 00:01:05, stay as they are.
+def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
+    """Convert the times of a column in another unit to seconds; its heading, or the person, tells the unit.
+
+    Clocks, such as 00:01:05, and times with units of their own, such as `1 min 5 s`, stay as they are, unless
+    the heading shows that its clocks lack a part: 1:30 below `h:mm` is 1:30:00.
 
     Parameters
     ----------
@@ -147,29 +164,97 @@ def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Frac
     name
         That name: `start_s`, `end_s` or `duration_s`.
     heading
-        The column's own heading, for messages.
-    unit_s
-        Seconds of the heading's unit; 0 for frames.
-    rate
-        Frames per second, for a column of frames.
+        The column's own heading.
+    file
+        The table's file, with the unit and the rate that the person gives.
+
+    Raises
+    ------
+    ManifestError
+        The heading leaves the unit of numbers open, or shows clocks that are not read, or the unit is frames
+        and no rate is given, or a number is no frame.
     """
-    is_in_frames = unit_s == 0
-    if is_in_frames and rate is None:
+    meant = unit_of_heading(heading)
+    person_unit = file.reading.unit
+    if meant.unread_clock and not person_unit and cells_of(table, name):
         raise ManifestError(
-            f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
+            f"{table.path}: column {heading!r}: clocks {meant.unread_clock} are not read: write hh:mm:ss.ms "
+            f"or mm:ss, and the heading without {meant.unread_clock}"
         )
-    frame_rate = rate if is_in_frames else None
+    table = _with_whole_clocks(table, name, meant)
+    unit = person_unit or meant.unit
+    times = _seconds(table, name, file.reading.rate)
     rows = []
-    for row, value in zip(table.rows, _seconds(table, name, rate), strict=True):
+    has_numbers = False
+    for row, value in zip(table.rows, times, strict=True):
         cells = dict(row.cells)
-        if isinstance(value, float) and not is_clock(cells[name]):
-            # As a fraction, so that frame numbers are divided exactly.
-            time_s = float(Fraction(value) / frame_rate) if frame_rate else value * unit_s
-            cells[name] = _written(time_s)
+        if isinstance(value, float) and not has_own_unit(cells[name]):
+            has_numbers = True
+            place = f"{table.path}: line {row.line}, column {heading!r}"
+            if meant.doubt and not person_unit:
+                raise ManifestError(
+                    f"{place}: {meant.doubt!r} is no known unit of numbers such as {cells[name]}: give "
+                    "--unit s; or ms, cs, us, ns, min, h; or frames, with --rate"
+                )
+            if unit == FRAMES:
+                cells[name] = _written(_seconds_of_frames(value, place, file.reading))
+            elif unit:
+                cells[name] = _written(value * seconds_of_unit(unit))
         rows.append(Row(row.line, cells))
-    unit = f"1/{float(frame_rate):g} s" if frame_rate is not None else f"{unit_s:g} s"
-    note = f"numbers in column {heading!r} are times of {unit}"
+    if not has_numbers:
+        return table
+    file.account.uses_unit = True
+    if unit in {"", "s"}:
+        return table
+    if unit == FRAMES:
+        file.account.uses_rate = True
+    length = f"1/{float(file.reading.rate or 0):g} s" if unit == FRAMES else f"{seconds_of_unit(unit):g} s"
+    note = f"numbers in column {heading!r} are times of {length}"
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
+
+
+def _with_whole_clocks(table: Table, name: str, meant: UnitOfHeading) -> Table:
+    """Complete the clocks of a column whose heading shows that they lack a part, such as `h:mm`."""
+    if not meant.whole_clock:
+        return table
+    rows = []
+    for row in table.rows:
+        cells = dict(row.cells)
+        cell = with_ascii_digits(cells[name].strip())
+        if is_clock(cell) and len(_SIGNS_OF_CLOCKS.findall(cell)) == meant.n_signs:
+            cells[name] = meant.whole_clock.format(cell)
+        rows.append(Row(row.line, cells))
+    note = f"clocks in column {name} are read as {meant.doubt}"
+    return replace(table, rows=tuple(rows), notes=(*table.notes, note))
+
+
+def _seconds_of_frames(frame: float, place: str, reading: Reading) -> float:
+    """Convert the number of a frame to seconds; refuse it where no rate is given, or if it is not whole.
+
+    Parameters
+    ----------
+    frame
+        The number.
+    place
+        Its place, for messages.
+    reading
+        The rate and the unit that the person gives.
+    """
+    if reading.rate is None:
+        raise ManifestError(
+            f"{place}: times are in frames; give their rate, as in --rate 25, or --unit s if they are seconds"
+        )
+    if not frame.is_integer():
+        remedy = "" if reading.unit else "; give --unit s if times are in seconds"
+        raise ManifestError(f"{place}: {frame:g} is no whole number of frames{remedy}")
+    return float(Fraction(frame) / reading.rate)  # as a fraction, so that frames are divided exactly
+
+
+def _has_time_codes(table: Table, name: str) -> bool:
+    """Return whether a column has times that end in frames, such as 00:01:05:12."""
+    if name not in table.columns:
+        return False
+    return any(FRAME_CODE.fullmatch(with_ascii_digits(cell)) for cell in set(cells_of(table, name)))
 
 
 def with_ends(table: Table, rate: Fraction | None) -> Table:
@@ -332,6 +417,8 @@ class LabelReader:
         columns = []
         for heading in headings.columns.get(role, ()):
             column = find_column(self._table, heading) if heading else None
+            if column is not None:
+                self._note_heading_read(column)
             if column is not None and not self._is_explained_as_no_label(column):
                 columns.append(column)
         if columns and role in self._table.columns and role not in columns:
@@ -350,11 +437,17 @@ class LabelReader:
         for column in columns_headed_by(name, self._table.columns):
             # `Look` of the heading `Look (AB)`: under a label, the annotator's cells are marks.
             heading = without_name(name, column)
+            self._note_heading_read(heading)
             marked_label = self._label_of_marks(column)
             if not marked_label and heading != column:
                 marked_label = label_of_heading(heading, self._words)
             label_columns.append(LabelColumn(column, role_of_heading(heading), marked_label))
         return label_columns
+
+    def _note_heading_read(self, heading: str) -> None:
+        """Remember that a heading was read, which may be a label that the person explains."""
+        for text in texts_in_heading(heading):
+            self._words.note_read(text)
 
     def _label_of_marks(self, column: str) -> str:
         """Return the label in the heading of a column of marks; "" if the column holds no marks."""
@@ -409,6 +502,7 @@ class LabelReader:
         concepts: list[str] = []
         for label_column in label_columns:
             cell = composed(row.cells[label_column.column].strip())
+            self._words.note_read(cell)
             place = CellPlace(row.line, label_column.column)
             if is_unreadable(cell):
                 self._table.problems.add(
@@ -428,6 +522,9 @@ class LabelReader:
 
     def _is_marked(self, place: CellPlace, cell: str, label: str) -> bool:
         """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem."""
+        explained = self._words.explained(cell)
+        if explained is not None and not explained.words:
+            return False  # the person says so, even of a usual sign for yes
         mark = plain(cell)
         label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
         if mark in YES or label_in_cell == label:

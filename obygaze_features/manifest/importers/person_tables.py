@@ -374,20 +374,18 @@ def read_person_table(file: SpanFile) -> Layout:
     ManifestError
         It has no header or too many columns, or a table of judgements lacks a column.
     """
-    headings, rate = file.reading.headings, file.reading.rate
     if file.account.kind == JUDGEMENTS:
         needed = (*TIMES, SEEN_SCORE)
         records, delimiter = file.records(needed)
         advice = "give what `obygaze film open` or `film next` wrote, filled in"
         table = table_of(file.path, records, delimiter, needed, known=OUR_COLUMNS, advice=advice)
-        return Layout(with_manifest_names(table, headings, rate), titles=(), headings=table.columns)
+        return Layout(with_manifest_names(table, file), titles=(), headings=table.columns)
     layout = read_layout(file)
     if layout is None:
         raise file.error(
             "no row of it is the header of a table: two columns or more with headings were expected"
         )
-    table = with_manifest_names(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
-    return layout._replace(table=table)
+    return layout._replace(table=with_manifest_names(layout.table, file))
 
 
 def is_table(file: SpanFile, words: LabelWords) -> bool:
@@ -486,11 +484,11 @@ def without_explained(table: Table, words: LabelWords) -> Table:
     """Empty the cells with a spreadsheet's error, such as `#N/A`, that the person's options declare empty."""
     rows = []
     for row in table.rows:
-        emptied_cells = {
-            name: ""
-            for name, cell in row.cells.items()
-            if is_unreadable(cell) and words.is_explained_as_nothing(cell)
-        }
+        emptied_cells = {}
+        for name, cell in row.cells.items():
+            if is_unreadable(cell) and words.is_explained_as_nothing(cell):
+                emptied_cells[name] = ""
+                words.note_read(cell)
         rows.append(Row(row.line, {**row.cells, **emptied_cells}) if emptied_cells else row)
     return replace(table, rows=tuple(rows))
 

@@ -28,6 +28,9 @@ UNKNOWN_HEADING: Final = "HEADING"
 UNKNOWN_LABEL: Final = "LABEL"
 """What stands in a command where only a person can say which label a word is."""
 
+UNKNOWN_UNIT: Final = "UNIT"
+"""What stands in a command where only a person can say in which unit times are."""
+
 START, END = TIMES
 
 
@@ -71,8 +74,9 @@ class Proposal:
         Annotators who have columns of their own, named in the headings of these.
     words
         Words of the table -> labels of the codebook.
-    movie, annotator, rate
-        The film, or the annotator, of all rows; the rate of times that end in frames.
+    movie, annotator, rate, unit
+        The film, or the annotator, of all rows; the rate of times that end in frames; the unit of times that
+        are numbers.
     must_be_read
         Descriptions of unread columns without which rows have no times, labels or films. If there is one,
         the import is refused.
@@ -88,6 +92,7 @@ class Proposal:
     movie: str = ""
     annotator: str = ""
     rate: str = ""
+    unit: str = ""
     must_be_read: list[str] = field(default_factory=list)
     could_be_read: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -136,6 +141,8 @@ class Proposal:
             options.append(f"--word {shlex.quote(f'{text}={label}')}")
         if self.movie:
             options.append(f"--movie {shlex.quote(self.movie)}")
+        if self.unit:
+            options.append(f"--unit {self.unit}")
         if self.rate:
             options.append(f"--rate {self.rate}")
         if self.annotator:

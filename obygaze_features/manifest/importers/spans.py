@@ -1,6 +1,7 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,6 +44,7 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, why_not_read
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
+from obygaze_features.manifest.spans.units import checked_unit
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     MOST_SHOWN,
@@ -82,6 +84,7 @@ def import_spans(
     videos: Path | str | None = None,
     codebook: Codebook | None = None,
     rate: Fraction | None = None,
+    unit: str = "",
     start: str = "",
     encoding: str = "",
     length_of: Callable[[Path], float | None] | None = None,
@@ -122,6 +125,9 @@ def import_spans(
         one that the files name, else the default codebook.
     rate
         Frames per second, for times that are frames or end in frames.
+    unit
+        Unit of times that are numbers, in tables (below headings that are no column of a manifest) and in
+        transcripts: one of `spans.units.UNITS`, such as `ms`. By default the heading tells, or the format.
     start
         Time code of the film's first frame, for lists and tables of video editors.
     encoding
@@ -161,6 +167,7 @@ def import_spans(
     root = local_path(root)
     reading = Reading(
         rate=rate,
+        unit=checked_unit(unit),
         encoding=encoding,
         movie=_checked_movie(movie),
         tiers=tiers,
@@ -274,6 +281,8 @@ def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     if kind in PERSON_TABLES:
         return _read_table(file, options)
     file.words = LabelWords(options.codebook or default_codebook(), options.words)
+    # An importer of another package may use the rate too.
+    file.account.uses_rate = KINDS[kind].get("has_rate", False) if kind in KINDS else True
     records = SOURCES[kind].read(file)
     return FileContent(file, records=without_repeats(records))
 
@@ -425,10 +434,12 @@ class _ManifestMaker:
         accounts = [content.file.account for content in contents]
         notices = self._account_lines(accounts, read_clips)
         notices += roles.notices()
+        notices += _words_for_nothing(self._words)
         notices += self._clip_notices(manifest_clips, root, len(all_clips) - len(manifest_clips))
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
+        notices += _unused_options(accounts, reading)
         with error_context(first_few([str(account.path) for account in accounts], 3)):
             manifest = Manifest(tuple(manifest_clips), root, self._words.codebook)
         return Imported(manifest, tuple(notices), accounts=tuple(accounts))
@@ -555,6 +566,29 @@ def _clips_of_files(accounts: Sequence[Account], read_clips: Iterable[_ReadClip]
     for clip, account, _ in read_clips:
         clips_of_account[id(account)].append(clip)
     return [clips_of_account[id(account)] for account in accounts]
+
+
+def _unused_options(accounts: Sequence[Account], reading: Reading) -> list[str]:
+    """Return notices on a rate and a unit that the person gives and by which no time of a file is read."""
+    notices = []
+    if reading.rate is not None and not any(account.uses_rate for account in accounts):
+        notices.append(
+            f"--rate {float(reading.rate):g} is used nowhere: no times are frames, or end in frames"
+        )
+    if reading.unit and not any(account.uses_unit for account in accounts):
+        notices.append(
+            f"--unit {reading.unit} is used nowhere: no times are numbers whose unit may be another"
+        )
+    return notices
+
+
+def _words_for_nothing(words: LabelWords) -> list[str]:
+    """Return a notice on the words that the person explains and that no label in the files is; else none."""
+    not_read = words.words_not_read
+    if not not_read:
+        return []
+    options = [f"--word {shlex.quote(f'{text}={label}')}" for text, label in not_read.items()]
+    return [f"no label in the files is written so: {first_few(options, MOST_SHOWN)}"]
 
 
 def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:

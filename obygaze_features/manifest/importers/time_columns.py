@@ -11,13 +11,15 @@ from obygaze_features.manifest.importers.column_contents import (
     MOST_SHARE,
     are_clocks,
     are_ranges,
+    range_in,
     seconds_in,
     whole_numbers,
 )
-from obygaze_features.manifest.importers.proposal import END, START, UNKNOWN_HEADING
+from obygaze_features.manifest.importers.proposal import END, START, UNKNOWN_HEADING, UNKNOWN_UNIT
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns
-from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading, seconds_of_unit
-from obygaze_features.manifest.spans.instant import FRAME_CODE
+from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading
+from obygaze_features.manifest.spans.instant import FRAME_CODE, has_own_unit, time_or_nan
+from obygaze_features.manifest.spans.units import FRAMES, unit_of_heading
 
 _RATE = re.compile(
     r"(\d{2,3}(?:[.,]\d+)?)\s*(?:fps|f/s|b/s|i/s|im/s|img/s|bilder|images|fotogr|hz)", re.IGNORECASE
@@ -27,9 +29,6 @@ _RATE = re.compile(
 MOST_PAIRED: Final = 20
 """Of columns of times without known headings, the first so many are tried as starts and ends, each with each.
 So a table of very many columns is read in a reasonable time."""
-
-UNIT_OF_FRAMES: Final = 0.0
-"""What `seconds_of_unit` returns for a heading that says that times are numbers of frames."""
 
 MOST_RATINGS: Final = 10
 """A column of more different whole numbers holds no ratings."""
@@ -63,7 +62,30 @@ class TimeColumns:
                 self._unread.propose(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
         self._proposal.must_be_read.append(f"times ({shown})")
+        self._propose_unit(list(columns.values()))
         self._propose_rate(list(columns.values()))
+
+    def _propose_unit(self, columns: Sequence[str]) -> None:
+        """Ask for the unit of numbers below headings that may name one which is not known, as `Start (%)`."""
+        if self._file.reading.unit:
+            return
+        with_doubt = [column for column in dict.fromkeys(columns) if unit_of_heading(column).doubt]
+        doubtful = [column for column in with_doubt if self._has_numbers(column)]
+        if doubtful:
+            shown = ", ".join(map(repr, doubtful))
+            self._proposal.unit = UNKNOWN_UNIT
+            self._proposal.doubts.append(
+                f"in place of {UNKNOWN_UNIT} type the unit of the numbers in {shown}: s, ms, cs, us, ns, "
+                "min, h, or frames (with --rate)"
+            )
+
+    def _has_numbers(self, column: str) -> bool:
+        """Return whether a column has times that are mere numbers, whose unit only its heading may say."""
+        for cell in set(self._cells[column]):
+            for time in range_in(cell) or (cell,):
+                if not math.isnan(time_or_nan(time)) and not has_own_unit(time):
+                    return True
+        return False
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
         """Propose a frame rate for times in frames, if the person gives none.
@@ -74,8 +96,8 @@ class TimeColumns:
         if self._file.reading.rate is not None:
             return
         frames = self._frame_numbers(columns)
-        are_counted_in_frames = any(seconds_of_unit(column) == UNIT_OF_FRAMES for column in columns)
-        if not frames and not are_counted_in_frames:
+        counted_in_frames = [column for column in columns if self._is_counted_in_frames(column)]
+        if not frames and not counted_in_frames:
             return
         written_rate = self._written_rate()
         if written_rate:
@@ -84,7 +106,15 @@ class TimeColumns:
         highest_frame = max(frames, default=0)
         possible_rates = [rate for rate in COMMON_RATES if highest_frame < rate]
         self._proposal.rate = str(min(possible_rates, default=max(COMMON_RATES)))
-        self._proposal.doubts.append("its times have frames: give the film's rate by --rate")
+        remedy = "give the film's rate by --rate"
+        if counted_in_frames:
+            remedy += f", or --unit s if the numbers in {counted_in_frames[0]!r} are seconds"
+        self._proposal.doubts.append(f"its times have frames: {remedy}")
+
+    def _is_counted_in_frames(self, column: str) -> bool:
+        """Return whether the numbers of a column are frames, as the person or its heading says."""
+        unit = self._file.reading.unit or unit_of_heading(column).unit
+        return unit == FRAMES and self._has_numbers(column)
 
     def _frame_numbers(self, columns: Sequence[str]) -> list[int]:
         """Return the frame number of each time code in some columns: 12 for `00:01:05:12`."""

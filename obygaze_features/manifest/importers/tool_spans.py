@@ -19,7 +19,15 @@ from obygaze_features.manifest.spans.instant import is_short
 from obygaze_features.manifest.spans.label_words import Labels, LabelWords
 from obygaze_features.manifest.spans.names import name_hint, plain
 from obygaze_features.manifest.spans.record import RawSpan
-from obygaze_features.manifest.spans.roles import CONCEPTS, LABELS, LEVELS, NOT_READ, TEXT, TierRoles
+from obygaze_features.manifest.spans.roles import (
+    CONCEPTS,
+    DECLARABLE,
+    LABELS,
+    LEVELS,
+    NOT_READ,
+    TEXT,
+    TierRoles,
+)
 from obygaze_features.manifest.spans.sources import SOURCES, SpanSource
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import (
@@ -169,6 +177,8 @@ class ToolSpans:
     ) -> None:
         self._films = films
         self._words = words
+        # Answers of machines are in the codebook's own words, whatever a person's words stand for.
+        self._codebook_words = LabelWords(words.codebook)
         self._roles = roles
         self._annotator = annotator
         self._ids = ids
@@ -369,7 +379,8 @@ class ToolSpans:
             elif role == CONCEPTS:
                 concepts.append(span)
             elif role == LEVELS:
-                marked.append(MarkedSpan(span, self._movie(file, span), level=span.text))
+                level = self._level_as_explained(file, span)
+                marked.append(MarkedSpan(span, self._movie(file, span), level=level))
             else:
                 labels = self._labels_of(file, span, role)
                 if labels is None:
@@ -400,8 +411,13 @@ class ToolSpans:
         if role == NOT_READ:
             tier = span.tier or SOURCES[file.account.kind].tier
             return f"on tier {tier!r}, which --tier does not name"
+        words = self._words_of(file)
+        if role in DECLARABLE:
+            words.note_read(span.text)
+            if words.is_explained_as_nothing(span.text):
+                return f"{span.text!r:.40} is no label, as --word says"
         if role == LEVELS and file.account.kind == ANSWERS:
-            labels = self._words.labels_of(span.text)
+            labels = words.labels_of(span.text)
             if labels is None or not labels.level:
                 return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
         return ""
@@ -412,8 +428,37 @@ class ToolSpans:
         They are looked for in tiers of labels and in a model's answers, and are None elsewhere.
         """
         if role == LABELS or file.account.kind == ANSWERS:
-            return self._words.labels_of(span.text)
+            return self._words_of(file).labels_of(span.text)
         return None
+
+    def _words_of(self, file: SpanFile) -> LabelWords:
+        """Return the words by which labels of a file are read: the person's, or of answers the codebook's."""
+        return self._codebook_words if file.account.kind == ANSWERS else self._words
+
+    def _level_as_explained(self, file: SpanFile, span: RawSpan) -> str:
+        """Return the text of a tier of levels, or the level that the person says it stands for."""
+        explained = self._words_of(file).explained(span.text)
+        if explained is not None and explained.level:
+            return explained.level
+        return span.text
+
+    def _concepts_as_explained(self, file: SpanFile, span: RawSpan) -> list[str]:
+        """Return the concepts that a text lists, or those that the person says its words stand for.
+
+        Words that the person explains as no label are left out.
+        """
+        words = self._words_of(file)
+        explained = words.explained(span.text)
+        if explained is not None and explained.concepts:
+            return list(explained.concepts)
+        concepts = []
+        for text in words.codebook.split_concepts(span.text):
+            explained = words.explained(text)
+            if explained is None or explained.level:
+                concepts.append(text)  # the codebook refuses what is no concept
+            else:
+                concepts += explained.concepts
+        return concepts
 
     def _movie(self, file: SpanFile, span: RawSpan) -> str:
         """Return the name of a span's film, by its film or media column, or by its file."""
@@ -449,7 +494,7 @@ class ToolSpans:
             return []
         levels = [mark for mark in marked if mark.level]
         finder = _LevelFinder(levels, self._annotator)
-        names_of_spans = [self._words.codebook.split_concepts(span.text) for span in concepts]
+        names_of_spans = [self._concepts_as_explained(file, span) for span in concepts]
         n_labels = len(levels) + sum(map(len, names_of_spans))
         n_additions = 0  # of a concept to a level
         without_level = []

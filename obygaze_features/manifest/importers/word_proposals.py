@@ -11,6 +11,7 @@ from obygaze_features.manifest.importers.column_contents import (
     are_marks,
     is_of_marks,
     label_of_heading,
+    whole_numbers,
 )
 from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_LABEL
@@ -80,18 +81,40 @@ class WordProposals:
         unknown_cells = [cell for cell in cells if not self._is_known(cell)]
         if not unknown_cells:
             return
-        has_known_levels = len(unknown_cells) < len(cells)
         n_rows = Counter(without_zeros(cell) for cell in unknown_cells)
         # Numbers are counted only if nothing else says what they mean: neither levels beside them in words,
         # nor a legend that explains all of them.
         are_all_explained = all(self._words.level_of(text) for text in n_rows)
-        if not has_known_levels and not are_all_explained:
-            level_of_number = levels_by_number(list(n_rows), self._words.codebook.level_names)
-            if level_of_number:
-                self._propose_numbers(level_of_number, sorted(n_rows))
-                return
+        numbers = self._numbers_to_explain(cells, unknown_cells)
+        level_of_number = levels_by_number(numbers, self._words.codebook.level_names)
+        if level_of_number and not are_all_explained:
+            self._propose_numbers(level_of_number, sorted(numbers))
+            return
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
         self._propose_words(self._unknown_words_of_levels(n_rows), is_proposed=is_proposed)
+
+    def _numbers_to_explain(self, cells: Sequence[str], unknown_cells: Sequence[str]) -> list[str]:
+        """Return the different numbers of columns of levels that may count from low to high; else none.
+
+        They do if no level is known. They may do, too, if the codebook's own levels are numbers: where these
+        are 0, 1 and 2, and the table has 1, 2 and 3, the scale of the table may begin at 1, and its 1 be the
+        level 0. What the person explains is known.
+
+        Parameters
+        ----------
+        cells
+            All cells of columns of levels.
+        unknown_cells
+            Those of them that are no levels.
+        """
+        words = self._known_words
+        filled = [without_zeros(cell) for cell in cells if not words.is_no_level(cell)]
+        known = set(filled) - {without_zeros(cell) for cell in unknown_cells}
+        is_explained = any(words.explained(text) is not None for text in known)
+        levels_are_numbers = whole_numbers(words.codebook.level_names) is not None
+        if known and (is_explained or not levels_are_numbers):
+            return []
+        return list(dict.fromkeys(filled))
 
     def _cells_of_levels(self) -> list[str]:
         """Return the cells of all columns of levels, proposed or read anyway, except columns of marks."""

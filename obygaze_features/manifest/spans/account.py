@@ -45,6 +45,8 @@ class Account:
         Further facts of the file, for people.
     shows_model_output
         Whether the file holds what a model wrote, so that whoever annotated in it saw that.
+    uses_rate, uses_unit
+        Whether a time of the file may be read by the person's rate, or by the person's unit.
     """
 
     path: Path
@@ -55,6 +57,8 @@ class Account:
     unlisted: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     shows_model_output: bool = False
+    uses_rate: bool = False
+    uses_unit: bool = False
 
     def copy_from(self, account: "Account") -> None:
         """Take over everything from another account, except its path."""
@@ -65,6 +69,8 @@ class Account:
         self.unlisted = account.unlisted
         self.notes = account.notes
         self.shows_model_output = account.shows_model_output
+        self.uses_rate = account.uses_rate
+        self.uses_unit = account.uses_unit
 
     @property
     def n_left_out(self) -> int:

@@ -262,35 +262,3 @@ def _holds(words: Sequence[str], spelling: str, bare: str) -> bool:
     known_words = _words(spelling)
     n = len(known_words)
     return any(tuple(words[start : start + n]) == known_words for start in range(len(words) - n + 1))
-
-
-# --- units that headings spell
-# ---------------------------------------------------------------------------
-_UNITS: Final = {
-    "ms": 0.001, "msec": 0.001, "msecs": 0.001, "millis": 0.001, "millisec": 0.001, "milliseconds": 0.001,
-    "millisecond": 0.001, "millisekunden": 0.001, "millisecondes": 0.001, "milisegundos": 0.001,
-    "millisecondi": 0.001, "min": 60.0, "mins": 60.0, "minutes": 60.0, "minute": 60.0, "minuten": 60.0,
-    "minutos": 60.0, "minuti": 60.0, "h": 3600.0, "hours": 3600.0, "stunden": 3600.0, "heures": 3600.0,
-    "frames": 0.0, "frame": 0.0, "bilder": 0.0, "images": 0.0, "fotogramas": 0.0,
-}  # fmt: skip
-"""Unit of times that a heading spells -> its seconds; 0 for frames."""
-
-
-def seconds_of_unit(heading: str) -> float | None:
-    """Return the length in seconds of the unit that a heading names, such as 0.001 for ms.
-
-    It is 0 for frames, whose length the heading does not tell, and None if the heading names seconds or no
-    unit: then times may be clocks too. The unit is in brackets or is the last word.
-
-    Examples
-    --------
-    >>> seconds_of_unit("Start (ms)"), seconds_of_unit("Start [frames]"), seconds_of_unit("Start (s)")
-    (0.001, 0.0, None)
-    >>> seconds_of_unit("start_ms"), seconds_of_unit("Start (mm:ss)")
-    (0.001, None)
-    """
-    bracket = _BRACKETS.search(plain(heading))
-    words = _words(heading)
-    last_word = words[-1] if words else ""
-    unit = bracket[0].strip("()[]{} .") if bracket else last_word
-    return _UNITS.get(unit.removeprefix("in "))

@@ -191,6 +191,11 @@ def is_clock(text: str) -> bool:
     return not {":", ";"}.isdisjoint(with_ascii_digits(text))
 
 
+def has_own_unit(text: str) -> bool:
+    """Return whether a time says its units itself, as a clock does, or `1 min 5 s`: it is no mere number."""
+    return is_clock(text) or spelled_s(with_ascii_digits(text).strip()) is not None
+
+
 def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> float:
     """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame.
 

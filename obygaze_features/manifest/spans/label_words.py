@@ -1,7 +1,7 @@
 """Tell whether a text is a label: a level or concepts of a codebook, in its spellings or a person's."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
@@ -81,55 +81,91 @@ class Labels(NamedTuple):
 class LabelWords:
     """The words of a codebook: names, titles and synonyms of its levels and concepts.
 
+    A person may explain words. Their labels are looked up among the codebook's own words, and a word that is
+    explained has this meaning alone, though it is a word of the codebook too: with 0=2 and 2=0 a scale is
+    turned round, and in whatever order words are explained, they mean the same.
+
     Parameters
     ----------
     codebook
         The codebook of the import.
     meanings
-        Further words, and the level or concept that each stands for; "" if it stands for neither.
+        The words that a person explains, and the level or concept that each stands for; "" if it stands for
+        neither.
 
     Raises
     ------
     ManifestError
-        A word would stand for a label that the codebook does not have.
+        A word would stand for a label that the codebook does not have, or for two labels.
     """
 
     def __init__(self, codebook: Codebook, meanings: Mapping[str, str] | None = None) -> None:
         """Collect the spellings of levels and concepts, and the words that the person explains."""
         self.codebook = codebook
-        self._levels = _names(codebook.levels)  # spelling -> name
-        self._concepts = _names(codebook.concepts)  # spelling -> name
-        self._words_for_no_label = set[str]()
-        self._meanings = dict(meanings or {})  # as given, for `with_guesses`
-        for text, label in (meanings or {}).items():
-            self._add(text, label)
+        self._meanings = dict(meanings or {})  # as given, for `with_guesses` and messages
+        self._codebook_levels = _names(codebook.levels)  # spelling -> name
+        self._codebook_concepts = _names(codebook.concepts)  # spelling -> name
+        self._explained = self._explained_words()  # word -> its labels by the person
+        self._explained_and_read = set[str]()  # those of them that `note_read` met in a file
+        # Spelling -> name, of all words. Those that are explained are not the codebook's any more.
+        self._levels = _without_keys(self._codebook_levels, self._explained)
+        self._concepts = _without_keys(self._codebook_concepts, self._explained)
+        for key, labels in self._explained.items():
+            self._add(key, labels)
         # Cached, as a tier or a column repeats the same few texts.
         self.labels_of = _cached_for_short_texts(self._labels_of)
         self.level_of = _cached_for_short_texts(self._level_of)
         self.concept_of = _cached_for_short_texts(self._concept_of)
         self.parts_of = _cached_for_short_texts(self._parts_of)
 
-    def _add(self, text: str, label: str) -> None:
-        """Add a word that stands for a level or concept, or for nothing if the label is "".
+    def _explained_words(self) -> dict[str, Labels]:
+        """Return the labels of each word that the person explains; no label if it stands for none.
+
+        Raises
+        ------
+        ManifestError
+            A label is none of the codebook, or a word stands for two.
+        """
+        explained: dict[str, Labels] = {}
+        text_of_key: dict[str, str] = {}
+        for text, label in self._meanings.items():
+            key = _key_of_word(text)
+            labels = self._labels_named(text, label) if label else Labels("", ())
+            if explained.setdefault(key, labels) != labels:
+                first_text = text_of_key[key]
+                first_label = self._meanings[first_text]
+                raise ManifestError(
+                    f"word {text!r} is {label!r}, and {first_text!r}, which is the same word, "
+                    f"{first_label!r}: give one of the two"
+                )
+            text_of_key.setdefault(key, text)
+        return explained
+
+    def _labels_named(self, text: str, label: str) -> Labels:
+        """Return the level or concept that a word stands for, by the codebook's own words.
 
         Raises
         ------
         ManifestError
             The label is no level or concept of the codebook.
         """
-        key = word(without_zeros(text))
-        if not label:
-            self._words_for_no_label.add(key)
-        elif word(label) in self._levels:
-            self._levels[key] = self._levels[word(label)]
-        elif word(label) in self._concepts:
-            self._concepts[key] = self._concepts[word(label)]
-        else:
-            names = (*self.codebook.level_names, *self.codebook.concept_names)
-            raise ManifestError(
-                f"word {text!r}: {label!r} is no level or concept of the codebook "
-                f"{self.codebook.name!r}{suggestion(label, names)}"
-            )
+        key = word(label)
+        if key in self._codebook_levels:
+            return Labels(self._codebook_levels[key], ())
+        if key in self._codebook_concepts:
+            return Labels("", (self._codebook_concepts[key],))
+        names = (*self.codebook.level_names, *self.codebook.concept_names)
+        raise ManifestError(
+            f"word {text!r}: {label!r} is no level or concept of the codebook "
+            f"{self.codebook.name!r}{suggestion(label, names)}"
+        )
+
+    def _add(self, key: str, labels: Labels) -> None:
+        """Add a word, as words are compared, that stands for a level or a concept, or for no label."""
+        if labels.level:
+            self._levels[key] = labels.level
+        for concept in labels.concepts:
+            self._concepts[key] = concept
 
     def with_guesses(self, guesses: Mapping[str, str] | None = None) -> "LabelWords":
         """Return these words with translations and guesses added; known words keep their meaning.
@@ -142,12 +178,12 @@ class LabelWords:
         level_titles = {plain(level.title or level.name) for level in self.codebook.levels}
         for title, texts in TRANSLATIONS["levels"].items():
             if title in level_titles:
-                level = words._levels[title]  # a title is a spelling of its level
+                level = words._codebook_levels[title]  # a title is a spelling of its level
                 words._add_unknown(dict.fromkeys(texts, level))
         concept_names = set(map(plain, self.codebook.concept_names))
         for name, texts in TRANSLATIONS["concepts"].items():
             if name in concept_names:
-                words._add_unknown(dict.fromkeys(texts, words._concepts[name]))
+                words._add_unknown(dict.fromkeys(texts, words._codebook_concepts[name]))
         words._add_unknown(guesses or {})
         return words
 
@@ -155,7 +191,7 @@ class LabelWords:
         """Add those words of `meanings` that have no meaning yet."""
         for text, label in meanings.items():
             if not self._is_label(text):
-                self._add(text, label)
+                self._add(_key_of_word(text), self._labels_named(text, label))
 
     @property
     def spellings(self) -> dict[str, str]:
@@ -168,8 +204,38 @@ class LabelWords:
         shared_spellings = self._levels.keys() & self._concepts.keys()
         return {self._levels[spelling] for spelling in shared_spellings}
 
+    def explained(self, text: str) -> Labels | None:
+        """Return the level or concept that a person says a whole text stands for; None if they say nothing.
+
+        `Labels("", ())` if they say that it stands for no label.
+        """
+        stripped = text.strip()
+        for key in (word(stripped), _key_of_word(stripped)):
+            if key in self._explained:
+                return self._explained[key]
+            if key in self._levels or key in self._concepts:
+                return None
+        # A single letter that is no word itself, such as s, may be the other case of one that is explained.
+        return self._explained.get(stripped.swapcase()) if len(stripped) == 1 else None
+
+    def note_read(self, text: str) -> None:
+        """Remember that a text of labels was read, so that `words_not_read` knows the words in it."""
+        if not self._explained:
+            return
+        for part in (text, *self.parts_of(text), *_BETWEEN_SPELLINGS.split(text)):
+            self._explained_and_read.add(_key_of_word(part.strip()))
+
+    @property
+    def words_not_read(self) -> dict[str, str]:
+        """The words that the person explains and that no text was or held, with their labels, as given."""
+        read = self._explained_and_read
+        return {text: label for text, label in self._meanings.items() if _key_of_word(text) not in read}
+
     def _level_of(self, text: str) -> str:
         """Return the level that a whole text stands for; "" if it stands for none."""
+        explained = self.explained(text)
+        if explained is not None:
+            return explained.level
         decimals_removed = without_zeros(text)  # 2.0 is the level 2
         # As it is written first, as the case of a single letter counts (`word`); then in any case.
         for key in (word(text.strip()), plain(text), word(decimals_removed), plain(decimals_removed)):
@@ -182,6 +248,9 @@ class LabelWords:
 
     def _concept_of(self, text: str) -> str:
         """Return the concept that a whole text stands for; "" if it stands for none."""
+        explained = self.explained(text)
+        if explained is not None:
+            return "".join(explained.concepts)  # one, or none
         concept = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
         return concept or self._label_spelled_twice(text, self._concepts)
 
@@ -206,13 +275,13 @@ class LabelWords:
 
     def is_explained_as_nothing(self, text: str) -> bool:
         """Return whether a person says that a text stands for no label."""
-        return word(without_zeros(text)) in self._words_for_no_label
+        return self.explained(text) == Labels("", ())
 
     def _says_nothing(self, text: str, usual_words: set[str]) -> bool:
         """Return whether a text stands for no label: it is a usual word for that, or the person says so."""
         if plain(text) in usual_words:
             return True
-        person_explains_words = bool(self._words_for_no_label)  # looked at first, as this takes less time
+        person_explains_words = bool(self._explained)  # looked at first, as this takes less time
         return person_explains_words and self.is_explained_as_nothing(text)
 
     def _parts_of(self, text: str) -> tuple[str, ...]:
@@ -242,7 +311,7 @@ class LabelWords:
         if "," not in text or self._is_label(text) or not self.codebook.commas_separate_concepts:
             return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
-        known_words = (*self._levels, *self._concepts, *self._words_for_no_label)
+        known_words = (*self._levels, *self._concepts, *self._explained)
         has_word_with_comma = any("," in known for known in known_words)
         if not has_word_with_comma:
             return [piece for piece in pieces if piece]
@@ -280,7 +349,7 @@ class LabelWords:
     def _is_label(self, text: str) -> bool:
         """Return whether a whole text is a known word: for a level, a concept, or no label."""
         key = word(text)
-        return key in self._levels or key in self._concepts or key in self._words_for_no_label
+        return key in self._levels or key in self._concepts or key in self._explained
 
     @cached_property
     def _has_letterless_words(self) -> bool:
@@ -307,7 +376,10 @@ class LabelWords:
         return self._labels_of_parts(parts)
 
     def _labels_of_parts(self, parts: Iterable[str]) -> Labels | None:
-        """Return the level and concepts of a text's parts; None if one is no label, or two are levels."""
+        """Return the level and concepts of a text's parts; None if one is no label, or two are levels.
+
+        Parts that a person explains as no label do not count.
+        """
         levels = []
         concepts = []
         for part in parts:
@@ -316,7 +388,7 @@ class LabelWords:
                 levels.append(self._levels[key])
             elif key in self._concepts:
                 concepts.append(self._concepts[key])
-            else:
+            elif not self.is_explained_as_nothing(part):
                 return None
         if len(levels) > 1 or not (levels or concepts):
             return None
@@ -386,6 +458,16 @@ def split_at_commas(text: str) -> list[str]:
 def word(text: str) -> str:
     """Write a label as labels are compared; of one letter, such as a code of behaviour, the case counts."""
     return text if len(text) == 1 else plain(text)
+
+
+def _key_of_word(text: str) -> str:
+    """Write a word that a person explains as labels are compared; 2.0 and 2 are one word."""
+    return word(without_zeros(text))
+
+
+def _without_keys(name_of_spelling: Mapping[str, str], spellings: Container[str]) -> dict[str, str]:
+    """Return the names of spellings, but for some of the spellings."""
+    return {spelling: name for spelling, name in name_of_spelling.items() if spelling not in spellings}
 
 
 def _names(parts: Sequence[Level | Concept]) -> dict[str, str]:

@@ -196,6 +196,8 @@ class _AccountMessage(msgspec.Struct, array_like=True):
     unlisted: dict[str, int]
     notes: list[str]
     shows_model_output: bool
+    uses_rate: bool
+    uses_unit: bool
 
 
 class _TableMessage(msgspec.Struct, array_like=True):

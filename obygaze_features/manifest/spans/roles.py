@@ -161,6 +161,8 @@ class TierRoles:
                 continue  # the file itself says the role, or there is no text to decide it by
             if is_of_a_model(record.tier) or is_of_a_model(record.text):
                 continue  # what a model wrote is never imported as a label
+            if self._words.is_explained_as_nothing(record.text):
+                continue  # it says nothing of what the other texts of its tier are
             name = without_annotator(record.tier or default_tier)
             key = (tier_key(name), is_speech)
             tier = self._tiers.setdefault(key, Tier(name, is_speech))

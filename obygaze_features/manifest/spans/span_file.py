@@ -65,6 +65,8 @@ class Reading:
     ----------
     rate
         Frames per second of times that are, or end in, frames.
+    unit
+        Unit of times that are numbers, in tables and transcripts, one of `units.UNITS`; "" if files tell it.
     encoding
         Of text files that are not UTF-8 and have no byte order mark.
     movie
@@ -78,6 +80,7 @@ class Reading:
     """
 
     rate: Fraction | None = None
+    unit: str = ""
     encoding: str = ""
     movie: str = ""
     tiers: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,236 @@
+# ruff: noqa: E501 - a table and its options stand on one line
+"""A person may explain any word, those of the codebook too: what they say counts, in every kind of file.
+
+A scale that is turned round, or begins at another number, has the codebook's own words with other meanings.
+If words were explained one after the other, 1=0 would change what 2=1 stands for, and all levels became one.
+"""
+
+import json
+import shlex
+from itertools import permutations
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import builtin_codebook, import_spans, load_codebook
+from obygaze_features.manifest.spans.label_words import LabelWords
+from tests.manifest.spans.written import WITH_TIERS, Mark
+
+NUMBERS = 'name = "numbers"\nversion = "1"\nlevels = ["0", "1", "2"]\n'
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    """A codebook whose levels are called 0, 1 and 2."""
+    path = tmp_path / "numbers.toml"
+    path.write_text(NUMBERS)
+    return load_codebook(path)
+
+
+def table_of_levels(*levels):
+    """Write a table with one row a level, a second each."""
+    rows = [f"f,{second},{second + 1},{level}" for second, level in enumerate(levels)]
+    return "\n".join(["movie,start_s,end_s,level", *rows, ""])
+
+
+def levels_of(clips):
+    return [clip.level for clip in clips]
+
+
+# --- the codebook's own words
+# ---------------------------------------------------------------------------
+def test_a_scale_that_begins_at_another_number_is_read(read, numbers):
+    words = {"1": "0", "2": "1", "3": "2"}
+
+    clips, _ = read({"t.csv": table_of_levels("1", "2", "3")}, words=words, codebook=numbers)
+
+    assert levels_of(clips) == ["0", "1", "2"]
+
+
+def test_a_scale_that_is_turned_round_is_read(read, numbers):
+    clips, _ = read(
+        {"t.csv": table_of_levels("0", "1", "2", "2.0")}, words={"0": "2", "2": "0"}, codebook=numbers
+    )
+
+    assert levels_of(clips) == ["2", "1", "0", "0"]
+
+
+@pytest.mark.parametrize("order", list(permutations([("EN", "S"), ("S", "NS"), ("NS", "EN")])))
+def test_words_mean_the_same_in_whatever_order_they_are_explained(read, order):
+    clips, _ = read({"t.csv": table_of_levels("EN", "S", "NS", "HN")}, words=dict(order))
+
+    assert levels_of(clips) == ["S", "NS", "EN", "HN"]
+
+
+def test_other_spellings_of_a_label_keep_their_meaning(read):
+    """To explain NS says nothing of its title, `Not sure`."""
+    clips, _ = read({"t.csv": table_of_levels("NS", "Not sure", "S")}, words={"NS": "S"})
+
+    assert levels_of(clips) == ["S", "NS", "S"]
+
+
+def test_a_level_may_be_explained_as_a_concept(read):
+    clips, _ = read({"t.csv": table_of_levels("NS", "S")}, words={"NS": "Look"})
+
+    assert [(clip.level, clip.concepts) for clip in clips] == [(None, ("Look",)), ("S", ())]
+
+
+def test_translations_are_those_of_the_codebook_though_its_words_are_explained():
+    """The title `sure`, by which translations find their level, may be explained as something else."""
+    words = LabelWords(builtin_codebook("obygaze12"), {"sure": "EN", "not sure": ""}).with_guesses()
+
+    assert words.level_of("sure") == "EN"
+    assert words.level_of("sicher") == "S"
+    assert words.level_of("not sure") == ""
+
+
+def test_a_word_that_stands_for_two_labels_is_refused():
+    with pytest.raises(ManifestError, match=r"word '1\.0' is 'S', and '1', which is the same word, 'EN'"):
+        LabelWords(builtin_codebook("obygaze12"), {"1": "EN", "1.0": "S"})
+
+
+# --- no label
+# ---------------------------------------------------------------------------
+def test_a_level_of_the_codebook_may_be_read_as_no_label_in_a_table(read):
+    clips, _ = read({"t.csv": table_of_levels("S", "NS", "EN")}, words={"NS": ""})
+
+    assert levels_of(clips) == ["S", None, "EN"]
+
+
+def test_a_level_of_the_codebook_may_be_read_as_no_label_in_columns_of_annotators(read):
+    table = "movie,start_s,end_s,AB,CD\nf,1,2,S,NS\nf,3,4,NS,EN\n"
+
+    clips, _ = read({"t.csv": table}, words={"NS": ""}, wide=("AB", "CD"))
+
+    assert [(clip.start_s, clip.annotator, clip.level) for clip in clips if clip.level] == [
+        (1.0, "AB", "S"),
+        (3.0, "CD", "EN"),
+    ]
+
+
+@pytest.mark.parametrize("word", ["S", "s"])
+def test_a_level_of_one_letter_is_no_label_in_either_case(read, word):
+    clips, _ = read({"t.csv": table_of_levels(word, "EN")}, words={"S": ""})
+
+    assert levels_of(clips) == [None, "EN"]
+
+
+def test_a_concept_of_the_codebook_may_be_read_as_no_label(read):
+    table = "movie,start_s,end_s,level,concepts\nf,1,2,S,Look;Body\nf,3,4,S,Look\n"
+
+    clips, _ = read({"t.csv": table}, words={"Look": ""})
+
+    assert [clip.concepts for clip in clips] == [("Body",), ()]
+
+
+def test_the_usual_sign_for_yes_may_be_read_as_no(read):
+    table = "movie,start_s,end_s,level,Body\nf,1,2,S,x\nf,3,4,S,✓\n"
+
+    clips, _ = read({"t.csv": table}, words={"x": ""}, columns={"concepts": ["Body"]})
+
+    assert [clip.concepts for clip in clips] == [(), ("Body",)]
+
+
+# --- files of tools
+# ---------------------------------------------------------------------------
+MARKS = (
+    Mark("level", 1, 3, "S"),
+    Mark("level", 4, 6, "EN"),
+    Mark("level", 7, 9, "NS"),
+    Mark("concepts", 1, 3, "Look"),
+    Mark("concepts", 4, 6, "Body"),
+)
+
+
+@pytest.mark.parametrize("kind", WITH_TIERS)
+def test_tiers_that_are_called_level_and_concepts_are_read_by_a_persons_words(read, kind):
+    words = {"S": "EN", "EN": "S", "NS": "", "Look": "Body", "Body": ""}
+
+    clips, said = read({"tt1.x": WITH_TIERS[kind](MARKS)}, words=words, movie="tt1", annotator="AB")
+
+    labelled = [clip for clip in clips if clip.level or clip.concepts]
+    assert {(clip.start_s, clip.level, clip.concepts) for clip in labelled} == {
+        (1.0, "EN", ("Body",)),
+        (4.0, "S", ()),
+    }
+    assert "'NS' is no label, as --word says" in said
+    assert "'Body' is no label, as --word says" in said
+
+
+@pytest.mark.parametrize("kind", WITH_TIERS)
+def test_a_tier_whose_other_texts_are_labels_is_read_as_labels(read, kind):
+    """A text that a person explains as no label does not make the tier one of texts."""
+    marks = [Mark("gaze", 1, 3, "S"), Mark("gaze", 4, 6, "EN"), Mark("gaze", 7, 9, "xx")]
+
+    clips, said = read({"tt1.x": WITH_TIERS[kind](marks)}, words={"xx": ""}, movie="tt1", annotator="AB")
+
+    assert {(clip.start_s, clip.level) for clip in clips if clip.level} == {(1.0, "S"), (4.0, "EN")}
+    assert "'xx' is no label, as --word says" in said
+
+
+def test_answers_of_machines_are_in_the_codebooks_own_words(read):
+    """Machines answer questions of the codebook: that a person's scale is turned round is not about them."""
+    answer = {
+        "clip_id": "f-1", "movie": "f", "start_s": 1, "end_s": 3, "model": "m",
+        "answers": {"level": "S", "concept:Look": "yes"},
+    }  # fmt: skip
+    words = {"S": "EN", "EN": "S", "Look": ""}
+
+    clips, _ = read({"a.jsonl": json.dumps(answer), "t.csv": table_of_levels("S")}, words=words)
+
+    assert {(clip.annotator, clip.level, clip.concepts) for clip in clips} == {
+        ("m", "S", ("Look",)),
+        ("", "EN", ()),
+    }
+
+
+# --- what is said
+# ---------------------------------------------------------------------------
+def test_words_that_no_label_is_are_said(read):
+    """A mistyped option changes nothing, which would not be seen otherwise."""
+    clips, said = read(
+        {"t.csv": table_of_levels("S", "unclear")}, words={"unclear": "NS", "vilent": "S", "oddly so": ""}
+    )
+
+    assert levels_of(clips) == ["S", "NS"]
+    assert "no label in the files is written so: --word vilent=S, --word 'oddly so='" in said
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("movie,start_s,end_s,level,concepts\nf,1,2,S,Body; leer\n", {"words": {"leer": "Look"}}),
+        ("movie,start_s,end_s,level,Agree?\nf,1,2,S,x\n", {"words": {"Agree?": ""}, "columns": {"concepts": ["Agree?"]}}),
+        ("movie,start_s,end_s,level,Leer\nf,1,2,S,x\n", {"words": {"Leer": "Look"}, "columns": {"concepts": ["Leer"]}}),
+        ("movie,start_s,end_s,level\nf,1,2,S\nf,3,4,#N/A\n", {"words": {"#N/A": ""}}),
+        ("movie,start_s,end_s,Leer (AB)\nf,1,2,x\n", {"words": {"Leer": "Look"}, "wide": ("AB",)}),
+    ],
+)  # fmt: skip
+def test_words_in_lists_headings_and_errors_are_read(read, table, options):
+    _, said = read({"t.csv": table}, **options)
+
+    assert "no label in the files is written so" not in said
+
+
+def test_numbers_that_may_be_another_scale_are_asked_about(tmp_path, numbers):
+    """Where levels are 0 to 2 and a table has 1 to 3, the 1 of the table may be the level 0.
+
+    To ask for the meaning of 3 alone would leave 1 and 2 where they are.
+    """
+    path = tmp_path / "t.csv"
+    path.write_text(table_of_levels("1", "2", "3"))
+
+    with pytest.raises(ManifestError) as refusal:
+        import_spans([path], tmp_path, codebook=numbers)
+
+    options = shlex.split(str(refusal.value).partition(": give ")[2].partition(";")[0])
+    assert options == ["--word", "1=0", "--word", "2=1", "--word", "3=2"]
+    assert "if 1 is 0 and 3 is 2" in str(refusal.value)
+
+
+def test_a_number_beside_explained_ones_is_asked_about_alone(tmp_path, numbers):
+    path = tmp_path / "t.csv"
+    path.write_text(table_of_levels("1", "2", "3"))
+
+    with pytest.raises(ManifestError, match="say what it stands for: --word 3=LABEL"):
+        import_spans([path], tmp_path, codebook=numbers, words={"1": "0", "2": "1"})
