@@ -145,6 +145,10 @@ def project(
     that level, first for each annotator and then over annotators. A clip without an annotation gets the
     lowest level (EN). Clips of a movie that nobody annotated get no level.
 
+    How labels were given goes with them: a clip is in sight of a model's score (seen_score) if a label that
+    it gets is, or, without an annotation, if any of its movie is. Names of machines and the definition stay.
+    Other columns of the annotations are left out and named.
+
     \b
     Examples:
       obygaze manifest project segments.csv --onto scenes.csv --out labelled.csv
@@ -177,7 +181,7 @@ def project(
 def _notices_on_projection(
     result: "manifests.Projection", n_replaced: int, clips_file: Path | None
 ) -> list[str]:
-    """Return notices on replaced labels, movies without annotations and annotations without clips.
+    """Return notices on replaced labels, movies without annotations, and what of annotations is left out.
 
     Parameters
     ----------
@@ -196,6 +200,9 @@ def _notices_on_projection(
     if result.elsewhere:
         movies = ", ".join(result.elsewhere)
         notices.append(f"left out the annotations of {movies}: no clip of theirs to label")
+    if result.columns_left_out:
+        columns = ", ".join(result.columns_left_out)
+        notices.append(f"columns of annotations that clips do not get: {columns}")
     return notices
 
 

@@ -5,7 +5,7 @@ definitions of the labels are refused, or separated.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -25,6 +25,9 @@ CONTENT_S: Final = "content_s"
 
 JUDGED_AT: Final = "judged_at"
 """Column: when it was judged, for people; nothing is decided by it."""
+
+HOW_JUDGED: Final = (SEEN_SCORE, DEFINITION, "model", "prompt", "answered_on", "perceives")
+"""Columns that say how a label was given: in sight of a score, under which definition, by which machine."""
 
 MOST_PLACES: Final = 1e9
 
@@ -236,6 +239,47 @@ def judgement_of(clip: Clip) -> Judgement | None:
         judged_at=clip.extras.get(JUDGED_AT, ""),
         clip=clip,
     )
+
+
+def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, str]:
+    """Return the extras of a row whose label comes from judged rows, with how these were judged.
+
+    The row was judged in sight of a model's score if one of the rows was, and blindly if all of them were.
+    Other columns of `HOW_JUDGED` hold each value of the rows once, joined by semicolons.
+
+    Parameters
+    ----------
+    judged
+        The rows that the label comes from.
+    extras
+        The extras of the labelled row. What they say of how an earlier label was judged is replaced.
+    """
+    rows = list(judged)
+    result = dict(extras)
+    for column in HOW_JUDGED:
+        cells = [row.extras[column] for row in rows if column in row.extras]
+        if not cells and column not in extras:
+            continue
+        result[column] = _seen_score_of(cells) if column == SEEN_SCORE else _distinct_values(cells)
+    return result
+
+
+def _seen_score_of(cells: Sequence[str]) -> str:
+    """Return the cell `seen_score` of a label that comes from rows with these cells; "" if unknown."""
+    if "1" in cells:
+        return "1"
+    all_are_blind = bool(cells) and all(cell == "0" for cell in cells)
+    return "0" if all_are_blind else ""
+
+
+def _distinct_values(cells: Sequence[str]) -> str:
+    """Join the values of cells, each of which may hold several, by semicolons: each value once."""
+    values: list[str] = []
+    for cell in cells:
+        for value in cell.split(";"):
+            if value and value not in values:
+                values.append(value)
+    return ";".join(values)
 
 
 @checked
