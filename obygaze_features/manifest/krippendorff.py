@@ -18,7 +18,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.agreement import positions
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.judgements import Judgement, Judgements, judgements_of
+from obygaze_features.manifest.judgements import Judgement, Judgements, blind_labels, judgements_of
 from obygaze_features.manifest.manifest import Manifest
 
 Floats = NDArray[np.float64]
@@ -379,6 +379,8 @@ class LevelAlphas:
 def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
     """Measure the agreement of all annotators of a manifest on the clips that at least two of them labelled.
 
+    Labels that were given in sight of a model's score are left out (`blind_labels`).
+
     Returns
     -------
     all_levels, labels_only : LevelAlphas
@@ -389,7 +391,8 @@ def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
     ManifestError
         Labels were given under two definitions, or one annotator labelled a span twice.
     """
-    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
+    blind = blind_labels(manifest)
+    judged = judgements_of(blind.manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     labels = manifest.codebook.labels
     with_labels = judged.where(lambda judgement: judgement.level in labels)
@@ -447,7 +450,7 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     """Measure the agreement of all annotators of each film on freely delimited segments.
 
     A span of the lowest level counts as unmarked, not as a segment. Where segments of one annotator overlap,
-    the higher level counts.
+    the higher level counts. Annotators who saw a model's score in a film are left out of it (`blind_labels`).
 
     Raises
     ------
@@ -455,7 +458,8 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
         A labelled segment has no times, no film has two annotators, or judgements were made under two
         definitions.
     """
-    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
+    blind = blind_labels(manifest, whole_films=True)
+    judged = judgements_of(blind.manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
     for judgement in judged.every:
@@ -467,7 +471,7 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
         if len(by_judge) > 1:
             alphas.append(_film_alpha(movie, by_judge, manifest.codebook))
     if not alphas:
-        raise ManifestError("no movie has two annotators, so there is nothing to compare")
+        raise ManifestError(f"no movie has two annotators, so there is nothing to compare{blind.reason()}")
     return tuple(alphas)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Codebook, Manifest, PairAgreement
+from obygaze_features.manifest import Clip, Codebook, Manifest, PairAgreement, blind_labels
 from obygaze_features.manifest.agreement import distances
 from obygaze_features.manifest.near import Pairs, overlapping
 from obygaze_models.evaluation.near import best_matching
@@ -275,6 +275,7 @@ def unitised_agreement(
     """Compute gamma for every pair of annotators of every movie, on the segments that they marked.
 
     It is computed twice: on all levels, and on those that are labels; the lowest level is left out of both.
+    An annotator who saw a model's score in a film is left out of it (`blind_labels`).
 
     Parameters
     ----------
@@ -291,8 +292,9 @@ def unitised_agreement(
         A labelled segment has no times, or no movie has two annotators.
     """
     codebook = manifest.codebook
+    blind = blind_labels(manifest, whole_films=True)
     pairs: list[PairAgreement[UnitGamma]] = []
-    for movie, segments_of in _labelled_segments(manifest).items():
+    for movie, segments_of in _labelled_segments(blind.manifest).items():
         for first, second in combinations(sorted(segments_of), 2):
             gamma_on_levels = partial(
                 _gamma_on_levels,
@@ -306,7 +308,7 @@ def unitised_agreement(
             on_labels = gamma_on_levels(codebook.labels, seed=1)
             pairs.append(PairAgreement(movie, (first, second), on_all_levels, on_labels))
     if not pairs:
-        raise ManifestError("no movie has two annotators, so there is nothing to compare")
+        raise ManifestError(f"no movie has two annotators, so there is nothing to compare{blind.reason()}")
     return tuple(pairs)
 
 
