@@ -217,9 +217,11 @@ def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
         if path is not None:
             paths.add(path)
     missing = sorted(str(path) for path in paths if not is_here(path))
-    durations_s = [clip.duration_s for clip in manifest if clip.duration_s is not None]
+    clips = manifest.clips_once
+    durations_s = [clip.duration_s for clip in clips if clip.duration_s is not None]
     return {
-        "clips": len(manifest),
+        "clips": len(clips),
+        "rows": len(manifest),
         "movies": len(manifest.movies),
         "levels": level_counts(manifest, "none"),
         "codebook": {"name": codebook.name, "version": codebook.version, "digest": codebook.digest()},
@@ -230,7 +232,7 @@ def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
             "files": len(paths),
             "on_disk": len(paths) - len(missing),
             "missing": len(missing),
-            "clips_without": sum(not clip.video for clip in manifest),
+            "clips_without": sum(not clip.video for clip in clips),
         },
         "missing_videos": missing[:SHOWN_ROWS],
         "digest": manifest.digest(),
