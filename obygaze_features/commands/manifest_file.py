@@ -105,22 +105,25 @@ def write_imported(
     written = manifests.write_manifest(imported.manifest, out, beside=beside)
     for notice in imported.notices:
         click.echo(notice, err=True)
-    clips = manifests.counted(len(written), "clip")
+    n_clips = len(written.clips_once)
+    clips = manifests.counted(n_clips, "clip")
     movies = manifests.counted(len(written.movies), "movie")
+    rows = f", {len(written):,} rows of annotators" if written.is_per_annotator else ""
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
     document = {
         "manifest": str(out),
-        "clips": len(written),
+        "clips": n_clips,
+        "rows": len(written),
         "movies": len(written.movies),
         "levels": level_counts(written, "none"),
         "notices": imported.notices,
         **(more or {}),
     }
-    return Answer(document, f"{out}: {clips} of {movies} ({', '.join(levels) or 'no clips'})")
+    return Answer(document, f"{out}: {clips} of {movies}{rows} ({', '.join(levels) or 'no clips'})")
 
 
 def level_counts(manifest: "manifests.Manifest", none: str = "without level") -> dict[str, int]:
-    """Count the clips of each level, and under the name `none` those without a level."""
+    """Count the rows of each level, and under the name `none` those without a level."""
     counts = dict.fromkeys((*manifest.codebook.level_names, none), 0)
     for clip in manifest:
         counts[clip.level or none] += 1

@@ -146,6 +146,10 @@ def project(
     lowest level (EN), unless its annotators mark that level too, or judged drawn windows: then nobody
     answered for it. Clips that nobody answered for, and those of a movie that nobody annotated, get no level.
 
+    How labels were given goes with them: a clip is in sight of a model's score (seen_score) if a label that
+    it gets is, or, without an annotation, if any of its movie is. Names of machines and the definition stay.
+    Other columns of the annotations are left out and named.
+
     \b
     Examples:
       obygaze manifest project segments.csv --onto scenes.csv --out labelled.csv
@@ -178,7 +182,7 @@ def project(
 def _notices_on_projection(
     result: "manifests.Projection", n_replaced: int, clips_file: Path | None
 ) -> list[str]:
-    """Return notices on replaced labels, movies without annotations and annotations without clips.
+    """Return notices on replaced labels, movies without annotations, and what of annotations is left out.
 
     Parameters
     ----------
@@ -203,6 +207,9 @@ def _notices_on_projection(
     if result.elsewhere:
         movies = ", ".join(result.elsewhere)
         notices.append(f"left out the annotations of {movies}: no clip of theirs to label")
+    if result.columns_left_out:
+        columns = ", ".join(result.columns_left_out)
+        notices.append(f"columns of annotations that clips do not get: {columns}")
     return notices
 
 
@@ -217,9 +224,11 @@ def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
         if path is not None:
             paths.add(path)
     missing = sorted(str(path) for path in paths if not is_here(path))
-    durations_s = [clip.duration_s for clip in manifest if clip.duration_s is not None]
+    clips = manifest.clips_once
+    durations_s = [clip.duration_s for clip in clips if clip.duration_s is not None]
     return {
-        "clips": len(manifest),
+        "clips": len(clips),
+        "rows": len(manifest),
         "movies": len(manifest.movies),
         "levels": level_counts(manifest, "none"),
         "codebook": {"name": codebook.name, "version": codebook.version, "digest": codebook.digest()},
@@ -230,7 +239,7 @@ def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
             "files": len(paths),
             "on_disk": len(paths) - len(missing),
             "missing": len(missing),
-            "clips_without": sum(not clip.video for clip in manifest),
+            "clips_without": sum(not clip.video for clip in clips),
         },
         "missing_videos": missing[:SHOWN_ROWS],
         "digest": manifest.digest(),

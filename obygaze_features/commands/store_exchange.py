@@ -20,6 +20,7 @@ from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import NPZ, file_kind, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
+from obygaze_features.manifest.text_tables import error_context
 from obygaze_features.options import LOCAL, Answer, LocalPath, Number
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
@@ -264,7 +265,8 @@ def import_(
 ) -> Answer:
     """Import features extracted with other tools from SOURCE, for the clips of MANIFEST, into a new STORE.
 
-    The names of files, or the ids of rows, are matched with MANIFEST (--pattern). A clip without a video in
+    The names of files, or the ids of rows, are matched with MANIFEST (--pattern). A clip that is there once
+    for each of several annotators is stored once; labels are not stored. A clip without a video in
     the manifest has no file, so that it counts as missing. The store is marked as imported. Provenance that
     --declared does not state is recorded as unknown. So are the times of frames, unless the files have them
     (`time_s`) or --rate is given.
@@ -289,6 +291,9 @@ def import_(
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
     table = manifests.read_manifest(manifest)
+    corpus = {"name": manifest.stem, "manifest_sha256": table.digest()}
+    # A store has a clip once, also if several annotators labelled it: labels are not stored.
+    table = table.with_clips(table.clips_once)
     if pattern is None:
         pattern = "{clip_id}" if kind == "table" or source.is_file() else "{video}"
     patterns_of_features = list(columns)
@@ -341,7 +346,7 @@ def import_(
             planned,
             declaration,
             store,
-            corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
+            corpus=corpus,
             progress=progress,
             note=partial(click.echo, err=True),
             licence=licence,
@@ -554,8 +559,16 @@ def export(
 
 
 def _read_labels(manifest: Path) -> dict[str, dict[str, str]]:
-    """Return the labels of a manifest's clips: "level" and "concepts" -> clip id -> text."""
-    clips = manifests.read_manifest(manifest)
+    """Return the labels of a manifest's clips: "level" and "concepts" -> clip id -> text.
+
+    Raises
+    ------
+    ManifestError
+        Names the file, if a clip has labels of several annotators.
+    """
+    labels = manifests.read_manifest(manifest)
+    with error_context(manifest):
+        clips = labels.by_id.values()
     return {
         "level": {clip.clip_id: clip.level or "" for clip in clips},
         "concepts": {clip.clip_id: ";".join(clip.concepts) for clip in clips},

@@ -20,7 +20,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.judgements import judgements_of
+from obygaze_features.manifest.judgements import blind_labels, judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.projection import project, windows
 
@@ -206,6 +206,8 @@ def expected_disorder(
 def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
     """Compare every pair of annotators of every movie on the spans that both labelled.
 
+    Labels that were given in sight of a model's score are left out (`blind_labels`).
+
     Raises
     ------
     ManifestError
@@ -232,7 +234,7 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
 def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
     """Count, for every pair of annotators of a movie, how often they gave a span the levels A and B.
 
-    Only spans that both labelled are counted.
+    Only spans that both labelled are counted, and no labels in sight of a model's score (`blind_labels`).
 
     Raises
     ------
@@ -254,12 +256,15 @@ class _AnnotatorPair(NamedTuple):
 def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
     """Return every pair of annotators of every movie, with their levels of the spans that both labelled.
 
+    Labels that were given in sight of a model's score are left out.
+
     Raises
     ------
     ManifestError
         No two annotators labelled the same span, or labels were given under two definitions.
     """
-    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
+    blind = blind_labels(manifest)
+    judged = judgements_of(blind.manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     pairs = []
     for movie in manifest.movies:
@@ -273,6 +278,7 @@ def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
     if not any(pair.levels for pair in pairs):
         raise ManifestError(
             "no movie has two annotators who labelled the same spans, so there is nothing to compare"
+            f"{blind.reason()}"
         )
     return pairs
 

@@ -5,7 +5,7 @@ definitions of the labels are refused, or separated.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -25,6 +25,12 @@ CONTENT_S: Final = "content_s"
 
 JUDGED_AT: Final = "judged_at"
 """Column: when it was judged, for people; nothing is decided by it."""
+
+MODEL: Final = "model"
+"""Column: the machine that gave the label; empty for people."""
+
+HOW_JUDGED: Final = (SEEN_SCORE, DEFINITION, MODEL, "prompt", "answered_on", "perceives")
+"""Columns that say how a label was given: in sight of a score, under which definition, by which machine."""
 
 MOST_PLACES: Final = 1e9
 
@@ -236,6 +242,115 @@ def judgement_of(clip: Clip) -> Judgement | None:
         judged_at=clip.extras.get(JUDGED_AT, ""),
         clip=clip,
     )
+
+
+class BlindLabels(NamedTuple):
+    """Labels of annotators who can be compared, since none of these labels was given in sight of a score.
+
+    Attributes
+    ----------
+    manifest
+        All rows; those that do not count have no label.
+    n_left_out
+        Number of named annotators' labels that do not count.
+    n_unknown
+        Number of people's labels that count and do not say whether a score was in sight, although the
+        manifest has the column `seen_score`.
+    """
+
+    manifest: Manifest
+    n_left_out: int
+    n_unknown: int
+
+    def reason(self) -> str:
+        """Write which labels do not count, for a message that too few are left; "" if all count."""
+        if not self.n_left_out:
+            return ""
+        judgements = counted(self.n_left_out, "judgement")
+        return f"; {judgements} in sight of a model's score (seen_score 1) left out: judge blindly to compare"
+
+
+@checked
+def blind_labels(manifest: Manifest, *, whole_films: bool = False) -> BlindLabels:
+    """Return a manifest in which labels that were given in sight of a model's score are left out.
+
+    People who see a score tend to agree with it, and so with each other and with machines. All measures of
+    agreement therefore read labels here. Labels that do not say whether a score was in sight count.
+
+    Parameters
+    ----------
+    manifest
+        Rows of annotators.
+    whole_films
+        Whether to leave out all labels that an annotator gave in a film if one of them was given in sight of
+        a score. Needed for free segments: of what an annotator marked in a film no part can be missing.
+    """
+    films_in_sight = set()
+    for clip in manifest:
+        if _is_in_sight(clip):
+            films_in_sight.add((clip.annotator, clip.movie))
+    rows = []
+    n_left_out = 0
+    n_unknown = 0
+    for clip in manifest:
+        is_in_film_in_sight = (clip.annotator, clip.movie) in films_in_sight
+        is_left_out = is_in_film_in_sight if whole_films else _is_in_sight(clip)
+        rows.append(replace(clip, level=None, concepts=()) if is_left_out else clip)
+        if not clip.annotator or clip.level is None:
+            continue
+        is_of_person = not clip.extras.get(MODEL)
+        if is_left_out:
+            n_left_out += 1
+        elif is_of_person and clip.extras.get(SEEN_SCORE) == "":
+            n_unknown += 1
+    return BlindLabels(manifest.with_clips(rows), n_left_out, n_unknown)
+
+
+def _is_in_sight(clip: Clip) -> bool:
+    """Return whether a clip has a label that was given in sight of a model's score."""
+    judgement = judgement_of(clip)
+    return judgement is not None and judgement.is_blind is False
+
+
+def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, str]:
+    """Return the extras of a row whose label comes from judged rows, with how these were judged.
+
+    The row was judged in sight of a model's score if one of the rows was, and blindly if all of them were.
+    Other columns of `HOW_JUDGED` hold each value of the rows once, joined by semicolons.
+
+    Parameters
+    ----------
+    judged
+        The rows that the label comes from.
+    extras
+        The extras of the labelled row. What they say of how an earlier label was judged is replaced.
+    """
+    rows = list(judged)
+    result = dict(extras)
+    for column in HOW_JUDGED:
+        cells = [row.extras[column] for row in rows if column in row.extras]
+        if not cells and column not in extras:
+            continue
+        result[column] = _seen_score_of(cells) if column == SEEN_SCORE else _distinct_values(cells)
+    return result
+
+
+def _seen_score_of(cells: Sequence[str]) -> str:
+    """Return the cell `seen_score` of a label that comes from rows with these cells; "" if unknown."""
+    if "1" in cells:
+        return "1"
+    all_are_blind = bool(cells) and all(cell == "0" for cell in cells)
+    return "0" if all_are_blind else ""
+
+
+def _distinct_values(cells: Sequence[str]) -> str:
+    """Join the values of cells, each of which may hold several, by semicolons: each value once."""
+    values: list[str] = []
+    for cell in cells:
+        for value in cell.split(";"):
+            if value and value not in values:
+                values.append(value)
+    return ";".join(values)
 
 
 @checked

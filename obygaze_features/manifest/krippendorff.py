@@ -18,7 +18,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.agreement import positions
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.judgements import Judgement, Judgements, judgements_of
+from obygaze_features.manifest.judgements import Judgement, Judgements, blind_labels, judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.unmarked_time import in_common_stretches
 
@@ -380,6 +380,8 @@ class LevelAlphas:
 def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
     """Measure the agreement of all annotators of a manifest on the clips that at least two of them labelled.
 
+    Labels that were given in sight of a model's score are left out (`blind_labels`).
+
     Returns
     -------
     all_levels, labels_only : LevelAlphas
@@ -390,7 +392,8 @@ def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
     ManifestError
         Labels were given under two definitions, or one annotator labelled a span twice.
     """
-    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
+    blind = blind_labels(manifest)
+    judged = judgements_of(blind.manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     labels = manifest.codebook.labels
     with_labels = judged.where(lambda judgement: judgement.level in labels)
@@ -448,7 +451,8 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     """Measure the agreement of all annotators of each film on freely delimited segments.
 
     A span of the lowest level counts as unmarked, not as a segment. Where segments of one annotator overlap,
-    the higher level counts. Only the time counts that all annotators answered for (`in_common_stretches`).
+    the higher level counts. Annotators who saw a model's score in a film are left out of it (`blind_labels`),
+    and only the time counts that all others answered for (`in_common_stretches`).
 
     Raises
     ------
@@ -456,7 +460,9 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
         A labelled segment has no times, no film has two annotators, or judgements were made under two
         definitions.
     """
-    judged = judgements_of(in_common_stretches(manifest)).where(lambda judgement: bool(judgement.judge))
+    blind = blind_labels(manifest, whole_films=True)
+    compared = in_common_stretches(blind.manifest)
+    judged = judgements_of(compared).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
     for judgement in judged.every:
@@ -468,7 +474,7 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
         if len(by_judge) > 1:
             alphas.append(_film_alpha(movie, by_judge, manifest.codebook))
     if not alphas:
-        raise ManifestError("no movie has two annotators, so there is nothing to compare")
+        raise ManifestError(f"no movie has two annotators, so there is nothing to compare{blind.reason()}")
     return tuple(alphas)
 
 

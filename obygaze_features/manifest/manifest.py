@@ -105,10 +105,10 @@ class Manifest:
         return iter(self.clips)
 
     def __repr__(self) -> str:
-        return (
-            f"Manifest({counted(len(self), 'clip')} of {counted(len(self.movies), 'movie')}, "
-            f"codebook {self.codebook.name!r})"
-        )
+        clips = counted(len(self.clips_once), "clip")
+        movies = counted(len(self.movies), "movie")
+        rows = f", {len(self):,} rows of annotators" if self.is_per_annotator else ""
+        return f"Manifest({clips} of {movies}{rows}, codebook {self.codebook.name!r})"
 
     def _repr_html_(self) -> str:
         """Show the first clips as a table in a notebook."""
@@ -158,6 +158,14 @@ class Manifest:
                 "annotator",
             )
         return self._by_id
+
+    @property
+    def clips_once(self) -> tuple[Clip, ...]:
+        """Each clip once: of a clip with a row for each annotator the first row."""
+        first_rows: dict[str, Clip] = {}
+        for clip in self.clips:
+            first_rows.setdefault(clip.clip_id, clip)
+        return tuple(first_rows.values())
 
     @property
     def is_per_annotator(self) -> bool:

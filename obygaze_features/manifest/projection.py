@@ -11,7 +11,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, grouped, numbered_ids
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.judgements import judgements_of
+from obygaze_features.manifest.judgements import HOW_JUDGED, how_judged, judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.near import overlapping
 from obygaze_features.manifest.unmarked_time import marks_every_answer
@@ -39,12 +39,15 @@ class Projection:
         Movies that were annotated and have no clip.
     unanswered
         Ids of clips of annotated movies for which no annotator has an answer: they have no level.
+    columns_left_out
+        Columns of the annotations that say nothing of how a label was given, so that clips do not get them.
     """
 
     manifest: Manifest
     unwatched: tuple[str, ...]
     elsewhere: tuple[str, ...]
     unanswered: tuple[str, ...] = ()
+    columns_left_out: tuple[str, ...] = ()
 
 
 @checked
@@ -56,10 +59,13 @@ def merge(
     If no annotation has a level, the clip gets the lowest one: an annotator watched it and marked nothing.
     The result depends neither on the order of the annotations nor on repeats.
 
+    Columns that say how a label was given (`HOW_JUDGED`) come from the annotations that gave it: if one of
+    these was made in sight of a model's score, so was the label, and the name of a machine stays.
+
     Parameters
     ----------
     clip
-        The clip, whose own labels are replaced.
+        The clip, whose own labels are replaced, with what says how these were given.
     marks
         Annotations of the clip's span; those without a level are ignored.
     codebook
@@ -85,7 +91,9 @@ def merge(
         if how == "highest":  # only the concepts that were given at that level
             annotations = [annotation for annotation in annotations if annotation.level == level]
         concepts = _concepts_of_any(annotations)
-    return replace(clip, level=level, concepts=codebook.in_order(concepts), annotator=annotator)
+    in_order = codebook.in_order(concepts)
+    extras = how_judged(annotations, clip.extras)
+    return replace(clip, level=level, concepts=in_order, annotator=annotator, extras=extras)
 
 
 def _concepts_of_every(marks: Sequence[Clip]) -> set[str]:
@@ -119,12 +127,16 @@ def project(
     the lowest level too, or judged drawn windows, has no answer for a clip of which their annotations
     together cover less than this share (`marks_every_answer`).
 
+    How labels were given is kept (`merge`). A clip for which no annotation counts was judged as the annotator
+    judged the rest of the movie: in sight of a model's score if any of it was.
+
     Parameters
     ----------
     annotations
         Annotated spans of movies.
     clips
-        The spans to label. Their own labels and codebook are replaced by those of the annotations.
+        The spans to label. Their own labels and codebook are replaced by those of the annotations, and their
+        columns that say how labels were given.
     threshold
         Share of the clip's duration, 0 to 1.
     per_annotator
@@ -149,6 +161,8 @@ def project(
             raise ManifestError(f"clip {annotation.clip_id!r} has no level, so it is no annotation", "level")
     judgements_of(annotations).refuse_two_definitions()
     annotations = annotations.spelled_as(clips.movies)
+    columns = tuple(annotations.clips[0].extras) if len(annotations) else ()
+    clips = _with_columns_of_judgements(clips, [name for name in HOW_JUDGED if name in columns])
     annotations_of_movie = grouped(annotations, "movie")
     rows_of_clip: dict[str, list[Clip]] = {}
     unanswered: list[str] = []
@@ -168,7 +182,19 @@ def project(
         unwatched=tuple(movie for movie in clips.movies if movie not in annotations_of_movie),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in movies_with_clips),
         unanswered=tuple(unanswered),
+        columns_left_out=tuple(name for name in columns if name not in HOW_JUDGED),
     )
+
+
+def _with_columns_of_judgements(clips: Manifest, columns: Sequence[str]) -> Manifest:
+    """Give clips empty columns of how labels were given, in place of those of their own labels."""
+    prepared = []
+    for clip in clips:
+        extras = {name: cell for name, cell in clip.extras.items() if name not in HOW_JUDGED}
+        for column in columns:
+            extras[column] = ""
+        prepared.append(replace(clip, extras=extras))
+    return clips.with_clips(prepared)
 
 
 @checked
@@ -287,6 +313,9 @@ def _label_movie(
         annotator: _is_answered(clips, their_marks, threshold, codebook)
         for annotator, their_marks in marks_by_annotator.items()
     }
+    # Where nothing that annotators marked counts, they judged the clip as they judged the rest of the movie.
+    how_all_judged = how_judged(marks, {})
+    how_each_judged = {name: how_judged(their_marks, {}) for name, their_marks in marks_by_annotator.items()}
     rows_of_clips: list[list[Clip]] = []
     for place, (clip, clip_marks) in enumerate(zip(clips, marks_of_clips, strict=True)):
         answering = [annotator for annotator, is_answered in is_answered_by.items() if is_answered[place]]
@@ -296,9 +325,15 @@ def _label_movie(
         elif per_annotator:
             for annotator in answering:
                 their_marks = [mark for mark in clip_marks if mark.annotator == annotator]
-                rows.append(merge(clip, their_marks, codebook, annotator=annotator))
+                row = merge(clip, their_marks, codebook, annotator=annotator)
+                if not their_marks:
+                    row = replace(row, extras={**row.extras, **how_each_judged[annotator]})
+                rows.append(row)
         else:
-            rows.append(merge(clip, clip_marks, codebook))
+            row = merge(clip, clip_marks, codebook)
+            if not clip_marks:
+                row = replace(row, extras={**row.extras, **how_all_judged})
+            rows.append(row)
         rows_of_clips.append(rows)
     return rows_of_clips
 

@@ -572,8 +572,8 @@ def _refuse_impossible_plan(
     StoreError
         If there are no clips or no groups, two have the same name, or only some of the rows have a text.
     """
-    _refuse_repeated([clip.clip_id for clip in clips], "clip")
-    _refuse_repeated([group.name for group in groups], "group")
+    _refuse_repeated(path, [clip.clip_id for clip in clips], "clip")
+    _refuse_repeated(path, [group.name for group in groups], "group")
     if not clips or not groups:
         raise StoreError(f"{path}: a stage needs at least one clip and one group")
     n_with_text = len([clip for clip in clips if clip.text is not None])
@@ -581,11 +581,11 @@ def _refuse_impossible_plan(
         raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
 
 
-def _refuse_repeated(names: list[str], noun: str) -> None:
-    """Raise an error if one of the sorted names occurs twice; `noun` says what they name."""
+def _refuse_repeated(path: Path, names: list[str], noun: str) -> None:
+    """Raise an error that names the stage if one of the sorted names of a `noun` occurs twice."""
     for name, next_name in pairwise(names):
         if name == next_name:
-            raise StoreError(f"{noun} {name}: given twice; ids are unique")
+            raise StoreError(f"{path}: {noun} {name} is given twice: a store has each {noun} once")
 
 
 def _comparable_settings(

@@ -117,6 +117,9 @@ def agreement(
     al. 2016), also in three ways: of segments and their levels, of what is marked at all, and of the levels
     where two annotators marked.
 
+    Judgements in sight of a model's score (column seen_score) are left out and counted. With --alpha above 0
+    an annotator who saw a score in a film is left out of this film.
+
     \b
     Examples:
       obygaze manifest agreement segments.csv
@@ -134,6 +137,7 @@ def agreement(
         "manifest": str(manifest),
         "codebook": labels.codebook.name,
         **result.parameters,
+        "in_sight": result.blind.n_left_out,
         "pairs": result.records,
         "krippendorff": result.krippendorff,
         "mean_gamma": result.mean_gammas,
@@ -159,6 +163,8 @@ class _Agreement(NamedTuple):
         The tables.
     why_undefined
         Why a gamma may be undefined.
+    blind
+        The labels that count, and how many do not.
     """
 
     parameters: Mapping[str, Any]
@@ -167,6 +173,7 @@ class _Agreement(NamedTuple):
     krippendorff: Any
     lines: list[str]
     why_undefined: str
+    blind: "manifests.BlindLabels"
 
 
 def _undefined_gammas_remark(result: _Agreement) -> list[str]:
@@ -193,6 +200,7 @@ def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float)
     records = _pair_records(pairs, _level_selections(labels))
     mean_gammas = _mean_gammas(records, _level_selections(labels))
     films = manifests.unitised_alphas(labels)
+    blind = manifests.blind_labels(labels, whole_films=True)
     return _Agreement(
         # `unitised_agreement` weights differences of levels by beta, and draws with this seed.
         parameters={"alpha": position_weight, "beta": 1.0, "samples": N_CHANCE_SAMPLES, "seed": 0},
@@ -203,9 +211,11 @@ def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float)
             *annotation_tables.agreement_on_segments(pairs, mean_gammas, _excluded_levels(labels)),
             "",
             *annotation_tables.alphas_of_segments(films),
-            *annotation_tables.time_left_out(labels),
+            *annotation_tables.in_sight(blind, whole_films=True),
+            *annotation_tables.time_left_out(blind.manifest),
         ],
         why_undefined="they marked nothing",
+        blind=blind,
     )
 
 
@@ -217,6 +227,7 @@ def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
     mean_gammas = _mean_gammas(records, _level_selections(labels))
     all_levels, labels_only = manifests.level_alphas(common.labels)
     excluded_levels = _excluded_levels(labels)
+    blind = manifests.blind_labels(common.labels)
     return _Agreement(
         parameters=common.projection_record(),
         records=records,
@@ -226,11 +237,13 @@ def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
             *annotation_tables.agreement_on_clips(pairs, mean_gammas, excluded_levels),
             "",
             *annotation_tables.alphas_of_levels(all_levels, labels_only, excluded_levels),
+            *annotation_tables.in_sight(blind),
         ],
         why_undefined=(
             "both annotators used one and the same level throughout, or share no clip, so that chance has no "
             "disorder"
         ),
+        blind=blind,
     )
 
 
@@ -300,7 +313,8 @@ def disagreements(
     Two kinds of differences are counted. If one annotator gave the lowest level and the other a higher one,
     only one of them marked the scene. In the other differences both marked the scene, but gave it different
     levels. If answers of machines were imported among the annotators, the result of `obygaze manifest
-    alttest` is printed too.
+    alttest` is printed too. Judgements in sight of a model's score (column seen_score) are counted apart;
+    documents for ELAN (--out) have them too.
 
     \b
     Examples:
@@ -315,14 +329,16 @@ def disagreements(
     common = project_free_segments(labels)
     levels = labels.codebook.level_names
     pairs = manifests.level_pairs(common.labels)
+    blind = manifests.blind_labels(common.labels)
     document: dict[str, Any] = {
         "manifest": str(manifest),
         "codebook": labels.codebook.name,
         **common.projection_record(),
+        "in_sight": blind.n_left_out,
         "levels": levels,
         "pairs": [_disagreement_record(pair, levels) for pair in pairs],
     }
-    lines = annotation_tables.disagreements(pairs, levels)
+    lines = [*annotation_tables.disagreements(pairs, levels), *annotation_tables.in_sight(blind)]
     results_of_machines = _compare_machines_if_possible(labels, common)
     if results_of_machines:
         document["machines"] = {name: result.record() for name, result in results_of_machines.items()}
@@ -419,7 +435,8 @@ def alttest(
               the same weight in the agreement
 
     Two controls that ignore the clips are tested in the same way: a constant answer, and the machine's
-    answers shuffled within each film.
+    answers shuffled within each film. Judgements in sight of a model's score (column seen_score) are left out
+    and counted.
 
     The answer is "may stand in" if the machine's winning rate is at least .5 (balanced, margin .1) and no
     control's is. If a control's is too, the answer is that the annotators agree too little to tell.

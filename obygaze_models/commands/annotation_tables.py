@@ -7,7 +7,7 @@ from obygaze_features.screen import table
 from obygaze_features.text import counted
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Manifest
+    from obygaze_features.manifest import BlindLabels, Manifest
     from obygaze_features.manifest.agreement import Gamma, PairAgreement, PairLevels
     from obygaze_features.manifest.krippendorff import FilmUnitisedAlpha, LevelAlphas
     from obygaze_models.evaluation.alttest import Alternative, Form
@@ -191,6 +191,26 @@ def time_left_out(labels: "Manifest") -> list[str]:
     return [f"{left_out_s:,} s of segments left out: {reason}"]
 
 
+def in_sight(blind: "BlindLabels", *, whole_films: bool = False) -> list[str]:
+    """Write how many labels were left out because they were given in sight of a model's score, if any were.
+
+    Labels that do not say whether a score was in sight are counted too. With `whole_films`, all labels that
+    an annotator gave in a film are left out if one of them was given in sight.
+    """
+    lines = []
+    if blind.n_left_out:
+        whose = "judgements in sight of a model's score (seen_score 1)"
+        if whole_films:
+            whose = "segments of annotators who saw a model's score in the film (seen_score 1)"
+        lines.append(f"left out: {blind.n_left_out:,} {whose}")
+    if blind.n_unknown:
+        lines.append(
+            f"{counted(blind.n_unknown, 'judgement does', 'judgements do')} not say whether a model's score "
+            "was in sight (seen_score empty), and counted as blind"
+        )
+    return lines
+
+
 def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
     """Format the disagreements of every two annotators: `COUNTS_OF_SPANS` by pair, then a matrix of levels.
 
@@ -251,8 +271,12 @@ def machines(results: "Mapping[str, Alternative]") -> list[str]:
             "",
             f"{counted(result.films, 'film')}; left out in turn: {', '.join(annotators)}",
             "win: share of annotators that it is as good as, less a margin of 0 to .2",
-            f"{name}: {result.answer}",
         ]
+        if result.in_sight:
+            lines.append(
+                f"left out: {result.in_sight:,} judgements in sight of a model's score (seen_score 1)"
+            )
+        lines.append(f"{name}: {result.answer}")
     return lines
 
 

@@ -95,6 +95,7 @@ def remarks(
         lines.append(_noise_remark(annotator, rates))
     lines += other_notes
     lines += _exclusion_remarks(run)
+    lines += _seen_scores_remark(run)
     lines += _film_warnings(film_problems)
     lines += _saved_model_remarks(saved_models, data)
     if out:
@@ -123,6 +124,18 @@ def _exclusion_remarks(run: "Run") -> list[str]:
     """Write for each reason how many clips were excluded for it, the most frequent reason first."""
     n_clips_of_reason = Counter(clip["reason"] for clip in run.record["excluded"])
     return [f"{n_clips} excluded: {reason}" for reason, n_clips in n_clips_of_reason.most_common()]
+
+
+def _seen_scores_remark(run: "Run") -> list[str]:
+    """Write how many clips are not tested because they were judged in sight of a model's score, if any."""
+    n_clips = run.record.get("clips", {}).get("seen_score")
+    if not n_clips:
+        return []
+    remark = (
+        f"{counted(n_clips, 'clip')} judged with a model's score in sight: trained on, not tested "
+        "(--test-seen-scores tests on them too)"
+    )
+    return [remark]
 
 
 def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:

@@ -8,7 +8,7 @@ annotator's labels has the same weight.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
-from obygaze_features.manifest import Manifest, why_unperceived
+from obygaze_features.manifest import Manifest, blind_labels, why_unperceived
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Target, find_target
@@ -136,12 +136,15 @@ class Alternative:
         Number of films.
     answer : str
         Whether the machine may stand in.
+    in_sight : int
+        Number of labels that do not count, as annotators gave them in sight of a model's score.
     """
 
     comparisons: tuple[MachineComparison, ...]
     annotators: dict[str, int]
     films: int
     answer: str
+    in_sight: int = 0
 
     def record(self) -> dict[str, Any]:
         """Describe the result as JSON values: the answer, and a row for each machine and form of the test.
@@ -160,7 +163,13 @@ class Alternative:
                     "winning_rate": winning_rates,
                 }
                 rows.append(row)
-        return {"answer": self.answer, "annotators": self.annotators, "films": self.films, "rows": rows}
+        return {
+            "answer": self.answer,
+            "annotators": self.annotators,
+            "films": self.films,
+            "in_sight": self.in_sight,
+            "rows": rows,
+        }
 
 
 def alt_test(
@@ -306,6 +315,9 @@ def compare_machines(
 ) -> dict[str, Alternative]:
     """Run the alt-test for each machine among a manifest's annotators, against the people among them.
 
+    Labels that were given in sight of a model's score are left out (`blind_labels`): whoever saw the score of
+    a machine tends to agree with machines.
+
     Parameters
     ----------
     labels : Manifest
@@ -334,7 +346,8 @@ def compare_machines(
     tested = requested or imported
     if not tested:
         return {}
-    clips = labels_of(common)
+    blind = blind_labels(common)
+    clips = labels_of(blind.manifest)
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
     _refuse_unperceived(labels, target, tested)
     answers_of_annotator = {name: target.of(own_labels) for name, own_labels in clips.experts.items()}
@@ -347,7 +360,11 @@ def compare_machines(
     results = {}
     for name in tested:
         answers = answers_of_annotator.get(name, no_answers)
-        results[name] = alt_test(answers, people, clips.movies, name)
+        try:
+            result = alt_test(answers, people, clips.movies, name)
+        except ProtocolError as error:
+            raise ProtocolError(f"{error}{blind.reason()}") from None
+        results[name] = replace(result, in_sight=blind.n_left_out)
     return results
 
 

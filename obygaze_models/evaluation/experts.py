@@ -10,7 +10,7 @@ model scores only films that it was not fitted on, and the scale of its scores i
 many features would otherwise repeat what annotators said. Without features this is Dawid and Skene's method.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
@@ -54,11 +54,14 @@ class Tested(NamedTuple):
     mean_of_others : ndarray, shape [N], optional
         For a test on one annotator's labels: the mean label of the other annotators, which is evaluated like
         a model's score. None for other tests, and if no clip was judged by two annotators.
+    seen_score : ndarray of bool, shape [N], optional
+        Marks clips whose label was given in sight of a model's score; None if the manifest does not say.
     """
 
     target: Target
     labels: Ints
     mean_of_others: Floats | None = None
+    seen_score: Bools | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ def plan_labels(
     # Keys are suffixes of models' names, as `LabelPlan.training_labels` describes.
     merged = {"": [target.of(data.labels)]}
     if not by_annotator and train_on is None:
-        return LabelPlan(merged, [Tested(test, test.of(data.labels)) for test in tests])
+        tested = [Tested(test, test.of(data.labels), seen_score=data.labels.seen_score) for test in tests]
+        return LabelPlan(merged, tested)
     if target.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {target.title} has more")
     if len(by_annotator) < 2:
@@ -132,7 +136,7 @@ def plan_labels(
     classes_of = {name: target.of(labels) for name, labels in by_annotator.items()}
     tests_by_annotators: list[Tested] = []
     for test in tests:
-        tests_by_annotators.extend(_tests_by_annotators(test, by_annotator))
+        tests_by_annotators.extend(_tests_by_annotators(test, data.labels))
     if train_on == "each":
         training_labels = {f"@{name}": [classes] for name, classes in classes_of.items()}
     elif train_on in {"soft", "noisy"}:
@@ -195,12 +199,13 @@ def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp])
     return DenoisedLabels(copies, shares)
 
 
-def _tests_by_annotators(test: Target, by_annotator: Mapping[str, Labels]) -> Iterator[Tested]:
+def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
     """Yield a test on the labels of each annotator, and a test on the clips on which annotators agree.
 
     If no clip was judged by two annotators, each test has all clips of the annotator, and there is no test on
-    agreement.
+    agreement. `merged` are the merged labels, which have those of each annotator.
     """
+    by_annotator = merged.experts
     labels_of = {name: test.of(labels) for name, labels in by_annotator.items()}
     all_labels = np.stack(list(labels_of.values()))  # [J annotators, N clips]
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
@@ -208,12 +213,26 @@ def _tests_by_annotators(test: Target, by_annotator: Mapping[str, Labels]) -> It
     for row, (name, labels) in enumerate(labels_of.items()):
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
         if has_shared_clips:
-            yield _test_on_shared_clips(target, labels, others=np.delete(all_labels, row, axis=0))
+            tested = _test_on_shared_clips(target, labels, others=np.delete(all_labels, row, axis=0))
         else:
-            yield Tested(target, labels)
+            tested = Tested(target, labels)
+        yield tested._replace(seen_score=by_annotator[name].seen_score)
     if has_shared_clips:
         target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
-        yield Tested(target, _agreed_labels(all_labels))
+        seen_score = _any_seen_score(all_labels, list(by_annotator.values()))
+        yield Tested(target, _agreed_labels(all_labels), seen_score=seen_score)
+
+
+def _any_seen_score(all_labels: Ints, labels_of_annotators: Sequence[Labels]) -> Bools | None:
+    """Mark the clips [N] that at least one annotator labelled in sight of a model's score.
+
+    None if the manifest does not say. `all_labels` [J, N] are the annotators' classes of the clips.
+    """
+    seen_scores = [labels.seen_score for labels in labels_of_annotators if labels.seen_score is not None]
+    if not seen_scores:
+        return None
+    was_seen: Bools = np.any(np.stack(seen_scores) & (all_labels != NOT_ASKED), axis=0)
+    return was_seen
 
 
 def _test_on_shared_clips(target: Target, labels: Ints, others: Ints) -> Tested:

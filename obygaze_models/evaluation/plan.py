@@ -99,7 +99,7 @@ def make_plan(
     tests = label_plan.tests
     n_seen_scores = 0
     if not test_seen_scores:
-        tests, n_seen_scores = _without_seen_scores(data, label_plan.tests)
+        tests, n_seen_scores = _without_seen_scores(label_plan.tests)
     # A clip that has a label in several arrays is counted once: its first label decides on its class.
     first_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
     _check_classes(target, first_labels, tests, data.levels)
@@ -179,8 +179,8 @@ def _first_label(arrays: Sequence[Ints]) -> Ints:
     return np.select(has_label, arrays, default=NOT_ASKED)
 
 
-def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Tested], int]:
-    """Remove from all tests the clips whose annotator saw a model's score while judging them.
+def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], int]:
+    """Remove from each test the clips whose label was given in sight of a model's score.
 
     Returns
     -------
@@ -188,16 +188,16 @@ def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Teste
     n_left_out : int
         Number of clips removed from some test.
     """
-    judged_with_score = data.labels.seen_score  # [N]
-    if judged_with_score is None:
-        return tests, 0
     remaining_tests = []
+    is_left_out = np.zeros(len(tests[0].labels), dtype=np.bool_)  # of some test, [N]
     for test in tests:
-        labels = np.where(judged_with_score, NOT_ASKED, test.labels)
+        if test.seen_score is None:
+            remaining_tests.append(test)
+            continue
+        labels = np.where(test.seen_score, NOT_ASKED, test.labels)
         remaining_tests.append(test._replace(labels=labels))
-    was_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
-    n_left_out = int((judged_with_score & was_tested).sum())
-    return remaining_tests, n_left_out
+        is_left_out |= test.seen_score & (test.labels != NOT_ASKED)
+    return remaining_tests, int(is_left_out.sum())
 
 
 # --- folds

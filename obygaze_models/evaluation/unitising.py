@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Codebook, Manifest, PairAgreement, in_common_stretches
+from obygaze_features.manifest import (
+    Clip,
+    Codebook,
+    Manifest,
+    PairAgreement,
+    blind_labels,
+    in_common_stretches,
+)
 from obygaze_features.manifest.agreement import distances
 from obygaze_features.manifest.near import Pairs, overlapping
 from obygaze_models.evaluation.near import best_matching
@@ -275,7 +282,8 @@ def unitised_agreement(
     """Compute gamma for every pair of annotators of every movie, on the segments that they marked.
 
     It is computed twice: on all levels, and on those that are labels; the lowest level is left out of both.
-    Only the time counts that all annotators of the film answered for (`in_common_stretches`).
+    An annotator who saw a model's score in a film is left out of it (`blind_labels`). Only the time counts
+    that all others answered for (`in_common_stretches`).
 
     Parameters
     ----------
@@ -292,8 +300,9 @@ def unitised_agreement(
         A labelled segment has no times, or no movie has two annotators.
     """
     codebook = manifest.codebook
+    blind = blind_labels(manifest, whole_films=True)
     pairs: list[PairAgreement[UnitGamma]] = []
-    for movie, segments_of in _labelled_segments(in_common_stretches(manifest)).items():
+    for movie, segments_of in _labelled_segments(in_common_stretches(blind.manifest)).items():
         for first, second in combinations(sorted(segments_of), 2):
             gamma_on_levels = partial(
                 _gamma_on_levels,
@@ -307,7 +316,7 @@ def unitised_agreement(
             on_labels = gamma_on_levels(codebook.labels, seed=1)
             pairs.append(PairAgreement(movie, (first, second), on_all_levels, on_labels))
     if not pairs:
-        raise ManifestError("no movie has two annotators, so there is nothing to compare")
+        raise ManifestError(f"no movie has two annotators, so there is nothing to compare{blind.reason()}")
     return tuple(pairs)
 
 

@@ -63,10 +63,10 @@ FRAMES = [
 
 
 @pytest.mark.parametrize(("start", "end"), FRAMES)
-def test_words_for_frames_count_wherever_they_stand(read, start, end):
+def test_words_for_frames_count_wherever_they_stand(import_files, start, end):
     content = table_of_times(start, end, (250, 500), (750, "1000.0"))
 
-    clips, _ = read({"t.csv": content}, columns=columns_of(start, end), rate=RATE)
+    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=RATE)
 
     assert times_of(clips) == [(10.0, 20.0), (30.0, 40.0)]
 
@@ -96,54 +96,56 @@ def test_words_for_frames_count_wherever_they_stand(read, start, end):
         ("Anfang", "Ende", 1),
     ],
 )
-def test_units_are_told_by_the_heading(read, start, end, seconds):
+def test_units_are_told_by_the_heading(import_files, start, end, seconds):
     content = table_of_times(start, end, (60_000, 120_000))
 
-    clips, _ = read({"t.csv": content}, columns=columns_of(start, end))
+    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end))
 
     assert times_of(clips) == [pytest.approx((60_000 * seconds, 120_000 * seconds))]
 
 
-def test_both_times_in_one_cell_have_the_unit_of_their_heading(read):
+def test_both_times_in_one_cell_have_the_unit_of_their_heading(import_files):
     content = "movie,Zeit (ms),level\nf,1000-2000,S\nf,3000-3500,EN\n"
 
-    clips, _ = read({"t.csv": content}, columns=columns_of("Zeit (ms)", "Zeit (ms)"))
+    clips, _ = import_files({"t.csv": content}, columns=columns_of("Zeit (ms)", "Zeit (ms)"))
 
     assert times_of(clips) == [(1.0, 2.0), (3.0, 3.5)]
 
 
-def test_times_with_units_of_their_own_are_not_converted(read):
+def test_times_with_units_of_their_own_are_not_converted(import_files):
     content = table_of_times("Start (min)", "End (min)", ("1 min 5 s", "00:01:20"), (2, 3))
 
-    clips, _ = read({"t.csv": content}, columns=columns_of("Start (min)", "End (min)"))
+    clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (min)", "End (min)"))
 
     assert times_of(clips) == [(65.0, 80.0), (120.0, 180.0)]
 
 
 # --- clocks
 # ---------------------------------------------------------------------------
-def test_clocks_of_hours_and_minutes_are_read_so(read):
+def test_clocks_of_hours_and_minutes_are_read_so(import_files):
     content = table_of_times("Start (h:mm)", "End (h:mm)", ("0:30", "0:45"), ("1:00", "1:20:30"))
 
-    clips, _ = read({"t.csv": content}, columns=columns_of("Start (h:mm)", "End (h:mm)"))
+    clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (h:mm)", "End (h:mm)"))
 
     assert times_of(clips) == [(1800.0, 2700.0), (3600.0, 4830.0)]
 
 
-def test_clocks_of_minutes_seconds_and_frames_are_no_hours(read):
+def test_clocks_of_minutes_seconds_and_frames_are_no_hours(import_files):
     content = table_of_times("Start (mm:ss:ff)", "End (mm:ss:ff)", ("01:05:05", "01:20:10"))
 
-    clips, _ = read({"t.csv": content}, columns=columns_of("Start (mm:ss:ff)", "End (mm:ss:ff)"), rate=RATE)
+    clips, _ = import_files(
+        {"t.csv": content}, columns=columns_of("Start (mm:ss:ff)", "End (mm:ss:ff)"), rate=RATE
+    )
 
     assert times_of(clips) == [(65.2, 80.4)]
 
 
 @pytest.mark.parametrize("form", ["hh:mm:ss", "mm:ss", "HH:MM:SS.ms"])
-def test_clocks_that_are_read_anyway_stay_as_they_are(read, form):
+def test_clocks_that_are_read_anyway_stay_as_they_are(import_files, form):
     columns = columns_of(f"Start ({form})", f"End ({form})")
     content = table_of_times(f"Start ({form})", f"End ({form})", ("01:05", "00:01:20.5"))
 
-    clips, _ = read({"t.csv": content}, columns=columns)
+    clips, _ = import_files({"t.csv": content}, columns=columns)
 
     assert times_of(clips) == [(65.0, 80.5)]
 
@@ -162,12 +164,12 @@ def test_clocks_with_points_are_refused(refused):
 @pytest.mark.parametrize(
     "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
 )
-def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(read, refused, heading):
+def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refused, heading):
     content = table_of_times(heading, "Ende", (10, 20), (30, 40))
     columns = columns_of(heading, "Ende")
 
     message = refused(content, columns=columns)
-    clips, said = read({"t.csv": content}, columns=columns, unit="min")
+    clips, said = import_files({"t.csv": content}, columns=columns, unit="min")
 
     assert f"line 2, column {heading!r}: " in message
     assert "is no known unit of numbers such as 10: give --unit s; or ms" in message
@@ -175,10 +177,10 @@ def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(read, r
     assert f"numbers in column {heading!r} are times of 60 s" in said
 
 
-def test_clocks_below_brackets_that_are_no_unit_are_read(read):
+def test_clocks_below_brackets_that_are_no_unit_are_read(import_files):
     content = table_of_times("Start (Film)", "End (Film)", ("00:00:10", "00:00:20"))
 
-    clips, _ = read({"t.csv": content}, columns=columns_of("Start (Film)", "End (Film)"))
+    clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (Film)", "End (Film)"))
 
     assert times_of(clips) == [(10.0, 20.0)]
 
@@ -205,10 +207,10 @@ def test_frames_are_whole(refused):
     assert "line 2, column 'Frame time': 2.5 is no whole number of frames; give --unit s" in message
 
 
-def test_a_persons_unit_counts_before_the_headings(read):
+def test_a_persons_unit_counts_before_the_headings(import_files):
     content = table_of_times("Frame time", "Frame end", (2.5, 7.5))
 
-    clips, _ = read({"t.csv": content}, columns=columns_of("Frame time", "Frame end"), unit="s")
+    clips, _ = import_files({"t.csv": content}, columns=columns_of("Frame time", "Frame end"), unit="s")
 
     assert times_of(clips) == [(2.5, 7.5)]
 
@@ -221,10 +223,10 @@ def test_an_unknown_unit_is_refused(refused):
 
 # --- options that change nothing
 # ---------------------------------------------------------------------------
-def test_a_rate_that_no_time_needs_is_said(read):
+def test_a_rate_that_no_time_needs_is_said(import_files):
     content = table_of_times("Start (s)", "End (s)", (10, 20))
 
-    _, said = read({"t.csv": content}, columns=columns_of("Start (s)", "End (s)"), rate=RATE)
+    _, said = import_files({"t.csv": content}, columns=columns_of("Start (s)", "End (s)"), rate=RATE)
 
     assert "--rate 25 is used nowhere: no times are frames, or end in frames" in said
 
@@ -232,18 +234,18 @@ def test_a_rate_that_no_time_needs_is_said(read):
 @pytest.mark.parametrize(
     ("heading", "times"), [("Start", ("00:00:10:00", "00:00:20:00")), ("Frame", (250, 500))]
 )
-def test_a_rate_that_is_used_is_not_said(read, heading, times):
+def test_a_rate_that_is_used_is_not_said(import_files, heading, times):
     content = table_of_times(heading, "Frame out", times)
 
-    _, said = read({"t.csv": content}, columns=columns_of(heading, "Frame out"), rate=RATE)
+    _, said = import_files({"t.csv": content}, columns=columns_of(heading, "Frame out"), rate=RATE)
 
     assert "used nowhere" not in said
 
 
-def test_a_unit_that_no_time_needs_is_said(read):
+def test_a_unit_that_no_time_needs_is_said(import_files):
     content = table_of_times("start_s", "end_s", (10, 20))
 
-    clips, said = read({"t.csv": content}, unit="ms")
+    clips, said = import_files({"t.csv": content}, unit="ms")
 
     assert times_of(clips) == [(10.0, 20.0)], "start_s says seconds"
     assert "--unit ms is used nowhere" in said

@@ -39,16 +39,16 @@ def levels_of(clips):
 
 # --- the codebook's own words
 # ---------------------------------------------------------------------------
-def test_a_scale_that_begins_at_another_number_is_read(read, numbers):
+def test_a_scale_that_begins_at_another_number_is_read(import_files, numbers):
     words = {"1": "0", "2": "1", "3": "2"}
 
-    clips, _ = read({"t.csv": table_of_levels("1", "2", "3")}, words=words, codebook=numbers)
+    clips, _ = import_files({"t.csv": table_of_levels("1", "2", "3")}, words=words, codebook=numbers)
 
     assert levels_of(clips) == ["0", "1", "2"]
 
 
-def test_a_scale_that_is_turned_round_is_read(read, numbers):
-    clips, _ = read(
+def test_a_scale_that_is_turned_round_is_read(import_files, numbers):
+    clips, _ = import_files(
         {"t.csv": table_of_levels("0", "1", "2", "2.0")}, words={"0": "2", "2": "0"}, codebook=numbers
     )
 
@@ -56,21 +56,21 @@ def test_a_scale_that_is_turned_round_is_read(read, numbers):
 
 
 @pytest.mark.parametrize("order", list(permutations([("EN", "S"), ("S", "NS"), ("NS", "EN")])))
-def test_words_mean_the_same_in_whatever_order_they_are_explained(read, order):
-    clips, _ = read({"t.csv": table_of_levels("EN", "S", "NS", "HN")}, words=dict(order))
+def test_words_mean_the_same_in_whatever_order_they_are_explained(import_files, order):
+    clips, _ = import_files({"t.csv": table_of_levels("EN", "S", "NS", "HN")}, words=dict(order))
 
     assert levels_of(clips) == ["S", "NS", "EN", "HN"]
 
 
-def test_other_spellings_of_a_label_keep_their_meaning(read):
+def test_other_spellings_of_a_label_keep_their_meaning(import_files):
     """To explain NS says nothing of its title, `Not sure`."""
-    clips, _ = read({"t.csv": table_of_levels("NS", "Not sure", "S")}, words={"NS": "S"})
+    clips, _ = import_files({"t.csv": table_of_levels("NS", "Not sure", "S")}, words={"NS": "S"})
 
     assert levels_of(clips) == ["S", "NS", "S"]
 
 
-def test_a_level_may_be_explained_as_a_concept(read):
-    clips, _ = read({"t.csv": table_of_levels("NS", "S")}, words={"NS": "Look"})
+def test_a_level_may_be_explained_as_a_concept(import_files):
+    clips, _ = import_files({"t.csv": table_of_levels("NS", "S")}, words={"NS": "Look"})
 
     assert [(clip.level, clip.concepts) for clip in clips] == [(None, ("Look",)), ("S", ())]
 
@@ -91,16 +91,16 @@ def test_a_word_that_stands_for_two_labels_is_refused():
 
 # --- no label
 # ---------------------------------------------------------------------------
-def test_a_level_of_the_codebook_may_be_read_as_no_label_in_a_table(read):
-    clips, _ = read({"t.csv": table_of_levels("S", "NS", "EN")}, words={"NS": ""})
+def test_a_level_of_the_codebook_may_be_read_as_no_label_in_a_table(import_files):
+    clips, _ = import_files({"t.csv": table_of_levels("S", "NS", "EN")}, words={"NS": ""})
 
     assert levels_of(clips) == ["S", None, "EN"]
 
 
-def test_a_level_of_the_codebook_may_be_read_as_no_label_in_columns_of_annotators(read):
+def test_a_level_of_the_codebook_may_be_read_as_no_label_in_columns_of_annotators(import_files):
     table = "movie,start_s,end_s,AB,CD\nf,1,2,S,NS\nf,3,4,NS,EN\n"
 
-    clips, _ = read({"t.csv": table}, words={"NS": ""}, wide=("AB", "CD"))
+    clips, _ = import_files({"t.csv": table}, words={"NS": ""}, wide=("AB", "CD"))
 
     assert [(clip.start_s, clip.annotator, clip.level) for clip in clips if clip.level] == [
         (1.0, "AB", "S"),
@@ -109,24 +109,24 @@ def test_a_level_of_the_codebook_may_be_read_as_no_label_in_columns_of_annotator
 
 
 @pytest.mark.parametrize("word", ["S", "s"])
-def test_a_level_of_one_letter_is_no_label_in_either_case(read, word):
-    clips, _ = read({"t.csv": table_of_levels(word, "EN")}, words={"S": ""})
+def test_a_level_of_one_letter_is_no_label_in_either_case(import_files, word):
+    clips, _ = import_files({"t.csv": table_of_levels(word, "EN")}, words={"S": ""})
 
     assert levels_of(clips) == [None, "EN"]
 
 
-def test_a_concept_of_the_codebook_may_be_read_as_no_label(read):
+def test_a_concept_of_the_codebook_may_be_read_as_no_label(import_files):
     table = "movie,start_s,end_s,level,concepts\nf,1,2,S,Look;Body\nf,3,4,S,Look\n"
 
-    clips, _ = read({"t.csv": table}, words={"Look": ""})
+    clips, _ = import_files({"t.csv": table}, words={"Look": ""})
 
     assert [clip.concepts for clip in clips] == [("Body",), ()]
 
 
-def test_the_usual_sign_for_yes_may_be_read_as_no(read):
+def test_the_usual_sign_for_yes_may_be_read_as_no(import_files):
     table = "movie,start_s,end_s,level,Body\nf,1,2,S,x\nf,3,4,S,✓\n"
 
-    clips, _ = read({"t.csv": table}, words={"x": ""}, columns={"concepts": ["Body"]})
+    clips, _ = import_files({"t.csv": table}, words={"x": ""}, columns={"concepts": ["Body"]})
 
     assert [clip.concepts for clip in clips] == [(), ("Body",)]
 
@@ -143,10 +143,10 @@ MARKS = (
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_tiers_that_are_called_level_and_concepts_are_read_by_a_persons_words(read, kind):
+def test_tiers_that_are_called_level_and_concepts_are_read_by_a_persons_words(import_files, kind):
     words = {"S": "EN", "EN": "S", "NS": "", "Look": "Body", "Body": ""}
 
-    clips, said = read({"tt1.x": WITH_TIERS[kind](MARKS)}, words=words, movie="tt1", annotator="AB")
+    clips, said = import_files({"tt1.x": WITH_TIERS[kind](MARKS)}, words=words, movie="tt1", annotator="AB")
 
     labelled = [clip for clip in clips if clip.level or clip.concepts]
     assert {(clip.start_s, clip.level, clip.concepts) for clip in labelled} == {
@@ -158,17 +158,19 @@ def test_tiers_that_are_called_level_and_concepts_are_read_by_a_persons_words(re
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_tier_whose_other_texts_are_labels_is_read_as_labels(read, kind):
+def test_a_tier_whose_other_texts_are_labels_is_read_as_labels(import_files, kind):
     """A text that a person explains as no label does not make the tier one of texts."""
     marks = [Mark("gaze", 1, 3, "S"), Mark("gaze", 4, 6, "EN"), Mark("gaze", 7, 9, "xx")]
 
-    clips, said = read({"tt1.x": WITH_TIERS[kind](marks)}, words={"xx": ""}, movie="tt1", annotator="AB")
+    clips, said = import_files(
+        {"tt1.x": WITH_TIERS[kind](marks)}, words={"xx": ""}, movie="tt1", annotator="AB"
+    )
 
     assert {(clip.start_s, clip.level) for clip in clips if clip.level} == {(1.0, "S"), (4.0, "EN")}
     assert "'xx' is no label, as --word says" in said
 
 
-def test_answers_of_machines_are_in_the_codebooks_own_words(read):
+def test_answers_of_machines_are_in_the_codebooks_own_words(import_files):
     """Machines answer questions of the codebook: that a person's scale is turned round is not about them."""
     answer = {
         "clip_id": "f-1", "movie": "f", "start_s": 1, "end_s": 3, "model": "m",
@@ -176,7 +178,7 @@ def test_answers_of_machines_are_in_the_codebooks_own_words(read):
     }  # fmt: skip
     words = {"S": "EN", "EN": "S", "Look": ""}
 
-    clips, _ = read({"a.jsonl": json.dumps(answer), "t.csv": table_of_levels("S")}, words=words)
+    clips, _ = import_files({"a.jsonl": json.dumps(answer), "t.csv": table_of_levels("S")}, words=words)
 
     assert {(clip.annotator, clip.level, clip.concepts) for clip in clips} == {
         ("m", "S", ("Look",)),
@@ -186,9 +188,9 @@ def test_answers_of_machines_are_in_the_codebooks_own_words(read):
 
 # --- what is said
 # ---------------------------------------------------------------------------
-def test_words_that_no_label_is_are_said(read):
+def test_words_that_no_label_is_are_said(import_files):
     """A mistyped option changes nothing, which would not be seen otherwise."""
-    clips, said = read(
+    clips, said = import_files(
         {"t.csv": table_of_levels("S", "unclear")}, words={"unclear": "NS", "vilent": "S", "oddly so": ""}
     )
 
@@ -206,8 +208,8 @@ def test_words_that_no_label_is_are_said(read):
         ("movie,start_s,end_s,Leer (AB)\nf,1,2,x\n", {"words": {"Leer": "Look"}, "wide": ("AB",)}),
     ],
 )  # fmt: skip
-def test_words_in_lists_headings_and_errors_are_read(read, table, options):
-    _, said = read({"t.csv": table}, **options)
+def test_words_in_lists_headings_and_errors_are_read(import_files, table, options):
+    _, said = import_files({"t.csv": table}, **options)
 
     assert "no label in the files is written so" not in said
 

@@ -1,0 +1,80 @@
+"""Labels that were given in sight of a model's score are tested nowhere, and each output says how many."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store.testing import seal_arrays
+from tests.command import obygaze
+
+FILMS = [f"film{number}" for number in range(4)]
+CLIPS_A_FILM = 20
+
+
+def clip_id_of(film, number):
+    return f"{film}-{number + 1:04}"
+
+
+def plant_store(folder):
+    """Seal features of four films of 20 clips of 10 s, which know nothing of labels; return its path."""
+    movie_of = {}
+    span_of = {}
+    for film in FILMS:
+        for number in range(CLIPS_A_FILM):
+            clip_id = clip_id_of(film, number)
+            movie_of[clip_id] = film
+            span_of[clip_id] = (10.0 * number, 10.0 * number + 10)
+    X = np.random.default_rng(0).normal(size=(len(movie_of), 3)).astype(np.float32)
+    return seal_arrays(folder / "store", movie_of, {"lab": {"pooled": X}}, spans=span_of)
+
+
+def judged(annotator, *, n_in_sight):
+    """Judge all clips, S and EN in turn; the first clips of each film in sight of the score."""
+    rows = []
+    for film in FILMS:
+        for number in range(CLIPS_A_FILM):
+            seen_score = "1" if number < n_in_sight else "0"
+            level = "S" if number % 2 else "EN"
+            span = (10.0 * number, 10.0 * number + 10)
+            row_id = clip_id_of(film, number)
+            rows.append(Clip(row_id, film, "", *span, level, (), annotator, {"seen_score": seen_score}))
+    return rows
+
+
+def n_tested(run):
+    """Count the clips of each test of a run: task -> clips."""
+    return run.predictions.table.groupby("task")["clip_id"].nunique().to_dict()
+
+
+def test_projected_labels_that_were_given_in_sight_are_not_tested(tmp_path, monkeypatch, capsys):
+    """Of 20 clips a film 15 were judged in sight: projected onto windows, 5 x 4 = 20 are tested."""
+    store = plant_store(tmp_path)
+    write_manifest(Manifest(tuple(judged("AB", n_in_sight=15)), Path()), tmp_path / "judged.csv")
+    monkeypatch.chdir(tmp_path)
+
+    assert obygaze("manifest", "project", "judged.csv", "--window", "10", "--out", "windows.csv") == 0
+    words = ("evaluate", "windows.csv", store, "--task", "en_s", "--model", "linear")
+    assert obygaze(*words) == 0
+
+    remarks = capsys.readouterr().err
+    assert "60 clips judged with a model's score in sight: trained on, not tested" in remarks
+
+
+@pytest.mark.parametrize("first", ["AB", "CD"])
+def test_each_annotator_is_tested_on_the_own_blind_labels(tmp_path, first):
+    """AB judged 4 clips a film in sight, CD 10: what one of them saw takes no test from the other.
+
+    Where they agree, both labels must be blind.
+    """
+    rows = {"AB": judged("AB", n_in_sight=4), "CD": judged("CD", n_in_sight=10)}
+    second = "CD" if first == "AB" else "AB"
+    manifest = Manifest((*rows[first], *rows[second]), Path())
+
+    run = om.evaluate(om.load_dataset(of.open_store(plant_store(tmp_path)), manifest), ["linear"], "en_s")
+
+    assert n_tested(run) == {"en_s>en_s@AB": 64, "en_s>en_s@CD": 40, "en_s>en_s@agreed": 40}
+    assert run.record["clips"]["seen_score"] == 40
