@@ -289,7 +289,8 @@ def test_a_socket_is_refused_by_its_name(tmp_path, monkeypatch):
 def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, name):
     """Five bytes wait there. What was read is kept: reading again gives the same.
 
-    A limit of four bytes refuses them, and one of five does not, also if nothing else may exceed four.
+    A limit of four bytes refuses them, and one of five does not. Of a stream, one byte more than `MOST_BYTES`
+    is read, here 4 + 1: enough to see that there are too many.
     """
     reading_end, writing_end = os.pipe()
     os.write(writing_end, b"12345")

@@ -180,7 +180,7 @@ def replace_a_folder_and_be_killed(folder, system):
 
 
 def test_where_names_can_be_exchanged_the_new_folder_is_there_after_a_kill(tmp_path):
-    """Linux and macOS exchange the names of two folders in one step; what is left over is removed later."""
+    """Linux exchanges the names of two folders in one step; what is left over is removed later."""
     folder = tmp_path / "run"
 
     replace_a_folder_and_be_killed(folder, "can exchange")
