@@ -292,7 +292,10 @@ def test_on_macos_an_error_of_the_disk_in_full_fsync_is_raised(macos_whose_full_
 # --- what others do in the same folder
 # ---------------------------------------------------------------------------
 def test_two_writers_of_one_name_never_share_a_file(tmp_path):
-    """Containers may have one host name and each a process 1, so that neither tells them apart."""
+    """Two containers write the same file at once: their host name and process number may be the same.
+
+    Each writes a temporary file of its own, which gets the name when it is finished; the last one stays.
+    """
     path = tmp_path / "a"
     with obygaze_io.whole_file(path) as first:
         first.write_bytes(b"AAA")
@@ -328,9 +331,8 @@ def test_temporary_files_in_use_are_not_swept_away(tmp_path, monkeypatch):
         (folder / "z").touch()
         used.write_bytes(b"used")
         left_behind.write_bytes(b"left")
-        monkeypatch.setattr(
-            obygaze_io, "_SWEPT", set()
-        )  # as in another process, which has not swept here yet
+        folders_already_swept = set()  # as in another process, which has not swept here yet
+        monkeypatch.setattr(obygaze_io, "_SWEPT", folders_already_swept)
         write_whole(tmp_path / "other", b"")
         assert not left_behind.exists()
 

@@ -308,11 +308,13 @@ def store_of_frames(tmp_path):
 
 
 def test_frames_alone_are_not_searched_by_a_text(store_of_frames):
+    """The store has the frames of each clip, and no vector of the whole clip."""
     with pytest.raises(SearchError, match="pooled vectors"):
         search(store_of_frames, "a man")
 
 
 def test_frames_alone_are_not_searched_by_a_clip(store_of_frames):
+    """The store has the frames of each clip, and no vector of the whole clip."""
     clip_of_the_store = "tt0000-é"
     with pytest.raises(SearchError, match="pooled vectors"):
         search_like(store_of_frames, clip_of_the_store)
