@@ -140,6 +140,7 @@ def test_a_group_of_answers_names_the_classes_of_its_classifier(store_of_answers
 
 
 def test_a_group_of_vectors_names_no_classes(store_of_answers):
+    """The group `net` has vectors of the network; the answers of its classifier are in another group."""
     assert classes_of(store_of_answers["net"]) == ()
 
 
