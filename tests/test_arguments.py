@@ -39,7 +39,7 @@ def blank(kind):
     return object.__new__(kind)
 
 
-KINDS = {
+VALUE_OF_KIND = {
     "store": blank(of.Store),
     "group": blank(of.Group),
     "manifest": blank(of.Manifest),
@@ -87,7 +87,7 @@ KINDS = {
 PLACE = ("text", "path")
 WHOLE = ("whole number", "truth")  # Python counts True as 1
 A_STORE = ("store", *PLACE)
-TAKES = {
+KINDS_TAKEN = {
     "backbone_names": {},
     "builtin_codebook": {"name": ("text",)},
     "diff": {"first": ("store",), "second": ("store",)},
@@ -166,51 +166,68 @@ TAKES = {
 }
 """Public function -> what each parameter that it needs may be; arrays are sequences of what they hold."""
 
-HOW = {"fused": {"how": "late"}, "layered": {"how": "each"}}
-"""What is right and no kind of thing: one of a few texts."""
+ONE_OF_A_FEW_TEXTS = {"fused": {"how": "late"}, "layered": {"how": "each"}}
+"""Public function -> parameters that take no kind of thing, but one of a few texts, and such a text."""
 
 
-def right(name):
-    """Give each needed parameter something of a kind that it takes."""
-    return {
-        parameter: HOW[name][parameter] if not kinds else KINDS[kinds[0]]
-        for parameter, kinds in TAKES[name].items()
-    }
+def right_arguments(name):
+    """Give each parameter that a public function needs a value of a kind that it takes."""
+    arguments_of_function = {}
+    for parameter, kinds in KINDS_TAKEN[name].items():
+        if kinds:
+            arguments_of_function[parameter] = VALUE_OF_KIND[kinds[0]]
+        else:
+            arguments_of_function[parameter] = ONE_OF_A_FEW_TEXTS[name][parameter]
+    return arguments_of_function
 
 
-def test_the_table_is_of_every_public_function_and_what_it_needs():
-    needed = {
-        name: {
-            each.name
-            for each in inspect.signature(function).parameters.values()
-            if each.default is each.empty
-        }
-        - {"options"}  # of load_backbone: any others
-        for name, function in FUNCTIONS.items()
-    }
-    assert {name: set(kinds) for name, kinds in TAKES.items()} == needed
+def test_the_table_of_kinds_has_every_public_function_and_each_parameter_that_it_needs():
+    """A parameter is needed that has no default; `options`, of load_backbone, stands for any others."""
+    parameters_of_function = {}
+    for name, function in FUNCTIONS.items():
+        parameters = inspect.signature(function).parameters.values()
+        needed = {parameter.name for parameter in parameters if parameter.default is parameter.empty}
+        parameters_of_function[name] = needed - {"options"}
+
+    parameters_in_table = {name: set(kinds) for name, kinds in KINDS_TAKEN.items()}
+    assert parameters_in_table == parameters_of_function
 
 
-@pytest.mark.parametrize("name", sorted(name for name in TAKES if TAKES[name]))
-def test_a_public_function_refuses_every_other_public_type(name):
-    for parameter, kinds in TAKES[name].items():
-        for kind in KINDS.keys() - {*kinds}:
+@pytest.mark.parametrize("name", sorted(name for name in KINDS_TAKEN if KINDS_TAKEN[name]))
+def test_a_public_function_refuses_every_kind_of_value_that_it_does_not_take(name):
+    """Each parameter that it needs gets a store, a path, a number and so on, while the others are right.
+
+    The message, in one line, names the function and the parameter, and behind "; expected" a right call.
+    """
+    function = FUNCTIONS[name]
+    for parameter, kinds_taken in KINDS_TAKEN[name].items():
+        for kind in VALUE_OF_KIND.keys() - set(kinds_taken):
+            wrong_arguments = right_arguments(name) | {parameter: VALUE_OF_KIND[kind]}
+
             with pytest.raises(ArgumentError) as refused:
-                FUNCTIONS[name](**right(name) | {parameter: KINDS[kind]})
-            message = str(refused.value)
-            assert message.startswith(f"{name}: {parameter} "), kind
-            assert f"{name}(" in message.partition("; expected")[2], kind
-            assert "\n" not in message
+                function(**wrong_arguments)
+
+            check_that_it_proposes_a_call(str(refused.value), name, parameter, kind)
+
+
+def check_that_it_proposes_a_call(message, function, parameter, kind):
+    """Check a message "FUNCTION: PARAMETER is ...; expected ...: FUNCTION(...)" on a value of a kind."""
+    _, _, expected = message.partition("; expected")
+    assert message.startswith(f"{function}: {parameter} "), kind
+    assert f"{function}(" in expected, kind
+    assert "\n" not in message, kind
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_a_public_function_refuses_in_its_options_what_nothing_takes(name):
-    strange = object()
-    for parameter in inspect.signature(FUNCTIONS[name]).parameters.values():
-        if parameter.default is parameter.empty:
-            continue
-        with pytest.raises(ArgumentError, match=parameter.name):
-            FUNCTIONS[name](**right(name) | {parameter.name: strange})
+def test_a_public_function_refuses_in_its_options_an_object_that_nothing_takes(name):
+    """Options are the parameters with a default; the message names the one that is wrong."""
+    function = FUNCTIONS[name]
+    strange_object = object()
+    for parameter in inspect.signature(function).parameters.values():
+        has_default = parameter.default is not parameter.empty
+        if has_default:
+            with pytest.raises(ArgumentError, match=parameter.name):
+                function(**right_arguments(name) | {parameter.name: strange_object})
 
 
 # --- every package that lists what it offers
@@ -228,77 +245,93 @@ OFFERING = [name for root in PACKAGES for name in names_of_packages(root)]
 """Every package that may list what it offers; what it lists is imported when it is asked for."""
 
 
-def offered(package):
+def public_functions(package):
     """Give the public functions of a package by their names."""
     module = importlib.import_module(package)
     members = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
     return {name: member for name, member in members.items() if inspect.isfunction(member)}
 
 
-def annotated(function):
+def annotated_parameters(function):
     """Give the parameters of a function that stand for one value, with what they take."""
     return arguments._annotations(getattr(function, "__wrapped__", function)).items()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("package", OFFERING)
-def test_a_function_of_any_package_refuses_each_kind_of_thing_that_it_does_not_take(package):
+def test_a_function_of_any_package_refuses_each_kind_of_value_that_it_does_not_take(package):
+    """By the annotations of its parameters. Each gets a store, a path, a number and so on, alone.
+
+    The message, in one line, names the function and the parameter, and behind "; expected" a right call.
+    """
     pytest.importorskip("torch")  # which some packages import
-    for name, function in offered(package).items():
-        for parameter, annotation in annotated(function):
-            for kind, value in {**KINDS, "nothing that is known": object()}.items():
+    values = VALUE_OF_KIND | {"nothing that is known": object()}
+    for function in public_functions(package).values():
+        for parameter, annotation in annotated_parameters(function):
+            for kind, value in values.items():
                 if allows(annotation, value):
                     continue
                 with pytest.raises(ArgumentError) as refused:
                     function(**{parameter: value})
-                message, called = str(refused.value), function.__qualname__
-                assert message.startswith(f"{called}: {parameter} "), f"{name}, {kind}"
-                assert f"{called}(" in message.partition("; expected")[2], f"{name}, {kind}"
-                assert "\n" not in message
+                check_that_it_proposes_a_call(str(refused.value), function.__qualname__, parameter, kind)
 
 
 @pytest.mark.long
 def test_fewer_than_eight_parameters_take_any_value():
     """Those that do stand for any value: a cell of a table, a head of a model, concepts or none."""
     pytest.importorskip("torch")
-    strange = object()
-    anything = {
-        f"{name}: {parameter}"
-        for package in OFFERING
-        for name, function in offered(package).items()
-        for parameter, annotation in annotated(function)
-        if allows(annotation, strange)
-    }
-    assert len(anything) < 8, sorted(anything)
+    strange_object = object()
+
+    take_any_value = set()
+    for package in OFFERING:
+        for name, function in public_functions(package).items():
+            for parameter, annotation in annotated_parameters(function):
+                if allows(annotation, strange_object):
+                    take_any_value.add(f"{name}: {parameter}")
+    assert len(take_any_value) < 8, sorted(take_any_value)
 
 
 @pytest.mark.parametrize("kind", ["text", "store", "table"])
-def test_methods_that_take_our_types_refuse_others(kind):
+def test_a_method_that_takes_an_object_of_ours_refuses_others(kind):
+    """A group's `to_frame` takes a manifest, and a run's `save` takes a dataset first."""
+    group, run, other_object = VALUE_OF_KIND["group"], VALUE_OF_KIND["run"], VALUE_OF_KIND[kind]
+
     with pytest.raises(ArgumentError):
-        KINDS["group"].to_frame(KINDS[kind])
+        group.to_frame(other_object)
     with pytest.raises(ArgumentError):
-        KINDS["run"].save(KINDS[kind], ["linear"], "models")
+        run.save(other_object, ["linear"], "models")
 
 
 @pytest.mark.parametrize("wrong", ["a-01", 5, None, [5]], ids=repr)
 def test_clips_that_are_read_together_are_a_list_of_ids(wrong):
-    """The letters of one id would be taken for ids of clips."""
+    """One id alone is a text, whose letters would be taken for ids of clips."""
+    group = VALUE_OF_KIND["group"]
+
     with pytest.raises(ArgumentError, match=r"clip_ids is .*; expected a list, each item a text"):
-        KINDS["group"].read_many(wrong, "pooled")
+        group.read_many(wrong, "pooled")
 
 
 @pytest.mark.long
 def test_the_call_that_a_message_proposes_runs(prepared, monkeypatch):
+    """`load_dataset` takes a store and a manifest, and gets their paths.
+
+    Its message ends with ": load_dataset(open_store(PATH), read_manifest(PATH))", which one types with
+    the paths. The folder has a store of 95 clips with labels and features.
+    """
     monkeypatch.chdir(prepared)
     with pytest.raises(ArgumentError) as error:
         om.load_dataset("stores/films", "films.csv")
-    line = str(error.value).rpartition(": ")[2]
+
+    _, _, call = str(error.value).rpartition(": ")
+    call_with_paths = call.replace("PATH", "'stores/films'", 1).replace("PATH", "'films.csv'", 1)
     names = {"open_store": of.open_store, "read_manifest": of.read_manifest, "load_dataset": om.load_dataset}
-    places = line.replace("PATH", "'stores/films'", 1).replace("PATH", "'films.csv'", 1)
-    assert len(eval(places, names)) == 95  # noqa: S307 - what the message says to type
+    data = eval(call_with_paths, names)  # noqa: S307 - what the message says to type
+
+    assert len(data) == 95
 
 
-def test_names_signatures_and_help_stay_those_of_the_function():
+def test_a_function_that_checks_its_arguments_keeps_its_name_signature_and_help():
+    """`evaluate` is wrapped by what checks its arguments; the annotation of `data` is a class of ours."""
     assert om.evaluate.__name__ == "evaluate"
     assert list(inspect.signature(om.evaluate).parameters)[:2] == ["data", "models"]
     assert om.evaluate.__doc__.startswith("Test models")
@@ -306,6 +339,7 @@ def test_names_signatures_and_help_stay_those_of_the_function():
 
 
 def test_unknown_and_missing_parameters_are_errors_of_python():
+    """As without a check of arguments: a TypeError that names the parameter."""
     with pytest.raises(TypeError, match="nothing"):
         of.uniform(3, nothing=1)
     with pytest.raises(TypeError, match="'n'"):
@@ -313,7 +347,7 @@ def test_unknown_and_missing_parameters_are_errors_of_python():
 
 
 @pytest.mark.parametrize(
-    ("annotation", "value", "expected"),
+    ("annotation", "value", "is_allowed"),
     [
         (int, np.int64(3), True),
         (float, np.float32(3), True),
@@ -338,16 +372,24 @@ def test_unknown_and_missing_parameters_are_errors_of_python():
         (list[float], np.float64(3), False),
     ],
 )
-def test_what_an_annotation_allows(annotation, value, expected):
-    assert allows(annotation, value) is expected
+def test_values_that_an_annotation_allows(annotation, value, is_allowed):
+    """Numbers of numpy count as numbers, a whole number as a float, and tuples and lists as each other.
+
+    A class that can't be found, here "Later", allows all; `ArrayLike` allows lists of numbers or texts.
+    """
+    assert allows(annotation, value) is is_allowed
 
 
 def test_classes_that_are_imported_for_type_checkers_alone_are_known_by_their_names():
-    @checked
-    def takes(frame: "pandas.DataFrame | None", *others: int) -> int:  # noqa: F821 - as under TYPE_CHECKING
-        return len(others) + (frame is None)
+    """In a module that imports pandas under TYPE_CHECKING alone, its name is known to no running program."""
 
-    assert takes(KINDS["table"], 1, 2) == 2
-    assert takes(None) == 1
+    @checked
+    def count(frame: "pandas.DataFrame | None", *others: int) -> int:  # noqa: F821 - as under TYPE_CHECKING
+        n_rows = 0 if frame is None else len(frame)
+        return n_rows + len(others)
+
+    two_rows = pd.DataFrame({"f0": [1.0, 2.0]})
+    assert count(two_rows, 7, 8, 9) == 2 + 3
+    assert count(None) == 0
     with pytest.raises(ArgumentError, match="a DataFrame"):
-        takes([1])
+        count([1])

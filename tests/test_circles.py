@@ -90,32 +90,50 @@ CALLED_LATER = {
 @pytest.mark.long
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_package_has_a_circle_of_imports(package):
-    graph = import_graph(ROOT / package)
-    for module, later in CALLED_LATER.items():
-        if module in graph:
-            graph[module].remove(later)
-    assert circle_in(graph) == []
+    """No module imports, also inside a function, one that imports it, over whatever others.
+
+    One circle is wanted and left out: `Run.save` calls `save_models`, which stands on runs.
+    """
+    imports_of_module = import_graph(ROOT / package)
+    for module, imported_on_purpose in CALLED_LATER.items():
+        if module in imports_of_module:
+            imports_of_module[module].remove(imported_on_purpose)
+
+    assert circle_in(imports_of_module) == []
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "is_circle"),
+    ("source_of_first", "source_of_second", "is_circle"),
     [
         ("from lab.second import there", "", False),
         ("from lab.second import there", "from lab.first import here", True),
         ("def here():\n    from lab.second import there", "import lab.first", True),
-        ("def here():\n    from lab import second", "from lab import here", True),  # as the package offers it
+        ("def here():\n    from lab import second", "from lab import here", True),
         (
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lab.second",
             "import lab.first",
             False,
         ),
     ],
+    ids=[
+        "one way only",
+        "at the top of both modules",
+        "inside a function",
+        "by a name that the package offers",
+        "for types alone",
+    ],
 )
-def test_a_circle_is_found_wherever_its_imports_stand_but_for_types_alone(tmp_path, first, second, is_circle):
+def test_a_circle_of_two_modules_is_found_wherever_its_imports_stand_but_for_types_alone(
+    tmp_path, source_of_first, source_of_second, is_circle
+):
+    """The package `lab` has the modules `first` and `second`, and offers the function `here` of `first`."""
     lab = tmp_path / "lab"
     lab.mkdir()
     (lab / "__init__.py").touch()
     (lab / "__init__.pyi").write_text("from .first import here as here\n", encoding="utf-8")
-    (lab / "first.py").write_text(first, encoding="utf-8")
-    (lab / "second.py").write_text(second, encoding="utf-8")
-    assert bool(circle_in(import_graph(lab))) == is_circle
+    (lab / "first.py").write_text(source_of_first, encoding="utf-8")
+    (lab / "second.py").write_text(source_of_second, encoding="utf-8")
+
+    circle = circle_in(import_graph(lab))
+
+    assert (circle != []) == is_circle

@@ -12,9 +12,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
+TEST_TOOLS = ".ci/test-tools.txt"
+"""What is installed on Windows to run the tests."""
 
 
-def hashed(name=".ci/hashes.txt"):
+def requirements_with_digests(name=".ci/hashes.txt"):
     """Yield every requirement of a file with its digests, read as pip reads it."""
     for line in (ROOT / name).read_text().replace(" \\\n", " ").splitlines():
         if line.startswith("#"):
@@ -24,38 +26,53 @@ def hashed(name=".ci/hashes.txt"):
 
 
 @pytest.mark.parametrize(
-    ("system", "machine", "built"),
+    ("system", "machine", "build_of_torch"),
     [("linux", "x86_64", "+cpu"), ("linux", "aarch64", ""), ("darwin", "arm64", "")],
 )
-def test_every_pin_has_its_digests(system, machine, built):
-    """Where PyTorch's usual build needs CUDA libraries, which have no pins, its CPU build is asked for."""
-    place = {"sys_platform": system, "platform_machine": machine}
-    result = {
-        f"{one.name}{one.specifier}": digests
-        for one, digests in hashed()
-        if not one.marker or one.marker.evaluate(place)
-    }
-    pins = (ROOT / "constraints.txt").read_text().splitlines()
-    assert list(result) == [f"{pin}{built}" if pin.startswith("torch==") else pin for pin in pins]
-    assert all(result.values())
-    assert all(re.fullmatch(r"[0-9a-f]{64}", one) for digests in result.values() for one in digests)
+def test_every_pin_has_its_digests(system, machine, build_of_torch):
+    """constraints.txt pins a version of each package; .ci/hashes.txt has the same with SHA-256 of its files.
+
+    Where PyTorch's usual build needs CUDA libraries, which have no pins, its CPU build is asked for.
+    """
+    environment = {"sys_platform": system, "platform_machine": machine}
+    digests_of_requirement = {}
+    for requirement, digests in requirements_with_digests():
+        if requirement.marker is None or requirement.marker.evaluate(environment):
+            digests_of_requirement[f"{requirement.name}{requirement.specifier}"] = digests
+
+    pins = []
+    for pin in (ROOT / "constraints.txt").read_text().splitlines():
+        pins.append(f"{pin}{build_of_torch}" if pin.startswith("torch==") else pin)  # noqa: PERF401
+    assert list(digests_of_requirement) == pins
+    for requirement, digests in digests_of_requirement.items():
+        assert digests, requirement
+        for digest in digests:
+            assert re.fullmatch(r"[0-9a-f]{64}", digest), requirement
 
 
-def test_the_tools_that_run_the_tests_on_windows_are_those_of_the_pins():
-    tools = {str(one): digests for one, digests in hashed(".ci/test-tools.txt")}
-    pins = {str(one): digests for one, digests in hashed()}
-    on_windows_alone = tools.keys() - pins.keys()
-    assert {Requirement(tool).name for tool in on_windows_alone} == {"colorama"}
-    assert {tool: pins[tool] for tool in tools.keys() & pins.keys()}.items() <= tools.items()
-    named = {canonicalize_name(Requirement(tool).name) for tool in tools}
-    needed = {"pytest", "pytest-xdist", "hypothesis"}
+def test_the_tools_that_run_the_tests_on_windows_have_the_versions_and_digests_of_the_pins():
+    """Colorama alone is of no other system."""
+    tools = {str(requirement): digests for requirement, digests in requirements_with_digests(TEST_TOOLS)}
+    pins = {str(requirement): digests for requirement, digests in requirements_with_digests()}
+
+    tools_without_pin = tools.keys() - pins.keys()
+    assert {Requirement(tool).name for tool in tools_without_pin} == {"colorama"}
+    for tool in tools.keys() & pins.keys():
+        assert tools[tool] == pins[tool], tool
+
+
+def test_the_tools_that_run_the_tests_on_windows_are_listed_with_all_that_they_need():
+    listed = set()
+    for requirement, _ in requirements_with_digests(TEST_TOOLS):
+        listed.add(canonicalize_name(requirement.name))
+
     for tool in ("pytest", "pytest-xdist", "hypothesis"):
-        needed |= brought_by(tool, SYSTEMS["Windows"] | {"python_version": "3.11"})
-    assert needed <= named
+        needed = brought_by(tool, SYSTEMS["Windows"] | {"python_version": "3.11"})
+        assert {tool} | needed <= listed
 
 
 def test_whatever_runs_in_the_workflows_is_installed_by_its_digest():
-    """But for this checkout, whose dependencies are what is tested."""
+    """Each `pip install` has --require-hashes, but for that of this checkout, which is what is tested."""
     files = [*(ROOT / ".github/workflows").glob("*.yml"), ROOT / "Makefile", ROOT / ".ci/run"]
     for path in files:
         text = path.read_text(encoding="utf-8")
@@ -64,7 +81,8 @@ def test_whatever_runs_in_the_workflows_is_installed_by_its_digest():
             assert "--require-hashes" in command or is_of_checkout, f"{path.name}: {command}"
 
 
-def test_no_index_is_named():
+def test_no_file_names_an_index_of_packages():
+    """The index is that of whoever installs, and may be a mirror."""
     for name in (
         "constraints.txt",
         ".ci/hashes.txt",
@@ -75,34 +93,42 @@ def test_no_index_is_named():
         ".ci/run",
         "pyproject.toml",
     ):
-        assert not re.search(r"https?://|--(extra-)?index-url|--find-links", (ROOT / name).read_text()), name
+        text = (ROOT / name).read_text()
+        assert not re.search(r"https?://|--(extra-)?index-url|--find-links", text), name
 
 
 @pytest.mark.parametrize(
     ("name", "version"),
-    [
-        ("zarr", "3.1.3"),  # its Array has no subscript, so no store can be opened
-        ("av", "17.0"),  # without av.stream.Discard no video can be
-        ("av", "19.0"),  # takes no metadata_errors
-    ],
+    [("zarr", "3.1.3"), ("av", "17.0"), ("av", "19.0")],
+    ids=["its Array has no subscript", "it has no av.stream.Discard", "it takes no metadata_errors"],
 )
 def test_no_bound_lets_a_version_in_that_is_known_to_fail(name, version):
+    """The bounds of dependencies stand in pyproject.toml; the id of a case says why the version fails."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    known = chain(project["dependencies"], *project["optional-dependencies"].values())
-    bounds = [one.specifier for one in map(Requirement, known) if one.name == name and one.specifier]
+    dependencies = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    bounds = []
+    for requirement in map(Requirement, dependencies):
+        if requirement.name == name and requirement.specifier:
+            bounds.append(requirement.specifier)  # noqa: PERF401
+
     assert bounds
-    assert not [str(bound) for bound in bounds if bound.contains(version)]
+    for bound in bounds:
+        assert not bound.contains(version)
 
 
 def test_the_table_of_wheels_has_every_system_and_every_extra_that_users_install():
+    """A page has the table that docs/wheels.py writes: a column for each extra, a line for each system."""
     wheels = runpy.run_path(str(ROOT / "docs" / "wheels.py"))
     page = wheels["PAGE"].read_text(encoding="utf-8")
-    table = page.partition(wheels["BEGIN"])[2].partition(wheels["END"])[0].split("\n")
-    lines = [line.strip("| ").split(" | ") for line in table if line.startswith("| ")]
+    _, _, from_table_on = page.partition(wheels["BEGIN"])
+    table, _, _ = from_table_on.partition(wheels["END"])
+    lines = [line.strip("| ").split(" | ") for line in table.split("\n") if line.startswith("| ")]
+    head, _line_between, *lines_of_systems = lines
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"].keys() - wheels["LEFT_OUT"]
-    assert set(lines[0]) == {"base", *extras}
-    assert {line[0] for line in lines[2:]} == wheels["SYSTEMS"].keys()
+    extras_of_users = project["optional-dependencies"].keys() - wheels["LEFT_OUT"]
+    assert set(head) == {"base", *extras_of_users}
+    assert {line[0] for line in lines_of_systems} == wheels["SYSTEMS"].keys()
 
 
 def base_section() -> str:
@@ -116,15 +142,23 @@ def named_in(text: str) -> set[str]:
     return {canonicalize_name(name) for name in re.findall(r"`([A-Za-z0-9_.-]+)`", text)}
 
 
-def test_the_page_on_installing_lists_what_is_asked_for_and_every_extra():
-    of_our_own = base_section().partition("- what these need in turn")[0]
+def test_the_page_on_installing_lists_what_the_base_install_asks_for():
+    """Those that obygaze needs itself are listed before those that these need in turn."""
+    list_of_the_page, _, _ = base_section().partition("- what these need in turn")
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert named_in(of_our_own) == {
-        canonicalize_name(Requirement(words).name) for words in project["dependencies"]
-    }
+    dependencies = {canonicalize_name(Requirement(words).name) for words in project["dependencies"]}
+    assert named_in(list_of_the_page) == dependencies
+
+
+def test_the_page_on_installing_shows_how_to_install_every_extra_of_users():
+    """Such as '.[video]'; three extras are for those who develop obygaze."""
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
-    users_extras = project["optional-dependencies"].keys() - {"dev", "docs", "benchmarks"}
-    assert {name for name in users_extras if f"'.[{name}]'" not in page} == set()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras_of_users = project["optional-dependencies"].keys() - {"dev", "docs", "benchmarks"}
+
+    for extra in extras_of_users:
+        assert f"'.[{extra}]'" in page
 
 
 # --- the base install
@@ -156,6 +190,10 @@ def brought_by(name: str, environment: dict[str, str]) -> set[str]:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("python", ["3.11", "3.14"])
-def test_the_base_install_brings_what_its_page_lists_and_no_more(system, python):
+def test_the_base_install_brings_no_package_that_its_page_does_not_list(system, python):
+    """On each system, by what the packages that are installed here declare to need, and these in turn."""
     environment = {**SYSTEMS[system], "python_version": python, "python_full_version": f"{python}.0"}
-    assert brought_by("obygaze", environment) <= named_in(base_section())
+
+    not_listed = brought_by("obygaze", environment) - named_in(base_section())
+
+    assert not_listed == set()

@@ -30,8 +30,6 @@ from obygaze_models.prediction.explain import explain
 from obygaze_models.prediction.out_of_distribution import OutOfDistribution
 from obygaze_models.protocol import HeldOut
 
-WIDTH = 512
-N_CLIPS = 12_000
 MB = 1_000_000
 
 
@@ -52,7 +50,10 @@ class CountedFiles(FolderFiles):
 
 @dataclass(frozen=True)
 class ServedFiles(CountedFiles):
-    """The same as if it lay on a server, of which several files are asked at once."""
+    """The same as if it lay on a server, of which several files are asked at once.
+
+    `asked_by` has the threads that ask for blocks of vectors.
+    """
 
     asked_by: set[int] = field(default_factory=set)
 
@@ -67,24 +68,28 @@ class ServedFiles(CountedFiles):
 
 
 @contextmanager
-def memory():
-    """Give the most memory that the block takes, in MB."""
-    result = SimpleNamespace(peak=0.0)
+def measured_memory():
+    """Measure the most memory that the block takes: `peak_mb` of what is given, after the block."""
+    result = SimpleNamespace(peak_mb=0.0)
     tracemalloc.start()
     try:
         yield result
-        result.peak = tracemalloc.get_traced_memory()[1] / MB
+        result.peak_mb = tracemalloc.get_traced_memory()[1] / MB
     finally:
         tracemalloc.stop()
 
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
-    """A store of 12,000 clips of 300 films in twelve blocks, and models of the first four films' clips."""
+    """A store of 12,000 clips of 300 films, each with 512 numbers, and models of the first four films' clips.
+
+    The vectors lie in twelve blocks, of 1,024 clips each. The clips of film number 200 are called
+    tt0000200-000, tt0000200-001 and so on, to 039.
+    """
     folder = tmp_path_factory.mktemp("films")
     rng = np.random.default_rng(0)
-    movie_of = {f"tt{place // 40:07d}-{place % 40:03d}": f"tt{place // 40:07d}" for place in range(N_CLIPS)}
-    vectors = rng.standard_normal((N_CLIPS, WIDTH), np.float32)
+    movie_of = {f"tt{place // 40:07d}-{place % 40:03d}": f"tt{place // 40:07d}" for place in range(12_000)}
+    vectors = rng.standard_normal((12_000, 512), np.float32)
     spans = {clip_id: (4.0 * int(clip_id[-3:]), 4.0 * int(clip_id[-3:]) + 8) for clip_id in movie_of}
     path = seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": vectors}}, spans=spans)
     few = dict(list(movie_of.items())[:160])
@@ -101,181 +106,252 @@ def films(tmp_path_factory):
     return SimpleNamespace(path=path, vectors=vectors, model=model, bottleneck=bottleneck)
 
 
-def counted(path):
-    """Open a store whose reads are counted."""
+def open_counted(path):
+    """Open a store whose reads are counted: file -> times, in `store.files.n_reads`."""
     return open_files(CountedFiles(path))
 
 
-def blocks_read(store):
-    """List how often each block of vectors was read that was."""
+def times_each_block_was_read(store):
+    """List, for each block of vectors that was read, how often it was."""
     return [n for name, n in store.files.n_reads.items() if "/pooled/c/" in name]
 
 
 @pytest.mark.long
-def test_predict_holds_a_block_and_its_table_and_reads_each_block_once(films):
-    store = counted(films.path)
-    with memory() as during:
+def test_predicting_a_store_takes_less_memory_than_its_vectors(films):
+    """12,000 clips of 512 float32 are 24.6 MB; a block of 1,024 clips and the table of all clips are held."""
+    store = open_counted(films.path)
+
+    with measured_memory() as memory:
         predicted = om.predict(films.model, store)
         predicted.write(films.path.parent / "predicted.csv")
-    assert during.peak < 23.5, "the vectors are 24.6 MB, in float64 twice that"
-    assert blocks_read(store) == [1] * 12
-    assert store.files.n_reads["data/clips.csv"] == 1
-    assert len(predicted.table) == N_CLIPS
-    some = [0, 1023, 1024, N_CLIPS - 1]
-    np.testing.assert_allclose(predicted.table["logit"].iloc[some], films.model.logits(films.vectors[some]))
+
+    assert memory.peak_mb < 23.5
     assert (films.path.parent / "predicted.csv").read_text("utf-8") == predicted.to_csv()
 
 
 @pytest.mark.long
+def test_predicting_a_store_reads_each_block_and_the_table_of_clips_once(films):
+    """12,000 clips lie in twelve blocks. Logits of clips at the ends of blocks are those of the vectors."""
+    store = open_counted(films.path)
+
+    table = om.predict(films.model, store).table
+
+    assert times_each_block_was_read(store) == [1] * 12
+    assert store.files.n_reads["data/clips.csv"] == 1
+    assert len(table) == 12_000
+    rows = [0, 1023, 1024, 11_999]
+    np.testing.assert_allclose(table["logit"].iloc[rows], films.model.logits(films.vectors[rows]))
+
+
+@pytest.mark.long
 def test_blocks_on_a_server_are_asked_for_several_at_once_and_predict_the_same(films):
-    there, here = open_files(ServedFiles(films.path, readers=8)), counted(films.path)
-    predicted = om.predict(films.model, there)
-    assert blocks_read(there) == [1] * 12
-    assert len(there.files.asked_by) > 1
-    assert predicted.table.equals(om.predict(films.model, here).table)
+    """A server may be asked for eight files at once; more than one thread asks for the twelve blocks."""
+    store_on_server = open_files(ServedFiles(films.path, readers=8))
+    store_here = open_counted(films.path)
+
+    predicted = om.predict(films.model, store_on_server)
+
+    assert times_each_block_was_read(store_on_server) == [1] * 12
+    assert len(store_on_server.files.asked_by) > 1
+    assert predicted.table.equals(om.predict(films.model, store_here).table)
 
 
 @pytest.mark.long
 def test_one_clip_is_explained_from_the_block_that_it_lies_in(films):
-    store = counted(films.path)
+    """The store has twelve blocks."""
+    store = open_counted(films.path)
+
     explained = explain(films.bottleneck, [store], "tt0000200-007", {})
-    assert blocks_read(store) == [1]
+
+    assert times_each_block_was_read(store) == [1]
     assert store.files.n_reads["data/clips.csv"] == 1
     assert explained.clip_id == "tt0000200-007"
 
 
-def test_fits_of_a_block_of_folds_take_the_memory_that_a_block_may_take(monkeypatch):
+def test_models_of_many_folds_are_fitted_in_blocks_of_limited_memory(monkeypatch):
+    """100 films of 40 clips each: a fold leaves one out. All 100 fits at once take 25 MB.
+
+    With a limit of 8 MB at most 48 folds are fitted at once, and twice the limit is not exceeded.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 32), np.float32)
     y = (rng.random(4000) < 0.3).astype(np.int64)
-    films = np.arange(4000) % 100
-    subsets = np.stack([films != film for film in range(100)], axis=1)
+    film_of_clip = np.arange(4000) % 100
+    is_training = np.stack([film_of_clip != film for film in range(100)], axis=1)  # [clips, folds]
     monkeypatch.setattr(ridge_folds, "MOST_BYTES", 8 * MB)
     probes = ridge_folds.FoldLogistic(X, y, 5.0)
-    with memory() as during:
-        for fits in probes.minima(subsets, [0.01] * 100):
-            assert fits.logits.shape[1] <= 48
-    assert during.peak < 2 * 8, "all at once take 25 MB"
+
+    with measured_memory() as memory:
+        for fits in probes.minima(is_training, [0.01] * 100):
+            n_folds_at_once = fits.logits.shape[1]
+            assert n_folds_at_once <= 48
+
+    assert memory.peak_mb < 2 * 8
 
 
 def test_clips_that_look_alike_are_found_in_one_reading_of_each_block(tmp_path):
+    """A store of the signatures of 300 clips of three films, of random signs, so that none are alike."""
     rng = np.random.default_rng(0)
     movie_of = {f"{film}-{place:03d}": film for film in ("a", "b", "c") for place in range(100)}
     frames = rng.choice(np.array([-1, 1], np.float16), (300, 8, len(FEATURES)))
     known = {"n_frames": 8, "architecture": {"features": list(FEATURES)}}
     path = seal_arrays(tmp_path / "films", movie_of, {"signature": {"frames": frames}}, **known)
     store = open_files(CountedFiles(path))
+
     duplicates(store)
-    read = [n for name, n in store.files.n_reads.items() if "/frames/c/" in name]
-    assert read
-    assert set(read) == {1}
+
+    times_read = [n for name, n in store.files.n_reads.items() if "/frames/c/" in name]
+    assert times_read
+    assert set(times_read) == {1}
 
 
 @pytest.mark.long
 def test_one_film_is_scored_from_the_blocks_that_it_lies_in(films):
-    store = counted(films.path)
+    """The film has the clips 8,000 to 8,039 of the store, which lie in one of its blocks of 1,024.
+
+    They overlap, each from 4 s after the one before: 40 clips of 8 s make a timeline of 41 rows of 4 s.
+    """
+    store = open_counted(films.path)
+
     timeline = obygaze_film.score_film(store, [films.model], movie="tt0000200")
-    assert blocks_read(store) == [1], "clips 8,000 to 8,039 lie in one block of 1,024"
+
+    assert times_each_block_was_read(store) == [1]
     assert store.files.n_reads["data/clips.csv"] == 1
     assert len(timeline.table) == 41
 
 
 @pytest.mark.long
 def test_clips_of_one_film_cost_one_block_however_they_are_asked_for(films):
-    store = counted(films.path)
+    """The film's 40 clips lie in one block: it is read once, though each clip is asked for twice."""
+    store = open_counted(films.path)
     group = store["xclip"]
-    clip_ids = [f"tt0000200-{place:03d}" for place in range(40)]
-    one_by_one = np.stack([group.read(clip_id, "pooled") for clip_id in clip_ids])
-    assert np.array_equal(group.read_many(clip_ids[::-1], "pooled"), one_by_one[::-1])
-    assert blocks_read(store) == [1]
+    clip_ids = [f"tt0000200-{number:03d}" for number in range(40)]
+    last_first = clip_ids[::-1]
+
+    one_by_one = np.stack([group.read(clip_id, "pooled") for clip_id in last_first])
+    together = group.read_many(last_first, "pooled")
+
+    assert np.array_equal(together, one_by_one)
+    assert times_each_block_was_read(store) == [1]
 
 
 def test_each_training_clip_is_measured_once_whatever_the_number_of_films(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, movies = rng.standard_normal((4000, 64), np.float32), np.repeat(np.arange(200), 20).astype(str)
-    measured = []
+    """The distance of each clip from the other films is measured, of 200 films with 20 clips each.
 
-    def count(features, *rest, **more):
-        measured.append(len(features))
+    It takes less memory than four copies of the features.
+    """
+    X = np.random.default_rng(0).standard_normal((4000, 64), np.float32)
+    movies = np.repeat(np.arange(200), 20).astype(str)
+    numbers_of_clips_measured = []
+
+    def standardise_and_count(features, *rest, **more):
+        numbers_of_clips_measured.append(len(features))
         return scaling.standardise(features, *rest, **more)
 
-    monkeypatch.setattr(out_of_distribution, "standardise", count)
-    with memory() as during:
+    monkeypatch.setattr(out_of_distribution, "standardise", standardise_and_count)
+    with measured_memory() as memory:
         OutOfDistribution.fit(X, movies)
-    assert sum(measured) == len(X)
-    assert during.peak < 4 * X.nbytes / MB
+
+    assert sum(numbers_of_clips_measured) == 4000
+    assert memory.peak_mb < 4 * X.nbytes / MB
 
 
 @pytest.mark.long
 def test_concept_models_decompose_the_clips_of_each_fold_once(monkeypatch, make_planted_concepts):
-    """Whatever the number of models, though the decomposition of the last fold alone is kept."""
+    """Three models of concepts are tested in six folds, one for each movie: six decompositions, not eighteen.
+
+    The decomposition of the last fold alone is kept, as there is no room for more.
+    """
     data = make_planted_concepts(n_movies=6, n_per_movie=24, n_features=12)
     decompose = feature_axes._decompose
-    decomposed = []
+    n_decompositions = 0
 
-    def count(X, clip):
-        decomposed.append(len(X))
+    def decompose_and_count(X, clip):
+        nonlocal n_decompositions
+        n_decompositions += 1
         return decompose(X, clip)
 
-    monkeypatch.setattr(feature_axes, "_decompose", count)
+    monkeypatch.setattr(feature_axes, "_decompose", decompose_and_count)
     monkeypatch.setattr(feature_axes, "CACHE_BYTES", 0)
     om.evaluate(data, ["pcbm_lr", "pcbm_dt", "pcbm_lr_shuffled"], "en_s")
-    assert len(decomposed) == 6
+
+    assert n_decompositions == 6
 
 
-def test_segments_are_compared_with_near_ones_alone():
-    """All pairs in float64 would be 32 MB."""
-    n = 2000
+def test_agreement_of_segments_takes_no_matrix_of_all_pairs():
+    """Two annotators have 2,000 segments of 5 s, near each other: all pairs in float64 would be 32 MB."""
+    n_segments = 2000
     rng = np.random.default_rng(0)
-    starts = np.sort(rng.random(n)) * 10 * n
+    starts = np.sort(rng.random(n_segments)) * 10 * n_segments
     first = np.column_stack([starts, starts + 5])
-    second = first + rng.normal(size=(n, 1))
-    ranks = np.zeros(n, np.int64)
-    with memory() as during:
+    second = first + rng.normal(size=(n_segments, 1))
+    ranks = np.zeros(n_segments, np.int64)
+
+    with measured_memory() as memory:
         segment_f1(first, second, 0.5)
         boundary_f1(first, second, 2.0)
-        segment_ap(first, second, rng.random(n), 0.5)
+        segment_ap(first, second, rng.random(n_segments), 0.5)
         best_alignment(Units(first, ranks), Units(second, ranks), np.zeros((1, 1)))
-    assert during.peak < 4
+
+    assert memory.peak_mb < 4
 
 
-def test_annotations_are_projected_onto_the_clips_that_they_touch():
-    book = builtin_codebook("obygaze12")
-    clips = [Clip(f"c{place:04d}", "m", "", 3.0 * place, 3.0 * place + 5) for place in range(1500)]
-    marks = [
-        Clip(f"m{place:04d}", "m", "", 6.0 * place, 6.0 * place + 2, "S", annotator="AB")
-        for place in range(700)
+def test_annotations_are_projected_without_a_matrix_of_all_pairs():
+    """1,500 clips of 5 s, one every 3 s, and 700 annotated spans of 2 s, one every 6 s, with the level S.
+
+    All pairs in float64 would be 8 MB, and three times that on the way. Each span touches two clips, so that
+    more than 700 clips get the level S.
+    """
+    codebook = builtin_codebook("obygaze12")
+    clips = [Clip(f"c{number:04d}", "m", "", 3.0 * number, 3.0 * number + 5) for number in range(1500)]
+    spans = [
+        Clip(f"m{number:04d}", "m", "", 6.0 * number, 6.0 * number + 2, "S", annotator="AB")
+        for number in range(700)
     ]
-    with memory() as during:
-        result = project(Manifest(tuple(marks), None, book), Manifest(tuple(clips), None, book))
-    assert during.peak < 6, "all pairs in float64 would be 8 MB, and three times that on the way"
-    assert sum(clip.level == "S" for clip in result.manifest) > 700
+
+    with measured_memory() as memory:
+        projected = project(Manifest(tuple(spans), None, codebook), Manifest(tuple(clips), None, codebook))
+
+    assert memory.peak_mb < 6
+    clips_with_s = [clip for clip in projected.manifest if clip.level == "S"]
+    assert len(clips_with_s) > 700
 
 
 @pytest.mark.long
-def test_items_are_ranked_by_the_pairs_that_were_judged_alone():
-    """A matrix of all pairs in float64 would be 32 MB."""
+def test_items_are_ranked_without_a_matrix_of_all_pairs():
+    """Twenty workers compare each of 2,000 items with five others. All pairs in float64 would be 32 MB.
+
+    A judgement is a worker, the item that was chosen, and the other one.
+    """
     rng = np.random.default_rng(0)
     judgements = []
     for item in range(2000):
         others = [(item + 1) % 2000, *rng.choice(2000, 4).tolist()]
-        judgements += [(f"w{item % 20}", f"{item:04d}", f"{other:04d}") for other in others if other != item]
-    with memory() as during:
+        for other in others:
+            if other != item:
+                judgements.append((f"w{item % 20}", f"{item:04d}", f"{other:04d}"))  # noqa: PERF401
+
+    with measured_memory() as memory:
         ranking = rank_items(judgements, draws=20)
-    assert during.peak < 8
+
+    assert memory.peak_mb < 8
     assert len(ranking.items) == 2000
 
 
 @pytest.mark.long
 def test_calibration_holds_sums_of_films_and_the_probabilities_of_a_few_draws():
-    """Probabilities of 8,000 clips by all 200 draws would be 13 MB, and four times that on the way."""
-    n_films = 200
-    n_clips = 40 * n_films
+    """Probabilities of 8,000 clips by all 200 draws would be 13 MB, and four times that on the way.
+
+    Sums of 200 films are 4.5 MB, and four times that on the way. The scores have skill: those of positive
+    clips are higher by a standard deviation.
+    """
     rng = np.random.default_rng(0)
-    movies = np.repeat(np.arange(n_films), 40)
-    labels = np.arange(n_clips) % 2
-    scores = rng.normal(size=n_clips) + labels
-    with memory() as during:
-        fitted = Calibration.fit(HeldOut(scores, labels, movies))
-    assert during.peak < 25, "sums of films are 4.5 MB, and four times that on the way"
-    assert fitted.p_skilled > 0.99, "scores of positive clips are higher by a standard deviation"
+    movies = np.repeat(np.arange(200), 40)
+    labels = np.arange(8000) % 2
+    scores = rng.normal(size=8000) + labels
+
+    with measured_memory() as memory:
+        calibration = Calibration.fit(HeldOut(scores, labels, movies))
+
+    assert memory.peak_mb < 25
+    assert calibration.p_skilled > 0.99

@@ -13,43 +13,77 @@ from obygaze_models.dataset import Exclusion, load_dataset, load_datasets
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol import find_target
 
-MOVIES = {"b1": "b", "a1": "a", "a2": "a", "c1": "c", "c2": "c", "stranger": "d"}
+MOVIE_OF_STORED_CLIP = {"b1": "b", "a1": "a", "a2": "a", "c1": "c", "c2": "c", "stranger": "d"}
 FRAMES = np.random.default_rng(0).normal(size=(6, 2, 3)).astype(np.float32)
 TOKENS = np.random.default_rng(1).normal(size=(6, 5, 4)).astype(np.float16)
 POOLED = FRAMES.mean(axis=1)
-ROW = {clip_id: row for row, clip_id in enumerate(MOVIES)}
+ROW_IN_ARRAYS = {clip_id: row for row, clip_id in enumerate(MOVIE_OF_STORED_CLIP)}
+"""Clip -> its row in `POOLED`, `FRAMES` and `TOKENS`, which the stores are made of."""
 
 
 @pytest.fixture(scope="module")
 def store(make_store, tmp_path_factory):
+    """Six clips: b1, a1, a2 (partial), c1 (failed), c2, and `stranger`, which is not in the manifest.
+
+    The group `one` has pooled vectors and frames, `two` has tokens alone.
+    """
     groups = {"one": {"pooled": POOLED, "frames": FRAMES}, "two": {"tokens": TOKENS}}
     folder = tmp_path_factory.mktemp("stores") / "films"
     path = make_store(
-        folder, MOVIES, groups, failed={"c1": "the file is empty (0 bytes)"}, partial={"a2": "cut short"}
+        folder,
+        MOVIE_OF_STORED_CLIP,
+        groups,
+        failed={"c1": "the file is empty (0 bytes)"},
+        partial={"a2": "cut short"},
     )
     return open_store(path)
 
 
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory):
+    """Seven clips with their levels: a1, a2, b1, c1, c2, and two that are not in the store.
+
+    NS, the level of c2, is in no task, and the clip `unlabelled` has no level.
+    """
     levels = {"a1": "S", "a2": "HN", "b1": "EN", "c1": "S", "c2": "NS", "unlabelled": None, "elsewhere": "HN"}
-    clips = [Clip(clip_id, MOVIES.get(clip_id, "e"), level=level) for clip_id, level in levels.items()]
+    clips = []
+    for clip_id, level in levels.items():
+        movie = MOVIE_OF_STORED_CLIP.get(clip_id, "e")
+        clips.append(Clip(clip_id, movie, level=level))
     return Manifest(tuple(clips), tmp_path_factory.mktemp("manifest"))
 
 
 def test_annotated_clips_come_in_the_order_of_the_manifest_with_their_features(store, manifest):
+    """The manifest begins with a1, a2 and b1; the arrays that were stored begin with b1.
+
+    Of the manifest's other clips c1 has failed, c2 and `unlabelled` have no level of a task, and `elsewhere`
+    is not in the store.
+    """
     data = load_dataset(store, manifest, backbone="one")
+
     assert data.clip_ids.tolist() == ["a1", "a2", "b1"]
     assert data.movies.tolist() == ["a", "a", "b"]
     assert data.levels.tolist() == ["S", "HN", "EN"]
-    assert find_target("hn_s", data.codebook).of(data.labels).tolist() == [1, 0, -1]
-    np.testing.assert_array_equal(data.X, POOLED[[ROW[clip_id] for clip_id in data.clip_ids]])
-    assert (data.X.dtype, data.X.flags.c_contiguous) == (np.float32, True)
+    rows = [ROW_IN_ARRAYS["a1"], ROW_IN_ARRAYS["a2"], ROW_IN_ARRAYS["b1"]]
+    np.testing.assert_array_equal(data.X, POOLED[rows])
+    assert data.X.dtype == np.float32
+    assert data.X.flags.c_contiguous
     assert data.store == store.fingerprint
 
 
-def test_a_clip_without_features_is_excluded_with_its_reason(store, manifest):
+def test_a_task_has_the_labels_1_and_0_and_minus_1_for_clips_that_are_not_in_it(store, manifest):
+    """The task HN vs S: of the clips a1, a2 and b1 the first has the level S, the second HN, the third EN."""
     data = load_dataset(store, manifest, backbone="one")
+
+    labels = find_target("hn_s", data.codebook).of(data.labels)
+
+    assert labels.tolist() == [1, 0, -1]
+
+
+def test_a_clip_without_features_is_excluded_with_its_reason(store, manifest):
+    """Of the manifest's clips with a level of a task, c1 has failed, and `elsewhere` is not in the store."""
+    data = load_dataset(store, manifest, backbone="one")
+
     assert data.excluded == (
         Exclusion("c1", "S", "failed: the file is empty (0 bytes)"),
         Exclusion("elsewhere", "HN", "not in the store"),
@@ -57,12 +91,14 @@ def test_a_clip_without_features_is_excluded_with_its_reason(store, manifest):
 
 
 def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
+    """The manifest has seven clips. One has no level, and one has NS, a level that is in no task.
+
+    Of the other five, three have features, of which one is partial; two have none. One clip is in the store
+    alone.
+    """
     data = load_dataset(store, manifest, backbone="one")
-    counts = data.counts
-    without = counts["unlabelled"] + counts["in_no_task"]
-    assert counts["manifest"] == len(data) + len(data.excluded) + without == 7
-    # NS counts as no label; "stranger" is in the store alone.
-    assert counts == {
+
+    assert data.counts == {
         "manifest": 7,
         "unlabelled": 1,
         "in_no_task": 1,
@@ -70,23 +106,30 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
         "partial": 1,
         "in_store_only": 1,
     }
+    assert len(data) == 3
+    assert len(data.excluded) == 2
 
 
 def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     make_store, manifest, tmp_path
 ):
-    spans = dict.fromkeys(MOVIES, (10.0, 20.0))
-    store = open_store(make_store(tmp_path / "films", MOVIES, {"one": {"pooled": POOLED}}, spans=spans))
+    """In the store all clips are from 10 to 20 s. Less than a second, as of a1, is no difference."""
+    spans = dict.fromkeys(MOVIE_OF_STORED_CLIP, (10.0, 20.0))
+    groups = {"one": {"pooled": POOLED}}
+    store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, groups, spans=spans))
     a1, a2, b1, c1 = manifest.clips[:4]
-    manifest = manifest.with_clips(
+    changed_manifest = manifest.with_clips(
         [
-            replace(a1, start_s=10.9, end_s=20.4),  # within a second: the same
+            replace(a1, start_s=10.9, end_s=20.4),
             replace(a2, movie="new"),
-            replace(b1, start_s=10.0, end_s=22.0, movie="b"),
-            replace(c1, start_s=0.0, end_s=10.0, movie="c"),
+            replace(b1, start_s=10.0, end_s=22.0),
+            replace(c1, start_s=0.0, end_s=10.0),
         ]
     )
-    differing = differing_clips([store], manifest, load_dataset(store, manifest))
+    data = load_dataset(store, changed_manifest)
+
+    differing = differing_clips([store], changed_manifest, data)
+
     assert differing.films == [("a2", "a", "new")]
     assert differing.times == [
         ("b1", (10.0, 20.0), (10.0, 22.0)),
@@ -94,63 +137,94 @@ def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     ]
 
 
-def test_rows_are_found_by_clip_and_kept_with_their_labels(store, manifest):
+def test_rows_of_a_dataset_are_found_by_clip(store, manifest):
+    """The dataset has the clips a1, a2 and b1; one that it does not have is left out."""
     data = load_dataset(store, manifest, backbone="one")
+
     rows = data.rows(["b1", "elsewhere", "a1"])
+
     assert rows.tolist() == [2, 0]
-    kept = data.take(rows)
-    assert kept.clip_ids.tolist() == ["b1", "a1"]
-    assert kept.rows(["a1"]).tolist() == [1]
-    np.testing.assert_array_equal(kept.X, data.X[rows])
-    assert kept.present.index.tolist() == [0, 1]
 
 
-def test_models_that_read_frames_or_tokens_get_the_rows_of_the_same_clips(store, manifest):
+def test_rows_that_are_taken_make_a_dataset_in_their_order(store, manifest):
+    """The dataset has the clips a1, a2 and b1, in the rows 0, 1 and 2."""
     data = load_dataset(store, manifest, backbone="one")
-    rows = [ROW[clip_id] for clip_id in data.clip_ids]
+
+    taken = data.take(np.array([2, 0]))
+
+    assert taken.clip_ids.tolist() == ["b1", "a1"]
+    assert taken.rows(["a1"]).tolist() == [1]
+    np.testing.assert_array_equal(taken.X, data.X[[2, 0]])
+    assert taken.present.index.tolist() == [0, 1]
+
+
+def test_models_that_read_frames_get_the_rows_of_the_same_clips(store, manifest):
+    """The dataset has the clips a1, a2 and b1. The group has vectors and frames, no tokens."""
+    data = load_dataset(store, manifest, backbone="one")
+    frames = FRAMES[[ROW_IN_ARRAYS["a1"], ROW_IN_ARRAYS["a2"], ROW_IN_ARRAYS["b1"]]]
+
     assert data.read("pooled") is data.X
-    np.testing.assert_array_equal(data.read("frames"), FRAMES[rows])
-    np.testing.assert_array_equal(data.take(np.array([2])).read("frames"), FRAMES[rows[2:]])
+    np.testing.assert_array_equal(data.read("frames"), frames)
+    np.testing.assert_array_equal(data.take(np.array([2])).read("frames"), frames[2:])
     with pytest.raises(DatasetError):
         data.read("tokens")
 
 
-def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, make_store, manifest, tmp_path):
-    other = open_store(make_store(tmp_path / "more", {"b1": "b", "a1": "a"}, {"one": {"pooled": POOLED[:2]}}))
-    loaded = load_datasets([store, other], manifest)
-    assert [data.label.rpartition("-")[2] for data in loaded] == ["one", "two", "one"]
-    assert len({data.label for data in loaded}) == 3
+@pytest.fixture
+def store_of_two_clips(make_store, tmp_path):
+    """A store of the clips b1 and a1 alone, of the backbone `one`."""
+    groups = {"one": {"pooled": POOLED[:2]}}
+    return open_store(make_store(tmp_path / "more", {"b1": "b", "a1": "a"}, groups))
+
+
+def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, store_of_two_clips, manifest):
+    """The first store has the backbones `one` and `two`, the second `one`, of b1 and a1 alone."""
+    loaded = load_datasets([store, store_of_two_clips], manifest)
+
+    labels = [data.label for data in loaded]
+    assert [label.split("-")[-1] for label in labels] == ["one", "two", "one"]
+    assert len(set(labels)) == 3
     for data in loaded:
         assert data.clip_ids.tolist() == ["a1", "b1"]
         assert [exclusion.clip_id for exclusion in data.excluded] == ["a2", "c1", "elsewhere"]
 
 
-def test_a_store_that_is_given_twice_is_named(store, make_store, manifest, tmp_path):
-    other = open_store(make_store(tmp_path / "more", {"b1": "b", "a1": "a"}, {"one": {"pooled": POOLED[:2]}}))
+def test_a_store_that_is_given_twice_is_named(store, store_of_two_clips, manifest):
     with pytest.raises(DatasetError, match=rf"store {re.escape(store.name)} is given twice"):
-        load_datasets([store, store, other], manifest)
+        load_datasets([store, store, store_of_two_clips], manifest)
 
 
-def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(make_store, manifest, tmp_path):
+@pytest.fixture
+def store_with_a_silent_clip(make_store, tmp_path):
+    """A store of six clips and two groups, of which `two` cannot have the clip a1: its file has no sound."""
     groups = {"one": {"pooled": POOLED}, "two": {"tokens": TOKENS}}
     absent = {"a1": {"two": "no sound track"}}
-    store = open_store(make_store(tmp_path / "films", MOVIES, groups, absent=absent))
-    one = load_dataset(store, manifest, backbone="one")
-    two = load_dataset(store, manifest, backbone="two")
+    return open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, groups, absent=absent))
+
+
+def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(store_with_a_silent_clip, manifest):
+    """The clip a1 has features in the group `one`, and none in `two`, as its file has no sound."""
+    one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
+    two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
+
     assert one.clip_ids.tolist() == ["a1", "a2", "b1", "c1"]
     assert two.clip_ids.tolist() == ["a2", "b1", "c1"]
     assert Exclusion("a1", "S", "absent: no sound track") in two.excluded
-    without_label = two.counts["unlabelled"] + two.counts["in_no_task"]
-    assert two.counts["manifest"] == len(two) + len(two.excluded) + without_label
+    np.testing.assert_array_equal(two.X, TOKENS[[ROW_IN_ARRAYS[clip] for clip in two.clip_ids]].max(axis=1))
+
+
+def test_a_clip_absent_in_a_group_is_counted_as_one_without_features(store_with_a_silent_clip, manifest):
+    one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
+    two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
+
     assert two.counts["with_features"] == one.counts["with_features"] - 1
-    np.testing.assert_array_equal(two.X, TOKENS[[ROW[clip_id] for clip_id in two.clip_ids]].max(axis=1))
+    n_without_label = two.counts["unlabelled"] + two.counts["in_no_task"]
+    assert two.counts["manifest"] == len(two) + len(two.excluded) + n_without_label
 
 
-def test_datasets_that_are_compared_have_the_clips_of_all_groups(make_store, manifest, tmp_path):
-    groups = {"one": {"pooled": POOLED}, "two": {"tokens": TOKENS}}
-    absent = {"a1": {"two": "no sound track"}}
-    store = open_store(make_store(tmp_path / "films", MOVIES, groups, absent=absent))
-    for data in load_datasets([store], manifest):
+def test_datasets_that_are_compared_have_the_clips_of_all_groups(store_with_a_silent_clip, manifest):
+    """The clip a1 has features in the group `one` alone, so that it is in no dataset."""
+    for data in load_datasets([store_with_a_silent_clip], manifest):
         assert data.clip_ids.tolist() == ["a2", "b1", "c1"]
         assert [exclusion.clip_id for exclusion in data.excluded] == ["a1", "elsewhere"]
 
@@ -160,24 +234,36 @@ def test_datasets_that_are_compared_have_the_clips_of_all_groups(make_store, man
     ("backbone", "features", "stored"), [("one", "frames", FRAMES), ("two", "tokens", TOKENS)]
 )
 def test_frames_and_tokens_are_pooled_over_time(store, manifest, backbone, features, stored, pool):
+    """A clip's vector is the maximum, or the mean, of its vectors in time."""
     data = load_dataset(store, manifest, backbone=backbone, features=features, pool=pool)
-    expected = getattr(stored.astype(np.float32), pool)(axis=1)[[ROW[clip_id] for clip_id in data.clip_ids]]
-    np.testing.assert_array_equal(data.X, expected)
-    assert (data.features, data.pool) == (features, pool)
+
+    pool_by_numpy = {"max": np.max, "mean": np.mean}[pool]
+    for clip_id, vector in zip(data.clip_ids, data.X, strict=True):
+        vectors_in_time = stored[ROW_IN_ARRAYS[clip_id]].astype(np.float32)
+        np.testing.assert_array_equal(vector, pool_by_numpy(vectors_in_time, axis=0))
+    assert data.features == features
+    assert data.pool == pool
 
 
 def test_by_default_the_smallest_stored_array_is_read(store, manifest):
+    """The group `one` has pooled vectors and frames, `two` tokens alone."""
     assert load_dataset(store, manifest, backbone="one").features == "pooled"
     assert load_dataset(store, manifest, backbone="two").features == "tokens"
 
 
 def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatch):
-    """Sealing refuses it; other software may have written the store."""
+    """Sealing refuses infinity; other software may have written the store.
+
+    A step by which all features pass when they are read gives infinity for a feature of a2.
+    """
     spoilt = store["one"].pooled()
-    spoilt[store["one"].clip_ids.index("a2"), 1] = np.inf
-    monkeypatch.setattr(
-        Group, "_refuse_lost_rows", lambda _, __, start, values: spoilt[start : start + len(values)]
-    )
+    row_of_a2 = store["one"].clip_ids.index("a2")
+    spoilt[row_of_a2, 1] = np.inf
+
+    def read_spoilt_features(_group, _array, start, values):
+        return spoilt[start : start + len(values)]
+
+    monkeypatch.setattr(Group, "_refuse_lost_rows", read_spoilt_features)
     with pytest.raises(DatasetError, match="a2"):
         load_dataset(store, manifest, backbone="one")
 
@@ -190,6 +276,7 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
 def test_features_that_are_not_in_the_store_or_not_chosen_are_refused_by_name(
     store, manifest, options, named
 ):
+    """The store has the backbones `one`, with pooled vectors and frames, and `two`, with tokens alone."""
     with pytest.raises(DatasetError, match=named):
         load_dataset(store, manifest, **options)
 

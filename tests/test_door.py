@@ -289,7 +289,8 @@ def test_a_socket_is_refused_by_its_name(tmp_path, monkeypatch):
 def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, name):
     """Five bytes wait there. What was read is kept: reading again gives the same.
 
-    A limit of four bytes refuses them, and one of five does not, also if nothing else may exceed four.
+    A limit of four bytes refuses them, and one of five does not. Of a stream, one byte more than `MOST_BYTES`
+    is read, here 4 + 1: enough to see that there are too many.
     """
     reading_end, writing_end = os.pipe()
     os.write(writing_end, b"12345")
@@ -406,7 +407,10 @@ def test_a_model_may_be_a_link_to_a_file_with_the_listed_digest(zoo_with_a_link)
     """`verify_models` lists each model with what is wrong with it: an empty text where it is as listed."""
     zoo = zoo_with_a_link("words-s-1.0.0.model")
 
-    for model, problem in om.verify_models(zoo):
+    models_and_problems = om.verify_models(zoo)
+
+    assert models_and_problems
+    for model, problem in models_and_problems:
         assert problem == "", model
 
 
@@ -483,7 +487,7 @@ STATEMENTS = st.one_of(
 @settings(max_examples=60)
 @given(st.lists(STATEMENTS, min_size=1, max_size=6), st.sampled_from([1, 40, 400, 4000]))
 def test_toml_takes_memory_in_proportion_to_its_size(statements, times):
-    """At most 50 bytes for each of the text's, beside a megabyte; texts that are refused are left out.
+    """Parsing takes at most 50 bytes for each byte of a text, and a megabyte; refused texts are left out.
 
     The statements are repeated, each time under another table, so that what was right once is right again.
     """
@@ -505,7 +509,7 @@ JSON_PARTS = ["[]", "{}", '{"":{}}', '[{"a":1}]', '""', "1.5", "null", '{"a":[]}
 
 @given(st.lists(st.sampled_from(JSON_PARTS), min_size=1, max_size=6))
 def test_json_takes_memory_in_proportion_to_its_size(parts):
-    """At most 50 bytes for each of the text's, of empty lists, dictionaries and the like."""
+    """Parsing takes at most 50 bytes for each byte of a text, here of small lists and dictionaries."""
     text = f"[{','.join(parts * 2000)}]"
 
     tracemalloc.start()

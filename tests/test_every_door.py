@@ -22,19 +22,19 @@ from tests.cli.table import read_table, stand_in
 from tests.cli.test_commands import COMMANDS
 from tests.command import obygaze
 from tests.test_door import ENDLESS, POSIX, SMALL
-from tests.test_paths import CALLS, JUDGED, scored, taking_paths
+from tests.test_paths import CALL_OF_NAME, JUDGED, scored_film, types_of_path_parameters
 
 pytestmark = POSIX
 KINDS = ENDLESS | SMALL
-LIMIT_S = 600
-"""Of waiting for a call, on a busy machine."""
+MOST_S = 600
+"""A call that takes longer waits for something; so long, as the machine may be busy."""
 
 STORE, MODEL, FILM = (
     "stores/films-1.0.0/data/features.zarr/zarr.json",
     "kept/linear.model",
     "out/film/film.json",
 )
-READ = {
+FILE_READ_BY = {
     "extract": "clip.csv",
     "import_folder": "videos/clip.mp4",
     "load_codebook": "mine.codebook.toml",
@@ -64,8 +64,8 @@ READ = {
     "Timeline.read": FILM,
     "read_films": FILM,
 }
-"""What each name reads that a stranger may have made."""
-WRITTEN = {
+"""Public name -> a file that it reads and that a stranger may have made."""
+FILE_WRITTEN_BY = {
     "write_sums": "out/lab.sums",
     "write_run": "out/run/run.json",
     "save_models": "out/models/linear.model",
@@ -75,12 +75,13 @@ WRITTEN = {
     "Predictions.write": "out/predictions.csv",
     "Timeline.write": FILM,
 }
-"""What the others write, where something may be in the way."""
-ANEW = {
+"""Public name -> a file that it writes, in whose place something else may be."""
+CALL_WITHOUT_CACHE = {
     "search": lambda: of.search("~/stores/films", "a", text_store="~/stores/more"),
-    "score_film": scored.__wrapped__,
+    "score_film": scored_film.__wrapped__,
 }
-MADE_ONCE = (
+"""Public name -> a call that takes no result of an earlier one, and lets its errors out."""
+REFUSED_IF_THERE = (
     "clip-1.0.0",
     "clip.staging",
     "merged-1.0.0",
@@ -90,6 +91,7 @@ MADE_ONCE = (
     "again.csv",
     "theirs",
 )
+"""Files and folders in ~/out that calls made, and would not replace."""
 
 
 @pytest.fixture(scope="module")
@@ -102,18 +104,18 @@ def home(prepared):
         (prepared / "clip.csv").write_text(f"{columns}\na,film0,videos/clip.mp4,,,,,\n")
         levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("calm", "violent"))
         (prepared / "mine.codebook.toml").write_text(f'name = "mine"\nversion = "1"\n{levels}')
-        for call in CALLS.values():
+        for call in CALL_OF_NAME.values():
             call()
         yield prepared
 
 
 @contextmanager
-def in_place_of(path, make):
-    """Put something else in the place of a file, and the file back."""
+def in_place_of(path, make_odd_file):
+    """Put something else in the place of a file, and in the end the file back."""
     kept = path.with_name(f"{path.name} kept")
     path.rename(kept)
     try:
-        make(path, kept.read_bytes())
+        make_odd_file(path, kept.read_bytes())
         yield
     finally:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
@@ -121,42 +123,55 @@ def in_place_of(path, make):
 
 
 @contextmanager
-def soon():
-    """Raise an error if what is done takes longer than LIMIT_S."""
+def within_ten_minutes():
+    """Raise an error if what is done takes longer."""
 
     def stop(*_):
         raise AssertionError("it waits")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(LIMIT_S)
+    handler_before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(MOST_S)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, handler_before)
 
 
-def test_every_name_with_a_path_is_walked():
-    assert READ.keys() | WRITTEN.keys() == taking_paths().keys()
+def test_every_public_name_that_takes_a_path_is_tried_with_an_odd_file():
+    """By its annotations a name takes a path; the two tables below say which of its files is replaced."""
+    names_that_take_a_path = types_of_path_parameters().keys()
+
+    assert FILE_READ_BY.keys() | FILE_WRITTEN_BY.keys() == names_that_take_a_path
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [*READ, *WRITTEN])
-@pytest.mark.parametrize("case", KINDS)
-def test_a_public_name_reads_an_odd_file_or_refuses_it_in_one_line(home, name, case):
-    place = (READ | WRITTEN)[name]
-    for made in MADE_ONCE:
-        node = home / "out" / made
+@pytest.mark.parametrize("name", [*FILE_READ_BY, *FILE_WRITTEN_BY])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_public_name_reads_an_odd_file_or_refuses_it_in_one_line(home, name, kind):
+    """In the place of a file that the function reads, or writes, is a pipe, a damaged file or the like.
+
+    An error is one of ours, of one line, or one of the system that names the file. The function may succeed
+    if it writes there, or if the odd file is small; a file that never ends must be refused, but for videos.
+    """
+    file = (FILE_READ_BY | FILE_WRITTEN_BY)[name]
+    call = (CALL_OF_NAME | CALL_WITHOUT_CACHE)[name]
+    for output_of_earlier_calls in REFUSED_IF_THERE:
+        node = home / "out" / output_of_earlier_calls
         shutil.rmtree(node) if node.is_dir() else node.unlink(missing_ok=True)
-    with in_place_of(home / place, KINDS[case]), soon():
+
+    make_odd_file = KINDS[kind]
+    with in_place_of(home / file, make_odd_file), within_ten_minutes():
         try:
-            (CALLS | ANEW)[name]()
+            call()
         except ObygazeError as error:
             assert "\n" not in str(error)  # noqa: PT017 - it may be read as well
         except OSError as error:
             assert error.filename  # noqa: PT017 - the same
         else:
-            assert name in WRITTEN or case in SMALL or place.endswith(".mp4")
+            is_small = kind in SMALL
+            is_video = file.endswith(".mp4")
+            assert name in FILE_WRITTEN_BY or is_small or is_video
 
 
 def name_without_numbers(path):
@@ -246,7 +261,7 @@ def fault_of(trial, kind):
     The command may read the file or refuse it in a line. It may not raise or wait, or succeed on a file
     that has no end.
     """
-    with in_place_of(trial.file, KINDS[kind]), soon():
+    with in_place_of(trial.file, KINDS[kind]), within_ten_minutes():
         try:
             code = obygaze(*shlex.split(trial.command))
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - all are told at the end
@@ -259,9 +274,14 @@ def fault_of(trial, kind):
 @pytest.mark.parametrize("group", COMMAND_TABLES)
 @pytest.mark.nightly
 def test_a_command_reads_an_odd_file_or_refuses_it(inputs, tmp_path, monkeypatch, group):  # noqa: F811
-    """Whatever is in the place of a file of its inputs, a command ends soon and raises nothing."""
+    """Each command of a group of the table runs with a pipe, a damaged file or the like in place of an input.
+
+    It ends soon and raises nothing; it does not succeed on a file that never ends. `trials_of` lists a trial
+    for each file that the commands read.
+    """
     shutil.copytree(inputs, tmp_path / "in", symlinks=True)
     stand_in(tmp_path, monkeypatch)
+
     faults = []
     for trial in trials_of(group):
         for kind in trial.kinds:

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 HELPERS = {"mobygaze_words.py", "toy_films.py"}
-ELSEWHERE = {"words_of_mobygaze.py", "models_of_words.py", "words_of_a_film.py"}
-"""Run by tests/studies/test_words_alone.py and test_words_models.py: they need more than an empty folder."""
+RUN_BY_OTHER_TESTS = {"words_of_mobygaze.py", "models_of_words.py", "words_of_a_film.py"}
+"""Of tests/studies/test_words_alone.py and test_words_models.py: they need more than an empty folder."""
 
 OUTPUT = {
     "audit_embeddings.py": "sad_by_group",
@@ -53,17 +53,25 @@ def folders(tmp_path):
     return tmp_path
 
 
-def test_every_script_has_a_row():
-    scripts = {path.name for path in EXAMPLES.glob("*.py")}
-    assert scripts - HELPERS - ELSEWHERE == OUTPUT.keys()
+def test_every_script_of_the_gallery_is_run_by_a_test():
+    """Modules that other scripts import are left out."""
+    scripts = {path.name for path in EXAMPLES.glob("*.py")} - HELPERS
+    run_here = set(OUTPUT)
+
+    assert run_here == scripts - RUN_BY_OTHER_TESTS
 
 
-def marked(script):
-    return pytest.param(script, marks=[pytest.mark.nightly] if script in COSTLY else [])
+def at_night_if_costly(script):
+    marks = [pytest.mark.nightly] if script in COSTLY else []
+    return pytest.param(script, marks=marks)
 
 
-@pytest.mark.parametrize("script", [marked(script) for script in OUTPUT])
-def test_a_script_runs_without_warnings_and_leaves_no_file(script, folders):
+@pytest.mark.parametrize("script", [at_night_if_costly(script) for script in OUTPUT])
+def test_a_script_of_the_gallery_runs_without_warnings_and_leaves_no_file(script, folders):
+    """It runs in an empty folder, as a user would run it, with warnings as errors, and prints what it should.
+
+    The script on a backbone of one's own reads real videos where they are.
+    """
     missing = [module for module in NEEDS.get(script, ()) if find_spec(module) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed")

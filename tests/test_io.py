@@ -14,91 +14,133 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import obygaze_features.io as ours
+from obygaze_features import io as obygaze_io
 from obygaze_features import locks
 from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing, whole_folder, write_together, write_whole
 from obygaze_features.lines import csv_line
 
 
-def test_bytes_and_text_are_written_as_they_are(tmp_path):
-    write_whole(tmp_path / "a", b"\x00\r\n")
-    assert (tmp_path / "a").read_bytes() == b"\x00\r\n"
-    write_whole(tmp_path / "a", "é\r\n")
-    assert (tmp_path / "a").read_bytes() == "é\r\n".encode()
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+def write_file(path):
+    write_whole(path, b"whole")
+
+
+def write_folder(folder, file="file"):
+    """Write a folder that has one file of a name."""
+    with whole_folder(folder) as partial:
+        (partial / file).write_bytes(b"whole")
+
+
+@pytest.mark.parametrize(
+    ("content", "octets"), [(b"\x00\r\n", b"\x00\r\n"), ("é\r\n", b"\xc3\xa9\r\n")], ids=["bytes", "text"]
+)
+def test_bytes_and_text_are_written_as_they_are(tmp_path, content, octets):
+    """Text is written as UTF-8; no end of a line is changed, and no other file is left in the folder."""
+    path = tmp_path / "a"
+
+    write_whole(path, content)
+
+    assert path.read_bytes() == octets
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("step", ["write_all", "sync"])
 def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypatch, step):
+    """The disk is full: a network's disk may say so only when the file is forced to it (`sync`)."""
     path = tmp_path / "a"
     write_whole(path, b"old")
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
+    def fail_as_on_a_full_disk(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(ours, step, full)
+    monkeypatch.setattr(obygaze_io, step, fail_as_on_a_full_disk)
     with pytest.raises(OSError, match="No space left") as caught:
         write_whole(path, b"new")
+
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
-def test_a_file_that_is_replaced_keeps_its_mode(tmp_path):
-    for mode in (0o600, 0o664):
-        (path := tmp_path / f"{mode:o}").write_text("old")
-        path.chmod(mode)
-        write_whole(path, "new")
-        assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", mode)
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+    path = tmp_path / "a"
+    path.write_text("old")
+    path.chmod(mode)
+
+    write_whole(path, "new")
+
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_of_files_written_together_none_is_replaced_unless_all_are_on_the_disk(tmp_path, monkeypatch):
-    """A network's disk may say only then that it is full."""
-    paths = [tmp_path / "codebook", tmp_path / "manifest"]
-    write_together(dict.fromkeys(paths, b"old"))
-    sync = ours.sync
+    """The disk is full as the second of two files is forced to it; a network's disk may not say so before."""
+    codebook, manifest = tmp_path / "codebook", tmp_path / "manifest"
+    write_together({codebook: b"old", manifest: b"old"})
+    sync = obygaze_io.sync
 
-    def full(path):
+    def fail_for_the_manifest(path):
         if "manifest" in path.name:
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, "No space left on device")
         sync(path)
 
-    monkeypatch.setattr(ours, "sync", full)
+    monkeypatch.setattr(obygaze_io, "sync", fail_for_the_manifest)
     with pytest.raises(OSError, match="No space left"):
-        write_together(dict.fromkeys(paths, b"new"))
-    assert [path.read_bytes() for path in paths] == [b"old", b"old"]
-    assert sorted(tmp_path.iterdir()) == paths
+        write_together({codebook: b"new", manifest: b"new"})
+
+    assert codebook.read_bytes() == b"old"
+    assert manifest.read_bytes() == b"old"
+    assert sorted(tmp_path.iterdir()) == [codebook, manifest]
 
 
-def test_a_file_is_whole_though_each_call_writes_a_part(tmp_path, monkeypatch):
-    """As nearly full disks and NFS do."""
+def test_a_file_is_whole_though_each_call_of_the_system_writes_only_a_part(tmp_path, monkeypatch):
+    """On a nearly full disk, or on NFS, `os.write` may write less than it is given; here, 3 bytes."""
     write = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data)[:3]))
+
+    def write_three_bytes(file, data):
+        return write(file, bytes(data)[:3])
+
+    monkeypatch.setattr(os, "write", write_three_bytes)
     write_whole(tmp_path / "a", b"ten bytes.")
+
     assert (tmp_path / "a").read_bytes() == b"ten bytes."
 
 
-def test_a_folder_appears_whole_and_replaces_the_old_one(tmp_path):
+def test_a_folder_is_not_there_until_it_is_whole(tmp_path):
+    """`whole_folder` gives another folder to write in, which gets the name when the block ends."""
     folder = tmp_path / "run"
+
     with whole_folder(folder) as partial:
         (partial / "a").write_bytes(b"1")
         assert not folder.exists()
+
+    assert [path.name for path in folder.iterdir()] == ["a"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_whole_folder_replaces_the_old_one(tmp_path):
+    """Until the block ends, the old folder is there."""
+    folder = tmp_path / "run"
+    write_folder(folder, file="old")
+
     with whole_folder(folder) as partial:
-        (partial / "b").write_bytes(b"2")
-        assert [path.name for path in folder.iterdir()] == ["a"]
-    assert [path.name for path in folder.iterdir()] == ["b"]
+        (partial / "new").write_bytes(b"2")
+        assert [path.name for path in folder.iterdir()] == ["old"]
+
+    assert [path.name for path in folder.iterdir()] == ["new"]
     assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_a_folder_that_was_not_finished_leaves_the_old_one(tmp_path):
     folder = tmp_path / "run"
-    with whole_folder(folder) as partial:
-        (partial / "a").write_bytes(b"1")
-    with pytest.raises(RuntimeError, match="stopped"), whole_folder(folder) as partial:
+    write_folder(folder, file="old")
+
+    with pytest.raises(RuntimeError, match="stopped"), whole_folder(folder):
         raise RuntimeError("stopped")
-    assert [path.name for path in folder.iterdir()] == ["a"]
+
+    assert [path.name for path in folder.iterdir()] == ["old"]
     assert list(tmp_path.iterdir()) == [folder]
 
 
@@ -127,110 +169,137 @@ with io.whole_folder(folder) as partial:
 """Replaces a folder, and is killed as soon as the old one has lost its name."""
 
 
-def replace_and_be_killed(folder, system):
-    """Run the program above, on a system that can exchange the names of two folders or one that cannot."""
+def replace_a_folder_and_be_killed(folder, system):
+    """Write a folder of "old file", begin to replace it by one of "new file", and be killed meanwhile.
+
+    The process is killed as soon as the old folder has lost its name. A system "can exchange" the names of
+    two folders in one step, or "cannot exchange" them.
+    """
     command = [sys.executable, "-c", KILLED_WHILE_IT_REPLACES, str(folder), system]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
 
 
-def test_where_names_can_be_exchanged_a_replaced_folder_is_the_new_one_at_every_moment(tmp_path):
+def test_where_names_can_be_exchanged_the_new_folder_is_there_after_a_kill(tmp_path):
+    """Linux exchanges the names of two folders in one step; what is left over is removed later."""
     folder = tmp_path / "run"
-    replace_and_be_killed(folder, "can exchange")
+
+    replace_a_folder_and_be_killed(folder, "can exchange")
     assert [path.name for path in folder.iterdir()] == ["new file"]
 
-    write_whole(tmp_path / "other", b"")  # who writes there next removes what was left
+    write_whole(tmp_path / "other", b"")  # whoever next writes beside it removes what was left
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run"]
     assert [path.name for path in folder.iterdir()] == ["new file"]
 
 
 def test_where_names_cannot_be_exchanged_the_next_writer_puts_the_old_folder_back(tmp_path):
+    """Such a system renames twice: killed between the two, the process leaves no folder of the name."""
     folder = tmp_path / "run"
-    replace_and_be_killed(folder, "cannot exchange")
+
+    replace_a_folder_and_be_killed(folder, "cannot exchange")
     assert not folder.exists()
 
-    write_whole(tmp_path / "other", b"")
+    write_whole(tmp_path / "other", b"")  # whoever next writes beside it mends and removes what was left
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run"]
     assert [path.name for path in folder.iterdir()] == ["old file"]
 
 
 def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
-    (tmp_path / "b").touch()
-    refuse_existing(tmp_path / "a", None)
-    refuse_existing(tmp_path / "b", force=True)
-    with pytest.raises(OutputError, match="b exists already"):
-        refuse_existing(tmp_path / "a", tmp_path / "b")
+    new, existing = tmp_path / "new", tmp_path / "existing"
+    existing.touch()
+
+    with pytest.raises(OutputError, match="existing exists already"):
+        refuse_existing(new, existing)
+
+    refuse_existing(new, None)  # raises nothing, as there is nothing
+    refuse_existing(existing, force=True)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), min_size=2))
-def test_a_line_of_csv_reads_back(cells):
-    assert list(csv.reader(io.StringIO(csv_line(cells), newline=""), strict=True)) == [cells]
+def test_any_cells_written_as_a_line_of_csv_are_read_back_by_pythons_csv(cells):
+    line = csv_line(cells)
+
+    rows = list(csv.reader(io.StringIO(line, newline=""), strict=True))
+
+    assert rows == [cells]
 
 
-def test_a_lock_on_a_file_that_was_replaced_meanwhile_is_not_held(tmp_path, monkeypatch):
-    path, other = tmp_path / "a", tmp_path / "b"
+def test_a_lock_on_a_file_that_is_replaced_meanwhile_is_not_held(tmp_path, monkeypatch):
+    """Another process puts a new file in the place of the one that has just been locked.
+
+    The lock is then on a file that has no name: whoever locks the new one would not see it.
+    """
+    path = tmp_path / "a"
     path.touch()
     hold = locks.hold
 
-    def hold_and_replace(*arguments, **options):
+    def hold_and_replace_the_file(*arguments, **options):
         result = hold(*arguments, **options)
-        other.touch()
-        other.replace(path)
+        new_file = tmp_path / "b"
+        new_file.touch()
+        new_file.replace(path)
         return result
 
     with locks.locked(path, wait=False) as is_held:
-        assert is_held
-    monkeypatch.setattr(locks, "hold", hold_and_replace)
+        assert is_held, "nobody replaces the file yet"
+
+    monkeypatch.setattr(locks, "hold", hold_and_replace_the_file)
     with locks.locked(path, wait=False) as is_held:
         assert not is_held
 
 
 @pytest.fixture
-def macos(monkeypatch):
-    """Let `io` see macOS, whose full fsync fails with an error number.
+def macos_whose_full_fsync_fails(monkeypatch):
+    """Let `io` see macOS, which has a full fsync (`F_FULLFSYNC`) beside the usual one.
 
-    Gives a function of this number, which gives the descriptors that the usual fsync forces.
+    Gives a function of the error number with which the full fsync fails. It gives a list, to which each file
+    descriptor is added that the usual fsync forces to the disk.
     """
-    forced = []
-    monkeypatch.setattr(ours, "sys", SimpleNamespace(platform="darwin"))
-    monkeypatch.setattr(os, "fsync", forced.append)
+    forced_by_usual_fsync = []
+    monkeypatch.setattr(obygaze_io, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(os, "fsync", forced_by_usual_fsync.append)
 
-    def fail_with(number):
+    def fail_with(error_number):
         def full_fsync(*_):
-            raise OSError(number, os.strerror(number))
+            raise OSError(error_number, os.strerror(error_number))
 
         monkeypatch.setitem(sys.modules, "fcntl", SimpleNamespace(fcntl=full_fsync, F_FULLFSYNC=51))
-        return forced
+        return forced_by_usual_fsync
 
     return fail_with
 
 
-def test_on_macos_a_share_without_full_fsync_gets_the_usual_one(macos):
-    forced = macos(errno.ENOTSUP)
-    ours.force_to_disk(7)
-    assert forced == [7]
+def test_on_macos_a_disk_without_full_fsync_gets_the_usual_one(macos_whose_full_fsync_fails):
+    """A network's disk may not know the full fsync: it answers ENOTSUP, "operation not supported"."""
+    descriptor = 7
+    forced_by_usual_fsync = macos_whose_full_fsync_fails(errno.ENOTSUP)
+
+    obygaze_io.force_to_disk(descriptor)
+
+    assert forced_by_usual_fsync == [descriptor]
 
 
-def test_on_macos_an_error_of_full_fsync_is_raised(macos):
-    forced = macos(errno.EIO)
+def test_on_macos_an_error_of_the_disk_in_full_fsync_is_raised(macos_whose_full_fsync_fails):
+    """With EIO, "input/output error", the disk could not write: the usual fsync may not hide this."""
+    descriptor = 7
+    forced_by_usual_fsync = macos_whose_full_fsync_fails(errno.EIO)
+
     with pytest.raises(OSError, match="error"):
-        ours.force_to_disk(7)
-    assert forced == []
+        obygaze_io.force_to_disk(descriptor)
 
-
-def write_folder(path, data):
-    """Write a folder of one file."""
-    with whole_folder(path) as folder:
-        (folder / "file").write_bytes(data)
+    assert forced_by_usual_fsync == []
 
 
 # --- what others do in the same folder
 # ---------------------------------------------------------------------------
 def test_two_writers_of_one_name_never_share_a_file(tmp_path):
-    """Containers may have one host name and each a process 1, so that neither tells them apart."""
+    """Two containers write the same file at once: their host name and process number may be the same.
+
+    Each writes a temporary file of its own, which gets the name when it is finished; the last one stays.
+    """
     path = tmp_path / "a"
-    with ours.whole_file(path) as first:
+    with obygaze_io.whole_file(path) as first:
         first.write_bytes(b"AAA")
-        with ours.whole_file(path) as second:
+        with obygaze_io.whole_file(path) as second:
             second.write_bytes(b"BBB")
             assert first.read_bytes() == b"AAA"
         assert path.read_bytes() == b"BBB"
@@ -239,38 +308,61 @@ def test_two_writers_of_one_name_never_share_a_file(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such locks and modes")
-def test_temporary_files_in_use_are_not_swept_and_those_left_behind_are(tmp_path, monkeypatch):
-    for name in (".a.0123456789ab.partial", ".b.0123456789ab.old"):
-        (tmp_path / name).mkdir()
+def test_what_killed_processes_left_behind_is_swept_away(tmp_path):
+    """The first write of a process in a folder removes temporary files that nobody has locked.
+
+    An old folder (b) that was to be replaced gets its name back. A link is not ours, and stays.
+    """
+    (tmp_path / ".a.0123456789ab.partial").mkdir()
+    (tmp_path / ".b.0123456789ab.old").mkdir()
     (tmp_path / ".c.0123456789ab.partial").write_bytes(b"left")
     (tmp_path / ".d.0123456789ab.partial").symlink_to("/dev/zero")
-    with ours.whole_file(tmp_path / "x") as used, whole_folder(tmp_path / "y") as folder:
+
+    write_whole(tmp_path / "other", b"")
+
+    assert {path.name for path in tmp_path.iterdir()} == {"b", "other", ".d.0123456789ab.partial"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such locks and modes")
+def test_temporary_files_in_use_are_not_swept_away(tmp_path, monkeypatch):
+    """While file x and folder y are being written, another file is, which sweeps away what nobody uses."""
+    left_behind = tmp_path / ".c.0123456789ab.partial"
+    with obygaze_io.whole_file(tmp_path / "x") as used, whole_folder(tmp_path / "y") as folder:
         (folder / "z").touch()
         used.write_bytes(b"used")
-        monkeypatch.setattr(ours, "_SWEPT", set())
+        left_behind.write_bytes(b"left")
+        folders_already_swept = set()  # as in another process, which has not swept here yet
+        monkeypatch.setattr(obygaze_io, "_SWEPT", folders_already_swept)
         write_whole(tmp_path / "other", b"")
-    assert {path.name for path in tmp_path.iterdir()} == {"b", "other", "x", "y", ".d.0123456789ab.partial"}
+        assert not left_behind.exists()
+
+    assert {path.name for path in tmp_path.iterdir()} == {"other", "x", "y"}
+    assert (tmp_path / "x").read_bytes() == b"used"
     assert (tmp_path / "y" / "z").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such locks")
-@pytest.mark.parametrize("write", [write_whole, write_folder], ids=["file", "folder"])
-def test_a_file_that_is_swept_before_it_is_locked_is_begun_anew(tmp_path, monkeypatch, write):
-    """Another process may begin to write in the same folder between the two steps, and sweep it."""
-    create = ours._create_temporary
+@pytest.mark.parametrize("write", [write_file, write_folder], ids=["file", "folder"])
+def test_a_temporary_file_that_is_swept_before_it_is_locked_is_begun_anew(tmp_path, monkeypatch, write):
+    """A temporary file or folder is created, then locked.
+
+    Another process may begin to write beside it between the two steps, and remove it as one left behind.
+    """
+    create = obygaze_io._create_temporary
     n_created = 0
 
-    def create_beside_a_sweep(path, is_folder):
+    def create_and_be_swept_the_first_time(path, is_folder):
         nonlocal n_created
         n_created += 1
-        node = create(path, is_folder)
+        temporary = create(path, is_folder)
         if n_created == 1:
-            ours._sweep(tmp_path)
-            assert not node.exists()
-        return node
+            obygaze_io._sweep(tmp_path)
+            assert not temporary.exists()
+        return temporary
 
-    monkeypatch.setattr(ours, "_create_temporary", create_beside_a_sweep)
-    write(tmp_path / "a", b"whole")
+    monkeypatch.setattr(obygaze_io, "_create_temporary", create_and_be_swept_the_first_time)
+    write(tmp_path / "a")
+
     assert n_created == 2
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -283,51 +375,69 @@ def test_a_file_is_replaced_through_its_link_and_keeps_its_group_and_mode(tmp_pa
     real = tmp_path / "real"
     real.write_bytes(b"old")
     real.chmod(0o640)
-    group = os.getegid() if os.geteuid() else 12  # root may give a file to any group
+    is_root = os.geteuid() == 0
+    group = 12 if is_root else os.getegid()  # root may give a file to any group, others to their own
     os.chown(real, -1, group)
     link = tmp_path / "link"
     link.symlink_to("real")
+
     write_whole(link, b"new")
+
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
-    assert (stat.S_IMODE(real.stat().st_mode), real.stat().st_gid) == (0o640, group)
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert real.stat().st_gid == group
 
 
 @has_links_and_modes
 def test_a_link_is_replaced_itself_where_links_are_not_followed(tmp_path):
-    (tmp_path / "real").write_bytes(b"old")
-    (tmp_path / "link").symlink_to("real")
-    write_whole(tmp_path / "link", b"new", links=False)
-    assert not (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_bytes() == b"old"
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_bytes(b"old")
+    link.symlink_to("real")
+
+    write_whole(link, b"new", links=False)
+
+    assert not link.is_symlink()
+    assert link.read_bytes() == b"new"
+    assert real.read_bytes() == b"old"
 
 
 @has_links_and_modes
 @pytest.mark.parametrize("target", ["nowhere", "/dev/null"])
 def test_a_link_to_nothing_or_to_a_device_is_replaced_itself(tmp_path, target):
-    (tmp_path / "link").symlink_to(target)
-    write_whole(tmp_path / "link", b"new")
-    assert (tmp_path / "link").read_bytes() == b"new"
+    link = tmp_path / "link"
+    link.symlink_to(target)
+
+    write_whole(link, b"new")
+
+    assert link.read_bytes() == b"new"
     assert not (tmp_path / "nowhere").exists()
 
 
 @has_links_and_modes
 def test_a_folder_is_replaced_through_its_link_and_keeps_its_mode(tmp_path):
-    folder = tmp_path / "folder"
+    folder, link = tmp_path / "folder", tmp_path / "link"
     folder.mkdir(mode=0o750)
-    (tmp_path / "link").symlink_to("folder")
-    with whole_folder(tmp_path / "link") as partial:
+    link.symlink_to("folder")
+
+    with whole_folder(link) as partial:
         (partial / "a").touch()
-    assert (tmp_path / "link").is_symlink()
+
+    assert link.is_symlink()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o750
     assert (folder / "a").exists()
 
 
-@pytest.mark.parametrize("in_one_step", [True, False])
-def test_write_once_replaces_nothing(tmp_path, monkeypatch, in_one_step):
-    if not in_one_step:
-        monkeypatch.setattr(ours, "_rename", lambda *_: False)
-    ours.write_once(tmp_path / "a", b"first")
+@pytest.mark.parametrize("can_refuse_to_replace", [True, False])
+def test_write_once_replaces_nothing(tmp_path, monkeypatch, can_refuse_to_replace):
+    """Some systems can rename a file unless the new name exists, in one step; others cannot."""
+    path = tmp_path / "a"
+    if not can_refuse_to_replace:
+        monkeypatch.setattr(obygaze_io, "_rename", lambda *_: False)
+    obygaze_io.write_once(path, b"first")
+
     with pytest.raises(FileExistsError, match="a"):
-        ours.write_once(tmp_path / "a", b"second")
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"first"]
+        obygaze_io.write_once(path, b"second")
+
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,7 +1,9 @@
 """Arrays of workers travel in shared memory that is used again once they are forgotten."""
 
+import errno
 import os
 import resource
+import stat
 import uuid
 
 import numpy as np
@@ -17,83 +19,142 @@ pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="needs POSIX shared 
 
 @pytest.fixture
 def ends():
-    """Both ends of a worker, in this process."""
+    """Both ends of a worker, in this process: what packs its messages, and what unpacks them.
+
+    Arrays travel in blocks of shared memory, of which none may be left in the end.
+    """
     name = f"obygaze-test-{uuid.uuid4().hex}"
     yield Packer(name), Unpacker(name)
     assert not list(SHARED.glob(f"{name}*"))
 
 
-def test_an_object_comes_out_as_it_went_in_and_shared_arrays_stay_shared(ends):
+def test_an_object_comes_out_as_it_went_in(ends):
+    """Large arrays are not in the message, which stays small: they travel in shared memory."""
     packer, unpacker = ends
+    every_second = FRAMES[::2].copy()
     times = np.arange(8) / 24.0
-    message = packer.pack({"one": FRAMES, "two": FRAMES, "other": FRAMES[::2].copy(), "times": times})
+
+    message = packer.pack({"frames": FRAMES, "every_second": every_second, "times": times})
+    unpacked = unpacker.unpack(message)
+
     assert len(message) < 2000
-    result = unpacker.unpack(message)
-    assert result["one"] is result["two"]
-    assert result["one"].flags.writeable
-    assert np.array_equal(result["one"], FRAMES)
-    assert np.array_equal(result["other"], FRAMES[::2])
-    assert np.array_equal(result["times"], times)
+    assert np.array_equal(unpacked["frames"], FRAMES)
+    assert np.array_equal(unpacked["every_second"], every_second)
+    assert np.array_equal(unpacked["times"], times)
+    assert unpacked["frames"].flags.writeable
 
 
-def test_a_block_is_used_again_once_the_last_view_of_it_is_forgotten(ends):
+def test_an_array_that_stands_twice_in_an_object_comes_out_as_one(ends):
     packer, unpacker = ends
-    reversed_frames = FRAMES[::-1].copy()
-    frames = unpacker.unpack(packer.pack([FRAMES, np.zeros(3)]))[0]
-    view = frames[1]
+
+    unpacked = unpacker.unpack(packer.pack({"one": FRAMES, "two": FRAMES}))
+
+    assert unpacked["one"] is unpacked["two"]
+
+
+def test_a_block_is_free_once_the_last_view_of_its_array_is_forgotten(ends):
+    """The array lies in block 0. One of its frames is still looked at when the array is forgotten."""
+    packer, unpacker = ends
+    frames = unpacker.unpack(packer.pack(FRAMES))
+    second_frame = frames[1]
+
     del frames
     assert unpacker.take_free() == []
+    assert np.array_equal(second_frame, FRAMES[1])
+
+    del second_frame
+    assert unpacker.take_free() == [0]
+
+
+def test_a_free_block_is_used_again_and_one_in_use_is_not(ends):
+    """Two arrays are in two blocks; the first is forgotten, and a third array takes its block."""
+    packer, unpacker = ends
+    reversed_frames = FRAMES[::-1].copy()
+    in_first_block = unpacker.unpack(packer.pack(FRAMES))
     in_second_block = unpacker.unpack(packer.pack(reversed_frames))
-    assert np.array_equal(view, FRAMES[1])
-    del view
-    free = unpacker.take_free()
-    assert free == [0]
-    packer.take_back(free)
-    assert np.array_equal(unpacker.unpack(packer.pack(FRAMES)), FRAMES)
+    assert np.array_equal(in_first_block, FRAMES)
+
+    del in_first_block
+    packer.take_back(unpacker.take_free())
+    third = unpacker.unpack(packer.pack(FRAMES))
+
+    assert np.array_equal(third, FRAMES)
     assert np.array_equal(in_second_block, reversed_frames)
-    assert len(packer._blocks) == 2
+    n_blocks = len(packer._blocks)
+    assert n_blocks == 2
 
 
 def test_an_array_larger_than_a_free_block_gets_a_block_of_its_own(ends):
+    """The first array is forgotten at once, so that its block is free, but too small for the second."""
     packer, unpacker = ends
     unpacker.unpack(packer.pack(FRAMES))
     packer.take_back(unpacker.take_free())
+
     twice_as_many = np.concatenate([FRAMES, FRAMES])
-    assert np.array_equal(unpacker.unpack(packer.pack(twice_as_many)), twice_as_many)
-    assert len(packer._blocks) == 2
+    unpacked = unpacker.unpack(packer.pack(twice_as_many))
+
+    assert np.array_equal(unpacked, twice_as_many)
+    n_blocks = len(packer._blocks)
+    assert n_blocks == 2
 
 
-def test_without_shared_memory_or_space_in_it_arrays_are_in_the_message(ends, monkeypatch, tmp_path):
+def test_without_shared_memory_arrays_are_in_the_message(ends, monkeypatch, tmp_path):
+    """The system's folder of shared memory, /dev/shm, is not there."""
     packer, unpacker = ends
     monkeypatch.setattr(messages, "SHARED", tmp_path / "none")
-    assert np.array_equal(unpacker.unpack(packer.pack([FRAMES, 1]))[0], FRAMES)
-    monkeypatch.undo()
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
+    frames, one = unpacker.unpack(packer.pack([FRAMES, 1]))
 
-    monkeypatch.setattr(os, "write", full)
-    assert np.array_equal(unpacker.unpack(packer.pack([FRAMES, 1]))[0], FRAMES)
-    monkeypatch.undo()
-    assert np.array_equal(unpacker.unpack(packer.pack([FRAMES, 1]))[0], FRAMES)
+    assert np.array_equal(frames, FRAMES)
+    assert one == 1
 
 
-def test_more_blocks_than_files_may_be_open_at_first_are_mapped(ends):
+def test_with_full_shared_memory_arrays_are_in_the_message_until_there_is_space(ends, monkeypatch):
     packer, unpacker = ends
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def write_to_full_memory(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write_to_full_memory)
+        frames_while_full = unpacker.unpack(packer.pack(FRAMES))
+    frames_afterwards = unpacker.unpack(packer.pack(FRAMES))
+
+    assert np.array_equal(frames_while_full, FRAMES)
+    assert np.array_equal(frames_afterwards, FRAMES)
+
+
+def test_more_blocks_are_unpacked_than_files_may_be_open(ends):
+    """Twenty arrays lie in blocks of their own, and only five more files may be open in this process."""
+    packer, unpacker = ends
     packed = [packer.pack(FRAMES) for _ in range(20)]
-    few = len(os.listdir("/dev/fd")) + 5  # noqa: PTH208
-    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    n_open = len(os.listdir("/dev/fd"))  # noqa: PTH208
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n_open + 5, hard_limit))
     try:
-        result = [unpacker.unpack(message) for message in packed]
+        unpacked = [unpacker.unpack(message) for message in packed]
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert all(np.array_equal(frames, FRAMES) for frames in result)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft_limit, hard_limit))
+
+    for frames in unpacked:
+        assert np.array_equal(frames, FRAMES)
 
 
-def test_nobody_else_may_read_a_block_and_no_name_is_left_by_a_worker_that_ends(ends):
+def test_a_block_may_be_read_by_its_user_alone(ends):
     packer, _ = ends
     packer.pack(FRAMES)
-    (path,) = SHARED.glob(f"{packer._name}-*")
-    assert path.stat().st_mode & 0o777 == 0o600
+
+    (block,) = SHARED.glob(f"{packer._name}-*")
+    assert stat.S_IMODE(block.stat().st_mode) == 0o600
     packer.end()
+
+
+def test_a_worker_that_ends_removes_a_block_that_nobody_has_unpacked(ends):
+    packer, _ = ends
+    packer.pack(FRAMES)
+    assert list(SHARED.glob(f"{packer._name}-*"))
+
+    packer.end()
+
+    assert not list(SHARED.glob(f"{packer._name}-*"))

@@ -154,7 +154,7 @@ def test_every_pattern_in_a_table_of_facts_is_among_those_that_are_tried(pattern
     ],
 )
 def test_a_slow_pattern_is_found(pattern, method):
-    """Time grows with the square of the text: where a match fails at its end, the next begins a letter on.
+    """Time grows with the square of the text: a match that fails at its end is tried again one letter later.
 
     The method "finditer" stands for all that look for every match.
     """

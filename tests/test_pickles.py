@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 CLIPS = {"a-0": "a", "a-1": "a", "b-0": "b", "b-1": "b"}
 
 
-def sealed(folder, seed=0):
-    """Seal four clips of two movies, with tokens."""
+def seal_four_clips(folder, seed=0):
+    """Seal a store s-1.0.0 of four clips of two movies, with vectors and tokens that a seed gives."""
     rng = np.random.default_rng(seed)
     arrays = {
         "pooled": rng.standard_normal((4, 3), np.float32),
@@ -31,83 +31,111 @@ def sealed(folder, seed=0):
     return seal_arrays(folder / "s", CLIPS, {"net": arrays})
 
 
-def read(pickled):
+def unpickle(pickled):
     """Read a pickle of this test."""
     return pickle.loads(pickled)  # noqa: S301 - made a line above
 
 
-def again(thing):
-    """Pickle something and read it again, with every protocol."""
+def unpickled_by_every_protocol(value):
+    """Pickle something and read it again, with every protocol of Python's from 2 on."""
     protocols = range(2, pickle.HIGHEST_PROTOCOL + 1)
-    return [read(pickle.dumps(thing, protocol)) for protocol in protocols]
+    return [unpickle(pickle.dumps(value, protocol)) for protocol in protocols]
 
 
 @pytest.fixture
 def store(tmp_path):
-    return of.open_store(sealed(tmp_path))
+    return of.open_store(seal_four_clips(tmp_path))
 
 
 @pytest.mark.parametrize("place", ["folder", "name", "relative", "zip"])
-def test_a_store_is_opened_again_wherever_its_pickle_is_read(place, tmp_path, monkeypatch):
-    path = sealed(tmp_path)
+def test_a_group_of_a_store_is_opened_again_wherever_its_pickle_is_read(place, tmp_path, monkeypatch):
+    """The store was opened by its folder, by its name without a version, by a relative path, or as a zip.
+
+    The pickle is read in another current folder than it was written in.
+    """
+    folder = seal_four_clips(tmp_path)
     monkeypatch.chdir(tmp_path)
-    where = {
-        "folder": path,
-        "name": tmp_path / "s",
-        "relative": path.relative_to(tmp_path),
-        "zip": of.pack(path, tmp_path / "z.zip") if place == "zip" else path,
-    }
-    store = of.open_store(where[place])
-    tokens, pickled = store["net"].tokens(), pickle.dumps(store["net"])
+    if place == "folder":
+        store = of.open_store(folder)
+    elif place == "name":
+        store = of.open_store(tmp_path / "s")
+    elif place == "relative":
+        store = of.open_store("s-1.0.0")
+    else:
+        store = of.open_store(of.pack(folder, tmp_path / "z.zip"))
+    group = store["net"]
+    tokens = group.tokens()
+    pickled = pickle.dumps(group)
+
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    group = read(pickled)
-    assert np.array_equal(group.tokens(), tokens)
-    assert group.clip_ids == store["net"].clip_ids
+    unpickled = unpickle(pickled)
+
+    assert np.array_equal(unpickled.tokens(), tokens)
+    assert unpickled.clip_ids == group.clip_ids
 
 
 def test_a_store_on_a_server_is_opened_again_and_no_features_travel(tmp_path, monkeypatch):
+    """The pickle has the store's URL, in less than 500 bytes; when the server is gone, it can't be read."""
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     from share_a_store import serving
 
-    sealed(tmp_path)
+    seal_four_clips(tmp_path)
     with serving(tmp_path) as url:
         store = of.open_store(f"{url}/s-1.0.0")
         pickled = pickle.dumps(store)
-        assert len(pickled) < 500
-        assert np.array_equal(read(pickled)["net"].pooled(), store["net"].pooled())
+        unpickled = unpickle(pickled)
+        assert np.array_equal(unpickled["net"].pooled(), store["net"].pooled())
+
+    assert len(pickled) < 500
     with pytest.raises(StoreError, match=url):
-        read(pickled)
+        unpickle(pickled)
 
 
 def test_a_pickled_store_stays_the_same_beside_a_newer_version(tmp_path, store):
+    """The store was opened by its name, `s`, which is the newest version: here 1.0.0, and later 2.0.0."""
     pickled = pickle.dumps(of.open_store(tmp_path / "s"))
     shutil.copytree(store.path, tmp_path / "s-2.0.0")
-    assert read(pickled).path == store.path
+
+    assert unpickle(pickled).path == store.path
 
 
-def test_another_content_is_refused_and_a_place_that_is_gone_is_named(tmp_path, store):
+def test_a_pickle_of_a_store_that_is_gone_is_refused_by_the_stores_place(store):
     pickled = pickle.dumps(store["net"])
     shutil.rmtree(store.path)
+
     with pytest.raises(StoreError, match=str(store.path)):
-        read(pickled)
+        unpickle(pickled)
+
+
+def test_a_pickle_of_a_store_that_was_replaced_by_another_is_refused_by_its_fingerprint(tmp_path, store):
+    pickled = pickle.dumps(store["net"])
+    shutil.rmtree(store.path)
     (tmp_path / "other").mkdir()
-    shutil.copytree(sealed(tmp_path / "other", seed=1), store.path)
+    other_store = seal_four_clips(tmp_path / "other", seed=1)
+    shutil.copytree(other_store, store.path)
+
     with pytest.raises(StoreError, match=store.fingerprint[:8]):
-        read(pickled)
+        unpickle(pickled)
 
 
 def test_lazy_arrays_of_xarray_pickle(store):
+    """A group gives a dataset of xarray, a store a tree of them; their arrays are read when they are used."""
     pytest.importorskip("xarray")
-    for data in again(store["net"].to_xarray()):
-        assert np.array_equal(data.tokens, store["net"].tokens())
-    for tree in again(store.to_xarray()):
-        assert np.array_equal(tree["net"].pooled, store["net"].pooled())
+    group = store["net"]
+
+    for data in unpickled_by_every_protocol(group.to_xarray()):
+        assert np.array_equal(data.tokens, group.tokens())
+    for tree in unpickled_by_every_protocol(store.to_xarray()):
+        assert np.array_equal(tree["net"].pooled, group.pooled())
 
 
 @pytest.fixture
-def things(prepared, tmp_path, monkeypatch):
-    """Each kind of thing that a public function gives; `prepared` holds films, a store, a run, models."""
+def public_objects(prepared, tmp_path, monkeypatch):
+    """What a public function gives, an object of each class, by its name in words.
+
+    `prepared` is a folder with films, stores and models.
+    """
     monkeypatch.chdir(prepared)
     store, manifest = of.open_store("stores/films"), of.read_manifest("films.csv")
     data = om.load_dataset(store, manifest)
@@ -147,14 +175,21 @@ def things(prepared, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_everything_that_the_packages_hand_out_pickles(things):
-    for name, thing in things.items():
-        for copy in again(thing):
-            assert type(copy) is type(thing), name
-    data = things["dataset"]
-    (copied,) = again(data)[-1:]
-    assert np.array_equal(copied.X, data.X)
-    assert copied.read("frames").shape == data.read("frames").shape
+def test_all_objects_that_public_functions_give_pickle(public_objects):
+    """Such as a store, a dataset, a run or a model."""
+    for name, value in public_objects.items():
+        for unpickled in unpickled_by_every_protocol(value):
+            assert type(unpickled) is type(value), name
+
+
+@pytest.mark.long
+def test_an_unpickled_dataset_has_its_features_and_reads_its_frames(public_objects):
+    data = public_objects["dataset"]
+
+    unpickled = unpickle(pickle.dumps(data, pickle.HIGHEST_PROTOCOL))
+
+    assert np.array_equal(unpickled.X, data.X)
+    assert unpickled.read("frames").shape == data.read("frames").shape
 
 
 @pytest.mark.parametrize(
@@ -162,34 +197,43 @@ def test_everything_that_the_packages_hand_out_pickles(things):
     ["fork", *(pytest.param(name, marks=pytest.mark.long) for name in ("spawn", "forkserver"))],
 )
 @pytest.mark.filterwarnings("ignore:.*fork")  # beside threads, from Python 3.12 on
-def test_everything_arrives_whole_in_a_process_of_any_start_method(things, start_method):
+def test_public_objects_arrive_whole_in_a_process_of_any_start_method(public_objects, start_method):
+    """They are sent to another process, pickled, which answers with the names of their classes."""
     if start_method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{start_method} is not of this system")
+
     with ProcessPoolExecutor(1, multiprocessing.get_context(start_method)) as pool:
-        assert pool.submit(kinds_of, things).result() == kinds_of(things)
+        classes_there = pool.submit(class_names, public_objects).result()
+
+    assert classes_there == class_names(public_objects)
 
 
-def kinds_of(things):
-    """Name the class of each thing."""
-    return {name: f"{type(thing).__module__}.{type(thing).__name__}" for name, thing in things.items()}
+def class_names(objects):
+    """Return the class of each object, as text, by the object's name."""
+    return {name: f"{type(value).__module__}.{type(value).__name__}" for name, value in objects.items()}
 
 
 @pytest.mark.long
-def test_every_public_class_is_tried(things):
-    """Estimators are tried as they are made, errors below, everything else as it is handed out."""
-    tried = {type(thing) for thing in things.values()}
+def test_objects_of_public_classes_that_no_function_gives_pickle_too(public_objects):
+    """Such as estimators, which users make themselves. Errors have a test of their own."""
+    classes_tried = {type(value) for value in public_objects.values()}
     for package in (of, om, obygaze_film):
         for name in package.__all__:
-            kind = getattr(package, name)
-            if not inspect.isclass(kind) or kind in tried or issubclass(kind, of.ObygazeError):
+            public_class = getattr(package, name)
+            if not inspect.isclass(public_class) or public_class in classes_tried:
                 continue
-            example = kind(om.linear_probe()) if kind is om.GroupedSelection else EXAMPLES.get(kind, kind)()
-            for copy in again(example):
-                assert type(copy) is kind, name
+            if issubclass(public_class, of.ObygazeError):
+                continue
+            make = MAKE_OBJECT_OF.get(public_class, public_class)
+            for unpickled in unpickled_by_every_protocol(make()):
+                assert type(unpickled) is public_class, name
 
 
-EXAMPLES = {om.ModelSpec: lambda: om.ModelSpec("mine", sorted, "frames")}
-"""Classes whose objects need something to be made, and no public function hands out."""
+MAKE_OBJECT_OF = {
+    om.ModelSpec: lambda: om.ModelSpec("mine", sorted, "frames"),
+    om.GroupedSelection: lambda: om.GroupedSelection(om.linear_probe()),
+}
+"""Classes whose objects need something to be made, and that no public function gives."""
 
 
 for module in (
@@ -202,22 +246,25 @@ for module in (
     importlib.import_module(module)  # so that their errors are known below, whichever tests were read before
 
 
-def errors(kind):
-    """Yield the errors of users, each class once."""
-    for derived in kind.__subclasses__():
+def errors_below(error_class):
+    """Yield the classes of errors that are derived from one."""
+    for derived in error_class.__subclasses__():
         yield derived
-        yield from errors(derived)
+        yield from errors_below(derived)
 
 
-@pytest.mark.parametrize(
-    "kind", sorted({of.ObygazeError, *errors(of.ObygazeError)}, key=lambda kind: kind.__name__)
-)
-def test_an_error_comes_back_whole_from_a_pool(kind):
-    words = ["a.csv: what went wrong"]
-    if kind is of.manifest.UnreadColumnsError:
-        words = ["it holds levels", ("--column level=Stufe",), ("which is it?",)]
-    error = kind(*words)
-    for copy in again(error):
-        assert type(copy) is kind
-        assert str(copy) == str(error)
-        assert vars(copy) == vars(error)
+ERRORS_OF_USERS = sorted({of.ObygazeError, *errors_below(of.ObygazeError)}, key=lambda one: one.__name__)
+
+
+@pytest.mark.parametrize("error_class", ERRORS_OF_USERS)
+def test_an_error_of_ours_pickles_with_its_message_and_all_else_that_it_holds(error_class):
+    """So it comes back whole from another process. One class holds more than a message."""
+    arguments = ["a.csv: what went wrong"]
+    if error_class is of.manifest.UnreadColumnsError:
+        arguments = ["it holds levels", ("--column level=Stufe",), ("which is it?",)]
+    error = error_class(*arguments)
+
+    for unpickled in unpickled_by_every_protocol(error):
+        assert type(unpickled) is error_class
+        assert str(unpickled) == str(error)
+        assert vars(unpickled) == vars(error)

@@ -27,8 +27,9 @@ AT_NIGHT = {
 """Rows that train large networks, or draw other worlds for what another row runs on each push."""
 
 
-def marked(name):
-    return pytest.param(name, marks=[pytest.mark.nightly] if name in AT_NIGHT else [])
+def at_night_if_costly(name):
+    marks = [pytest.mark.nightly] if name in AT_NIGHT else []
+    return pytest.param(name, marks=marks)
 
 
 def table_below(page, name):
@@ -47,9 +48,13 @@ def cells_of(line):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [marked(name) for name in ROWS])
+@pytest.mark.parametrize("name", [at_night_if_costly(name) for name in ROWS])
 def test_no_figure_of_a_row_is_far_out_of_the_bounds_that_its_page_states(request, name):
-    """Few corpora are drawn, so that a figure may be out by four standard errors."""
+    """A row of benchmarks/planted measures figures, such as how often an interval is right, on made data.
+
+    Its page states bounds for them. Few corpora are drawn here, so that a figure may be out of its bounds by
+    four standard errors (`beyond`).
+    """
     if name in RELEASED:
         request.getfixturevalue("shared_data")
     if name in DETECTORS and any(variable not in os.environ for variable in people.NETWORKS):
@@ -59,41 +64,53 @@ def test_no_figure_of_a_row_is_far_out_of_the_bounds_that_its_page_states(reques
 
     for figures in result.figures:
         assert figures, "a cell without a figure"
-        assert all(figure.beyond <= 4 for figure in figures.values()), result.wrong
+        for figure in figures.values():
+            assert figure.beyond <= 4, result.wrong
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_table_of_a_page_has_the_columns_and_lines_of_its_row(name):
+    """A row of benchmarks/planted measures figures, its columns, in several cells: each a line of the table.
+
+    A line begins with the name of the cell, one word or more; cells of one name share a line.
+    """
     row = ROWS[name]
-    head, body = table_below(row.page, name)
-    names_of_cells = list(dict.fromkeys(cell.name for cell in row.cells))  # cells of one name share a line
+
+    head, lines = table_below(row.page, name)
 
     assert head == [*row.heads, *row.columns]
-    assert [tuple(line[: len(row.heads)]) for line in body] == names_of_cells
+    n_words = len(row.heads)
+    names_in_table = [tuple(line[:n_words]) for line in lines]
+    names_of_cells = list(dict.fromkeys(cell.name for cell in row.cells))
+    assert names_in_table == names_of_cells
 
 
 def test_the_caption_of_p_has_the_levels_that_the_page_of_evaluation_has():
     """The level is how often a test finds a difference between two equally good methods.
 
-    The caption has the least and the largest one, by p of trained models and by their intervals.
+    A table of docs/evaluation.md has it in several worlds, by p and by intervals. The caption under tables of
+    results has the least and the largest, such as ".03 to .13 of".
     """
-    head, body = table_below("docs/evaluation.md", "tests-methods")
+    head, lines = table_below("docs/evaluation.md", "tests-methods")
     levels = []
-    for line in body:
+    for line in lines:
         cells = dict(zip(head, line, strict=True))
         levels += [float(cells["sign flip"]), float(cells["interval of trained models without 0"])]
+
     lowest = without_zero(min(levels), digits=2)
     highest = without_zero(max(levels), digits=2)
     assert f" {lowest} to {highest} of" in CAPTIONS["p"]
 
 
-def test_every_block_of_a_page_is_of_a_row():
+def test_every_block_of_measured_figures_in_a_page_is_of_a_row_that_names_this_page():
+    """A block begins with a comment such as <!-- planted: coverage -->, which names a row."""
     for page in (ROOT / "docs").rglob("*.md"):
-        result = re.findall("<!-- planted: (.*?) -->", page.read_text("utf-8"))
-        assert [ROWS[name].page for name in result] == [page.relative_to(ROOT).as_posix()] * len(result)
+        names = re.findall("<!-- planted: (.*?) -->", page.read_text("utf-8"))
+        for name in names:
+            assert ROWS[name].page == page.relative_to(ROOT).as_posix()
 
 
-def toy(draw, full=400, **bounds):
+def toy_row(draw, full=400, **bounds):
     """A row with the figure "holds" in two worlds of one name, whose draws get .9 and .5 as `share`."""
     return Row(
         name="toy",
@@ -111,35 +128,54 @@ def toy(draw, full=400, **bounds):
 @pytest.fixture(scope="module")
 def result_of_a_claim():
     """400 draws of five that are true in 90 % and in 50 %, where the page claims that at least 85 % are."""
-    return run(toy(lambda rng, share: {"holds": rng.random(5) < share}, low=0.85))
+
+    def draw(rng, share):
+        return {"holds": rng.random(5) < share}
+
+    return run(toy_row(draw, low=0.85))
 
 
 def test_a_figure_is_the_mean_over_draws_with_its_standard_error(result_of_a_claim):
-    """That of a share p of n is the root of p (1 - p) / n, with n = 5 x 400."""
-    holds = result_of_a_claim.figures[0]["holds"]
+    """In the first world each of 5 statements is true with probability .9, in each of 400 draws.
+
+    The standard error of a share p of n is the root of p (1 - p) / n, with n = 5 x 400.
+    """
+    figures_of_first_world, _ = result_of_a_claim.figures
+    holds = figures_of_first_world["holds"]
+
     assert holds.mean == pytest.approx(0.9, abs=0.03)
     assert holds.error == pytest.approx((0.9 * 0.1 / (5 * 400)) ** 0.5, rel=0.2)
 
 
 def test_a_claim_that_does_not_hold_in_a_world_is_wrong(result_of_a_claim):
-    """90 % is inside the claim; 50 % is beyond it by far more than four standard errors."""
-    holds_in_first, holds_in_second = (figures["holds"] for figures in result_of_a_claim.figures)
-    assert holds_in_first.beyond == 0
-    assert holds_in_second.beyond > 4
+    """The claim is that at least 85 % hold. In the first world 90 % do, which is inside it.
+
+    In the second world 50 % do, which is beyond the claim by far more than four standard errors.
+    """
+    first_world, second_world = result_of_a_claim.figures
+
+    assert first_world["holds"].beyond == 0
+    assert second_world["holds"].beyond > 4
     assert len(result_of_a_claim.wrong) == 1
 
 
 def test_worlds_of_one_name_share_a_line_of_the_table(result_of_a_claim):
-    table = re.sub(" +", " ", result_of_a_claim.table)
-    assert table.count("| a | ") == 1
+    """Both worlds are called a."""
+    table_with_single_blanks = re.sub(" +", " ", result_of_a_claim.table)
+
+    assert table_with_single_blanks.count("| a | ") == 1
 
 
 def test_a_table_is_written_into_its_block_of_a_page_and_nowhere_else(result_of_a_claim):
-    page = written("before\n<!-- planted: toy -->\nearlier\n<!-- end -->\nafter\n", result_of_a_claim)
-    assert page.startswith("before\n")
-    assert page.endswith("-->\nafter\n")
-    assert "earlier" not in page
-    assert written(page, result_of_a_claim) == page
+    """The page has a block of the row `toy`, with a table of earlier. Written again, it stays the same."""
+    page = "before\n<!-- planted: toy -->\nearlier\n<!-- end -->\nafter\n"
+
+    page_with_table = written(page, result_of_a_claim)
+
+    assert page_with_table.startswith("before\n")
+    assert page_with_table.endswith("-->\nafter\n")
+    assert "earlier" not in page_with_table
+    assert written(page_with_table, result_of_a_claim) == page_with_table
 
 
 def without_zero(value, digits):
@@ -169,19 +205,33 @@ def result_of_three_units():
 
 
 def test_a_block_names_the_cell_with_the_worst_figure(result_of_three_units):
+    """The cells are (a) and (b, often). Only "holds" has a claim, and it is lower in the second cell."""
     lowest = without_zero(result_of_three_units.figures[1]["holds"].mean, digits=2)
     assert f"Worst: holds {lowest} (b, often)." in result_of_three_units.block
 
 
 def test_a_block_has_the_largest_error_of_each_unit(result_of_three_units):
-    """AUCs and seconds have nothing in common."""
-    texts = []
+    """A share, seconds and an AUC have nothing in common: one largest error of all would say nothing.
+
+    There are two cells; of each figure the larger of its two standard errors is named.
+    """
+    errors = []
     for column in ("holds", "seconds", "AUC"):
-        largest = max(figures[column].error for figures in result_of_three_units.figures)
-        texts.append(f"{without_zero(largest, digits=3)} ({column})")
-    assert f"at most {', '.join(texts)}" in result_of_three_units.block
+        first_cell, second_cell = result_of_three_units.figures
+        largest = max(first_cell[column].error, second_cell[column].error)
+        errors.append(f"{without_zero(largest, digits=3)} ({column})")
+
+    assert f"at most {', '.join(errors)}" in result_of_three_units.block
 
 
-def test_what_is_undefined_is_in_no_count():
-    result = run(toy(lambda rng, share: {"holds": float("nan") if rng.random() < share else 1.0}))
-    assert [figures["holds"].mean for figures in result.figures] == [1.0, 1.0]
+def test_draws_in_which_a_figure_is_undefined_are_left_out_of_its_mean():
+    """In both worlds many draws give NaN; all others give 1."""
+
+    def draw(rng, share):
+        is_undefined = rng.random() < share
+        return {"holds": float("nan") if is_undefined else 1.0}
+
+    result = run(toy_row(draw))
+
+    for figures in result.figures:
+        assert figures["holds"].mean == 1.0

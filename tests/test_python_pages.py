@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 OTHER_LIBRARIES = ("import polars", "import duckdb", "import dask")
 
-LOADER = """
+TRAINING_SCRIPT = """
 import sys
 import warnings
 
@@ -33,7 +33,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of fork beside threads, from Python 3.12 on
     group = of.open_store("stores/films")["xclip"]
     y = np.where(group.usable, np.arange(len(group)), -1)
-    y[:25] = -1
+    y[:25] = -1  # these have no label
     loader = DataLoader(
         of.Pieces(group, "frames", y),
         batch_size=None,
@@ -52,27 +52,31 @@ if __name__ == "__main__":
 """
 
 
-def blocks(page):
+def python_blocks(page):
+    """Return what stands in a page between ```python and ```."""
     return re.findall(
         r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
 
 
 @pytest.fixture
-def notebook(tmp_path, monkeypatch, capsys):
-    """Stand in a folder with films.csv and stores/films-1.0.0; gives what runs code."""
+def run_among_toy_films(tmp_path, monkeypatch, capsys):
+    """A function that runs code in a folder with films.csv and stores/films-1.0.0; gives what it prints."""
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(tmp_path)
     from toy_films import write_toy_films
 
     write_toy_films(Path(), backbone="xclip")
-    return runner(capsys)
+    return function_that_runs_code(capsys)
 
 
 @pytest.fixture
-def first_hour(tmp_path, monkeypatch, capsys):
-    """Stand in the folder of the first hour, with clips.csv and stores/films-1.0.0; gives what runs code."""
+def run_after_first_hour(tmp_path, monkeypatch, capsys):
+    """A function that runs code in a folder with clips.csv and stores/films-1.0.0; gives what it prints.
+
+    They are those that a reader has after the page "Your first hour"; two of the clips have failed.
+    """
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "manifests" / "demo.csv", "clips.csv")
     clips = read_manifest("clips.csv").clips
@@ -85,10 +89,10 @@ def first_hour(tmp_path, monkeypatch, capsys):
         failed=dict.fromkeys((CORRUPT, MISSING), "planted"),
         spans={clip.clip_id: (clip.start_s, clip.end_s) for clip in clips},
     )
-    return runner(capsys)
+    return function_that_runs_code(capsys)
 
 
-def runner(capsys):
+def function_that_runs_code(capsys):
     def run(code):
         exec(code, {"__name__": "__main__"})  # noqa: S102 - our own pages
         return capsys.readouterr().out
@@ -97,28 +101,39 @@ def runner(capsys):
 
 
 @pytest.mark.long
-def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(notebook):
+def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(run_among_toy_films):
+    """The README opens a store at https://lab.example; here a server of this machine stands for it.
+
+    After its lines, `scores` has one score for each of six films, and `run` a model called "mine".
+    """
     pytest.importorskip("matplotlib")
-    (code,) = blocks("README.md")
-    assert len([line for line in code.splitlines() if line]) == 12
+    (code,) = python_blocks("README.md")
+    lines = [line for line in code.splitlines() if line]
+    assert len(lines) == 12
     assert code.count("https://lab.example") == 1
-    served = code.replace('"https://lab.example', 'url + "')
-    check = "assert len(scores) == 6 and min(scores) > 0.5 and 'mine' in run._repr_html_()"
-    body = "\n".join(f"    {line}" for line in [*served.splitlines(), check])
-    before = "from share_a_store import serving\nfrom pathlib import Path\n"
-    notebook(f"{before}with serving(Path('stores')) as url:\n{body}")
+
+    lines = [line.replace('"https://lab.example', 'url + "') for line in lines]
+    lines += ["assert len(scores) == 6", "assert min(scores) > 0.5", "assert 'mine' in run._repr_html_()"]
+    script = [
+        "from pathlib import Path",
+        "from share_a_store import serving",
+        "with serving(Path('stores')) as url:",
+        *(f"    {line}" for line in lines),
+    ]
+    run_among_toy_films("\n".join(script))
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 def test_the_lines_of_the_readme_pass_mypys_strict_rules(tmp_path):
     pytest.importorskip("mypy")
-    (code,) = blocks("README.md")
-    (tmp_path / "lines.py").write_text(code, encoding="utf-8")
-    checked = python(
-        "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "lines.py"), cwd=ROOT
-    )
-    assert "Success" in checked.stdout
+    (code,) = python_blocks("README.md")
+    script = tmp_path / "lines.py"
+    script.write_text(code, encoding="utf-8")
+
+    result = python("-m", "mypy", "--config-file", ROOT / "pyproject.toml", script, cwd=ROOT)
+
+    assert "Success" in result.stdout
 
 
 @pytest.mark.parametrize("name", ["by_id", "codebook"])
@@ -128,33 +143,40 @@ def test_a_manifests_attributes_are_no_cached_properties(name):
     Pyright accepts a field or a plain property of `Manifest` for them, and no cached property.
     """
     attribute = inspect.getattr_static(Manifest, name, None)
-
     assert not isinstance(attribute, cached_property)
 
 
 @pytest.mark.long
-def test_the_page_for_notebooks_runs_from_top_to_bottom_in_the_folder_of_the_first_hour(first_hour):
+def test_the_page_for_notebooks_runs_from_top_to_bottom_after_the_first_hour(run_after_first_hour):
+    """Blocks on libraries that few people have are left out: they have a test of their own.
+
+    In the end `model` is a bottleneck of two concepts, and `frame` the table of all clips but two that have
+    failed. The page prints the message of a store that is not there.
+    """
     pytest.importorskip("xarray")
     pytest.importorskip("torch")
-    code = [block for block in blocks("docs/python.md") if not block.startswith(OTHER_LIBRARIES)]
-    checks = (
+    blocks = [block for block in python_blocks("docs/python.md") if not block.startswith(OTHER_LIBRARIES)]
+    checks = [
         "assert model.concepts_ == ('Body', 'Clothing')",
         "assert frame.attrs == {'left_out': {'failed': 2}}",
-    )
+    ]
 
-    printed = first_hour("\n".join([*code, *checks]))
+    printed = run_after_first_hour("\n".join(blocks + checks))
 
     assert printed.startswith("stores/nothing: no such store")
 
 
 @pytest.mark.parametrize("library", ["polars", "duckdb", "dask"])
-def test_other_libraries_take_what_a_group_gives(library, first_hour):
+def test_the_page_for_notebooks_gives_a_group_to_another_library(library, run_after_first_hour):
+    """The page's block on the library runs after those that open a group and make its table."""
     pytest.importorskip(library)
     pytest.importorskip("xarray")
-    (code,) = [block for block in blocks("docs/python.md") if block.startswith(f"import {library}")]
-    opened = blocks("docs/python.md")[:2]
-    table = "frame = group.to_frame(of.read_manifest('clips.csv'))"
-    first_hour("\n".join([*opened, table, code]))
+    blocks = python_blocks("docs/python.md")
+    open_group = blocks[:2]
+    make_table = "frame = group.to_frame(of.read_manifest('clips.csv'))"
+    (use_library,) = [block for block in blocks if block.startswith(f"import {library}")]
+
+    run_after_first_hour("\n".join([*open_group, make_table, use_library]))
 
 
 @pytest.mark.long
@@ -166,24 +188,35 @@ def test_other_libraries_take_what_a_group_gives(library, first_hour):
         pytest.param("forkserver", marks=pytest.mark.nightly),
     ],
 )
-@pytest.mark.usefixtures("notebook")
-def test_the_pages_loader_reads_every_labelled_clip_once_whatever_starts_its_workers(
+@pytest.mark.usefixtures("run_among_toy_films")
+def test_a_dataloader_of_pytorch_reads_every_labelled_clip_once_whatever_starts_its_workers(
     start_method, monkeypatch
 ):
+    """A script reads `Pieces` of a store by two workers, in any order, and checks the frames of each row.
+
+    70 of the clips have a label and features. Python starts workers by forking or by a new process.
+    """
     pytest.importorskip("torch")
     if start_method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{start_method} is not of this system")
-    Path("train.py").write_text(LOADER, encoding="utf-8")
+    Path("train.py").write_text(TRAINING_SCRIPT, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    assert "read 70 of 70" in python("train.py", start_method, cwd=Path.cwd()).stdout
+
+    result = python("train.py", start_method, cwd=Path.cwd())
+
+    assert "read 70 of 70" in result.stdout
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("page", "least"),
+    ("page", "least_examples"),
     [("models", 15), ("predict", 30), ("leak", 20), ("film-programmers", 10), ("film-compare", 15)],
 )
-def test_the_examples_of_a_page_print_what_it_says(page, least, tmp_path, monkeypatch):
+def test_the_examples_of_a_page_print_what_it_says(page, least_examples, tmp_path, monkeypatch):
+    """Examples are lines with >>>, and what stands below them is printed; there are more than so many.
+
+    Pages on films need three corpora of toy films in the current folder.
+    """
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     from toy_films import write_toy_films
 
@@ -193,6 +226,8 @@ def test_the_examples_of_a_page_print_what_it_says(page, least, tmp_path, monkey
         write_toy_films(Path())
         write_toy_films(Path(), "more", first=6)
         write_toy_films(Path(), "others", first=12)
+
     result = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8")
-    assert result.attempted > least
+
+    assert result.attempted > least_examples
     assert result.failed == 0

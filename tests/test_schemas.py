@@ -26,14 +26,17 @@ def validator(name):
     return jsonschema.Draft202012Validator(json.loads((DOCS / name).read_text("utf-8")))
 
 
-def changed(result, path, value):
-    """Change one field, named by its keys; None takes it out."""
-    result = copy.deepcopy(result)
-    *above, last = path
+REMOVED = object()
+
+
+def with_field(document, keys, value):
+    """Return a copy of a document in which the field that is reached by `keys` is changed, or `REMOVED`."""
+    result = copy.deepcopy(document)
+    *keys_above, last = keys
     holder = result
-    for key in above:
+    for key in keys_above:
         holder = holder[key]
-    if value is None:
+    if value is REMOVED:
         del holder[last]
     else:
         holder[last] = value
@@ -41,70 +44,93 @@ def changed(result, path, value):
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_schema_is_the_one_of_the_code(name):
-    """`make schema` writes it anew."""
-    written = json.loads((DOCS / name).read_text("utf-8"))
-    assert DOCUMENTS[name]() == written
-    jsonschema.Draft202012Validator.check_schema(written)
+def test_a_schema_in_docs_is_the_one_that_the_code_makes(name):
+    """`make schema` writes the files of docs/ anew."""
+    schema_in_docs = json.loads((DOCS / name).read_text("utf-8"))
+    make_schema = DOCUMENTS[name]
+
+    assert schema_in_docs == make_schema()
 
 
-CARDS = {
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_schema_in_docs_is_valid_json_schema(name):
+    schema_in_docs = json.loads((DOCS / name).read_text("utf-8"))
+
+    jsonschema.Draft202012Validator.check_schema(schema_in_docs)
+
+
+FROZEN_CARDS = {
     path.name: json.loads(zipfile.ZipFile(path).read("card.json"))
     for path in sorted(FROZEN.glob("*_4_*.model"))
 }
 
 
-@pytest.mark.parametrize("name", CARDS)
-def test_frozen_cards_obey_the_schema(name):
-    validator("model-card.schema.json").validate(CARDS[name])
-    parse_card(CARDS[name], name)
+@pytest.mark.parametrize("name", FROZEN_CARDS)
+def test_cards_of_model_files_of_format_4_obey_the_schema_and_are_read(name):
+    """The files were written when protocol 4 of model files came, and are kept since: `name` is a file."""
+    card = FROZEN_CARDS[name]
+
+    validator("model-card.schema.json").validate(card)
+    parse_card(card, name)
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("keys", "value", "message"),
     [
-        (("seed",), None, "'seed'"),
+        (("seed",), REMOVED, "'seed'"),
         (("target", "classes", 0), "a", r"'target.classes'"),
         (("target", "hook"), "rm", r"'target.hook'"),
         (("pool",), "median", r"'pool'.*'median'"),
         (("calibration",), {"slope": 1.0}, "'calibration'"),
     ],
 )
-def test_a_wrong_card_is_refused_by_code_and_schema(path, value, message):
-    wrong = changed(CARDS["protocol_4_mlp.model"], path, value)
+def test_a_card_with_one_wrong_field_is_refused_by_code_and_schema(keys, value, message):
+    """The field of a right card that `keys` lead to gets the wrong `value`; the message names the field.
+
+    The schema lets unknown fields of a target pass, which the code refuses: "hook" is one.
+    """
+    right_card = FROZEN_CARDS["protocol_4_mlp.model"]
+    wrong_card = with_field(right_card, keys, value)
+
     with pytest.raises(ModelError, match=message):
-        parse_card(wrong, "m.model")
-    if path != ("target", "hook"):
-        assert not validator("model-card.schema.json").is_valid(wrong)
+        parse_card(wrong_card, "m.model")
+    if keys != ("target", "hook"):
+        assert not validator("model-card.schema.json").is_valid(wrong_card)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run_document(tmp_path_factory):
+    """What the file run.json of an evaluation of `linear` holds; it is right by the schema and the code."""
     data = load_dataset(*corpus(tmp_path_factory.mktemp("run"), "films", FILMS[:4]))
-    made = json.loads(to_json(evaluate(data, ["linear"], "calm_violent")))
-    validator("run-record.schema.json").validate(made)
-    assert check_document(made, "run.json") == made["record"]
-    return made
+    document = json.loads(to_json(evaluate(data, ["linear"], "calm_violent")))
+    validator("run-record.schema.json").validate(document)
+    assert check_document(document, "run.json") == document["record"]
+    return document
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
+    ("keys", "value", "message"),
     [
-        (("record", "seeds"), None, r"'record.seeds'"),
-        (("record", "tests", 0, "title"), None, r"'record.tests\[0\].title'"),
+        (("record", "seeds"), REMOVED, r"'record.seeds'"),
+        (("record", "tests", 0, "title"), REMOVED, r"'record.tests\[0\].title'"),
         (("record", "folds", 1, "seed"), "a", r"'record.folds\[1\].seed'.*'a'"),
         (("record", "codebook"), "obygaze12", r"'record.codebook'"),
     ],
 )
-def test_a_wrong_record_is_refused_by_code_and_schema(run, path, value, message):
-    wrong = changed(run, path, value)
+def test_a_record_with_one_wrong_field_is_refused_by_code_and_schema(run_document, keys, value, message):
+    """The field of a right run.json that `keys` lead to gets the wrong `value`; the message names it."""
+    wrong_document = with_field(run_document, keys, value)
+
     with pytest.raises(RunError, match=message):
-        check_document(wrong, "run.json")
-    assert not validator("run-record.schema.json").is_valid(wrong)
+        check_document(wrong_document, "run.json")
+    assert not validator("run-record.schema.json").is_valid(wrong_document)
 
 
-def test_a_record_may_have_further_fields(run):
-    """`evaluate(origin=...)` adds them."""
-    more = changed(run, ("record", "annotators"), ["a", "b"])
-    validator("run-record.schema.json").validate(more)
-    assert check_document(more, "run.json")["annotators"] == ["a", "b"]
+def test_a_record_may_have_further_fields(run_document):
+    """`evaluate(data, models, origin={"annotators": ["a", "b"]})` adds one, and schema and code take it."""
+    document = with_field(run_document, ("record", "annotators"), ["a", "b"])
+
+    validator("run-record.schema.json").validate(document)
+    record = check_document(document, "run.json")
+
+    assert record["annotators"] == ["a", "b"]

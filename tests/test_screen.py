@@ -109,6 +109,7 @@ def test_evaluating_shows_a_bar_in_a_notebook_unless_asked_to_be_quiet(shows_a_b
 
 @pytest.mark.long
 def test_evaluating_shows_a_bar_in_a_terminal_on_request(shows_a_bar, monkeypatch):
+    """The request is `evaluate(..., progress=True)`."""
     pretend_that_stderr_is_a_terminal(monkeypatch)
 
     assert not shows_a_bar()

@@ -23,12 +23,9 @@ from .store.toy_stores import KINDS, sealed
 AutoConfig = later("transformers", "AutoConfig")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
-QUERY = "a man"
 CLIPS = ("c0", "c1", "c2", "c3", "c4", "c5")
-FROM_NEAREST = ("c4", "c0", "c3", "c1", "c2")
-"""Clips from the nearest to the query to the farthest; c5 has failed."""
-COSINES = np.cos([0.3, 0.7, 1.1, 1.5, 1.9])
-"""Their cosines with the query."""
+ANGLES = {"c4": 0.3, "c0": 0.7, "c3": 1.1, "c1": 1.5, "c2": 1.9, "c5": 2.3}
+"""Clip -> the angle between its planted vector and that of "a man"; c5 has failed all the same."""
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +38,18 @@ def weights(tmp_path_factory):
 def query_vector(weights):
     """The vector of "a man"."""
     backbone = load_text_backbone("xclip-text", weights=weights, compute=Compute("cpu"))
-    (tokens,) = backbone.tokenize([QUERY])
+    (tokens,) = backbone.tokenize(["a man"])
     return backbone.encode(np.array([tokens.ids]))[0].astype(np.float64)
 
 
 def plant(query_vector):
-    """Make vectors of the clips c0 to c5 at the planted cosines to a query, of different lengths."""
+    """Make vectors of the clips c0 to c5 at the planted angles to a query, of different lengths."""
     rng = np.random.default_rng(0)
     along = query_vector / np.linalg.norm(query_vector)
     vector_of = {}
-    for index, clip in enumerate((*FROM_NEAREST, "c5")):
+    for clip, angle in ANGLES.items():
         across = rng.normal(size=len(query_vector))
         across -= (across @ along) * along
-        angle = 0.3 + 0.4 * index
         direction = np.cos(angle) * along + np.sin(angle) * across / np.linalg.norm(across)
         vector_of[clip] = rng.uniform(0.5, 20) * direction
     return np.array([vector_of[clip] for clip in CLIPS], np.float32)
@@ -64,7 +60,8 @@ def folder(tmp_path_factory, weights, query_vector):
     """A folder of stores.
 
     `films` holds the planted X-CLIP vectors, beside a group `toy`; `texts` the texts "a dog" (t1) and "a man"
-    (t2) in their space, the first turned away from the second; `others` the same in another space.
+    (t2) in their space, the first with the vector of the second times -1; `texts-of-another-space` the same
+    in another space.
     """
     folder = tmp_path_factory.mktemp("stores")
     sha256 = find_weights(Path(weights)).sha256
@@ -76,71 +73,87 @@ def folder(tmp_path_factory, weights, query_vector):
         spans={clip: (4.0 * index, 4.0 * index + 4) for index, clip in enumerate(CLIPS[:5])},
         weights_sha256=sha256,
     )
-    texts = {"t1": "a dog", "t2": QUERY}
+    texts = {"t1": "a dog", "t2": "a man"}
     arrays = {"xclip-text": {"pooled": np.stack([-query_vector, query_vector]).astype(np.float32)}}
     movie_of = {"t1": "", "t2": ""}
     seal_arrays(folder / "texts", movie_of, arrays, texts=texts, space=f"xclip sha256:{sha256}")
-    seal_arrays(folder / "others", movie_of, arrays, texts=texts, space="xclip sha256:0")
+    seal_arrays(folder / "texts-of-another-space", movie_of, arrays, texts=texts, space="xclip sha256:0")
     return folder
 
 
 @pytest.fixture(scope="module")
-def ranking(folder, weights):
+def ranking_by_a_man(folder, weights):
     """The films' clips, ranked by "a man"."""
-    return search(folder / "films", QUERY, weights=weights, device="cpu")
+    return search(folder / "films", "a man", weights=weights, device="cpu")
 
 
 @pytest.mark.long
-def test_a_planted_space_is_ranked_as_it_was_planted(ranking):
-    assert tuple(hit.clip_id for hit in ranking) == FROM_NEAREST
-    np.testing.assert_allclose([hit.score for hit in ranking], COSINES, atol=1e-6)
+def test_a_planted_space_is_ranked_as_it_was_planted(ranking_by_a_man):
+    """The clips' vectors were planted at these angles to the vector of "a man"; a score is the cosine."""
+    angles = {"c4": 0.3, "c0": 0.7, "c3": 1.1, "c1": 1.5, "c2": 1.9}
+
+    assert [hit.clip_id for hit in ranking_by_a_man] == list(angles)
+    cosines = np.cos(list(angles.values()))
+    np.testing.assert_allclose([hit.score for hit in ranking_by_a_man], cosines, atol=1e-6)
 
 
-def test_a_ranking_counts_clips_and_its_hits_have_rank_film_and_times(ranking):
-    first = ranking.hits[0]
+def test_a_ranking_counts_clips_and_its_hits_have_rank_film_and_times(ranking_by_a_man):
+    """Clips c0 to c5 last 4 s each, one after the other. c4, of film1, is the nearest; c5 has failed."""
+    first = ranking_by_a_man.hits[0]
 
     assert (first.rank, first.movie) == (1, "film1")
     assert (first.start_s, first.end_s) == (16.0, 20.0)
-    assert ranking.backbone == "xclip"
-    assert (ranking.n_clips, ranking.n_without) == (5, 1)
+    assert ranking_by_a_man.backbone == "xclip"
+    assert (ranking_by_a_man.n_clips, ranking_by_a_man.n_without) == (5, 1)
 
 
-def test_a_ranking_is_a_table(ranking):
-    assert ranking.to_frame()["clip_id"].tolist() == list(FROM_NEAREST)
-    assert "c4" in ranking._repr_html_()
+def test_a_ranking_is_a_table_in_pandas_and_in_a_notebook(ranking_by_a_man):
+    """The clips were planted in this order, from the nearest to the query to the farthest."""
+    assert ranking_by_a_man.to_frame()["clip_id"].tolist() == ["c4", "c0", "c3", "c1", "c2"]
+
+    assert "c4" in ranking_by_a_man._repr_html_()
 
 
 def test_the_two_nearest_clips_may_be_asked_for(folder, weights):
-    ranking = search(folder / "films", QUERY, weights=weights, device="cpu", top=2)
-    assert tuple(hit.clip_id for hit in ranking) == FROM_NEAREST[:2]
+    """Of the store, c4 and c0 were planted nearest to "a man"."""
+    ranking = search(folder / "films", "a man", weights=weights, device="cpu", top=2)
+
+    assert [hit.clip_id for hit in ranking] == ["c4", "c0"]
 
 
-@pytest.mark.parametrize("query", [QUERY, "t2"], ids=["the text", "its id"])
-def test_a_store_of_texts_gives_the_same_without_a_network(folder, ranking, query):
-    assert search(folder / "films", query, text_store=folder / "texts") == ranking
+@pytest.mark.parametrize("query", ["a man", "t2"], ids=["the text", "its id"])
+def test_a_store_of_texts_gives_the_same_ranking_without_a_network(folder, ranking_by_a_man, query):
+    """The store `texts` has the vector of "a man", with the id t2; the ranking was made by the network."""
+    assert search(folder / "films", query, text_store=folder / "texts") == ranking_by_a_man
 
 
-def test_a_text_turned_away_ranks_the_other_way(folder):
+def test_a_text_of_the_opposite_vector_ranks_in_the_opposite_order(folder):
+    """In the store of texts "a dog" has the vector of "a man" times -1; by "a man" c4 is first, c2 last."""
     ranking = search(open_store(folder / "films"), "a dog", text_store=folder / "texts")
-    assert tuple(hit.clip_id for hit in ranking) == FROM_NEAREST[::-1]
+
+    assert [hit.clip_id for hit in ranking] == ["c2", "c1", "c3", "c0", "c4"]
 
 
-def test_stores_at_a_url_give_the_same(folder):
+def test_stores_at_a_url_give_the_same_ranking(folder):
     pytest.importorskip("obstore")
-    here = search(folder / "films", QUERY, text_store=folder / "texts")
+    ranking_by_paths = search(folder / "films", "a man", text_store=folder / "texts")
+
     with serving(folder) as server:
-        there = search(f"{server.url}/films-1.0.0", QUERY, text_store=f"{server.url}/texts-1.0.0")
-    assert there == here
+        films_url = f"{server.url}/films-1.0.0"
+        texts_url = f"{server.url}/texts-1.0.0"
+        ranking_by_urls = search(films_url, "a man", text_store=texts_url)
+
+    assert ranking_by_urls == ranking_by_paths
 
 
 @pytest.mark.parametrize(
     ("query", "options", "message"),
     [
-        (QUERY, {"text_store": "others"}, None),
+        ("a man", {"text_store": "texts-of-another-space"}, None),
         ("a cat", {"text_store": "texts"}, "group xclip-text"),
-        (QUERY, {"text_store": "films"}, None),
-        (QUERY, {}, "--weights"),
-        (QUERY, {"backbone": "toy"}, "group toy"),
+        ("a man", {"text_store": "films"}, None),
+        ("a man", {}, "--weights"),
+        ("a man", {"backbone": "toy"}, "group toy"),
         (" ", {}, None),
     ],
     ids=[
@@ -153,20 +166,26 @@ def test_stores_at_a_url_give_the_same(folder):
     ],
 )
 def test_a_query_that_cannot_be_compared_is_refused_in_one_line(folder, query, options, message, monkeypatch):
+    """The store `films` has clips in the space of an X-CLIP. The message names what is at fault."""
     monkeypatch.chdir(folder)
+
     with pytest.raises(SearchError, match=message) as refusal:
         search("films", query, **options)
+
     assert "\n" not in str(refusal.value)
 
 
 def test_a_network_with_other_weights_than_the_store_is_refused(folder, tmp_path):
-    other = tiny_text_checkpoint("xclip", tmp_path / "other", seed=1)
+    """The features were made with weights of seed 0; vectors of a text by others mean something else."""
+    other_weights = tiny_text_checkpoint("xclip", tmp_path / "other", seed=1)
+
     with pytest.raises(SearchError):
-        search(folder / "films", QUERY, weights=str(other), device="cpu")
+        search(folder / "films", "a man", weights=str(other_weights), device="cpu")
 
 
 @pytest.mark.long
-def test_the_function_is_public_whatever_was_imported_first():
+def test_search_is_a_function_also_after_the_module_of_this_name_was_imported():
+    """Importing `commands.search` must not put a module in the place of the function `search`."""
     code = "import obygaze_features.commands.search, obygaze_features as of; assert callable(of.search)"
     python("-c", code)
 
@@ -190,15 +209,20 @@ def untrained_store(tmp_path, monkeypatch):
 
 
 def test_a_store_of_random_weights_is_searched_with_the_same_ones(untrained_store):
-    ranking = search(untrained_store, QUERY)
+    """The store has six clips by a network of random weights, which the seed gives: no file is needed."""
+    ranking = search(untrained_store, "a man")
+
     assert len(ranking.hits) == 6
     assert "untrained" in ranking.notes[0]
-    assert search(untrained_store, QUERY).hits == ranking.hits
+
+    ranking_again = search(untrained_store, "a man")
+    assert ranking_again.hits == ranking.hits
 
 
-def test_random_weights_of_another_seed_are_refused(untrained_store):
+def test_random_weights_of_another_seed_than_the_stores_are_refused(untrained_store):
+    """The features of the store are by random weights of seed 7."""
     with pytest.raises(SearchError, match="random:8"):
-        search(untrained_store, QUERY, weights="random:8:clip")
+        search(untrained_store, "a man", weights="random:8:clip")
 
 
 # --- like a clip
@@ -217,14 +241,23 @@ def films(tmp_path):
 
 
 def test_clips_are_alike_by_how_they_differ_from_the_mean_of_all(films):
-    """c03 and c07 are like c00. All twelve are far from 0, so that their plain cosines would be near 1."""
-    ranking = search_like(films, "c00", top=20)
-    first, second, third = ranking.hits[:3]
+    """Of the clips c00 to c11, c03 and c07 were made like c00, the others at random.
+
+    All are far from 0 in the same direction: their plain cosines would all be near 1, also the third's.
+    """
+    first, second, third = search_like(films, "c00", top=3).hits
 
     assert (first.clip_id, second.clip_id) == ("c03", "c07")
     assert first.score > 0.95
     assert third.score < 0.75
-    assert {hit.clip_id for hit in ranking} == {f"c{row:02}" for row in range(12)} - {"c00", "c05"}
+
+
+def test_all_clips_are_ranked_but_the_one_asked_for_and_those_that_have_failed(films):
+    """Of the clips c00 to c11, c05 has failed."""
+    ranking = search_like(films, "c00", top=20)
+
+    ranked = {hit.clip_id for hit in ranking}
+    assert ranked == {"c01", "c02", "c03", "c04", "c06", "c07", "c08", "c09", "c10", "c11"}
     assert (ranking.n_clips, ranking.n_without) == (10, 1)
 
 
@@ -238,26 +271,34 @@ def test_clips_are_alike_by_how_they_differ_from_the_mean_of_all(films):
     ids=["none", "one", "two"],
 )
 def test_a_search_says_how_many_clips_have_no_features(tmp_path, capsys, failed, remark):
-    """Of seven clips c0 is asked for; those that have failed are not ranked, and counted."""
+    """Seven clips c0 to c6: c0 is asked for, so that at most six are ranked, less those that have failed."""
     X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
     movie_of = {f"c{row}": "m" for row in range(7)}
     reasons = dict.fromkeys(failed, "no picture")
     store = seal_arrays(tmp_path / "films", movie_of, {"toy": {"pooled": X}}, failed=reasons)
+
     assert obygaze("search", store, "--like", "c0") == 0
+
     assert remark in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_clips_with_frames_of_any_number_are_ranked_by_their_pooled_vectors(tmp_path, kind):
+def test_clips_are_ranked_by_pooled_vectors_whatever_frames_stand_beside_them(tmp_path, kind):
+    """A score is the cosine of standardised pooled vectors; `kind` says how many frames a clip has."""
     store = open_store(sealed(tmp_path / kind, groups=[KINDS[kind](arrays=["pooled", "frames"])]))
     group = store["toy"]
-    ranking = search_like(store, group.clip_ids[0], top=20)
+    first_clip = group.clip_ids[0]
+
+    ranking = search_like(store, first_clip, top=20)
+
     vectors = group.pooled()[group.usable].astype(np.float64)
     standardised = (vectors - vectors.mean(axis=0)) / vectors.std(axis=0)
     lengths = np.linalg.norm(standardised, axis=1)
-    cosines = standardised @ standardised[0] / lengths / lengths[0]
+    cosines_with_first = standardised @ standardised[0] / lengths / lengths[0]
+    of_other_clips = cosines_with_first[1:]
+    from_highest = sorted(of_other_clips, reverse=True)
     assert ranking.n_clips == 16
-    np.testing.assert_allclose([hit.score for hit in ranking], np.sort(cosines[1:])[::-1], atol=1e-5)
+    np.testing.assert_allclose([hit.score for hit in ranking], from_highest, atol=1e-5)
 
 
 @pytest.fixture
@@ -267,17 +308,21 @@ def store_of_frames(tmp_path):
 
 
 def test_frames_alone_are_not_searched_by_a_text(store_of_frames):
+    """The store has the frames of each clip, and no vector of the whole clip."""
     with pytest.raises(SearchError, match="pooled vectors"):
-        search(store_of_frames, QUERY)
+        search(store_of_frames, "a man")
 
 
 def test_frames_alone_are_not_searched_by_a_clip(store_of_frames):
+    """The store has the frames of each clip, and no vector of the whole clip."""
+    clip_of_the_store = "tt0000-é"
     with pytest.raises(SearchError, match="pooled vectors"):
-        search_like(store_of_frames, "tt0000-é")
+        search_like(store_of_frames, clip_of_the_store)
 
 
 @pytest.mark.parametrize("clip", ["c99", "c05"], ids=["an unknown clip", "a clip that has failed"])
 def test_a_clip_without_features_is_refused(films, clip):
+    """The store has the clips c00 to c11, of which c05 has failed."""
     with pytest.raises(ObygazeError):
         search_like(films, clip)
 
@@ -286,8 +331,10 @@ def test_a_clip_without_features_is_refused(films, clip):
     ("group", "n_frames"), [("toy", 4), ("else", 16)], ids=["other frames", "another backbone"]
 )
 def test_a_clip_of_a_store_that_was_extracted_in_another_way_is_refused(films, tmp_path, group, n_frames):
-    arrays = {group: {"pooled": np.ones((1, 6), "f4")}}
-    other = seal_arrays(tmp_path / "other", {"x": "m"}, arrays, n_frames=n_frames)
+    """The store that is searched has features of the backbone `toy` from 16 frames a clip."""
+    features = np.ones((1, 6), np.float32)
+    other = seal_arrays(tmp_path / "other", {"x": "m"}, {group: {"pooled": features}}, n_frames=n_frames)
+
     with pytest.raises(ObygazeError):
         search_like(films, "x", other=other)
 
@@ -308,7 +355,10 @@ VIDEOS = {
 
 @pytest.fixture(scope="module")
 def extracted(shared_data, tmp_path_factory):
-    """A folder with films.csv, of three real videos, and a store of their descriptors, films-1.0.0."""
+    """A folder with films.csv, of three real videos, and a store of their descriptors, films-1.0.0.
+
+    The clip of flipping_a_pancake.mkv is called "flip\u00e9", with an accent in one character.
+    """
     folder = tmp_path_factory.mktemp("extracted")
     clips = [Clip(name, name[:4], str(shared_data / "videos" / video)) for name, video in VIDEOS.items()]
     manifest = Manifest(tuple(clips), folder)
@@ -318,9 +368,12 @@ def extracted(shared_data, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_a_video_is_extracted_as_the_store_was(extracted, shared_data, capsys):
+def test_the_video_file_of_a_clip_finds_this_clip_with_the_score_1(extracted, shared_data, capsys):
+    """The features of the file are extracted as those of the store were: they must be the same."""
     video = shared_data / "videos" / "flipping_a_pancake.mkv"
+
     assert obygaze("search", extracted / "films-1.0.0", "--like", video, "--json") == 0
+
     first = json.loads(capsys.readouterr().out)["hits"][0]
     assert first["clip_id"] == "flip\u00e9"
     assert first["score"] == pytest.approx(1.0, abs=1e-6)
@@ -328,13 +381,22 @@ def test_a_video_is_extracted_as_the_store_was(extracted, shared_data, capsys):
 
 @pytest.mark.long
 def test_a_video_is_compared_with_features_of_kept_frames(extracted, shared_data, tmp_path, capsys):
-    """Features of a JPEG are not those of the exact frame: the file's frames are kept for the search too."""
-    clips = read_manifest(extracted / "films.csv")
-    kept = tmp_path / "frames"
+    """With `keep_frames` the features are of JPEGs, which are not exactly the frames of the video.
+
+    The frames of the file that is searched with are made JPEGs too: so it equals its clip in the store.
+    """
+    manifest = read_manifest(extracted / "films.csv")
     extract(
-        clips, tmp_path / "films", ["descriptors"], n_frames=4, keep_frames=kept, workers=1, licence="CC0-1.0"
+        manifest,
+        tmp_path / "films",
+        ["descriptors"],
+        n_frames=4,
+        keep_frames=tmp_path / "frames",
+        workers=1,
+        licence="CC0-1.0",
     )
     video = shared_data / "videos" / "flipping_a_pancake.mkv"
+
     assert obygaze("search", tmp_path / "films-1.0.0", "--like", video, "--json") == 0
     first = json.loads(capsys.readouterr().out)["hits"][0]
     assert first["clip_id"] == "flip\u00e9"
@@ -343,18 +405,24 @@ def test_a_video_is_compared_with_features_of_kept_frames(extracted, shared_data
 
 @pytest.mark.long
 def test_hits_are_drawn_on_a_sheet(extracted, tmp_path, capsys):
-    sheet = ("--manifest", extracted / "films.csv", "--sheet", tmp_path / "hits")
-    assert obygaze("search", extracted / "films-1.0.0", "--like", "flip\u00e9", *sheet) == 0
+    """The store has three clips: the one that is asked for and two others, which are drawn."""
+    options = ("--manifest", extracted / "films.csv", "--sheet", tmp_path / "hits")
+
+    assert obygaze("search", extracted / "films-1.0.0", "--like", "flip\u00e9", *options) == 0
+
     assert "2 of 2 clips drawn" in capsys.readouterr().err
     assert (tmp_path / "hits" / "found.png").is_file()
 
 
-def test_a_clip_is_found_by_its_name_in_any_accents(extracted):
-    assert obygaze("search", extracted / "films-1.0.0", "--like", "flipe\u0301") == 0
+def test_a_clip_is_found_by_its_name_however_its_accent_is_written(extracted):
+    """The clip is called "flip\u00e9"; macOS writes the same name as an e and an accent of its own."""
+    name_with_accent_apart = "flipe\u0301"
+    assert obygaze("search", extracted / "films-1.0.0", "--like", name_with_accent_apart) == 0
 
 
 @pytest.mark.long
 def test_a_file_that_is_no_video_is_refused_by_its_path(extracted, capsys):
     table = extracted / "films.csv"
+
     assert obygaze("search", extracted / "films-1.0.0", "--like", table) == 1
     assert f"error: {table}: " in capsys.readouterr().err

@@ -40,18 +40,21 @@ def lend(
     return Answer(document, f"lent {store}")
 
 
-def run(*words, **environment):
+def run_lend(*words, **environment):
+    """Type words behind the command `lend`, above; variables of the environment may be given by name."""
     return CliRunner().invoke(lend, words, env=environment)
 
 
-def document_of(*words, **environment):
-    result = run(*words, "--json", **environment)
+def values_in_lend(*words, **environment):
+    """Run `lend` with --json, by which it prints the values of its parameters."""
+    result = run_lend(*words, "--json", **environment)
     assert result.exit_code == 0, result.output
     return json_module.loads(result.stdout)
 
 
 def test_what_is_not_typed_has_its_default():
-    assert document_of("book") == {
+    """The command `lend` needs one argument, `store`; its other parameters have defaults in its signature."""
+    assert values_in_lend("book") == {
         "store": "book",
         "readers": [],
         "weeks": 2,
@@ -65,9 +68,11 @@ def test_what_is_not_typed_has_its_default():
 
 
 def test_words_are_read_by_the_types_of_the_parameters():
+    """Such as a tuple of texts (`notes`, typed as --note), two numbers (`span`), a number or a choice."""
     words = ["book", "ann", "bea", "--weeks", "3", "--fee", "1.5", "--which", "last"]
     words += ["--note", "late", "--note", "torn", "--span", "4", "9", "--renew"]
-    assert document_of(*words) == {
+
+    assert values_in_lend(*words) == {
         "store": "book",
         "readers": ["ann", "bea"],
         "weeks": 3,
@@ -80,13 +85,21 @@ def test_words_are_read_by_the_types_of_the_parameters():
     }
 
 
-def test_a_site_sets_an_option_by_the_environment_and_what_is_typed_comes_first():
-    assert document_of("book", LIBRARY_SHELF="K 3")["shelf"] == "K 3"
-    assert document_of("book", "--shelf", "A 1", LIBRARY_SHELF="K 3")["shelf"] == "A 1"
+def test_an_option_may_be_set_by_the_environment():
+    """The option --shelf is declared with the variable LIBRARY_SHELF."""
+    assert values_in_lend("book", LIBRARY_SHELF="K 3")["shelf"] == "K 3"
+
+
+def test_an_option_that_is_typed_comes_before_the_environment():
+    """The option --shelf is declared with the variable LIBRARY_SHELF."""
+    assert values_in_lend("book", "--shelf", "A 1", LIBRARY_SHELF="K 3")["shelf"] == "A 1"
 
 
 def test_an_accent_is_one_character_however_it_was_typed():
-    assert document_of("book", "--note", "e\u0301tude")["notes"] == ["\u00e9tude"]
+    """Some systems give an e and an accent, two characters, for one."""
+    accent_apart, one_character = "e\u0301tude", "\u00e9tude"
+
+    assert values_in_lend("book", "--note", accent_apart)["notes"] == [one_character]
 
 
 @pytest.mark.parametrize(
@@ -101,35 +114,47 @@ def test_an_accent_is_one_character_however_it_was_typed():
     ],
     ids=["no argument", "no number", "not finite", "no choice", "half a pair", "the parameter's own name"],
 )
-def test_what_does_not_fit_a_type_is_a_mistake_of_usage(words):
-    assert run(*words).exit_code == 2
+def test_words_that_do_not_fit_the_signature_of_lend_are_a_mistake_of_usage(words):
+    """The parameter `copy` is typed as --which."""
+    code_of_wrong_usage = 2
+    assert run_lend(*words).exit_code == code_of_wrong_usage
 
 
-def test_the_text_is_for_people_and_json_is_there_without_being_declared():
-    assert run("book").stdout == "lent book\n"
-    shown = run("--help").stdout
-    assert "--json" in shown
-    assert "[default: 2]" in shown
-    assert "LIBRARY_SHELF" in shown
+def test_without_json_a_command_prints_the_text_of_its_answer():
+    assert run_lend("book").stdout == "lent book\n"
 
 
-def test_a_command_that_takes_json_is_told_of_it():
+def test_help_shows_defaults_variables_and_the_option_json_that_no_parameter_declares():
+    help_text = run_lend("--help").stdout
+
+    assert "[default: 2]" in help_text
+    assert "LIBRARY_SHELF" in help_text
+    assert "--json" in help_text
+
+
+def test_a_command_with_a_parameter_json_is_told_that_json_is_asked_for():
     @command()
     def count(*, json: Json = False) -> Answer:
-        return Answer({"told": json}, "text")
+        return Answer({"is_asked_for": json}, "text")
 
-    assert json_module.loads(CliRunner().invoke(count, ["--json"]).stdout) == {"told": True}
-    assert CliRunner().invoke(count, []).stdout == "text\n"
+    with_json = CliRunner().invoke(count, ["--json"]).stdout
+    without_json = CliRunner().invoke(count, []).stdout
+
+    assert json_module.loads(with_json) == {"is_asked_for": True}
+    assert without_json == "text\n"
 
 
 def test_an_option_that_is_needed_after_all_is_asked_for():
+    """The value 0 was typed, and None was not."""
     assert needed(0, "weeks") == 0
     with pytest.raises(click.UsageError, match="--weeks"):
         needed(None, "weeks")
 
 
 def test_options_that_go_together_are_given_together_or_not_at_all():
-    go_together({"sheet": None, "pictures": ()})
+    """Not given are None and an empty tuple. The message names what lacks the other."""
+    go_together({"sheet": None, "pictures": ()})  # raises nothing
     go_together({"sheet": Path("a.png"), "pictures": ("b.csv",)})
+
     with pytest.raises(click.UsageError, match="--pictures"):
         go_together({"sheet": None, "pictures": ("b.csv",)})

@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
-OUTSIDE = ("obygaze_film", "obygaze_studies")
 SUPPORT = {
     "obygaze_features.arguments",
     "obygaze_features.cores",
@@ -58,7 +57,8 @@ obygaze/cli.py import obygaze_features.store
 """A file and the line that breaches a wall there; a file without a line is on no floor."""
 
 
-def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+def check_walls(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run import-linter in a folder, as `make walls` does; it exits with 1 if a rule of imports is broken."""
     command = "import sys; from importlinter.cli import lint_imports_command as run; run()"
     return subprocess.run(
         [sys.executable, "-c", command, "--no-cache"],
@@ -70,7 +70,8 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def copied(folder: Path) -> Path:
+def copy_packages(folder: Path) -> Path:
+    """Copy our five packages and pyproject.toml, which has the rules of imports, into a folder."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -78,34 +79,45 @@ def copied(folder: Path) -> Path:
 
 
 @pytest.mark.long
-def test_the_walls_hold(tmp_path):
-    result = lint(copied(tmp_path))
+def test_no_package_imports_what_the_walls_forbid(tmp_path):
+    """The walls are rules on which package may import which; they stand in pyproject.toml."""
+    result = check_walls(copy_packages(tmp_path))
+
     assert result.returncode == 0, result.stdout
 
 
 @pytest.fixture(scope="module")
-def breached(tmp_path_factory):
-    """The part of the report that lists broken walls, of a copy that is breached in every way at once."""
-    folder = copied(tmp_path_factory.mktemp("breached"))
+def report_of_broken_walls(tmp_path_factory):
+    """What import-linter says of a copy of the packages with all forbidden imports of `BREACHES` in it.
+
+    The sentences of the report are in one line.
+    """
+    folder = copy_packages(tmp_path_factory.mktemp("breached"))
     for breach in BREACHES.strip().splitlines():
-        file, _, line = breach.partition(" ")
+        file, _, forbidden_import = breach.partition(" ")
         path = folder / file
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        path.write_text(f"{line}\n{before}", encoding="utf-8")
-    result = lint(folder)
+        path.write_text(f"{forbidden_import}\n{before}", encoding="utf-8")
+    result = check_walls(folder)
     assert result.returncode == 1, result.stdout
-    _, _, broken = " ".join(result.stdout.split()).partition("BROKEN")
-    return broken
+    _, _, broken_walls = " ".join(result.stdout.split()).partition("BROKEN")
+    return broken_walls
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("breach", BREACHES.strip().splitlines())
-def test_a_breach_is_caught(breached, breach):
-    file, _, line = breach.partition(" ")
-    module = file.removesuffix(".py").replace("/", ".")
-    expected = f"{module} -> {line.removeprefix('import ')} (l." if line else module
+def test_an_import_that_a_wall_forbids_is_reported(report_of_broken_walls, breach):
+    """A breach is a file and the import that was written into it, "obygaze/a.py import obygaze_film".
 
-    assert expected in breached
+    The report names it as "obygaze.a -> obygaze_film (l. 1)". A breach without an import is a new module that
+    no layer lists, and the report names the module.
+    """
+    file, _, forbidden_import = breach.partition(" ")
+    module = file.removesuffix(".py").replace("/", ".")
+    imported = forbidden_import.removeprefix("import ")
+
+    expected = f"{module} -> {imported} (l." if imported else module
+    assert expected in report_of_broken_walls
 
 
 def imports_of(path):
@@ -132,10 +144,14 @@ def is_offered(module, name):
 
 
 @pytest.mark.long
-def test_films_and_studies_take_of_the_core_what_it_offers():
+def test_films_and_studies_import_of_the_core_only_what_it_offers():
+    """The core, `obygaze_features` and `obygaze_models`, offers what its packages list in `__all__`.
+
+    Its support modules, such as `obygaze_features.io`, offer what they define without an underscore.
+    """
     n_imported = 0
     not_offered = set()
-    for package in OUTSIDE:
+    for package in ("obygaze_film", "obygaze_studies"):
         for path in (ROOT / package).rglob("*.py"):
             for module, name in imports_of(path):
                 if module.startswith(("obygaze_features", "obygaze_models")):
@@ -157,14 +173,15 @@ def test_films_and_studies_take_of_the_core_what_it_offers():
         ("obygaze_features.schema", "check"),
     ],
     ids=[
-        "inside of a package",
-        "not in __all__",
-        "imported there",
+        "in a module of a room, which only the room may import",
+        "not in the room's __all__",
+        "imported there from the standard library",
         "with an underscore",
-        "of no support module",
+        "in a module that is no support module",
     ],
 )
-def test_the_core_does_not_offer_what_is_private_unlisted_or_not_its_own(module, name):
+def test_the_core_does_not_offer_a_name(module, name):
+    """Films and studies may not write `from MODULE import NAME`; the id of each case says why."""
     assert not is_offered(module, name)
 
 
@@ -179,7 +196,7 @@ BY_NAME = re.compile(
 MAY_OPEN = re.compile("open|read|load|from|File|memmap|safe_open|ZipFile|ParquetFile")
 """Beginnings of their last names; of others the whole text is not looked at."""
 
-OPENED = {
+OPENED_WITHOUT_THE_DOOR = {
     "obygaze/demo.py": "a mark of its own",
     "obygaze/demo_corpus.py": "its own tables",
     "obygaze_features/apart.py": "the null device",
@@ -217,7 +234,7 @@ IN_MEMORY = re.compile(r"BytesIO|StringIO|^file$|^opened$")
 METHODS_OF_PATHS = (".open", ".read_bytes", ".read_text")
 
 
-def opened_by_name(code):
+def calls_that_open_by_name(code):
     """Yield the functions that a source calls to read a file that is given by its name.
 
     Calls that write, and calls that read what is in memory, open already, or of a package, are left out.
@@ -240,22 +257,25 @@ def opened_by_name(code):
 
 
 @pytest.mark.long
-def test_only_the_modules_listed_in_opened_open_files_without_the_door():
+def test_only_modules_with_a_stated_reason_open_files_without_the_door():
     """`door.py` refuses pipes, devices and files that are too large, which a stranger may have made.
 
-    Any other module that calls `open`, `np.load` or the like has a reason in `OPENED`.
+    Any other module that calls `open`, `np.load` or the like has a reason in the dictionary
+    `OPENED_WITHOUT_THE_DOOR`.
     """
     modules_that_open = set()
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
-            if list(opened_by_name(path.read_text(encoding="utf-8"))):
+            source = path.read_text(encoding="utf-8")
+            if list(calls_that_open_by_name(source)):
                 modules_that_open.add(path.relative_to(ROOT).as_posix())
 
-    assert modules_that_open == OPENED.keys()
+    modules_with_a_reason = set(OPENED_WITHOUT_THE_DOOR)
+    assert modules_that_open == modules_with_a_reason
 
 
 @pytest.mark.parametrize(
-    ("code", "opens"),
+    ("call", "reads_a_named_file"),
     [
         ("np.load(path)", True),
         ("path.read_text(encoding='utf-8')", True),
@@ -266,16 +286,23 @@ def test_only_the_modules_listed_in_opened_open_files_without_the_door():
         ("files(package).joinpath('a').read_text()", False),
     ],
 )
-def test_calls_that_read_a_file_by_its_name_are_found(code, opens):
-    assert bool(list(opened_by_name(code))) == opens
+def test_calls_that_read_a_file_by_its_name_are_found(call, reads_a_named_file):
+    """Calls that write, or that read memory, a member of an archive or a file of a package, are not."""
+    found = list(calls_that_open_by_name(call))
+
+    assert (found != []) == reads_a_named_file
 
 
 def test_collecting_the_tests_imports_nothing_heavy(request):
-    """Each process of a run collects them all: `tests.later` imports at first use."""
-    assert request.config.heavy == set()
+    """Each process of a run collects all tests; torch and the like take seconds to import.
+
+    `tests/conftest.py` notes which of four such libraries were imported when all tests had been collected.
+    """
+    heavy_libraries_imported = request.config.heavy
+    assert heavy_libraries_imported == set()
 
 
-def is_there(module, name):
+def can_be_imported(module, name):
     """Return whether a module has a name, or a package a module of it."""
     imported = importlib.import_module(module)
     if hasattr(imported, name):
@@ -284,13 +311,14 @@ def is_there(module, name):
 
 
 @pytest.mark.long
-def test_what_benchmarks_examples_and_docs_import_of_the_packages_is_there():
-    """They are run by hand: nothing else would miss a name."""
+def test_what_scripts_of_benchmarks_examples_and_docs_import_of_our_packages_exists():
+    """These scripts are run by hand: no other test would notice that a name was renamed."""
     missing = []
     for folder in ("benchmarks", "examples", "docs"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for module, name in imports_of(path):
-                if module.startswith("obygaze") and name is not None and not is_there(module, name):
+                is_name_of_ours = module.startswith("obygaze") and name is not None
+                if is_name_of_ours and not can_be_imported(module, name):
                     missing.append(f"{path}: {module}.{name}")
 
     assert not missing

@@ -15,7 +15,7 @@ from obygaze_features import messages, workers
 from obygaze_features.errors import WorkerError
 from obygaze_features.workers import WorkerPool
 
-LONG_S = 600.0
+ANY_TIME_S = 600.0
 """A limit for what takes less than a second, so that it ends what hangs, and nothing on a slow machine."""
 
 linux = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs POSIX shared memory")  # noqa: S108
@@ -74,19 +74,22 @@ class DiesAtOnce:
         return os.abort, ()
 
 
-class Fails:
-    """Cannot be imported."""
+class CannotBeImported:
+    """Its pickle raises a ValueError, of int("no number")."""
 
     def __reduce__(self):
         return int, ("no number",)
 
 
 def collect(pool, keys):
-    """Return the events of some tasks until each has ended."""
+    """Return the events of some tasks, by the task's key, once each has ended.
+
+    An event of the kind "item" has what the worker sent; the last one says how the task ended.
+    """
     result = {key: [] for key in keys}
     left = set(keys)
     while left:
-        event = pool.get(LONG_S)
+        event = pool.get(ANY_TIME_S)
         assert event is not None, "nothing happened for ten minutes"
         result[event.key].append(event)
         if event.kind != "item":
@@ -94,103 +97,146 @@ def collect(pool, keys):
     return result
 
 
-def ended(events):
-    return {key: (some[-1].kind, some[-1].value) for key, some in events.items()}
-
-
 @pytest.mark.long
 def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
+    """Of five tasks one has its worker kill itself, one leaves with the code 7, one dies within a message.
+
+    The other two send their own name, and are done. New workers take the places of those that died.
+    """
     tasks = ["die", "leave", "tear", "fine", "good"]
     with WorkerPool(2, work) as pool:
         for task in tasks:
-            pool.put(task, task, LONG_S)
+            pool.put(task, task, ANY_TIME_S)
+
         events = collect(pool, tasks)
-        assert ended(events) == {
+
+        last_event_of_task = {task: events[task][-1] for task in tasks}
+        assert {task: (last.kind, last.value) for task, last in last_event_of_task.items()} == {
             "die": ("died", "signal 9"),
             "leave": ("died", "exit code 7"),
             "tear": ("died", "signal 9"),
             "fine": ("done", None),
             "good": ("done", None),
         }
-        assert [event.value for event in events["fine"][:1]] == ["fine"]
+        first_event_of_fine = events["fine"][0]
+        assert first_event_of_fine.value == "fine"
         assert len(pool.pids()) <= 2
 
 
 @pytest.mark.long
 def test_an_idle_worker_may_be_killed_and_costs_no_task():
+    """A task sends its name, then the id of its worker's process. The worker is killed between tasks."""
     with WorkerPool(1, work) as pool:
-        pool.put("first", "first", LONG_S)
-        idle = collect(pool, ["first"])["first"][1].value
-        os.kill(idle, signal.SIGKILL)
-        pool.put("second", "second", LONG_S)
-        events = collect(pool, ["second"])["second"]
-        assert [event.kind for event in events] == ["item", "item", "done"]
-        assert events[1].value != idle
+        pool.put("first", "first", ANY_TIME_S)
+        _, first_worker, _ = collect(pool, ["first"])["first"]
+        os.kill(first_worker.value, signal.SIGKILL)
+
+        pool.put("second", "second", ANY_TIME_S)
+        name, second_worker, end = collect(pool, ["second"])["second"]
+
+        assert name.value == "second"
+        assert second_worker.value != first_worker.value
+        assert end.kind == "done"
 
 
 @pytest.mark.long
 def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
+    """The first three workers are killed while they import their work; each leaves a file in a folder."""
     monkeypatch.setenv("CRASHES", str(tmp_path))
     with WorkerPool(1, DiesThreeTimes()) as pool:
-        pool.put("any", "any", LONG_S)
+        pool.put("any", "any", ANY_TIME_S)
+
         events = collect(pool, ["any"])["any"]
+
         assert [event.kind for event in events] == ["item", "item", "done"]
-    assert len(list(tmp_path.iterdir())) == 3
+    n_killed = len(list(tmp_path.iterdir()))
+    assert n_killed == 3
 
 
 @pytest.mark.long
 def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
+    """One task would sleep for ten minutes, and may take 0.2 s; the next one is done by a new worker."""
     with WorkerPool(1, work) as pool:
         pool.put("hang", "hang", 0.2)
-        pool.put("fine", "fine", LONG_S)
+        pool.put("fine", "fine", ANY_TIME_S)
+
         events = collect(pool, ["hang", "fine"])
-        assert [event.kind for event in events["fine"]] == ["item", "item", "done"]
+
         assert events["hang"][-1].kind == "late"
+        assert [event.kind for event in events["fine"]] == ["item", "item", "done"]
 
 
 @pytest.mark.long
-def test_errors_of_the_work_are_raised_with_where_they_were():
+def test_an_error_of_the_work_is_raised_with_where_it_was_and_the_pool_goes_on():
+    """A note of the error has the traceback of the worker, which names this file."""
     with WorkerPool(1, work) as pool:
-        pool.put("raise", "raise", LONG_S)
+        pool.put("raise", "raise", ANY_TIME_S)
         with pytest.raises(ZeroDivisionError, match="in the middle") as error:
             collect(pool, ["raise"])
-        assert "test_workers.py" in error.value.__notes__[0]
-        pool.put("any", "any", LONG_S)
-        assert [event.kind for event in collect(pool, ["any"])["any"]] == ["item", "item", "done"]
-    with WorkerPool(1, Fails()) as pool:
-        pool.put("any", "any", LONG_S)
+        (traceback, *_) = error.value.__notes__
+        assert "test_workers.py" in traceback
+
+        pool.put("any", "any", ANY_TIME_S)
+        events = collect(pool, ["any"])["any"]
+        assert [event.kind for event in events] == ["item", "item", "done"]
+
+
+@pytest.mark.long
+def test_an_error_in_importing_the_work_is_raised():
+    """What a worker would import is a pickle that raises a ValueError."""
+    with WorkerPool(1, CannotBeImported()) as pool:
+        pool.put("any", "any", ANY_TIME_S)
+
         with pytest.raises(ValueError, match="no number"):
             collect(pool, ["any"])
 
 
 @pytest.mark.long
 def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypatch):
+    """Every worker dies while it imports its work. After three of them the user is told of --workers."""
     monkeypatch.setattr(workers, "MOST_CRASHES", 3)
     with WorkerPool(1, DiesAtOnce()) as pool:
-        pool.put("any", "any", LONG_S)
+        pool.put("any", "any", ANY_TIME_S)
+
         with pytest.raises(WorkerError, match="--workers"):
             collect(pool, ["any"])
 
 
 def test_no_more_workers_start_than_there_are_tasks():
+    """Eight may start, but the second task is put when the first is done, and gets its worker."""
     with WorkerPool(8, work) as pool:
-        for key in ("once", "again"):
-            pool.put(key, "parent", LONG_S)
-            assert collect(pool, [key])[key][0].value == os.getpid()
+        for task in ("once", "again"):
+            pool.put(task, "parent", ANY_TIME_S)
+            collect(pool, [task])
+
         assert len(pool.pids()) == 1
     assert pool.pids() == []
 
 
-def test_a_running_task_is_told_messages():
+def test_the_parent_of_a_worker_is_the_process_that_made_the_pool():
+    """The task sends the id of its parent's process."""
     with WorkerPool(1, work) as pool:
-        pool.put("wait", "wait", LONG_S)
-        assert pool.get(LONG_S).value == "ready"
+        pool.put("task", "parent", ANY_TIME_S)
+
+        parent, _ = collect(pool, ["task"])["task"]
+
+    assert parent.value == os.getpid()
+
+
+def test_a_running_task_is_told_messages():
+    """The task sends "ready", waits for a message and sends it back; what is told to another is lost."""
+    with WorkerPool(1, work) as pool:
+        pool.put("wait", "wait", ANY_TIME_S)
+        assert pool.get(ANY_TIME_S).value == "ready"
+
         pool.tell("another", "lost")
         pool.tell("wait", ["a message"])
-        assert collect(pool, ["wait"])["wait"][0].value == ["a message"]
+
+        answer, _ = collect(pool, ["wait"])["wait"]
+        assert answer.value == ["a message"]
 
 
-def give_arrays(_, parent):
+def answer_with_two_arrays(_, parent):
     """Answer each message with two large arrays, from a thread each."""
     while True:
         number = parent.receive()
@@ -208,44 +254,61 @@ def send_array(parent, number, thread):
 
 @linux
 def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads():
-    with WorkerPool(1, give_arrays) as pool:
+    """The task answers each of ten messages, a number, with two large arrays of it, each from a thread.
+
+    It also sends the number of its blocks of shared memory: an array takes one, and gives it back when it is
+    forgotten here.
+    """
+    with WorkerPool(1, answer_with_two_arrays) as pool:
         pool.put("session", None)
         for number in range(10):
             while not pool.pids() or pool._living[0].task is None:
                 time.sleep(0.01)
             pool.tell("session", number)
-            answers = dict(pool.get(LONG_S).value for _ in range(3))
-            assert {(k, *set(answers[k].tolist())) for k in range(2)} == {(0, number), (1, number)}
-            n_blocks = answers.pop("blocks")
-            answers.clear()  # gives the blocks of these arrays back
+
+            answers = dict(pool.get(ANY_TIME_S).value for _ in range(3))
+
+            array_of_first_thread, array_of_second_thread = answers.pop(0), answers.pop(1)
+            assert (array_of_first_thread == number).all()
+            assert (array_of_second_thread == number).all()
+            del array_of_first_thread, array_of_second_thread
+    n_blocks = answers["blocks"]
     assert n_blocks <= 4
 
 
 @pytest.mark.long
 def test_a_pool_beside_another_gives_its_events_there():
-    with WorkerPool(1, work) as pool, WorkerPool(1, work, beside=pool) as other:
-        pool.put("ours", "ours", LONG_S)
-        other.put("theirs", "theirs", LONG_S)
+    """Each task sends its own name; those of both pools are got from the first."""
+    with WorkerPool(1, work) as pool, WorkerPool(1, work, beside=pool) as other_pool:
+        pool.put("ours", "ours", ANY_TIME_S)
+        other_pool.put("theirs", "theirs", ANY_TIME_S)
+
         events = collect(pool, ["ours", "theirs"])
-    assert {key: events[key][0].value for key in events} == {"ours": "ours", "theirs": "theirs"}
+
+    assert events["ours"][0].value == "ours"
+    assert events["theirs"][0].value == "theirs"
 
 
-def give_bytes(n_bytes, parent):
+def send_bytes(n_bytes, parent):
     parent.send(b"x" * n_bytes)
 
 
 def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
-    with WorkerPool(1, give_bytes, most_bytes=1000) as pool:
-        pool.put("task", 1000, LONG_S)
+    """With `most_bytes` a worker is not trusted, as one that reads files of strangers; it sends so many."""
+    with WorkerPool(1, send_bytes, most_bytes=1000) as pool:
+        pool.put("task", 1000, ANY_TIME_S)
         item, end = collect(pool, ["task"])["task"]
+
     assert item.value == b"x" * 1000
     assert end.kind == "done"
 
 
 def test_an_untrusted_worker_that_sends_more_is_ended_and_nothing_is_read():
-    with WorkerPool(1, give_bytes, most_bytes=1000) as pool:
-        pool.put("task", 1001, LONG_S)
+    """The limit is 1000 bytes, and it sends 1001."""
+    with WorkerPool(1, send_bytes, most_bytes=1000) as pool:
+        pool.put("task", 1001, ANY_TIME_S)
         (end,) = collect(pool, ["task"])["task"]
+
     assert end.kind == "died"
 
 
@@ -254,15 +317,22 @@ def raise_type_error(task, _):
 
 
 def test_an_error_of_an_untrusted_worker_is_read_as_text_and_never_unpickled():
+    """The work raises a TypeError. Of a trusted worker this would be unpickled, which may run any code."""
     with WorkerPool(1, raise_type_error, most_bytes=1000) as pool:
-        pool.put("task", "task", LONG_S)
-        with pytest.raises(RuntimeError, match="TypeError"):  # a trusted worker's error is a TypeError
-            pool.get(LONG_S)
+        pool.put("task", "task", ANY_TIME_S)
+
+        with pytest.raises(RuntimeError, match="TypeError"):
+            pool.get(ANY_TIME_S)
 
 
 # --- the end of parents and workers
 # ---------------------------------------------------------------------------
 def test_a_worker_knows_that_it_is_one_and_leaves_when_its_parent_is_killed(tmp_path):
+    """The parent is no worker (False); the worker says that it is one (True), and what it reads of stdin: "".
+
+    The parent then kills itself, and the worker would sleep for ten minutes. The script ends only when the
+    last process that has its output is gone.
+    """
     script = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
@@ -282,12 +352,19 @@ os.kill(os.getpid(), signal.SIGKILL)
         "    time.sleep(600)\n",
         encoding="utf-8",
     )
-    result = run_script(tmp_path, script)  # ends when the last process has closed the output
+
+    result = run_script(tmp_path, script)
+
     assert result.returncode == -signal.SIGKILL
     assert result.stdout == "False (True, '')\n"
 
 
 def test_what_a_worker_could_not_import_is_refused_by_name(tmp_path):
+    """Workers never run the script that a user started: what it defines itself can't be their work.
+
+    The script tries a function, a part of it, an object of a class and a lambda, and prints each error. A
+    function of Python's is taken.
+    """
     script = """
 from functools import partial
 from obygaze_features.workers import WorkerError, WorkerPool
@@ -306,21 +383,26 @@ for thing in (work, partial(work, 1), Work(), lambda task, parent: None):
 with WorkerPool(1, sorted) as pool:
     pool.put("a word", ["__main__"])
 """
+
     result = run_script(tmp_path, script)
+
     assert result.returncode == 0, result.stderr
-    assert [line.split(";")[0].rpartition(": ")[2] for line in result.stdout.splitlines()[:3]] == [
-        f"'{name}' is defined in __main__, which they never run" for name in ("work", "work", "Work")
-    ]
-    assert (
-        "cannot be sent to worker processes: Can't pickle <function <lambda>" in result.stdout.splitlines()[3]
-    )
+    of_function, of_partial, of_object, of_lambda = result.stdout.splitlines()
+    assert ": 'work' is defined in __main__, which they never run;" in of_function
+    assert ": 'work' is defined in __main__, which they never run;" in of_partial
+    assert ": 'Work' is defined in __main__, which they never run;" in of_object
+    assert "cannot be sent to worker processes: Can't pickle <function <lambda>" in of_lambda
 
 
 @pytest.mark.long
 @linux
 @pytest.mark.parametrize("victim", ["worker", "parent"])
 def test_a_block_that_was_not_handed_over_is_removed_whoever_is_killed(tmp_path, victim):
-    """The worker is killed by its parent, or sees the end of its parent."""
+    """A worker has written an array into a block of shared memory, whose name its parent does not know yet.
+
+    Then the parent ends the worker, or is killed itself, which the worker sees. The name of each block begins
+    with that of its worker.
+    """
     script = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
@@ -338,12 +420,15 @@ if sys.argv[2] == "parent":
     os.kill(os.getpid(), signal.SIGKILL)
 pool.close()
 """
+
     result = run_script(tmp_path, script, Path(__file__).parents[1], victim)
+
     assert result.returncode == (-signal.SIGKILL if victim == "parent" else 0), result.stderr
-    written, name, *there = result.stdout.split()
-    assert written == "written"
-    assert [path for path in there if path.startswith(name)]
-    assert not list(messages.SHARED.glob(f"{name}*"))
+    said_by_worker, name_of_worker, *blocks_meanwhile = result.stdout.split()
+    assert said_by_worker == "written"
+    assert [block for block in blocks_meanwhile if block.startswith(name_of_worker)]
+    blocks_afterwards = list(messages.SHARED.glob(f"{name_of_worker}*"))
+    assert blocks_afterwards == []
 
 
 def run_script(folder, source, *words):

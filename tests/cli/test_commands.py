@@ -135,6 +135,7 @@ def test_every_command_has_the_option_json_but_for_six():
 
 
 def test_every_command_has_a_row_in_the_table():
+    """A row is a line that begins with the command, such as "store ls in", and what it must do."""
     lines_of_table = [row.command for table in COMMAND_TABLES.values() for row in read_table(table)]
 
     without_row = []

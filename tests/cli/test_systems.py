@@ -114,21 +114,9 @@ def test_tests_of_laptop_use_pass_on_a_simulated_windows(tmp_path):
 
     They run in a process that sees Windows: its names, locks, line ends and missing functions.
     """
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not long",
-    ]
-    words += [
-        f"--basetemp={tmp_path / 'temporary'}"
-    ]  # another run's would be removed by the rules of Windows
+    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not long"]
+    own_folder = f"--basetemp={tmp_path / 'temporary'}"  # another run's would be removed as Windows does it
+    words = [sys.executable, "-m", "pytest", *options, own_folder]
     words += [f"tests/{name}" for name in TESTS_OF_LAPTOPS.split()]
 
     result = subprocess.run(

@@ -6,15 +6,18 @@ from obygaze.demo_corpus import UNLABELLED, compare_with_planted
 
 
 def test_a_clip_of_level_ns_not_sure_is_neither_right_nor_wrong(tmp_path):
-    """Of two clips that are sure, a is called as planted, and b is not."""
-    planted = [("a", "S"), ("b", "EN"), ("c", "NS")]
-    (tmp_path / "planted.csv").write_text(
-        "clip_id,level,concepts\n" + "".join(f"{name},{level},\n" for name, level in planted)
-    )
-    called = [("a", 1), ("b", 1), ("c", 0)]
-    (tmp_path / "predictions.csv").write_text(
-        "clip_id,movie,called,p\n" + "".join(f"{name},{UNLABELLED},{yes},0.5\n" for name, yes in called)
-    )
-    (counted,) = [line for line in compare_with_planted(tmp_path) if "called as planted" in line]
-    n_right, n_sure, n_not_sure = map(int, re.findall(r"\d+", counted))
-    assert (n_right, n_sure, n_not_sure) == (1, 2, 1)
+    """The model calls the clips a and b positive. That is right of a, planted as S, and wrong of b, of EN.
+
+    The clip c, of the level NS, is counted apart. The line has three numbers: right, of how many, not sure.
+    """
+    planted = "clip_id,level,concepts\na,S,\nb,EN,\nc,NS,\n"
+    (tmp_path / "planted.csv").write_text(planted)
+    film = UNLABELLED
+    predictions = f"clip_id,movie,called,p\na,{film},1,0.5\nb,{film},1,0.5\nc,{film},0,0.5\n"
+    (tmp_path / "predictions.csv").write_text(predictions)
+
+    lines = compare_with_planted(tmp_path)
+
+    (line,) = [line for line in lines if "called as planted" in line]
+    n_right, n_of_both, n_not_sure = re.findall(r"\d+", line)
+    assert (n_right, n_of_both, n_not_sure) == ("1", "2", "1")

@@ -71,6 +71,8 @@ def test_work_resumes_after_a_used_up_quota_is_raised(name, runner, inputs, tmp_
 def test_nothing_is_torn_whichever_call_of_a_work_fails(name, runner, inputs, tmp_path):
     """Of each kind of call, such as write, every `stride`-th call of the work is tried.
 
+    That is every fifth, but fewer in works of hundreds or thousands of calls.
+
     Mostly the call fails with EIO, an error of the disk. In fewer runs the disk is full from that call on
     (ENOSPC), and in still fewer the process is killed in place of the call. After each run the work is done
     again without a fault; `problems` lists what is torn, lost or left behind.

@@ -118,14 +118,20 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def person(wheel, tmp_path) -> Person:
-    """Somebody with all extras."""
+    """Somebody in an empty folder, with obygaze installed from its wheel, with all extras.
+
+    `person.types(LINE)` runs a command there, expects its exit code, and returns what it printed.
+    """
     (tmp_path / "work").mkdir()
     return Person(tmp_path / "work", install(wheel, tmp_path / "installed"))
 
 
 @pytest.fixture
 def person_with_the_base(wheel, tmp_path) -> Person:
-    """Somebody with the base install alone: no reader of films, no PyTorch, no client of S3."""
+    """Somebody in an empty folder, with the base install alone: no reader of films, no PyTorch, no S3.
+
+    `person.types(LINE)` runs a command there, expects its exit code, and returns what it printed.
+    """
     (tmp_path / "work").mkdir()
     place = install(wheel, tmp_path / "installed", NOT_IN_THE_BASE_INSTALL)
     return Person(tmp_path / "work", place)

@@ -72,12 +72,19 @@ print("all cells ran")
 
 
 def test_a_notebook_goes_from_an_address_to_a_model_of_its_own(person, demo_folder):
+    """The cells of a notebook, one after the other in one process, begin with the address of a demo's store.
+
+    They test a pipeline of scikit-learn, save and use a model, go to other processes and libraries, and make
+    five mistakes. The last one prints "all cells ran".
+    """
     manifest = (demo_folder / "manifest.csv").read_text(encoding="utf-8")
     written(person.folder / "manifest.csv", manifest)
     with serving(demo_folder) as server:
         address = json.dumps(f"{server.url}/store-1.0.0")
         written(person.folder / "day.py", f"ADDRESS = {address}\n{CELLS}")
-        assert "all cells ran" in person.types("python day.py")
+        printed = person.types("python day.py")
+
+    assert "all cells ran" in printed
 
 
 LOADER = """
@@ -108,6 +115,13 @@ if __name__ == "__main__":
 
 
 def test_a_loader_of_pytorch_reads_a_store_in_workers(person, demo_folder):
+    """A script reads eight clips in batches of four, by two workers, which Python starts in two ways.
+
+    In the end it prints "loaded".
+    """
     (person.folder / "store-1.0.0").symlink_to(demo_folder / "store-1.0.0")
     written(person.folder / "loader.py", LOADER)
-    assert "loaded" in person.types("python loader.py")
+
+    printed = person.types("python loader.py")
+
+    assert "loaded" in printed

@@ -13,8 +13,7 @@ from tests.film.workspace.driving import Keyboard, give_name, wait_until, wait_u
 pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 SUBTITLES = "1\n00:00:01,000 --> 00:00:04,000\nWho is there?\n\n2\n00:00:30,000 --> 00:00:33,000\nNobody.\n"
-KEYS = {"EN": "1", "S": "4"}
-N_WINDOWS = 12
+KEY_OF_LEVEL = {"EN": "1", "S": "4"}
 
 
 class Desk:
@@ -51,7 +50,7 @@ class Desk:
 
 
 @pytest.fixture
-def opened(person, browser):
+def open_desk(person, browser):
     """Open the desk as a line says; what is open at the end is killed."""
     desks = []
 
@@ -75,49 +74,56 @@ def correct_in_elan(path: Path) -> None:
     path.write_text(text.replace(own.group(), changed), encoding="utf-8")
 
 
-def test_a_scholar_reads_judges_corrects_and_learns(person, opened, demo_folder):
+def test_a_scholar_reads_judges_corrects_and_learns(person, open_desk, demo_folder):
+    """A scholar has a film with subtitles, and a lab's model with its features and labels.
+
+    `person.types` runs a command in the scholar's folder, expects its exit code, and returns what it printed.
+    The desk is `obygaze film open`, in a browser, where AB judges with the keys 1 (EN) and 4 (S).
+    """
     (person.folder / "film.mkv").symlink_to(demo_folder / "films" / "tt9000007" / "tt9000007.mkv")
     written(person.folder / "film.srt", SUBTITLES)
     (person.folder / "gaze.model").symlink_to(demo_folder / "run" / "pcbm_lr.model")
     (person.folder / "features").symlink_to(demo_folder / "store-1.0.0")
     (person.folder / "clips.csv").write_bytes((demo_folder / "manifest.csv").read_bytes())
 
-    scored = person.types("obygaze film run film.mkv --model gaze.model --subtitles --out results")
-    assert "The page: results/report.html" in scored
+    # The film is scored.
+    printed = person.types("obygaze film run film.mkv --model gaze.model --subtitles --out results")
+    assert "The page: results/report.html" in printed
     passages = rows_of(person.folder / "results" / "scored" / "segments.csv")
     assert passages
 
-    # At the desk: the first passage is agreed with; the desk dies, and nothing is lost.
+    # At the desk the first passage is judged S; the desk dies, and nothing is lost.
     line = "obygaze film open results --film film.mkv --no-browser"
-    desk = opened(line)
+    desk = open_desk(line)
     desk.sit_down()
     desk.page.keyboard.press("n")
-    desk.page.keyboard.press(KEYS["S"])
+    desk.page.keyboard.press(KEY_OF_LEVEL["S"])
     wait_until_said(desk.page, "kept")
     desk.kill()
     judgements = person.folder / "results" / "scored" / "judgements.csv"
-    kept = rows_of(judgements)
-    assert [(row["level"], row["annotator"]) for row in kept] == [("S", "AB")]
+    (kept,) = rows_of(judgements)
+    assert (kept["level"], kept["annotator"]) == ("S", "AB")
 
-    # Opened again, to judge blindly.
-    desk = opened(line)
+    # Opened again, twelve windows are judged blindly: every third is S.
+    desk = open_desk(line)
     desk.sit_down("blind")
-    levels = ["S" if number % 3 == 0 else "EN" for number in range(N_WINDOWS)]
-    Keyboard(desk.page).judge_blindly("AB", levels, KEYS)
+    levels = ["S", "EN", "EN"] * 4
+    Keyboard(desk.page).judge_blindly("AB", levels, KEY_OF_LEVEL)
     desk.kill()
-    assert len(rows_of(judgements)) == 1 + N_WINDOWS
-    rated = person.types("obygaze film rate results/scored results/scored/judgements.csv")
-    assert f"{N_WINDOWS} windows" in rated
+    assert len(rows_of(judgements)) == 1 + 12
+    printed = person.types("obygaze film rate results/scored results/scored/judgements.csv")
+    assert "12 windows" in printed
 
-    # To ELAN and back.
+    # In ELAN the judgement of the passage, the only one in sight of the scores, is changed from S to EN.
     person.types("obygaze film export results/scored --as eaf --people --out film.eaf")
     correct_in_elan(person.folder / "film.eaf")
     person.types("obygaze film import film.eaf --into results/scored")
-    in_sight = [row for row in rows_of(judgements) if row["seen_score"] == "1"]
-    assert [row["level"] for row in in_sight] == ["EN"]
+    (in_sight,) = (row for row in rows_of(judgements) if row["seen_score"] == "1")
+    assert in_sight["level"] == "EN"
 
+    # A model learns from the judgements; its desk shows all thirteen.
     person.types("obygaze film learn results --manifest clips.csv --store features --out learnt")
     assert list((person.folder / "learnt").glob("*.model"))
-    desk = opened("obygaze film open learnt/scored --film film.mkv --no-browser")
+    desk = open_desk("obygaze film open learnt/scored --film film.mkv --no-browser")
     desk.sit_down()
-    wait_until(desk.page, f"document.querySelectorAll('#d-table tbody tr').length === {1 + N_WINDOWS}")
+    wait_until(desk.page, "document.querySelectorAll('#d-table tbody tr').length === 13")

@@ -50,48 +50,58 @@ def fill_in_the_task(codebook: Path) -> None:
 
 
 def test_a_student_comes_from_a_spreadsheet_to_the_page_of_a_new_film(person, demo_folder):
+    """A student has videos, and a table of German labels of four films: three levels and eight concepts.
+
+    `person.types` runs a command in the student's folder, expects its exit code, and returns what it printed.
+    Each command is one that the program, or its page, told the student to type.
+    """
     (person.folder / "films").symlink_to(demo_folder / "films")
     write_spreadsheet(person.folder / "labels.csv", demo_folder / "labels.csv")
 
-    refused = person.types("obygaze manifest import spans labels.csv --videos films --out clips.csv", 1)
-    assert "obygaze codebook guess" in refused
-    guessed = person.types("obygaze codebook guess labels.csv --out mine.toml")
-    command = guessed.strip().rpartition("then: ")[2]
+    # The table has words of no built-in codebook: one is guessed from it, and names the command that imports.
+    message = person.types("obygaze manifest import spans labels.csv --videos films --out clips.csv", 1)
+    assert "obygaze codebook guess" in message
+    printed = person.types("obygaze codebook guess labels.csv --out mine.toml")
+    command = printed.strip().rpartition("then: ")[2]
     assert command.startswith("obygaze manifest import spans")
     fill_in_the_task(person.folder / "mine.toml")
     assert "3 levels, 8 concepts, 1 task" in person.types("obygaze codebook check mine.toml")
-    imported = person.types(command.replace("FOLDER", "films"))
+    printed = person.types(command.replace("FOLDER", "films"))
     clips = rows_of(person.folder / "clips.csv")
-    assert len(clips) == len((person.folder / "labels.csv").read_text("cp1252").splitlines()) - 1
-    assert f"{len(clips)} clips of 4 movies" in imported
+    _header, *lines_of_table = (person.folder / "labels.csv").read_text("cp1252").splitlines()
+    assert len(clips) == len(lines_of_table)
+    assert f"{len(clips)} clips of 4 movies" in printed
 
+    # Features are extracted. One video is damaged, and the exit code 3 says that something is left out.
     assert f"clips to do    {len(clips)}" in person.types("obygaze extract clips.csv stores/mine --dry-run")
     assert not (person.folder / "stores").exists()
-    # One of the videos is damaged, and the exit code says that something is left out.
     person.types("obygaze extract clips.csv stores/mine --licence CC-BY-4.0", 3)
     assert "nothing wrong" in person.types("obygaze store verify stores/mine --full")
 
-    evaluated = person.types(
+    # Two models are tested, and one is kept.
+    printed = person.types(
         "obygaze evaluate clips.csv stores/mine --task mine --model linear --model pcbm_lr "
         "--save pcbm_lr --out run"
     )
-    assert "pcbm_lr of all 4 movies kept in run/pcbm_lr.model" in evaluated
+    assert "pcbm_lr of all 4 movies kept in run/pcbm_lr.model" in printed
     assert (person.folder / "run" / "report.md").is_file()
 
+    # It predicts six clips of a new film, and explains the first by concepts in the student's own words.
     new = person.folder / "new"
     new.mkdir()
     for video in sorted((demo_folder / "films" / "tt9000005").glob("*-00[1-6].mp4")):
         (new / video.name).symlink_to(video)
     person.types("obygaze manifest import folder new --out new.csv")
     person.types("obygaze extract new.csv stores/new --licence CC-BY-4.0")
-    predicted = person.types("obygaze predict run/pcbm_lr.model stores/new --out predictions.csv")
-    assert "AUC on films left out" in predicted
-    assert "6 clips in predictions.csv, each with a probability" in predicted
+    printed = person.types("obygaze predict run/pcbm_lr.model stores/new --out predictions.csv")
+    assert "AUC on films left out" in printed
+    assert "6 clips in predictions.csv, each with a probability" in printed
     first = rows_of(person.folder / "predictions.csv")[0]
-    explained = person.types(f"obygaze explain run/pcbm_lr.model stores/new --clip {first['clip_id']}")
-    assert f"{float(first['p']):.2f}" in explained
-    assert "Körper" in explained
+    printed = person.types(f"obygaze explain run/pcbm_lr.model stores/new --clip {first['clip_id']}")
+    assert f"{float(first['p']):.2f}" in printed
+    assert "Körper" in printed
 
+    # A whole film gets a page.
     person.types(
         "obygaze film run films/tt9000007/tt9000007.mkv --model run/pcbm_lr.model "
         "--title 'Der siebte Film' --window 8 --hop 8 --out seventh"
