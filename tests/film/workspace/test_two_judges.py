@@ -30,6 +30,7 @@ from tests.film.workspace.driving import (
     decided_texts,
     wait_until,
     wait_until_said,
+    wait_until_script_runs,
 )
 from tests.film.workspace.test_people import synchronise
 from tests.planted_models import codebook
@@ -130,7 +131,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
 
     # They sit down together. Before anybody has written a name, the 60 judgements are hidden.
     process, desk = machine(here, path, mode)
-    wait_until(desk.page, TITLE)
+    wait_until_script_runs(desk.page)
     assert "60" in desk.page.locator("#d-hidden").inner_text()
     desk.press(NEXT_DIFFERENCE)
     wait_until_said(desk.page, "hidden")
