@@ -14,7 +14,7 @@ from obygaze_models.evaluation.significance import (
 
 LENGTHS = [60, 80, 40, 70, 50, 60]
 """Number of clips of each of six films."""
-FILMS = np.repeat(np.arange(6), LENGTHS)
+FILM_OF_CLIP = np.repeat(np.arange(6), LENGTHS)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def drift_of_films(rng, *, columns):
     """Draw for each film and column whether it rises or falls by 2 along the film, [N, columns]."""
     sign = rng.choice([-1, 1], (6, columns))
     from_minus_1_to_1 = np.concatenate([np.linspace(-1, 1, length) for length in LENGTHS])
-    return sign[FILMS] * from_minus_1_to_1[:, None]
+    return sign[FILM_OF_CLIP] * from_minus_1_to_1[:, None]
 
 
 def test_smooth_concepts_that_are_not_in_smooth_features_are_rarely_significant():
@@ -79,7 +79,7 @@ def test_smooth_concepts_that_are_not_in_smooth_features_are_rarely_significant(
         rng = np.random.default_rng(seed)
         present = smooth(rng, correlation=0.7, columns=8) > 0.6
         X = smooth(rng, correlation=0.9, columns=16)
-        result = permutation_pvalues(X, present, FILMS, n_permutations=199)
+        result = permutation_pvalues(X, present, FILM_OF_CLIP, n_permutations=199)
         p += result.p.tolist()
         assert 0.2 < np.mean(result.lag1) < 0.7
 
@@ -101,7 +101,7 @@ def test_concepts_that_drift_through_films_independently_of_the_features_are_rar
         drift_of_concepts = drift_of_films(rng, columns=8)
         X = drift_of_features + smooth(rng, correlation=0.9, columns=12)
         present = smooth(rng, correlation=0.7, columns=8) + drift_of_concepts > 0.6
-        p += permutation_pvalues(X, present, FILMS, n_permutations=199).p.tolist()
+        p += permutation_pvalues(X, present, FILM_OF_CLIP, n_permutations=199).p.tolist()
 
     share_significant = np.mean(np.array(p) <= 0.05)
     assert share_significant <= 0.05 + 0.017
@@ -114,7 +114,7 @@ def test_a_smooth_concept_that_is_in_one_of_the_features_is_significant():
     X = smooth(rng, correlation=0.9, columns=16)
     X[:, 3] += 1.5 * present[:, 0]
 
-    (p,) = permutation_pvalues(X, present, FILMS, n_permutations=199).p
+    (p,) = permutation_pvalues(X, present, FILM_OF_CLIP, n_permutations=199).p
 
     assert p < 0.02
 

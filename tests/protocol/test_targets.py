@@ -11,7 +11,7 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import find_target, labels_of, level_target
 from obygaze_models.protocol.targets import NOT_ASKED, choose_targets
 
-CODEBOOK = builtin_codebook("obygaze12")
+OBYGAZE12 = builtin_codebook("obygaze12")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_level_or_concepts_of_a_clip_say_its_label_or_that_it_is_not_asked(
     A task names two sides: "enhn_s" asks whether a clip is S (1), or EN or HN (0). Clips of other levels are
     not asked (-1), and NS, not sure, never is. The task "levels" has the classes EN, HN and S in order.
     """
-    target = find_target(name, CODEBOOK)
+    target = find_target(name, OBYGAZE12)
 
     assert target.kind == kind
     assert target.of(labels_of_five_clips).tolist() == expected
@@ -59,7 +59,7 @@ def test_the_level_or_concepts_of_a_clip_say_its_label_or_that_it_is_not_asked(
 
 def test_any_levels_in_any_letters_make_a_task(labels_of_five_clips):
     """The levels of the five clips are EN, HN, NS, S, and none."""
-    target = level_target(negatives=("en",), positives=("HN", "S"), codebook=CODEBOOK)
+    target = level_target(negatives=("en",), positives=("HN", "S"), codebook=OBYGAZE12)
 
     assert target.name == "EN-vs-HN+S"
     assert target.kind == "levels"
@@ -69,7 +69,7 @@ def test_any_levels_in_any_letters_make_a_task(labels_of_five_clips):
 def test_only_visual_concepts_are_columns(labels_of_five_clips):
     """Body is in the second and the fourth clip. The fourth has Voice, too, which is heard and no column."""
     labels = labels_of_five_clips
-    assert labels.concepts == CODEBOOK.visual_concepts
+    assert labels.concepts == OBYGAZE12.visual_concepts
 
     column_of_body = labels.present[:, labels.concepts.index("Body")]
     assert column_of_body.tolist() == [False, True, False, True, False]
@@ -141,7 +141,7 @@ def test_a_concept_that_is_not_visual_is_a_target_and_no_column_of_concept_model
     )
     labels = labels_of(Manifest(clips, tmp_path))
 
-    target = find_target("concept:speech", CODEBOOK)
+    target = find_target("concept:speech", OBYGAZE12)
 
     assert target.name == "concept:Speech"
     assert target.title == "Speech (not visual), present or not"
@@ -162,7 +162,7 @@ def test_a_concept_that_is_not_visual_is_a_target_and_no_column_of_concept_model
 def test_a_task_concept_or_scale_that_the_codebook_lacks_is_refused_with_the_nearest_name(name, message):
     """The codebook obygaze12 has a task hn_s and a concept Body, and no scale."""
     with pytest.raises(ManifestError, match=message):
-        find_target(name, CODEBOOK)
+        find_target(name, OBYGAZE12)
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ def test_a_task_concept_or_scale_that_the_codebook_lacks_is_refused_with_the_nea
 def test_levels_that_make_no_task_are_refused(negative, positive, error, message):
     """The levels of the codebook obygaze12 are EN, HN, NS (not sure) and S."""
     with pytest.raises(error, match=message):
-        level_target(negative, positive, CODEBOOK)
+        level_target(negative, positive, OBYGAZE12)
 
 
 def test_a_model_may_be_trained_on_chosen_levels_and_tested_on_a_named_task():
     """The two sides are the negative levels and the positive ones."""
     negative_and_positive = (("EN", "HN"), ("S",))
 
-    train, test = choose_targets(CODEBOOK, task=None, test="hn_s", sides=negative_and_positive)
+    train, test = choose_targets(OBYGAZE12, task=None, test="hn_s", sides=negative_and_positive)
 
     assert train.name == "EN+HN-vs-S"
     assert test.name == "hn_s"
@@ -193,12 +193,12 @@ def test_a_model_may_be_trained_on_chosen_levels_and_tested_on_a_named_task():
 
 def test_a_named_task_and_chosen_levels_at_once_are_refused():
     with pytest.raises(ProtocolError, match=r"--task .*--negative and --positive"):
-        choose_targets(CODEBOOK, task="hn_s", test=None, sides=(("EN",), ("S",)))
+        choose_targets(OBYGAZE12, task="hn_s", test=None, sides=(("EN",), ("S",)))
 
 
 def test_neither_a_task_nor_levels_are_refused_with_the_tasks_there_are():
     with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):
-        choose_targets(CODEBOOK, task=None, test=None)
+        choose_targets(OBYGAZE12, task=None, test=None)
 
 
 CLIPS_OF_AB = tuple(Clip(f"c{number}", "m", level="S", annotator="AB") for number in range(3))

@@ -25,8 +25,8 @@ from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.page.invented import ten_minute_film
 from tests.film.workspace.deciding import (
-    HEAD,
-    ROW,
+    HEADER_OF_JUDGEMENTS,
+    ROW_OF_AB,
     Standing,
     judge,
     judge_blindly,
@@ -359,8 +359,8 @@ def ledger_with_second_line(folder, wrong):
     """Write a ledger of two judgements, of which the second has these cells; return its path."""
     (folder / "ledger").mkdir()
     path = folder / "ledger" / "0123456789abcdef.jsonl"
-    first = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW}
-    second = first | {"id": "0123456789abcdef-2", "row": ROW | wrong}
+    first = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW_OF_AB}
+    second = first | {"id": "0123456789abcdef-2", "row": ROW_OF_AB | wrong}
     path.write_bytes(encode_line(first) + encode_line(second))
     return path
 
@@ -464,7 +464,7 @@ def test_a_notice_names_who_tried_to_change_anothers_decision(decisions, kind):
     """
     judgement_of_ab = judge(decisions, 10, 20, who="AB")
     other = open_again(decisions)
-    row_of_xy = ROW | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
+    row_of_xy = ROW_OF_AB | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
     other.ledger.add(kind, row_of_xy, [judgement_of_ab])
     decisions.refresh()
     assert ("AB", "calm") in standing_levels(decisions)
@@ -878,7 +878,7 @@ def test_no_decision_is_written_through_a_link_to_a_ledger(decisions, elsewhere)
 
 def test_a_table_that_is_a_link_is_not_read(scored_tt1, elsewhere):
     """In a folder from a stranger, a link could lead to any file of the user and show it."""
-    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
+    (elsewhere / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
     (scored_tt1[0] / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
     with pytest.raises(ObygazeError, match="link"):
         Decisions(*scored_tt1)
@@ -890,9 +890,9 @@ def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(de
     The judgement made meanwhile is in the ledger, so that the table then has both.
     """
     (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
-    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
+    (elsewhere / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
     judge(decisions, 10, 20, "calm")
-    assert (elsewhere / "secret.csv").read_text("utf-8") == HEAD
+    assert (elsewhere / "secret.csv").read_text("utf-8") == HEADER_OF_JUDGEMENTS
     assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
 
     (decisions.folder / JUDGEMENTS).unlink()
@@ -939,7 +939,7 @@ def judge_as_many(decisions, n_judges):
     ledger = Ledger(decisions.folder, print)
     for judge_number in range(n_judges):
         for place, (start, end) in enumerate(decisions.windows[:10], start=1):
-            row = ROW | {
+            row = ROW_OF_AB | {
                 "start_s": f"{start:g}",
                 "end_s": f"{end:g}",
                 "annotator": f"J{judge_number}",
@@ -1020,7 +1020,7 @@ def test_a_forged_draw_in_a_sitting_is_ignored(decisions, forge):
     start_s, end_s = decisions.windows[0]
     cells = {"start_s": f"{start_s:g}", "end_s": f"{end_s:g}", "seen_score": "0"}
     of_draw = {"place": "1", "law": draw.sampling, "seed": "0"}
-    sitting.add("judgement", ROW | cells | of_draw)
+    sitting.add("judgement", ROW_OF_AB | cells | of_draw)
 
     again = open_again(decisions)
     assert again.draw == draw

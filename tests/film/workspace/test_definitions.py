@@ -22,13 +22,14 @@ from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly, standing_levels, what_stands
 
-REWORDED = "any shot in which a weapon is on the table"
+NEW_MEANING_OF_VIOLENT = "any shot in which a weapon is on the table"
 
 
 def reworded(book):
     """Return the codebook with another meaning of the level "violent"; its name and levels are the same."""
     levels = [
-        structs.replace(level, means=REWORDED) if level.name == "violent" else level for level in book.levels
+        structs.replace(level, means=NEW_MEANING_OF_VIOLENT) if level.name == "violent" else level
+        for level in book.levels
     ]
     changed = replace(book, levels=tuple(levels))
     assert changed.name == book.name
@@ -177,8 +178,7 @@ def test_the_desk_offers_to_judge_again_under_the_new_wording(judged_film):
     page_with_original = desk_page([with_original], with_original, "read", "en")
 
     assert len(shown_under_other_definitions(with_reworded.decisions)) == 11
-    new_meaning_of_violent = REWORDED
-    assert new_meaning_of_violent in page_with_reworded
+    assert NEW_MEANING_OF_VIOLENT in page_with_reworded
     button_to_judge_again = 'id="d-again"'
     assert button_to_judge_again in page_with_reworded
     assert button_to_judge_again not in page_with_original
@@ -313,8 +313,8 @@ def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions)
     """Only the meaning of "violent" was changed, so that one pair of texts is listed."""
     (text,) = changed_texts(decisions.codebook, reworded(decisions.codebook))
     assert text.name == "violent"
-    assert REWORDED in text.now
-    assert REWORDED not in text.before
+    assert NEW_MEANING_OF_VIOLENT in text.now
+    assert NEW_MEANING_OF_VIOLENT not in text.before
 
 
 def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged_film, tmp_path):

@@ -42,7 +42,7 @@ from tests.film.workspace.driving import (
     wait_until_said,
     wait_until_script_runs,
 )
-from tests.film.workspace.test_definitions import REWORDED, reworded
+from tests.film.workspace.test_definitions import NEW_MEANING_OF_VIOLENT, reworded
 from tests.planted_models import codebook
 
 pytestmark = pytest.mark.long
@@ -728,9 +728,8 @@ def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film
     # The dialog shows the new text and the one that was judged under. Without a name nothing begins.
     page.get_by_label("Your name").fill("")
     text = begin_to_judge_again(page)
-    new_meaning_of_violent = REWORDED
     former_meaning_of_violent = book.levels[-1].means
-    assert new_meaning_of_violent in text
+    assert NEW_MEANING_OF_VIOLENT in text
     assert former_meaning_of_violent in text
     wait_until_said(page, "name")
     give_name(page)

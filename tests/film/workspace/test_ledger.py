@@ -245,23 +245,23 @@ def test_git_is_told_to_leave_the_ends_of_lines_of_a_ledger(tmp_path):
     assert "-text" in attributes
 
 
-VALID = {"id": "0123456789abcdef-1", "clock": 1, "kind": "note", "row": {}}
+VALID_ENTRY = {"id": "0123456789abcdef-1", "clock": 1, "kind": "note", "row": {}}
 """An entry of a ledger's line."""
 
 NO_LINES = {
     "another sum of its bytes": b'{"crc32":"00000000","entry":{}}\n',
     "no JSON": b"x" * 100 + b"\n",
     "a byte of zero": b"\0\n",
-    "an id without a sitting": encode_line(VALID | {"id": "1"}),
-    "a number of 0": encode_line(VALID | {"id": "0123456789abcdef-0"}),
-    "an id that is a path": encode_line(VALID | {"id": "../etc/passwd-1"}),
-    "a clock of 0": encode_line(VALID | {"clock": 0}),
-    "half a clock": encode_line(VALID | {"clock": 1.5}),
-    "a clock that is too late": encode_line(VALID | {"clock": LATEST + 1}),
-    "an unknown kind": encode_line(VALID | {"kind": "other"}),
-    "a cell that is a number": encode_line(VALID | {"row": {"a": 1}}),
-    "cells without names": encode_line(VALID | {"row": []}),
-    "a replaced id that is none": encode_line(VALID | {"replaces": ["x"]}),
+    "an id without a sitting": encode_line(VALID_ENTRY | {"id": "1"}),
+    "a number of 0": encode_line(VALID_ENTRY | {"id": "0123456789abcdef-0"}),
+    "an id that is a path": encode_line(VALID_ENTRY | {"id": "../etc/passwd-1"}),
+    "a clock of 0": encode_line(VALID_ENTRY | {"clock": 0}),
+    "half a clock": encode_line(VALID_ENTRY | {"clock": 1.5}),
+    "a clock that is too late": encode_line(VALID_ENTRY | {"clock": LATEST + 1}),
+    "an unknown kind": encode_line(VALID_ENTRY | {"kind": "other"}),
+    "a cell that is a number": encode_line(VALID_ENTRY | {"row": {"a": 1}}),
+    "cells without names": encode_line(VALID_ENTRY | {"row": []}),
+    "a replaced id that is none": encode_line(VALID_ENTRY | {"replaces": ["x"]}),
     "no entry of a ledger": encode_line({"entry": 1}),
 }
 """Bytes that are no line of a ledger, by what is wrong."""
@@ -277,7 +277,7 @@ def test_a_broken_line_is_left_out_and_named_once(tmp_path, no_line):
     ledger.add("note", cells_of_decision(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     with path.open("ab") as file:
-        file.write(no_line + encode_line(VALID))
+        file.write(no_line + encode_line(VALID_ENTRY))
 
     ledger.read()
     ledger.read()
@@ -301,7 +301,7 @@ FARTHEST_AHEAD = 2**32
 
 
 LATEST_OF_FIRST_LINE = 1 + FARTHEST_AHEAD
-"""The latest clock that the line with the number 1 may have, as `VALID` is."""
+"""The latest clock that the line with the number 1 may have, as `VALID_ENTRY` is."""
 
 AHEAD_OF_ALL = 2**20 + 9
 """A clock that is far ahead of all others here, but may be read."""
@@ -313,7 +313,7 @@ def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
 
     The message names who wrote it.
     """
-    path = write_sitting(tmp_path, VALID | {"clock": clock, "row": cells_of_decision(1, "MALLORY")})
+    path = write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(1, "MALLORY")})
 
     ledger = read_ledger(tmp_path)
     added = ledger.add("note", cells_of_decision(1, "AB"))
@@ -330,8 +330,8 @@ def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
 
     New lines count on from it, so that AB's change of a note, its undo and its redo all work.
     """
-    write_sitting(tmp_path, VALID | {"clock": clock, "row": cells_of_decision(0, "MALLORY")})
-    id_of_stranger = VALID["id"]
+    write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(0, "MALLORY")})
+    id_of_stranger = VALID_ENTRY["id"]
     first = read_ledger(tmp_path).add("note", cells_of_decision(1, "AB"))
     ledger = read_ledger(tmp_path)  # another sitting of the same person
 
@@ -355,7 +355,7 @@ def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
     first = ledger.add("note", cells_of_decision(1, "AB"))
     ids_of_next_lines = [f"{first.sitting}-{number}" for number in range(2, 60)]
     undo = {"clock": clock, "kind": "undo", "row": cells_of_decision(0, "AB"), "replaces": ids_of_next_lines}
-    write_sitting(tmp_path, VALID | undo)
+    write_sitting(tmp_path, VALID_ENTRY | undo)
 
     ledger.read()
     second = ledger.add("note", cells_of_decision(2, "AB"))
@@ -372,7 +372,7 @@ def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
     """
     last_id = "0123456789abcdef-999999999"
     latest_clock = 999_999_999 + 2**32
-    write_sitting(tmp_path, VALID | {"id": last_id, "clock": latest_clock, "row": cells_of_decision(0)})
+    write_sitting(tmp_path, VALID_ENTRY | {"id": last_id, "clock": latest_clock, "row": cells_of_decision(0)})
     ledger = read_ledger(tmp_path)
 
     with pytest.raises(FilmError, match="clock"):
@@ -388,7 +388,7 @@ def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
 def test_a_pipe_and_a_link_among_the_files_are_not_read(tmp_path):
     """Reading a pipe would wait for ever, and a link may lead anywhere: both are reported instead."""
     (tmp_path / "ledger").mkdir()
-    (tmp_path / "other").write_bytes(encode_line(VALID))
+    (tmp_path / "other").write_bytes(encode_line(VALID_ENTRY))
     os.mkfifo(tmp_path / "ledger" / "a.jsonl")
     (tmp_path / "ledger" / "b.jsonl").symlink_to(tmp_path / "other")
 
@@ -543,8 +543,8 @@ def test_a_sitting_replaced_by_a_longer_file_is_read_anew(two_notes_that_are_rea
     reader, path, (_, second_id) = two_notes_that_are_read
     _, second_line = path.read_bytes().splitlines(keepends=True)
     third_id, fourth_id = "0123456789abcdef-1", "0123456789abcdef-2"
-    third_line = encode_line(VALID | {"id": third_id})
-    fourth_line = encode_line(VALID | {"id": fourth_id})
+    third_line = encode_line(VALID_ENTRY | {"id": third_id})
+    fourth_line = encode_line(VALID_ENTRY | {"id": fourth_id})
 
     arriving = path.with_suffix(".arriving")
     arriving.write_bytes(second_line + third_line + fourth_line)
@@ -581,7 +581,7 @@ def test_all_machines_choose_the_same_of_two_lines_with_one_id(tmp_path, levels)
     level_in_first_file, level_in_second_file = levels
     for file_name, level in (("0" * 16, level_in_first_file), ("1" * 16, level_in_second_file)):
         cells = cells_of_decision(1, who=f"judge of {level}") | {"level": level}
-        write_sitting(tmp_path, VALID | {"row": cells}, name=file_name)
+        write_sitting(tmp_path, VALID_ENTRY | {"row": cells}, name=file_name)
 
     ledger = read_ledger(tmp_path)
 

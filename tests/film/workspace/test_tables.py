@@ -13,8 +13,8 @@ from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisi
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
 from tests.film.workspace.deciding import (
-    HEAD,
-    ROW,
+    HEADER_OF_JUDGEMENTS,
+    ROW_OF_AB,
     Standing,
     judge,
     open_again,
@@ -45,9 +45,11 @@ def test_concepts_that_may_have_stayed_ticked_by_mistake_are_named(decisions, tm
 
 
 def table_of_judgements(*rows):
-    """Write a table of judgements, as an earlier version did: `HEAD` names the columns."""
-    lines = [",".join(row.get(column, "") for column in HEAD.strip().split(",")) for row in rows]
-    return HEAD + "".join(f"{line}\n" for line in lines)
+    """Write a table of judgements, as an earlier version did: `HEADER_OF_JUDGEMENTS` names the columns."""
+    lines = [
+        ",".join(row.get(column, "") for column in HEADER_OF_JUDGEMENTS.strip().split(",")) for row in rows
+    ]
+    return HEADER_OF_JUDGEMENTS + "".join(f"{line}\n" for line in lines)
 
 
 @pytest.fixture
@@ -283,14 +285,14 @@ NO_JUDGEMENTS = {
     "a name that turns the direction of texts": "a,tt1,,0,8,calm,,A\u202eB,1,,,",
     "no film": "a,,,0,8,calm,,AB,1,,,",
 }
-"""Rows under `HEAD` that are no judgement, by what is wrong."""
+"""Rows under `HEADER_OF_JUDGEMENTS` that are no judgement, by what is wrong."""
 
 
 @pytest.mark.parametrize("wrong_row", NO_JUDGEMENTS.values(), ids=NO_JUDGEMENTS)
 def test_a_table_with_a_wrong_row_is_refused_by_file_and_line(scored_tt1, wrong_row):
     """The wrong row is on line 3, after the header and a good row. A film with such a table is not opened."""
     table = scored_tt1[0] / JUDGEMENTS
-    table.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
+    table.write_text(f"{HEADER_OF_JUDGEMENTS}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
         Decisions(*scored_tt1)
 
@@ -303,7 +305,7 @@ def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
     table = decisions.folder / JUDGEMENTS
     row_of_xy = "a,tt1,,0,8,calm,,XY,1,,,"
     row_that_ends_after_the_film = "a,tt1,,0,1e9,calm,,AB,1,,,"
-    table.write_text(f"{HEAD}{row_of_xy}\n{row_that_ends_after_the_film}\n", "utf-8")
+    table.write_text(f"{HEADER_OF_JUDGEMENTS}{row_of_xy}\n{row_that_ends_after_the_film}\n", "utf-8")
     edited_table = table.read_bytes()
 
     judge(decisions, 10, 20, who="AB")
@@ -332,7 +334,7 @@ def test_commands_see_decisions_that_are_not_yet_in_the_table(decisions):
     Whatever reads the judgements of a folder writes the table anew.
     """
     judge(decisions, 10, 20, who="AB")
-    decisions.ledger.add("judgement", ROW | {"annotator": "CD"})
+    decisions.ledger.add("judgement", ROW_OF_AB | {"annotator": "CD"})
 
     read = read_judged({decisions.folder: decisions.film}, decisions.codebook, (JUDGEMENTS,))
 
