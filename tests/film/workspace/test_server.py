@@ -126,7 +126,7 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_d
 
 
 def test_pages_are_served_only_below_the_secret_path(desk):
-    """All pages of a desk are below a path that nobody can guess. This request has the cookie, and no path."""
+    """All pages of a desk are below a path that nobody can guess. This request has its cookie alone."""
     answer, _ = desk.ask("GET", "/films", base="")
     assert answer.status in {403, 404}
 
