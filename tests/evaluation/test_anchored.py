@@ -18,27 +18,37 @@ def ids_of_tested(run):
 def test_clips_judged_in_sight_of_a_score_are_trained_on_and_tested_only_on_request(make_planted):
     """Who sees a model's score tends to agree with it, so that testing on such labels would flatter models.
 
-    Every second clip was judged so. They are counted.
+    Every second of 240 clips was judged so. A run that leaves these 120 out of its tests counts them.
     """
     data = make_planted(direction=2.0)
-    is_second = np.arange(len(data)) % 2 == 1
-    data = dataclasses.replace(data, labels=dataclasses.replace(data.labels, seen_score=is_second))
+    is_every_second = np.arange(240) % 2 == 1
+    labels = dataclasses.replace(data.labels, seen_score=is_every_second)
+    data = dataclasses.replace(data, labels=labels)
 
-    without_seen = evaluate(data, ["linear"], "enhn_s", test_seen_scores=False)
-    with_seen = evaluate(data, ["linear"], "enhn_s", test_seen_scores=True)
+    run = evaluate(data, ["linear"], "enhn_s", test_seen_scores=False)
+    run_on_request = evaluate(data, ["linear"], "enhn_s", test_seen_scores=True)
 
-    assert ids_of_tested(without_seen) == set(data.clip_ids[~is_second].tolist())
-    assert ids_of_tested(with_seen) == set(data.clip_ids.tolist())
-    assert without_seen.record["clips"]["seen_score"] == is_second.sum()
-    assert "seen_score" not in with_seen.record["clips"]
-    for fold, fold_with_seen in zip(without_seen.record["folds"], with_seen.record["folds"], strict=True):
-        assert fold["train_clips"] == fold_with_seen["train_clips"]
+    assert ids_of_tested(run) == set(data.clip_ids[~is_every_second].tolist())
+    assert run.record["clips"]["seen_score"] == 120
+    assert ids_of_tested(run_on_request) == set(data.clip_ids.tolist())
+    assert "seen_score" not in run_on_request.record["clips"]
+    clips_trained_on = [fold["train_clips"] for fold in run.record["folds"]]
+    clips_trained_on_by_request = [fold["train_clips"] for fold in run_on_request.record["folds"]]
+    assert clips_trained_on == clips_trained_on_by_request
 
 
 def test_the_column_seen_score_marks_clips_judged_in_sight_of_a_score():
-    clips = (Clip("a", "m", extras={"seen_score": "1"}), Clip("b", "m", extras={"seen_score": "0"}))
-    labels = labels_of(Manifest(clips, Path()))
+    """In a manifest the column has 1 for a judgement in sight of a score, and 0 for a blind one."""
+    in_sight = Clip("a", "m", extras={"seen_score": "1"})
+    blind = Clip("b", "m", extras={"seen_score": "0"})
+
+    labels = labels_of(Manifest((in_sight, blind), Path()))
+
     assert labels.seen_score.tolist() == [True, False]
-    assert labels.take(np.array([1])).seen_score.tolist() == [False]
-    without_the_column = labels_of(Manifest((Clip("c", "m"),), Path()))
-    assert without_the_column.seen_score is None
+    second_clip = labels.take(np.array([1]))
+    assert second_clip.seen_score.tolist() == [False]
+
+
+def test_without_the_column_seen_score_nothing_is_known_of_sight():
+    labels = labels_of(Manifest((Clip("c", "m"),), Path()))
+    assert labels.seen_score is None

@@ -48,99 +48,119 @@ def run_of(table, name="run", **record):
 
 
 @pytest.fixture
-def strong():
+def run_of_strong_model():
     """A run whose model tells S clips apart by 3 SDs."""
     return run_of(make_predictions(3.0, noise=1), "strong")
 
 
 @pytest.fixture
-def weak():
+def run_of_weak_model():
     """A run whose model tells S clips apart by half an SD."""
     return run_of(make_predictions(0.5, noise=2), "weak")
 
 
 @pytest.fixture
-def comparison(strong, weak):
+def strong_compared_with_weak(run_of_strong_model, run_of_weak_model):
     """The strong model compared with the weak one."""
-    return compare(side(strong), side(weak))
+    return compare(side(run_of_strong_model), side(run_of_weak_model))
 
 
-def test_a_better_model_is_ahead_in_every_metric_by_the_mean_of_its_leads_by_movie(comparison):
-    metrics = comparison.metrics.set_index("metric")
+def test_a_better_model_is_ahead_in_every_metric_by_the_mean_of_its_leads_by_movie(
+    strong_compared_with_weak,
+):
+    """The models a and b were tested on 12 movies. A difference is that of a from b."""
+    metrics = strong_compared_with_weak.metrics.set_index("metric")
     assert list(metrics.index) == list(METRICS)
     assert (metrics["difference"] > 0).all()
-    for metric, movies in comparison.movies.groupby("metric"):
+
+    for metric, movies in strong_compared_with_weak.movies.groupby("metric"):
         row = metrics.loc[metric]
         assert len(movies) == 12
         assert row["difference"] == pytest.approx(movies["difference"].mean())
         assert row["difference"] == pytest.approx(row["a"] - row["b"])
 
 
-def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(comparison):
+def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(strong_compared_with_weak):
     """The sign-flip test of 12 differences has 2^12 = 4096 patterns.
 
     Where all films favour one model, the pattern itself and its opposite reach the mean. Holm's correction
     multiplies the smallest p by the 6 metrics.
     """
-    auc = comparison.metrics.set_index("metric").loc["auc"]
+    auc = strong_compared_with_weak.metrics.set_index("metric").loc["auc"]
     assert auc["low"] > 0
     assert auc["p"] == 2 / 4096
     assert auc["p_holm"] == pytest.approx(6 * 2 / 4096)
 
 
-def test_claims_about_methods_are_more_cautious_than_about_models(comparison):
+def test_the_interval_of_methods_reaches_lower_than_that_of_models(strong_compared_with_weak):
     """Two trained models can be compared on these films.
 
     Two methods would be trained on other films too, which adds uncertainty.
     """
-    metrics = comparison.metrics
+    metrics = strong_compared_with_weak.metrics
     assert (metrics["method_low"] < metrics["low"]).all()
-    corrected = metrics[metrics["p_holm"].notna()]  # the correction is of the metrics of a family
-    assert (corrected["p_holm"] >= corrected["p"]).all()
-    assert (corrected["method_p_holm"] >= corrected["method_p"]).all()
+
+
+def test_a_corrected_p_is_not_smaller_than_the_p_itself(strong_compared_with_weak):
+    """Holm's correction is of the metrics of a family; others have no corrected p."""
+    metrics = strong_compared_with_weak.metrics
+    of_family = metrics[metrics["p_holm"].notna()]
+    assert len(of_family) > 0
+    assert (of_family["p_holm"] >= of_family["p"]).all()
+    assert (of_family["method_p_holm"] >= of_family["method_p"]).all()
 
 
 @pytest.mark.long  # simulates
 def test_two_models_of_equal_strength_are_not_told_apart():
-    """At 5% one of 20 comparisons is expected to be significant by chance."""
+    """Twenty pairs of models that tell S clips apart by 1 SD, and differ by noise alone.
+
+    At 5% one of 20 comparisons is expected to be significant by chance; three may be.
+    """
     n_found_different = 0
-    for noise in range(20):
-        a = run_of(make_predictions(1.0, noise=noise + 100))
-        b = run_of(make_predictions(1.0, noise=noise + 200))
-        if compare(side(a), side(b)).metrics["p_holm"].min() < 0.05:
+    for seed in range(20):
+        run_a = run_of(make_predictions(1.0, noise=seed + 100))
+        run_b = run_of(make_predictions(1.0, noise=seed + 200))
+        comparison = compare(side(run_a), side(run_b))
+        if comparison.metrics["p_holm"].min() < 0.05:
             n_found_different += 1
 
     assert n_found_different <= 3
 
 
-def test_seeds_are_averaged_within_a_movie(weak):
-    first = make_predictions(3.0, seed=0, noise=1)
-    second = make_predictions(3.0, seed=1, noise=3)
+def test_seeds_are_averaged_within_a_movie(run_of_weak_model):
+    """A run of two seeds is compared with another run: its metrics of a movie are the means of the seeds'."""
+    with_seed_0 = make_predictions(3.0, seed=0, noise=1)
+    with_seed_1 = make_predictions(3.0, seed=1, noise=3)
+    with_both_seeds = pd.concat([with_seed_0, with_seed_1], ignore_index=True)
 
-    def values_by_movie(table):
-        movies = compare(side(run_of(table)), side(weak)).movies
+    def metrics_by_movie(table):
+        movies = compare(side(run_of(table)), side(run_of_weak_model)).movies
         return movies.set_index(["metric", "movie"])["a"]
 
-    of_both = values_by_movie(pd.concat([first, second], ignore_index=True))
-    mean = (values_by_movie(first) + values_by_movie(second.assign(seed=0))) / 2
-    np.testing.assert_allclose(of_both, mean)
+    of_seed_0 = metrics_by_movie(with_seed_0)
+    of_seed_1 = metrics_by_movie(with_seed_1.assign(seed=0))  # as the only seed of a run
+    of_both = metrics_by_movie(with_both_seeds)
+
+    np.testing.assert_allclose(of_both, (of_seed_0 + of_seed_1) / 2)
 
 
 def test_a_movie_without_positives_is_left_out():
-    """Without a positive clip AUC is undefined.
+    """The first of 12 films, m00, has no positive clip, and so no AUC.
 
     With 11 films left there are 2^11 = 2048 patterns of signs.
     """
-    strong_rows = make_predictions(3.0, noise=1)
-    weak_rows = make_predictions(0.5, noise=2)
-    for table in (strong_rows, weak_rows):
+    strong_predictions = make_predictions(3.0, noise=1)
+    weak_predictions = make_predictions(0.5, noise=2)
+    for table in (strong_predictions, weak_predictions):
         table.loc[table["movie"] == "m00", "label"] = 0
-    comparison = compare(side(run_of(strong_rows)), side(run_of(weak_rows)))
-    assert (comparison.metrics["n_movies"] == 11).all()
+
+    comparison = compare(side(run_of(strong_predictions)), side(run_of(weak_predictions)))
     record = comparison_report(comparison).record
 
+    assert (comparison.metrics["n_movies"] == 11).all()
     assert record["smallest_p"] == 2 / 2048
-    assert record["movies"][0]["a"] is None
+    first_movie = record["movies"][0]
+    assert first_movie["a"] is None
 
 
 @pytest.mark.parametrize(
@@ -151,10 +171,11 @@ def test_a_movie_without_positives_is_left_out():
     ],
     ids=["codebook", "protocol"],
 )
-def test_runs_of_different_records_are_refused(strong, record, message):
-    other = run_of(make_predictions(0.5, noise=1), "other", **record)
+def test_runs_of_different_records_are_refused(run_of_strong_model, record, message):
+    """The first run is of the protocol "strict", and of the codebook obygaze12."""
+    other_run = run_of(make_predictions(0.5, noise=1), "other", **record)
     with pytest.raises(CompareError, match=message):
-        compare(side(strong), side(other))
+        compare(side(run_of_strong_model), side(other_run))
 
 
 def without_last_three_clips(table):
@@ -172,38 +193,62 @@ def with_labels_exchanged(table):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without_last_three_clips, r"3 are in .*strong alone.* m11-357"),  # the first of 357, 358 and 359
+        (without_last_three_clips, r"3 are in .*strong alone.* m11-357"),
         (with_a_renamed_clip, r"1 are in .*strong.* m00-0"),
         (with_labels_exchanged, r"label of 360 clips .* m00-0"),
     ],
 )
-def test_runs_of_different_clips_or_labels_are_refused(strong, change, message):
-    """Twelve films have 30 clips each, 360 in all."""
-    other = run_of(change(make_predictions(0.5, noise=1)))
+def test_runs_of_different_clips_or_labels_are_refused(run_of_strong_model, change, message):
+    """Twelve films, m00 to m11, have 30 clips each: m00-0 to m11-359.
+
+    The run "strong" has them all; the other one is changed. The first clip that differs is named.
+    """
+    other_run = run_of(change(make_predictions(0.5, noise=1)))
     with pytest.raises(CompareError, match=message):
-        compare(side(strong), side(other))
+        compare(side(run_of_strong_model), side(other_run))
 
 
-def test_a_model_is_chosen_by_name_and_the_first_one_by_default():
+@pytest.fixture
+def run_of_mlp_and_prior():
+    """A run of a good model, mlp, and one that knows nothing, prior."""
     good = make_predictions(2.0, noise=1, model="mlp")
     knows_nothing = make_predictions(0.0, noise=1, model="prior")
-    run = run_of(pd.concat([good, knows_nothing], ignore_index=True))
+    return run_of(pd.concat([good, knows_nothing], ignore_index=True))
 
-    assert side(run).model == "mlp"
-    assert compare(side(run), side(run, "prior")).metrics["difference"].min() > 0
+
+def test_a_model_is_chosen_by_name_and_the_first_one_by_default(run_of_mlp_and_prior):
+    """Models of one run can be compared, too: the good one is ahead of that which knows nothing."""
+    mlp = side(run_of_mlp_and_prior)
+    prior = side(run_of_mlp_and_prior, "prior")
+
+    assert mlp.model == "mlp"
+    assert prior.model == "prior"
+    assert compare(mlp, prior).metrics["difference"].min() > 0
+
+
+def test_a_model_that_a_run_does_not_have_is_refused(run_of_mlp_and_prior):
     with pytest.raises(CompareError, match="'svm'"):
-        side(run, "svm")
+        side(run_of_mlp_and_prior, "svm")
 
 
-def test_one_of_two_tasks_must_be_chosen_by_its_name():
-    table = make_predictions(1.0, noise=1)
-    run = run_of(pd.concat([table, table.assign(task="x>x")], ignore_index=True))
+@pytest.fixture
+def run_of_two_tasks():
+    """A run that was tested on the tasks hn_s>hn_s and x>x."""
+    of_first_task = make_predictions(1.0, noise=1)
+    of_second_task = of_first_task.assign(task="x>x")
+    return run_of(pd.concat([of_first_task, of_second_task], ignore_index=True))
 
-    assert side(run, task="x>x").task == "x>x"
+
+def test_one_of_two_tasks_must_be_chosen_by_its_name(run_of_two_tasks):
+    """Without a choice the refusal names both."""
+    assert side(run_of_two_tasks, task="x>x").task == "x>x"
     with pytest.raises(CompareError, match="hn_s>hn_s, x>x"):
-        side(run)
+        side(run_of_two_tasks)
+
+
+def test_a_task_that_a_run_does_not_have_is_refused(run_of_two_tasks):
     with pytest.raises(CompareError, match="'y>y'"):
-        side(run, task="y>y")
+        side(run_of_two_tasks, task="y>y")
 
 
 @pytest.mark.parametrize(
@@ -218,15 +263,21 @@ def recall(y, called):
     return float(np.mean(called[y == 1])) if (y == 1).any() else metrics.NAN
 
 
-def test_an_added_metric_does_not_change_the_p_values_of_others(strong, weak, comparison, monkeypatch):
+def test_an_added_metric_does_not_change_the_p_values_of_others(
+    run_of_strong_model, run_of_weak_model, monkeypatch
+):
     """Holm's correction counts the tests of its family. A metric of one's own is not in the family."""
-    added = metrics.Metric("recall", "recall", "called", recall, metrics.fixed(1.0))
-    monkeypatch.setitem(METRICS, "recall", added)
-    with_recall = compare(side(strong), side(weak)).metrics
+    strong, weak = side(run_of_strong_model), side(run_of_weak_model)
+    before = compare(strong, weak).metrics
+    metric_of_ones_own = metrics.Metric("recall", "recall", "called", recall, metrics.fixed(1.0))
+    monkeypatch.setitem(METRICS, "recall", metric_of_ones_own)
+
+    with_recall = compare(strong, weak).metrics
 
     is_recall = with_recall["metric"] == "recall"
-    pd.testing.assert_frame_equal(with_recall[~is_recall], comparison.metrics)
-    assert math.isnan(with_recall[is_recall]["p_holm"].item())
+    pd.testing.assert_frame_equal(with_recall[~is_recall], before)
+    corrected_p_of_recall = with_recall[is_recall]["p_holm"].item()
+    assert math.isnan(corrected_p_of_recall)
 
 
 @pytest.fixture(scope="module")
@@ -247,14 +298,19 @@ def planted_levels(wrap_arrays):
 
 @pytest.mark.long
 def test_training_on_hard_negatives_is_shown_to_help(planted_levels):
-    on_hn = saved(evaluate(planted_levels, ["linear"], "hn_s", "hn_s"), "hn_s")
-    on_en = saved(evaluate(planted_levels, ["linear"], "en_s", "hn_s"), "en_s")
-    comparison = compare(side(on_hn, "linear"), side(on_en, "linear"))
+    """A model is trained on HN vs S, and another on EN vs S. Both are tested on HN vs S.
+
+    What tells EN from S was planted in another feature than what tells HN from S.
+    """
+    trained_on_hn = saved(evaluate(planted_levels, ["linear"], "hn_s", "hn_s"), "hn_s")
+    trained_on_en = saved(evaluate(planted_levels, ["linear"], "en_s", "hn_s"), "en_s")
+
+    comparison = compare(side(trained_on_hn, "linear"), side(trained_on_en, "linear"))
+
     ap = comparison.metrics.set_index("metric").loc["average_precision"]
     assert ap["difference"] > 0.1
     assert ap["p_holm"] < 0.05
     record = comparison_report(comparison).record
-
     assert record["a"]["trained_on"]["name"] == "hn_s"
     assert record["b"]["trained_on"]["name"] == "en_s"
 
@@ -277,8 +333,9 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
     ],
     ids=["no file", "half a file", "a list", "a number", "an empty record", "a deep file", "without tasks"],
 )
-def test_a_file_that_is_no_record_is_refused(tmp_path, strong, text, message):
-    strong.predictions.write(tmp_path / "predictions.csv")
+def test_a_file_that_is_no_record_is_refused(tmp_path, run_of_strong_model, text, message):
+    """The folder of a run has its predictions and its record, run.json."""
+    run_of_strong_model.predictions.write(tmp_path / "predictions.csv")
     if text is not None:
         (tmp_path / "run.json").write_text(text, "utf-8")
     with pytest.raises(RunError, match=rf"run\.json{message}"):

@@ -25,7 +25,6 @@ from obygaze_models.report.run_tables import run_report
 from tests.command import obygaze
 
 BASELINES = [spec.name for spec in baselines.SPECS if "levels" in spec.kinds]
-WITHIN = "within_movie_auc"
 ORIGIN = {"manifest_sha256": "0" * 64, "label_policy": "raw"}
 
 
@@ -35,15 +34,15 @@ def perceptron(seed):
 
 
 @pytest.fixture(scope="module")
-def learnable(make_planted):
+def learnable_clips(make_planted):
     """240 clips of six films, in which one direction tells S clips from others."""
     return make_planted(direction=3.0, film=1.0)
 
 
 @pytest.fixture(scope="module")
-def run(learnable):
+def run_of_linear_and_mlp(learnable_clips):
     """A linear model and a perceptron, trained on HN vs S and tested on EN and HN vs S."""
-    return evaluate(learnable, ["linear", "mlp"], "hn_s", "enhn_s", origin=ORIGIN)
+    return evaluate(learnable_clips, ["linear", "mlp"], "hn_s", "enhn_s", origin=ORIGIN)
 
 
 def pooled_metric(run, metric):
@@ -59,8 +58,13 @@ def with_levels(data, levels):
 
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["linear", "mlp"])
-def test_a_planted_direction_beats_every_baseline_and_the_best_constant(run, model):
-    for metric in ("f1_pos", "average_precision", "balanced_accuracy", WITHIN):
+def test_a_planted_direction_beats_every_baseline_and_the_best_constant(run_of_linear_and_mlp, model):
+    """In the features of 240 clips one direction tells S clips from others: both models find it.
+
+    They are better than each baseline, and than the same call of all clips, by more than .1.
+    """
+    run = run_of_linear_and_mlp
+    for metric in ("f1_pos", "average_precision", "balanced_accuracy", "within_movie_auc"):
         values = pooled_metric(run, metric)
         best_baseline = max(values[name] for name in BASELINES)
         assert values[model] > best_baseline + 0.1, metric
@@ -71,11 +75,16 @@ def test_a_planted_direction_beats_every_baseline_and_the_best_constant(run, mod
 
 @pytest.mark.long  # simulates
 def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
-    """Of 8 data sets of 240 clips the mean has a standard error of about .015."""
+    """Features know films, and nothing of the level.
+
+    Of 8 data sets of 240 clips the mean AUC has a standard error of about .015. A score that is the same for
+    all clips of a film has an AUC of exactly one half.
+    """
     linear_aucs = []
     for seed in range(8):
         null_data = make_planted(film=2.0, n_movies=4, n_per_movie=60, seed=seed)
-        aucs = pooled_metric(evaluate(null_data, "linear", "enhn_s"), WITHIN)
+        run = evaluate(null_data, "linear", "enhn_s")
+        aucs = pooled_metric(run, "within_movie_auc")
         linear_aucs.append(aucs["linear"])
         assert aucs["movie_prior"] == 0.5
         assert aucs["always_positive"] == 0.5
@@ -83,31 +92,44 @@ def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
     assert np.mean(linear_aucs) == pytest.approx(0.5, abs=0.045)
 
 
-def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run, learnable):
-    table = run.predictions.table
+def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run_of_linear_and_mlp, learnable_clips):
+    """Models were trained on HN vs S and tested on EN and HN vs S: on all clips of six films."""
+    table = run_of_linear_and_mlp.predictions.table
+
     assert list(dict.fromkeys(table["model"])) == ["linear", "mlp", *BASELINES]
-    for _, part in table.groupby("model"):
-        assert sorted(part["clip_id"]) == sorted(learnable.clip_ids)
-    assert len(table[["fold", "movie"]].drop_duplicates()) == 6
+    for _, rows_of_model in table.groupby("model"):
+        assert sorted(rows_of_model["clip_id"]) == sorted(learnable_clips.clip_ids)
+    folds_and_movies = table[["fold", "movie"]].drop_duplicates()
+    assert len(folds_and_movies) == 6  # a fold for each movie
     assert set(table["task"]) == {"hn_s>enhn_s"}
-    label_of = dict(zip(learnable.clip_ids, learnable.levels == "S", strict=True))
-
-    assert (table["label"] == table["clip_id"].map(label_of)).all()
 
 
-def test_clips_outside_the_training_task_are_not_learnt_from(learnable, run):
+def test_the_label_of_a_prediction_is_1_for_clips_of_the_positive_level(
+    run_of_linear_and_mlp, learnable_clips
+):
+    """The positive level of the task is S."""
+    table = run_of_linear_and_mlp.predictions.table
+    is_s_by_clip = dict(zip(learnable_clips.clip_ids, learnable_clips.levels == "S", strict=True))
+    assert (table["label"] == table["clip_id"].map(is_s_by_clip)).all()
+
+
+def test_clips_outside_the_training_task_are_not_learnt_from(learnable_clips, run_of_linear_and_mlp):
     """EN clips changed beyond recognition change, for a model of HN vs S, nothing but their own scores."""
-    is_easy = learnable.levels == "EN"
-    X = learnable.X.copy()
-    X[is_easy] = 1e3
-    changed = evaluate(dataclasses.replace(learnable, X=X), ["linear"], "hn_s", "enhn_s")
+    is_en = learnable_clips.levels == "EN"
+    X = learnable_clips.X.copy()
+    X[is_en] = 1e3
+    with_other_en_clips = dataclasses.replace(learnable_clips, X=X)
 
-    def other_clips(run):
+    run_with_other_en_clips = evaluate(with_other_en_clips, ["linear"], "hn_s", "enhn_s")
+
+    def predictions_of_hn_and_s(run):
         table = run.predictions.table
-        is_other = ~table["clip_id"].isin(learnable.clip_ids[is_easy])
-        return table[is_other & (table["model"] != "mlp")].reset_index(drop=True)
+        is_en_clip = table["clip_id"].isin(learnable_clips.clip_ids[is_en])
+        return table[~is_en_clip & (table["model"] != "mlp")].reset_index(drop=True)
 
-    pd.testing.assert_frame_equal(other_clips(run), other_clips(changed))
+    pd.testing.assert_frame_equal(
+        predictions_of_hn_and_s(run_of_linear_and_mlp), predictions_of_hn_and_s(run_with_other_en_clips)
+    )
 
 
 @pytest.mark.long
@@ -117,30 +139,38 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable, run):
     ids=["linear models", "a perceptron"],
 )
 def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts, models):
-    """Other features, levels and concepts in one movie change nothing of what is learnt for its own fold."""
+    """Other features, levels and concepts in one movie change nothing of what is learnt for its own fold.
+
+    The first fold tests the first movie, in which all of these are changed. What is learnt shows in the
+    threshold, the concepts left out, the candidates of inner folds and the curves of training. Linear probes
+    begin with the fit on all clips, and end within rounding of their own minimum.
+    """
     data = make_planted_concepts(n_movies=4)
-    movie = data.movies[0]
-    in_movie = data.movies == movie
-    labels = dataclasses.replace(
+    first_movie = data.movies[0]
+    is_of_movie = data.movies == first_movie
+    changed_labels = dataclasses.replace(
         data.labels,
-        levels=np.where(in_movie, data.levels[::-1], data.levels),
-        present=np.where(in_movie[:, None], ~data.labels.present, data.labels.present),
+        levels=np.where(is_of_movie, data.levels[::-1], data.levels),
+        present=np.where(is_of_movie[:, None], ~data.labels.present, data.labels.present),
     )
-    X = np.where(in_movie[:, None], 7.0, data.X).astype(np.float32)
+    changed_X = np.where(is_of_movie[:, None], 7.0, data.X).astype(np.float32)
+    changed_data = dataclasses.replace(data, X=changed_X, labels=changed_labels)
 
-    before = evaluate(data, models, "hn_s", "enhn_s")
-    after = evaluate(dataclasses.replace(data, X=X, labels=labels), models, "hn_s", "enhn_s")
+    run = evaluate(data, models, "hn_s", "enhn_s")
+    run_of_changed = evaluate(changed_data, models, "hn_s", "enhn_s")
 
-    fold_before = before.record["folds"][0]
-    fold_after = after.record["folds"][0]
-    assert fold_before["movie"] == fold_after["movie"] == movie
-    # Linear probes begin with the fit on all clips, and end within rounding of their own minimum.
-    assert fold_before["thresholds"] == pytest.approx(fold_after["thresholds"], rel=1e-5)
-    assert fold_before["concepts_left_out"] == fold_after["concepts_left_out"]
-    for table in ("selection", "curves"):
-        rows_before = getattr(before, table).query("fold == 0")
-        rows_after = getattr(after, table).query("fold == 0")
-        pd.testing.assert_frame_equal(rows_before, rows_after, rtol=1e-5)
+    fold = run.record["folds"][0]
+    fold_of_changed = run_of_changed.record["folds"][0]
+    assert fold["movie"] == first_movie
+    assert fold_of_changed["movie"] == first_movie
+    assert fold["thresholds"] == pytest.approx(fold_of_changed["thresholds"], rel=1e-5)
+    assert fold["concepts_left_out"] == fold_of_changed["concepts_left_out"]
+    pd.testing.assert_frame_equal(
+        run.selection.query("fold == 0"), run_of_changed.selection.query("fold == 0"), rtol=1e-5
+    )
+    pd.testing.assert_frame_equal(
+        run.curves.query("fold == 0"), run_of_changed.curves.query("fold == 0"), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("n_clips", [5, 8, 14])
@@ -151,20 +181,23 @@ def test_scene_blocks_that_leave_no_clip_to_learn_from_are_refused(make_planted,
         evaluate(short_films, ["linear"], "hn_s", seen=True)
 
 
-def test_several_tests_share_the_models(learnable, run):
-    table = evaluate(learnable, ["linear"], "hn_s", ["hn_s", "enhn_s"]).predictions.table
+def test_several_tests_share_the_models(learnable_clips, run_of_linear_and_mlp):
+    """A model of HN vs S is tested on two tasks: on the second it predicts as where that is the only one."""
+    run_of_two_tests = evaluate(learnable_clips, ["linear"], "hn_s", ["hn_s", "enhn_s"])
+
+    table = run_of_two_tests.predictions.table
     assert list(dict.fromkeys(table["task"])) == ["hn_s>hn_s", "hn_s>enhn_s"]
-    of_second_test = table.query("model == 'linear' and task == 'hn_s>enhn_s'").reset_index(drop=True)
-    of_one_test = run.predictions.table.query("model == 'linear'").reset_index(drop=True)
-    pd.testing.assert_frame_equal(of_second_test, of_one_test)
+    on_second_test = table.query("model == 'linear' and task == 'hn_s>enhn_s'").reset_index(drop=True)
+    on_only_test = run_of_linear_and_mlp.predictions.table.query("model == 'linear'")
+    pd.testing.assert_frame_equal(on_second_test, on_only_test.reset_index(drop=True))
 
 
 @pytest.mark.long
-def test_each_of_several_seeds_gives_what_it_gives_alone(learnable):
+def test_each_of_several_seeds_gives_what_it_gives_alone(learnable_clips):
     """The third of seeds 0, 1 and 2 gives the same predictions as a run with seed 2."""
     models = {"mlp": perceptron}
-    run_of_three = evaluate(learnable, models, "hn_s", "enhn_s", n_seeds=3)
-    run_of_third = evaluate(learnable, models, "hn_s", "enhn_s", seed=2)
+    run_of_three = evaluate(learnable_clips, models, "hn_s", "enhn_s", n_seeds=3)
+    run_of_third = evaluate(learnable_clips, models, "hn_s", "enhn_s", seed=2)
 
     assert run_of_three.record["seeds"] == [0, 1, 2]
     table = run_of_three.predictions.table
@@ -176,43 +209,63 @@ def test_each_of_several_seeds_gives_what_it_gives_alone(learnable):
     assert set(table.loc[table["model"] == "movie_prior", "seed"]) == {0}
 
 
-def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run):
+def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run_of_linear_and_mlp):
     """Repeating the same predictions adds no information, so intervals must not become narrower."""
-    table = run.predictions.table
-    both_seeds = pd.concat([table, table.assign(seed=1)], ignore_index=True)
-    metrics = summarise(Predictions(both_seeds))
+    table = run_of_linear_and_mlp.predictions.table
+    with_two_seeds = pd.concat([table, table.assign(seed=1)], ignore_index=True)
+
+    metrics = summarise(Predictions(with_two_seeds))
+
     columns = ["model", "metric", "pooled", "pooled_low", "pooled_high", "movie_low", "movie_high"]
-    pd.testing.assert_frame_equal(metrics[columns], run.metrics[columns])
+    pd.testing.assert_frame_equal(metrics[columns], run_of_linear_and_mlp.metrics[columns])
+
+
+def test_seeds_that_predict_different_clips_are_refused(run_of_linear_and_mlp):
+    """The second of two seeds lacks the last clip."""
+    table = run_of_linear_and_mlp.predictions.table
+    with_second_seed = pd.concat([table, table.assign(seed=1).iloc[:-1]], ignore_index=True)
     with pytest.raises(PredictionsError, match="different clips"):
-        summarise(Predictions(both_seeds.iloc[:-1]))  # of which one seed lacks a clip
+        summarise(Predictions(with_second_seed))
 
 
-def test_every_candidate_and_every_epoch_of_the_inner_folds_is_kept(run):
-    is_chosen = run.selection["chosen"] == 1
-    assert run.selection[is_chosen].groupby("model").size().to_dict() == {"linear": 6, "mlp": 6}
-    for _, candidates in run.selection.query("model == 'linear'").groupby("fold"):
+def test_every_candidate_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
+    """Of the candidates of a model, such as C=0.0001, one is chosen in each of six folds.
+
+    It is that with the smallest loss in the inner folds.
+    """
+    selection = run_of_linear_and_mlp.selection
+    n_chosen_of_model = selection[selection["chosen"] == 1].groupby("model").size()
+    assert n_chosen_of_model.to_dict() == {"linear": 6, "mlp": 6}
+
+    for _, candidates in selection.query("model == 'linear'").groupby("fold"):
         assert candidates["candidate"].iloc[0] == "C=0.0001"
         chosen = candidates[candidates["chosen"] == 1]
         assert chosen["inner_loss"].item() == candidates["inner_loss"].min()
 
-    assert set(run.curves["model"]) == {"mlp"}
-    curves = run.curves.groupby(["fold", "inner_fold"])
-    assert len(curves) == 6 * 4  # six outer folds have four inner ones each
-    for _, curve in curves:
+
+def test_every_epoch_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
+    """Only the perceptron learns in epochs. Each of six folds has four inner ones, each with a curve."""
+    curves = run_of_linear_and_mlp.curves
+    assert set(curves["model"]) == {"mlp"}
+
+    curves_of_inner_folds = curves.groupby(["fold", "inner_fold"])
+    assert len(curves_of_inner_folds) == 6 * 4
+    for _, curve in curves_of_inner_folds:
         assert curve["epoch"].tolist() == list(range(1, len(curve) + 1))
 
 
-def test_the_record_says_what_was_done_on_what(run, learnable):
-    record = run.record
+def test_the_record_says_what_was_done_on_what(run_of_linear_and_mlp, learnable_clips):
+    """A linear model and a perceptron were trained on HN vs S, and tested on EN and HN vs S: 240 clips."""
+    record = run_of_linear_and_mlp.record
     assert record["train"]["name"] == "hn_s"
     assert record["train"]["classes"] == [["HN"], ["S"]]
     assert record["tests"][0]["name"] == "enhn_s"
     assert record["label_policy"] == "raw"
-    assert record["codebook"] == {"name": "obygaze12", "digest": learnable.codebook.digest()}
-    assert record["store"] == learnable.store
+    assert record["codebook"] == {"name": "obygaze12", "digest": learnable_clips.codebook.digest()}
+    assert record["store"] == learnable_clips.store
     assert record["clips"]["tested"] == 240
     assert [fold["tested"] for fold in record["folds"]] == [{"enhn_s": 40}] * 6
-    assert record["prevalence"] == {"enhn_s": np.mean(learnable.levels == "S")}
+    assert record["prevalence"] == {"enhn_s": np.mean(learnable_clips.levels == "S")}
     assert list(record["models"]) == ["linear", "mlp", *BASELINES]
     assert record["models"]["mlp"]["n_hidden"] == "128"
 
@@ -227,55 +280,85 @@ def test_ordered_levels_have_their_own_baselines_and_metrics_and_a_model_for_eac
     assert set(kappa) == {"linear", "median_level", "random_level"}
     assert kappa["linear"] > 0.2
     assert abs(kappa["median_level"]) < 0.2
-    assert {candidate.split(":")[0] for candidate in run.selection["candidate"]} == {"step 1", "step 2"}
+    steps = {candidate.split(":")[0] for candidate in run.selection["candidate"]}
+    assert steps == {"step 1", "step 2"}
 
 
 @pytest.mark.long
 def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_concepts):
+    """The level follows from concepts, which are planted in the features.
+
+    One control reads random directions in place of concepts, and the other one concepts that were shuffled.
+    """
     models = ["pcbm_lr", "pcbm_lr_random", "pcbm_lr_shuffled"]
-    aucs = pooled_metric(evaluate(make_planted_concepts(n_features=120), models, "hn_s"), WITHIN)
+    run = evaluate(make_planted_concepts(n_features=120), models, "hn_s")
+
+    aucs = pooled_metric(run, "within_movie_auc")
     assert aucs["pcbm_lr"] > aucs["pcbm_lr_random"] + 0.05
     assert aucs["pcbm_lr"] > aucs["pcbm_lr_shuffled"] + 0.05
 
 
-def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnable):
+def test_a_concept_can_be_learnt_if_it_varies_whatever_movie_is_left_out(learnable_clips):
     """Concept 0 is in the first film alone, and all other films have concept 1.
 
     Without the first film neither varies; concept 2, in every third clip, does.
     """
-    in_first_movie = learnable.movies == np.unique(learnable.movies)[0]
-    present = np.zeros_like(learnable.labels.present)
+    in_first_movie = learnable_clips.movies == np.unique(learnable_clips.movies)[0]
+    present = np.zeros_like(learnable_clips.labels.present)
     present[:, 0] = in_first_movie  # without the first movie, no clip has concept 0
     present[:, 1] = ~in_first_movie  # and all clips have concept 1
     present[::3, 2] = True
-    data = dataclasses.replace(learnable, labels=dataclasses.replace(learnable.labels, present=present))
+    data = dataclasses.replace(
+        learnable_clips, labels=dataclasses.replace(learnable_clips.labels, present=present)
+    )
     all_rows = np.arange(len(data))
 
     assert varying(data, all_rows) == [data.labels.concepts[2]]
 
 
 @pytest.mark.long
-def test_models_of_concepts_are_left_out_or_refused_by_name_where_there_are_too_few_features(learnable):
-    few_features = dataclasses.replace(learnable, X=learnable.X[:, :3])
-    run = evaluate(few_features, None, "hn_s", progress=lambda *_: None)
-    assert set(run.record["models_left_out"]) == {"pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"}
+def test_models_of_concepts_are_left_out_of_all_models_where_there_are_too_few_features(learnable_clips):
+    """Without a choice of models (None) all are evaluated that can be. Three features hold no concepts."""
+    three_features = dataclasses.replace(learnable_clips, X=learnable_clips.X[:, :3])
+
+    run = evaluate(three_features, None, "hn_s", progress=lambda *_: None)
+
+    left_out = set(run.record["models_left_out"])
+    assert left_out == {"pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"}
+
+
+def test_a_model_of_concepts_that_was_asked_for_is_refused_by_name_where_no_clip_has_a_concept(
+    learnable_clips,
+):
     with pytest.raises(ConceptError, match="model pcbm_lr"):
-        evaluate(learnable, ["pcbm_lr"], "hn_s")
+        evaluate(learnable_clips, ["pcbm_lr"], "hn_s")
 
 
-def test_clips_and_movies_too_few_to_learn_from_are_refused(learnable):
-    """Where S is in one film alone, there is no positive clip to train on when that film is left out."""
-    is_elsewhere = learnable.movies != "tt0000003"
-    s_in_one_movie = np.where((learnable.levels == "S") & is_elsewhere, "EN", learnable.levels)
-    two_movies = learnable.take(np.arange(80))
-    for data, message in (
-        (with_levels(learnable, np.full(240, "EN")), "no positive clip to be trained on"),
-        (with_levels(learnable, np.full(240, "S")), "no negative clip to be trained on"),
-        (with_levels(learnable, s_in_one_movie), r"both classes|tt0000003"),
-        (two_movies, "3 movies"),
-    ):
-        with pytest.raises(ProtocolError, match=message):
-            evaluate(data, ["linear"], "en_s")
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [("EN", "no positive clip to be trained on"), ("S", "no negative clip to be trained on")],
+)
+def test_clips_of_one_level_are_refused(learnable_clips, level, message):
+    """The task is EN vs S, and all 240 clips have one of the two levels."""
+    data = with_levels(learnable_clips, np.full(240, level))
+    with pytest.raises(ProtocolError, match=message):
+        evaluate(data, ["linear"], "en_s")
+
+
+def test_a_positive_level_in_one_film_alone_is_refused(learnable_clips):
+    """When that film is left out, there is no positive clip to train on. S clips of others become EN."""
+    levels = learnable_clips.levels.copy()
+    levels[(levels == "S") & (learnable_clips.movies != "tt0000003")] = "EN"
+    data = with_levels(learnable_clips, levels)
+    with pytest.raises(ProtocolError, match=r"both classes|tt0000003"):
+        evaluate(data, ["linear"], "en_s")
+
+
+def test_two_films_are_refused(learnable_clips):
+    """Each film has 40 clips."""
+    clips_of_two_films = learnable_clips.take(np.arange(80))
+    with pytest.raises(ProtocolError, match="3 movies"):
+        evaluate(clips_of_two_films, ["linear"], "en_s")
 
 
 S_VS_EN = level_target(("S",), ("EN",), builtin_codebook("obygaze12"))
@@ -286,73 +369,102 @@ S_VS_EN = level_target(("S",), ("EN",), builtin_codebook("obygaze12"))
     [([], "--task"), (["hn_s", "levels"], r"hn_s .* levels"), (["en_s", S_VS_EN], r"'EN'|'S'")],
     ids=["no task", "two classes tested on ordered levels", "classes exchanged in the test"],
 )
-def test_tasks_that_cannot_be_evaluated_are_refused(learnable, tasks, message):
+def test_tasks_that_cannot_be_evaluated_are_refused(learnable_clips, tasks, message):
+    """The first task is trained on, and the second one tested."""
     with pytest.raises(ProtocolError, match=message):
-        evaluate(learnable, ["linear"], *tasks)
+        evaluate(learnable_clips, ["linear"], *tasks)
 
 
-def test_a_run_appears_when_it_is_complete_even_if_its_model_cannot_be_saved(run, tmp_path):
-    """A full disk leaves nothing behind."""
-    with pytest.raises(OSError, match="full"), new_run(run, tmp_path / "run", {}, force=False):
+def test_a_run_appears_when_it_is_complete(run_of_linear_and_mlp, tmp_path):
+    """While more is added to it, such as a model, its folder is not there."""
+    with new_run(run_of_linear_and_mlp, tmp_path / "run", {}, force=False):
+        assert not (tmp_path / "run").exists()
+    assert (tmp_path / "run").exists()
+
+
+def test_a_full_disk_leaves_no_run_behind(run_of_linear_and_mlp, tmp_path):
+    with (
+        pytest.raises(OSError, match="full"),
+        new_run(run_of_linear_and_mlp, tmp_path / "run", {}, force=False),
+    ):
         raise OSError(28, "full")
     assert list(tmp_path.iterdir()) == []
 
-    with pytest.raises(ModelError), new_run(run, tmp_path / "run", {}, force=False):
+
+def test_a_run_is_kept_even_if_its_model_cannot_be_saved(run_of_linear_and_mlp, tmp_path):
+    with pytest.raises(ModelError), new_run(run_of_linear_and_mlp, tmp_path / "run", {}, force=False):
         raise ModelError("nothing to keep")
     assert (tmp_path / "run" / "run.json").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
-    with new_run(run, tmp_path / "another", {}, force=False):
-        assert not (tmp_path / "another").exists()
-    assert (tmp_path / "another").exists()
 
+def test_metrics_follow_from_the_predictions_file_alone(run_of_linear_and_mlp, tmp_path):
+    """They are those that the run has written. A row is a metric of one of two models or of a baseline."""
+    write_run(run_of_linear_and_mlp, tmp_path / "run")
+    written_metrics = (tmp_path / "run" / "metrics.csv").read_text("utf-8")
 
-def test_metrics_follow_from_the_predictions_file_alone(run, tmp_path):
-    write_run(run, tmp_path / "run")
     metrics = summarise(Predictions.read(tmp_path / "run" / "predictions.csv"))
-    written = (tmp_path / "run" / "metrics.csv").read_text("utf-8")
-    assert metrics.to_csv(index=False, lineterminator="\n") == written
+
+    assert metrics.to_csv(index=False, lineterminator="\n") == written_metrics
     n_models = 2 + len(BASELINES)
-    n_metrics = len(METRICS) + 1  # with within_movie_auc
+    n_metrics = len(METRICS) + 1  # within_movie_auc is no part of METRICS
     assert len(metrics) == n_models * n_metrics
 
 
-def test_an_undefined_metric_is_null_in_json(run):
-    undefined = dataclasses.replace(run, metrics=run.metrics.assign(movie_low=float("nan")))
-    text = to_json(undefined)
+def test_an_undefined_metric_is_null_in_json(run_of_linear_and_mlp):
+    """JSON has no NaN."""
+    metrics_without_intervals = run_of_linear_and_mlp.metrics.assign(movie_low=float("nan"))
+    run = dataclasses.replace(run_of_linear_and_mlp, metrics=metrics_without_intervals)
+
+    text = to_json(run)
+
     assert "NaN" not in text
-    assert {row["movie_low"] for row in json.loads(text)["metrics"]} == {None}
+    for row in json.loads(text)["metrics"]:
+        assert row["movie_low"] is None
 
 
-def test_the_report_has_every_model_and_chance(run):
-    pooled_table = run_report(run).blocks[-1]
-    assert [row[0] for row in pooled_table.rows] == ["linear", "mlp", *BASELINES, "(chance)"]
-    # A shift between folds would decide what compares scores of different folds.
+def test_the_report_has_every_model_and_chance(run_of_linear_and_mlp):
+    pooled_table = run_report(run_of_linear_and_mlp).blocks[-1]
+    names_of_rows = [row[0] for row in pooled_table.rows]
+    assert names_of_rows == ["linear", "mlp", *BASELINES, "(chance)"]
+
+
+def test_the_report_compares_no_scores_of_different_folds(run_of_linear_and_mlp):
+    """Over all clips at once, a shift of the scores between folds would decide AP and AUC."""
+    pooled_table = run_report(run_of_linear_and_mlp).blocks[-1]
     assert "AP" not in pooled_table.headers
     assert "AUC" not in pooled_table.headers
 
 
 @pytest.mark.long
 def test_folds_may_hold_several_movies_and_the_record_says_so(make_planted):
+    """40 movies of four clips are tested in 20 folds: each clip once, and a movie's clips together."""
     data = make_planted(direction=3.0, n_movies=40, n_per_movie=4)
-    run = evaluate(data, ["linear"], "enhn_s", folds=20)
-    assert run.record["protocol"].startswith("strict: 20 folds of whole movies")
-    assert [fold["movie"] for fold in run.record["folds"]] == [f"fold {number}" for number in range(20)]
-    table = run.predictions.table
 
-    assert sorted(table[table["model"] == "linear"]["clip_id"]) == sorted(data.clip_ids)
-    assert table.groupby("movie")["fold"].nunique().max() == 1
+    run = evaluate(data, ["linear"], "enhn_s", folds=20)
+
+    assert run.record["protocol"].startswith("strict: 20 folds of whole movies")
+    names_of_folds = [fold["movie"] for fold in run.record["folds"]]
+    assert names_of_folds == [f"fold {number}" for number in range(20)]
+    table = run.predictions.table
+    tested_by_linear = table[table["model"] == "linear"]["clip_id"]
+    assert sorted(tested_by_linear) == sorted(data.clip_ids)
+    n_folds_of_movie = table.groupby("movie")["fold"].nunique()
+    assert n_folds_of_movie.max() == 1
 
 
 def test_a_run_shows_its_metrics_by_movie(make_planted):
+    """A notebook shows a run as HTML: a model's name is text there, and models are before baselines."""
     from sklearn.naive_bayes import GaussianNB
 
     run = evaluate(make_planted(), {"<bayes>": GaussianNB()}, "hn_s")
+
     html = run._repr_html_()
+
     assert "&lt;bayes&gt;" in html
     assert "<bayes>" not in html
-    by_movie = run.metrics.query("model == '<bayes>' and metric == 'average_precision'")["movie_mean"].item()
-    assert f"<td>{by_movie:.3f}</td>" in html
+    ap = run.metrics.query("model == '<bayes>' and metric == 'average_precision'")
+    assert f"<td>{ap['movie_mean'].item():.3f}</td>" in html
     assert html.index("&lt;bayes&gt;") < html.index("always_positive")
 
 
@@ -386,28 +498,43 @@ def test_a_model_without_skill_gives_the_rate_of_films_and_says_so(tmp_path, cap
 def test_a_kept_model_that_commands_do_not_know_is_named(
     toy_films, tmp_path, monkeypatch, capsys, known_models, is_warned
 ):
-    """A kept model of kind "arrays" is of another package: commands read it if its name is installed."""
+    """A kept model of kind "arrays" is of another package: commands read it if its name is installed.
+
+    Here the kept model is taken for one of that kind, and `known_models` are the names that are installed.
+    """
     card = SimpleNamespace(kind="arrays", calibration={"p_skilled": 1.0}, evidence=None, levels_left_out=None)
     monkeypatch.setattr(model_file, "read_model", lambda _path: SimpleNamespace(card=card))
     monkeypatch.setattr(names, "model_names", lambda: known_models)
     words = ["evaluate", toy_films / "films.csv", toy_films / "stores" / "films", "--task", "hn_s"]
-    assert obygaze(*words, "--model", "linear", "--save", "linear", "--out", tmp_path / "run") == 0
-    assert ("linear is read back in Python alone" in capsys.readouterr().err) == is_warned
+
+    exit_code = obygaze(*words, "--model", "linear", "--save", "linear", "--out", tmp_path / "run")
+
+    has_warning = "linear is read back in Python alone" in capsys.readouterr().err
+    assert exit_code == 0
+    assert has_warning == is_warned
 
 
 @pytest.mark.parametrize(("scale", "dtype"), [(1, np.float32), (-0.37, np.float16), (1e-4, np.float64)])
-def test_a_label_among_the_features_is_refused_by_its_number(learnable, scale, dtype):
+def test_a_label_among_the_features_is_refused_by_its_number(learnable_clips, scale, dtype):
     """A feature that is the label, in any unit and precision, makes every number of the run meaningless."""
-    X = learnable.X.copy()
-    X[:, 3] = np.where(learnable.levels == "S", dtype(scale), 0) + dtype(0.1)
+    X = learnable_clips.X.copy()
+    X[:, 3] = np.where(learnable_clips.levels == "S", dtype(scale), 0) + dtype(0.1)
     with pytest.raises(ProtocolError, match=r"feature 3 .*hn_s"):
-        evaluate(dataclasses.replace(learnable, X=X), ["linear"], "hn_s")
+        evaluate(dataclasses.replace(learnable_clips, X=X), ["linear"], "hn_s")
 
 
-@pytest.mark.parametrize(("out", "named"), [(Path("runs/a"), "runs/a"), (None, "--out")])
-def test_an_evaluation_says_where_its_run_is_or_how_to_keep_it(out, named):
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [(Path("runs/a"), "runs/a"), (None, "--out")],
+    ids=["the run was written to a folder", "it was not written"],
+)
+def test_an_evaluation_says_where_its_run_is_or_how_to_keep_it(out, words):
+    """There is nothing else to remark on: no film has a problem, and no clip was left out."""
     run = SimpleNamespace(record={"excluded": []})
     data = SimpleNamespace(modalities=(), parts=())
-    nothing_else = {"policy_notes": (), "other_notes": (), "saved_models": ()}
-    (remark,) = remarks(run, data, (), film_problems=FilmProblems((), (), (), ()), **nothing_else, out=out)
-    assert named in remark
+    no_problems = FilmProblems((), (), (), ())
+    no_notes = {"policy_notes": (), "other_notes": (), "saved_models": ()}
+
+    (remark,) = remarks(run, data, (), film_problems=no_problems, **no_notes, out=out)
+
+    assert words in remark

@@ -16,7 +16,8 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.experts import denoise_labels, plan_labels
 from obygaze_models.models import RidgeLogistic
-from obygaze_models.models.names import LENGTH, OTHER
+from obygaze_models.models.names import LENGTH as CLIP_LENGTH
+from obygaze_models.models.names import OTHER as OTHER_ANNOTATOR
 from obygaze_models.protocol.targets import NOT_ASKED
 from obygaze_models.report.run_tables import short_report
 
@@ -140,7 +141,7 @@ def test_the_other_annotator_is_a_baseline(corpus, run_of_merged_labels):
         is_of_film = movies == film
         aucs_of_ben.append(roc_auc_score(ann_says_s[is_of_film], ben_says_s[is_of_film]))
 
-    baseline = mean_aucs(run_of_merged_labels)["en_s>en_s@ann", OTHER]
+    baseline = mean_aucs(run_of_merged_labels)["en_s>en_s@ann", OTHER_ANNOTATOR]
 
     assert baseline == pytest.approx(np.mean(aucs_of_ben))
 
@@ -154,7 +155,7 @@ def test_each_annotator_may_have_a_model_but_no_baselines(corpus):
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts="each")
 
     models = {model for _, model in mean_aucs(run)}
-    assert models >= {"linear@ann", "linear@ben", OTHER, "movie_prior"}
+    assert models >= {"linear@ann", "linear@ben", OTHER_ANNOTATOR, "movie_prior"}
     assert "movie_prior@ann" not in models
 
 
@@ -168,13 +169,13 @@ def test_models_and_the_other_annotator_are_tested_on_the_clips_of_both(run_of_m
 
     assert n_clips["linear", "en_s>en_s@ann"] == 216
     assert n_clips["linear", "en_s>en_s@ben"] == 216
-    assert n_clips[OTHER].to_dict() == {"en_s>en_s@ann": 216, "en_s>en_s@ben": 216}
-    scores_of_the_other = table.loc[table["model"] == OTHER, "score"]
+    assert n_clips[OTHER_ANNOTATOR].to_dict() == {"en_s>en_s@ann": 216, "en_s>en_s@ben": 216}
+    scores_of_the_other = table.loc[table["model"] == OTHER_ANNOTATOR, "score"]
     assert set(scores_of_the_other) == {0.0, 1.0}
 
 
 def test_the_length_of_clips_is_no_baseline_where_all_are_as_long(run_of_merged_labels):
-    assert LENGTH not in set(run_of_merged_labels.predictions.table["model"])
+    assert CLIP_LENGTH not in set(run_of_merged_labels.predictions.table["model"])
 
 
 @pytest.mark.long
@@ -241,7 +242,7 @@ def test_the_length_of_clips_is_a_baseline_where_it_varies(tmp_path):
     """
     corpus = plant_corpus(tmp_path, positive_clips_are_longer=True)
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s")
-    assert mean_aucs(run)["en_s>en_s@ann", LENGTH] > 0.75
+    assert mean_aucs(run)["en_s>en_s@ann", CLIP_LENGTH] > 0.75
 
 
 @pytest.mark.parametrize(
@@ -368,9 +369,9 @@ def test_an_annotators_calls_are_in_no_table_of_rankings(run_of_merged_labels):
             continue
         models = [row[0] for row in table.rows]
         if "AP by movie" in table.title or "AUC by movie" in table.title:
-            assert OTHER not in models, table.title
+            assert OTHER_ANNOTATOR not in models, table.title
         else:
-            assert OTHER in models, table.title
+            assert OTHER_ANNOTATOR in models, table.title
 
 
 @pytest.mark.long
@@ -380,7 +381,7 @@ def test_an_annotators_calls_have_a_balanced_accuracy(run_of_merged_labels):
     They say the same where both are right or both err: in .85 * .85 + .15 * .15 = .745 of the clips.
     """
     table = short_report(run_of_merged_labels).blocks[0]
-    (row_of_the_other,) = [row for row in table.rows if row[0] == OTHER]
+    (row_of_the_other,) = [row for row in table.rows if row[0] == OTHER_ANNOTATOR]
     cells = dict(zip(table.headers, row_of_the_other, strict=True))
 
     assert cells["AUC [95 %]"] == "-"

@@ -9,26 +9,29 @@ from obygaze_models.commands.evaluate_commands import _announce_folds
 
 
 @pytest.mark.parametrize(
-    ("n_movies", "folds", "note"),
-    [
-        (100, None, ""),
-        (101, None, "101 folds, one for each movie"),
-        (501, None, ""),
-        (101, 20, ""),
-        (110, 105, "105 folds:"),
-    ],
-    ids=[
-        "up to a hundred movies",
-        "a fold for each of more movies",
-        "twenty groups by default above 500 movies",
-        "twenty groups on request",
-        "some folds of two movies",
-    ],
+    ("n_movies", "n_folds_asked_for", "note"),
+    [(101, None, "101 folds, one for each movie"), (110, 105, "105 folds:")],
+    ids=["a fold for each movie", "some folds of two movies"],
 )
-def test_more_than_a_hundred_folds_are_announced(capsys, n_movies, folds, note):
+def test_more_than_a_hundred_folds_are_announced(capsys, n_movies, n_folds_asked_for, note):
+    """Unless a number of folds is asked for, there is one for each of up to 500 movies."""
+    data = movies_of_five_clips(n_movies)
+    _announce_folds(data, n_folds_asked_for, seen=False)
+    assert note in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("n_movies", "n_folds_asked_for"),
+    [(100, None), (501, None), (101, 20)],
+    ids=["a hundred movies", "twenty groups by default above 500 movies", "twenty groups on request"],
+)
+def test_up_to_a_hundred_folds_are_not_announced(capsys, n_movies, n_folds_asked_for):
+    data = movies_of_five_clips(n_movies)
+    _announce_folds(data, n_folds_asked_for, seen=False)
+    assert capsys.readouterr().err == ""
+
+
+def movies_of_five_clips(n_movies):
+    """Make what `_announce_folds` reads of a dataset: the movie of each clip, and features."""
     movies = np.repeat(np.arange(n_movies), 5).astype(str)
-    data = SimpleNamespace(movies=movies, X=np.zeros((len(movies), 8)))
-    _announce_folds(data, folds, seen=False)
-    printed = capsys.readouterr().err
-    assert note in printed
-    assert bool(printed) == bool(note)
+    return SimpleNamespace(movies=movies, X=np.zeros((len(movies), 8)))

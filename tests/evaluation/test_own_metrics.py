@@ -111,6 +111,7 @@ def test_a_metric_of_levels_is_computed_for_ordered_levels_only():
     ids=["it reads a misspelt `score`", "its bounds are the wrong way round"],
 )
 def test_a_metric_that_cannot_be_computed_is_refused(reads, bounds, message):
+    """A metric states whether it reads scores or calls, and between which bounds its values are."""
     with pytest.raises(ProtocolError, match=message):
         Metric("off", "off", reads, accuracy, fixed(0.5), bounds=bounds)
 
@@ -159,6 +160,7 @@ def test_a_metric_with_its_own_bounds_has_intervals(make_planted, lower_bound):
     ids=["the name of a built-in metric", "a function that is no metric", "one name twice"],
 )
 def test_a_metric_of_a_known_name_or_no_metric_is_refused(own_metrics):
+    """A script gives its own metrics, to be computed beside the built-in ones of two classes."""
     with pytest.raises(ProtocolError):
         metrics_of(2, own_metrics)
 

@@ -127,6 +127,7 @@ def test_a_file_that_is_no_table_of_predictions_is_refused_by_its_name(tmp_path,
     ids=["nothing", "too many cells", "a word for a score", "a letter for a fold", "an endless label"],
 )
 def test_a_faulty_table_of_predictions_is_refused_with_the_place_of_the_fault(tmp_path, content, place):
+    """The header names ten columns: model, task, fold, seed, clip, movie, label, score, threshold, store."""
     path = tmp_path / "other.csv"
     path.write_bytes(content)
     with pytest.raises(PredictionsError, match=rf"other\.csv.*{place}"):

@@ -14,7 +14,7 @@ from obygaze_models.evaluation.refits import exchanged_films, with_refits
 from obygaze_models.models.registry import BUILTIN_MODELS
 from tests.conftest import dataset
 
-LINEAR = BUILTIN_MODELS["linear"]
+LINEAR_MODEL = BUILTIN_MODELS["linear"]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ TRAINED_AND_TESTED = {"task": "hn_s", "test": "enhn_s", "seed": 3}
 @pytest.fixture(scope="module")
 def run_of_linear(toy_dataset):
     """A run of a linear model of the toy films."""
-    return om.evaluate(toy_dataset, [LINEAR], **TRAINED_AND_TESTED)
+    return om.evaluate(toy_dataset, [LINEAR_MODEL], **TRAINED_AND_TESTED)
 
 
 @pytest.mark.long
@@ -74,7 +74,7 @@ def test_a_model_that_knows_the_label_is_better_than_every_refit(toy_dataset, ru
 
     Refits learn labels that were exchanged between films, so that their mean AUC is that of chance, .5.
     """
-    refitted = with_refits(run_of_linear, toy_dataset, [LINEAR], 9, **TRAINED_AND_TESTED)
+    refitted = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], 9, **TRAINED_AND_TESTED)
 
     refits = refitted.record["refits"]
     (model,) = refits["models"]
@@ -87,7 +87,9 @@ def test_every_refit_is_counted_and_reported(toy_dataset, run_of_linear):
     """Nine refits are asked for; each is trained, or left out if its labels cannot be trained on."""
     progress = []
 
-    refitted = with_refits(run_of_linear, toy_dataset, [LINEAR], 9, progress.append, **TRAINED_AND_TESTED)
+    refitted = with_refits(
+        run_of_linear, toy_dataset, [LINEAR_MODEL], 9, progress.append, **TRAINED_AND_TESTED
+    )
 
     refits = refitted.record["refits"]
     assert progress == [1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -97,8 +99,8 @@ def test_every_refit_is_counted_and_reported(toy_dataset, run_of_linear):
 
 @pytest.mark.long
 def test_refits_are_the_same_each_time(toy_dataset, run_of_linear):
-    first = with_refits(run_of_linear, toy_dataset, [LINEAR], 2, **TRAINED_AND_TESTED)
-    second = with_refits(run_of_linear, toy_dataset, [LINEAR], 2, **TRAINED_AND_TESTED)
+    first = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], 2, **TRAINED_AND_TESTED)
+    second = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], 2, **TRAINED_AND_TESTED)
     assert first.record == second.record
 
 
@@ -110,9 +112,9 @@ def test_a_model_of_noise_is_not_better_than_its_refits(toy_dataset):
     """
     features = np.random.default_rng(0).normal(size=toy_dataset.X.shape).astype(np.float32)
     noise = replace(toy_dataset, X=features)
-    run_of_noise = om.evaluate(noise, [LINEAR], **TRAINED_AND_TESTED)
+    run_of_noise = om.evaluate(noise, [LINEAR_MODEL], **TRAINED_AND_TESTED)
 
-    refitted = with_refits(run_of_noise, noise, [LINEAR], 9, **TRAINED_AND_TESTED)
+    refitted = with_refits(run_of_noise, noise, [LINEAR_MODEL], 9, **TRAINED_AND_TESTED)
 
     (model,) = refitted.record["refits"]["models"]
     assert model["p"] > 0.1
@@ -131,7 +133,7 @@ def test_where_no_refit_can_be_trained_there_is_no_p(toy_dataset):
     run = om.evaluate(s_in_three_films, ["linear"], task="hn_s")
 
     with pytest.raises(ProtocolError, match="no refit"):
-        with_refits(run, s_in_two_films, [LINEAR], 2, task="hn_s")
+        with_refits(run, s_in_two_films, [LINEAR_MODEL], 2, task="hn_s")
 
 
 @pytest.mark.long
@@ -146,7 +148,7 @@ def test_where_every_film_has_one_class_there_is_no_p():
     films_of_one_class = dataset(noise, levels, movies)
     run = om.evaluate(films_of_one_class, ["linear"], "en_s")
 
-    refitted = with_refits(run, films_of_one_class, [LINEAR], 2, task="en_s")
+    refitted = with_refits(run, films_of_one_class, [LINEAR_MODEL], 2, task="en_s")
 
     (model,) = refitted.record["refits"]["models"]
     assert model["observed"] is None

@@ -59,10 +59,15 @@ def p_with_drift_of_ab(clip):
 
 
 def test_clips_of_a_film_judged_in_part_are_counted(tmp_path):
-    """AB has labelled 90 clips: one whole film of 60, and half of the next one."""
+    """AB has labelled 90 clips: one whole film of 60, and half of the next one. CD has not begun.
+
+    Films that somebody has begun count as done; their clips are counted one by one.
+    """
     plan = plan_round(tmp_path, films=4, clips_a_film=60)
-    calls_of_ab = [clip for clip in label_by_probability(plan, lambda _: 0.5) if clip.annotator == "AB"]
-    one_film_and_a_half = plan.with_clips(calls_of_ab[:90])
+    labelled = label_by_probability(plan, lambda _clip: 0.5)
+    labelled_by_ab = [clip for clip in labelled if clip.annotator == "AB"]
+    one_film_and_a_half = plan.with_clips(labelled_by_ab[:90])
+
     progress = round_progress(plan, one_film_and_a_half)
 
     assert len(progress["AB"].done) == 2
@@ -92,7 +97,7 @@ def test_films_of_unclear_numbers_are_refused(tmp_path, clip_ids, number, messag
 
 
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):
-    """Data frames write 1 as 1.0."""
+    """The column `order` has the number of each film in an annotator's order. Data frames write 1 as 1.0."""
     plan = plan_round(tmp_path, films=4, clips_a_film=2)
     with_point = []
     for clip in plan:
@@ -109,52 +114,77 @@ def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):
     ("column", "spelling", "other_spelling"), [("annotator", "AB", "ab"), ("movie", "f00", "F00")]
 )
 def test_an_annotator_or_film_in_two_spellings_is_refused(tmp_path, capsys, column, spelling, other_spelling):
+    """The plan of the round has one spelling, and the table of what is annotated the other one."""
     plan = plan_round(tmp_path, films=2, clips_a_film=2)
     write_manifest(plan, tmp_path / "round.csv")
-    spelled_once = [clip for clip in plan if getattr(clip, column) == spelling]
-    annotated = [replace(clip, level="S", **{column: other_spelling}) for clip in spelled_once]
+    spelled_so = [clip for clip in plan if getattr(clip, column) == spelling]
+    annotated = [replace(clip, level="S", **{column: other_spelling}) for clip in spelled_so]
     write_manifest(plan.with_clips(annotated), tmp_path / "done.csv")
 
-    assert obygaze("manifest", "progress", tmp_path / "round.csv", tmp_path / "done.csv") == 1
+    exit_status = obygaze("manifest", "progress", tmp_path / "round.csv", tmp_path / "done.csv")
+
+    assert exit_status == 1
     assert "are one name: spell both alike" in capsys.readouterr().err
 
 
 def test_where_films_differ_the_drift_and_its_interval_are_those_of_least_squares_on_their_means():
-    """The drift is the change over the seven steps from the first of eight films to the last."""
-    rng = np.random.default_rng(0)
-    films = [rng.normal(0.1 * number + 3 * rng.normal(), 1, 40) for number in range(8)]
-    (drift,) = drifts([(films, range(8))])
-    line = linregress(range(8), [calls.mean() for calls in films])
-    half_width = t.ppf(0.975, 8 - 2) * line.stderr
+    """An annotator has 40 calls on each of eight films, whose means differ by more than the calls explain.
 
+    The drift is the change over the seven steps from the first film to the last.
+    """
+    rng = np.random.default_rng(0)
+    calls_on_films = [rng.normal(0.1 * number + 3 * rng.normal(), 1, 40) for number in range(8)]
+    places_in_order = range(8)
+
+    (drift,) = drifts([(calls_on_films, places_in_order)])
+
+    line = linregress(places_in_order, [calls.mean() for calls in calls_on_films])
+    half_width_of_slope = t.ppf(0.975, df=8 - 2) * line.stderr
     assert drift.value == pytest.approx(7 * line.slope)
-    assert drift.high - drift.value == pytest.approx(7 * half_width)
+    assert drift.high - drift.value == pytest.approx(7 * half_width_of_slope)
 
 
 @pytest.mark.parametrize("n_films", [0, 3])
-def test_fewer_than_four_films_or_calls_that_are_all_alike_show_no_drift(n_films):
+def test_fewer_than_four_films_have_no_drift(n_films):
     rng = np.random.default_rng(0)
-    films = [rng.normal(size=40) for _ in range(n_films)]
-    always_the_same = [np.zeros(9)] * 5
-    of_few_films, of_same_calls = drifts([(films, range(n_films)), (always_the_same, range(5))])
+    calls_on_films = [rng.normal(size=40) for _ in range(n_films)]
 
-    assert of_few_films.films == n_films
-    assert np.isnan([of_few_films.value, of_few_films.low, of_few_films.high]).all()
-    assert not of_same_calls.is_found
+    (drift,) = drifts([(calls_on_films, range(n_films))])
+
+    assert drift.films == n_films
+    assert np.isnan([drift.value, drift.low, drift.high]).all()
+
+
+def test_calls_that_are_all_alike_show_no_drift():
+    """Nine clips of each of five films are all called 0."""
+    calls_on_films = [np.zeros(9), np.zeros(9), np.zeros(9), np.zeros(9), np.zeros(9)]
+    (drift,) = drifts([(calls_on_films, range(5))])
+    assert not drift.is_found
 
 
 def test_the_drift_of_an_annotator_against_the_others_is_found(tmp_path):
+    """AB, CD and EF annotate ten films. AB's probability of S rises by .3 from the first film to the last.
+
+    `against` is the drift of the differences from the others' calls, which share what a film is like.
+    """
     plan = plan_round(tmp_path)
-    progress = round_progress(plan, label_by_probability(plan, p_with_drift_of_ab), "en_s")
-    assert progress["AB"].against.is_found
-    assert progress["AB"].against.value == pytest.approx(0.3, abs=0.06)
+    annotated = label_by_probability(plan, p_with_drift_of_ab)
+
+    progress = round_progress(plan, annotated, "en_s")
+
+    drift_of_ab = progress["AB"].against
+    assert drift_of_ab.is_found
+    assert drift_of_ab.value == pytest.approx(0.3, abs=0.06)
 
 
 @pytest.mark.long
 def test_films_that_differ_are_no_drift_of_an_annotator(tmp_path):
     """The share of S rises from film to film for everybody, so no annotator drifts against the others."""
     plan = plan_round(tmp_path)
-    progress = round_progress(plan, label_by_probability(plan, p_by_film), "en_s")
+    annotated = label_by_probability(plan, p_by_film)
+
+    progress = round_progress(plan, annotated, "en_s")
+
     for annotator in ("AB", "CD", "EF"):
         assert not progress[annotator].against.is_found
 
@@ -194,30 +224,46 @@ def elan_document(film, annotator):
 
 
 def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
+    """AB has annotated all films of their list, CD all but the last, and EF none."""
     plan, annotated = elan_round
+
     progress = round_progress(plan, annotated)
+
     assert progress["AB"].to_do == []
     assert progress["AB"].clips_done == progress["AB"].clips
     (film_to_do,) = progress["CD"].to_do
     assert progress["EF"].done == []
-    with pytest.raises(ProtocolError, match="order"):
-        round_progress(annotated, annotated)  # a manifest without numbers of films is no round
 
+    # The command prints the same.
     capsys.readouterr()
     assert obygaze("manifest", "progress", "round.csv", "done.csv") == 0
     assert f"CD: to do {film_to_do}" in capsys.readouterr().out
+
+
+def test_a_manifest_without_the_numbers_of_films_is_no_round(elan_round):
+    """What people annotated has no column `order`, which a plan has."""
+    _, annotated = elan_round
+    with pytest.raises(ProtocolError, match="order"):
+        round_progress(annotated, annotated)
+
+
+@pytest.mark.usefixtures("elan_round")
+def test_the_command_makes_templates_for_an_annotator_of_a_round():
+    """`elan_round` leaves the plan, round.csv, in the working folder."""
     assert obygaze("codebook", "template", "round.csv", "f00.mp4", "--annotator", "AB", "--out", "blank") == 0
 
 
 def test_clips_of_other_annotators_and_films_are_counted_as_left_out(elan_round, capsys):
+    """Neither GH nor the film f9 is in the round: one clip of each is annotated all the same."""
     _, annotated = elan_round
-    first = annotated.clips[0]
-    of_guest = replace(first, annotator="GH")
-    of_other_film = replace(first, clip_id="x", movie="f9")
+    one_clip = annotated.clips[0]
+    of_guest = replace(one_clip, annotator="GH")
+    of_other_film = replace(one_clip, clip_id="x", movie="f9")
     write_manifest(annotated.with_clips([*annotated, of_guest, of_other_film]), "more.csv")
     capsys.readouterr()
-    assert obygaze("manifest", "progress", "round.csv", "more.csv") == 0
-    message = capsys.readouterr().err
 
+    assert obygaze("manifest", "progress", "round.csv", "more.csv") == 0
+
+    message = capsys.readouterr().err
     assert "GH (1)" in message
     assert "f9 (1)" in message

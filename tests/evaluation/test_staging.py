@@ -12,14 +12,13 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset.variables_and_answers import with_variables
 from obygaze_models.errors import DatasetError, ProtocolError
-from obygaze_models.models.names import STAGING
 
 FILMS = [f"f{number}" for number in range(6)]
 CLIPS_A_FILM = 20
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def data_of_120_clips(tmp_path_factory):
     """120 clips f0-00 to f5-19 of six films, whose features know nothing of their level, S or EN."""
     folder = tmp_path_factory.mktemp("staging")
     rng = np.random.default_rng(0)
@@ -35,7 +34,7 @@ def data(tmp_path_factory):
 
 
 def write_rows(path, rows):
-    """Write rows, each a dict of column -> cell, as a table."""
+    """Write rows, each a dict of column -> cell, or a data frame, as a table."""
     pd.DataFrame(rows).to_csv(path, index=False, lineterminator="\n")
     return path
 
@@ -51,36 +50,50 @@ def rows_of_cuts(data):
 
 
 @pytest.fixture
-def variables(data, tmp_path):
+def table_of_cuts(data_of_120_clips, tmp_path):
     """A table of the columns clip_id, movie, start_s, end_s, cuts and black, with a row for each clip."""
-    return write_rows(tmp_path / "v.csv", rows_of_cuts(data))
+    return write_rows(tmp_path / "v.csv", rows_of_cuts(data_of_120_clips))
 
 
 @pytest.mark.long  # simulates
-def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data, variables):
-    measured, _ = with_variables(data, variables)
+def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data_of_120_clips, table_of_cuts):
+    """S clips have more cuts than others, and the features know nothing of the level.
+
+    The baseline `staging` reads the cuts alone, and the linear model the features.
+    """
+    measured, _ = with_variables(data_of_120_clips, table_of_cuts)
+
     run = om.evaluate(measured, ["linear"], "en_s")
+
     auc = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
-    assert auc[STAGING] > 0.85
+    assert auc["staging"] > 0.85
     assert auc["linear"] < 0.7
     assert "no model is shown to be better" in om.run_report(run).answers[0]
 
-    without_variables = om.evaluate(data, ["linear"], "en_s")
-    assert STAGING not in set(without_variables.metrics["model"])
+
+@pytest.mark.long  # simulates
+def test_without_a_table_of_variables_there_is_no_baseline_of_staging(data_of_120_clips):
+    run = om.evaluate(data_of_120_clips, ["linear"], "en_s")
+    assert "staging" not in set(run.metrics["model"])
 
 
-def test_columns_and_clips_are_accounted_for(data, tmp_path):
-    """Three clips have no row, one row is of another film, and two are empty."""
-    rows = rows_of_cuts(data)[3:]
+def test_columns_and_clips_are_accounted_for(data_of_120_clips, tmp_path):
+    """The table lacks the first three clips; one of its rows is of another clip, and two are empty.
+
+    Only `cuts` is a variable that varies: every seventh clip has no number of cuts, which leaves 100 of the
+    117. Its name is on two lines, as a spreadsheet may have it.
+    """
+    rows = rows_of_cuts(data_of_120_clips)[3:]
     rows.append({"clip_id": "other", "movie": "f9", "start_s": 0, "end_s": 5, "cuts": "1", "black": 0})
     rows += [{}, {}]
-    rows = [{name.replace("cuts", "cuts\na minute"): cell for name, cell in row.items()} for row in rows]
+    table = write_rows(tmp_path / "v.csv", pd.DataFrame(rows).rename(columns={"cuts": "cuts\na minute"}))
 
-    measured, (note,) = with_variables(data, write_rows(tmp_path / "v.csv", rows))
+    measured, (note,) = with_variables(data_of_120_clips, table)
 
     assert measured.variables.shape == (120, 1)
-    assert measured.take(np.arange(5)).variables.shape == (5, 1)
     assert np.isnan(measured.variables[:3]).all()
+    first_five_clips = measured.take(np.arange(5))
+    assert first_five_clips.variables.shape == (5, 1)
     assert "by cuts a minute (of 100 clips);" in note
     assert "left out movie, start_s, end_s, black" in note
     assert "3 clips of 120 without a row" in note
@@ -96,19 +109,25 @@ def with_semicolons_and_decimal_commas(text):
 
 
 @pytest.mark.parametrize("rewrite", [with_spaces_around_names, with_semicolons_and_decimal_commas])
-def test_a_table_as_other_tools_write_it_has_the_same_variables(data, variables, rewrite):
-    measured, _ = with_variables(data, variables)
-    variables.write_text(rewrite(variables.read_text()))
-    rewritten, _ = with_variables(data, variables)
-    np.testing.assert_array_equal(rewritten.variables, measured.variables)
+def test_a_table_as_other_tools_write_it_has_the_same_variables(data_of_120_clips, table_of_cuts, rewrite):
+    as_ours, _ = with_variables(data_of_120_clips, table_of_cuts)
+
+    table_of_cuts.write_text(rewrite(table_of_cuts.read_text()))
+    as_of_other_tool, _ = with_variables(data_of_120_clips, table_of_cuts)
+
+    np.testing.assert_array_equal(as_of_other_tool.variables, as_ours.variables)
 
 
-def test_a_variable_that_is_the_label_is_refused(data, tmp_path):
-    """In clips that have the variable it is 3 for S and 0 for EN."""
-    rows = rows_of_cuts(data)
-    for n, (row, level) in enumerate(zip(rows, data.levels, strict=True)):
-        row["cuts"] = "" if n % 7 == 0 else 3 * int(level == "S")
-    measured, _ = with_variables(data, write_rows(tmp_path / "v.csv", rows))
+def test_a_variable_that_is_the_label_is_refused(data_of_120_clips, tmp_path):
+    """In clips that have the variable (all but every seventh) it is 3 for S and 0 for EN."""
+    rows = rows_of_cuts(data_of_120_clips)
+    for number, (row, level) in enumerate(zip(rows, data_of_120_clips.levels, strict=True)):
+        if number % 7 == 0:
+            row["cuts"] = ""
+        else:
+            row["cuts"] = 3 if level == "S" else 0
+    measured, _ = with_variables(data_of_120_clips, write_rows(tmp_path / "v.csv", rows))
+
     with pytest.raises(ProtocolError, match="variable cuts equals the label"):
         om.evaluate(measured, ["linear"], "en_s")
 
@@ -121,9 +140,10 @@ def test_a_variable_that_is_the_label_is_refused(data, tmp_path):
     ],
     ids=["another end", "another film"],
 )
-def test_a_row_of_another_window_than_its_clip_is_refused(data, variables, clip, message):
+def test_a_row_of_another_window_than_its_clip_is_refused(data_of_120_clips, table_of_cuts, clip, message):
+    """In the table the clip f0-01, on line 3, is of the film f0 and lasts from 0 to 5 s."""
     with pytest.raises(ManifestError, match=message):
-        with_variables(data, variables, [clip])
+        with_variables(data_of_120_clips, table_of_cuts, [clip])
 
 
 @pytest.mark.parametrize(
@@ -135,33 +155,51 @@ def test_a_row_of_another_window_than_its_clip_is_refused(data, variables, clip,
     ],
     ids=["within a hundredth of a second", "a clip without times", "a table without films and times"],
 )
-def test_a_row_of_the_window_of_its_clip_is_read(data, variables, clip, columns):
-    rows = pd.read_csv(variables)
-    rows[["clip_id", *columns, "cuts"]].to_csv(variables, index=False)
-    measured, _ = with_variables(data, variables, [clip])
+def test_a_row_of_the_window_of_its_clip_is_read(data_of_120_clips, table_of_cuts, clip, columns):
+    """In the table f0-01 is of the film f0 and lasts from 0 to 5 s; one table lacks film and times."""
+    rows = pd.read_csv(table_of_cuts)
+    rows[["clip_id", *columns, "cuts"]].to_csv(table_of_cuts, index=False)
+
+    measured, _ = with_variables(data_of_120_clips, table_of_cuts, [clip])
+
     assert measured.variable_names == ("cuts",)
 
 
-def test_indices_and_columns_of_a_manifest_in_other_letters_are_no_variables(data, tmp_path):
-    """A data frame writes its index as a column. Times are compared with those of clips all the same."""
+@pytest.fixture
+def table_of_data_frame(data_of_120_clips, tmp_path):
+    """A table of cuts with two indices of a data frame, and a manifest's columns in other letters."""
     rows = []
-    for n, row in enumerate(rows_of_cuts(data)):
-        of_frame = {"": n, "Unnamed: 0": n + 7, "clip_id": row["clip_id"], "movie": row["movie"]}
-        of_frame |= {"Start_S": 0, "End_s": 5, "cuts": row["cuts"], "black": 0, "Level": n % 5 / 4}
-        rows.append(of_frame)
-    frame = write_rows(tmp_path / "frame.csv", rows)
+    for number, row in enumerate(rows_of_cuts(data_of_120_clips)):
+        cells = {"": number, "Unnamed: 0": number + 7, "clip_id": row["clip_id"], "movie": row["movie"]}
+        cells |= {"Start_S": 0, "End_s": 5, "cuts": row["cuts"], "black": 0, "Level": number % 5 / 4}
+        rows.append(cells)
+    return write_rows(tmp_path / "frame.csv", rows)
 
-    measured, _ = with_variables(data, frame)
+
+def test_indices_and_columns_of_a_manifest_in_other_letters_are_no_variables(
+    data_of_120_clips, table_of_data_frame
+):
+    """A data frame writes its index as a column without a name. Manifests have start_s, end_s and level."""
+    measured, _ = with_variables(data_of_120_clips, table_of_data_frame)
     assert measured.variable_names == ("cuts",)
+
+
+def test_times_under_names_in_other_letters_are_compared_with_those_of_clips(
+    data_of_120_clips, table_of_data_frame
+):
+    """In the table f0-01 ends at 5 s, in a column named End_s, and the clip at 4 s."""
+    clip = of.Clip("f0-01", "f0", "", 0, 4)
     with pytest.raises(ManifestError, match="column end_s"):
-        with_variables(data, frame, [of.Clip("f0-01", "f0", "", 0, 4)])
+        with_variables(data_of_120_clips, table_of_data_frame, [clip])
 
 
 @pytest.mark.parametrize("cell", ["high", "nan", "1e999", "-1e200"])
-def test_a_cell_that_is_no_number_is_refused(data, variables, cell):
-    variables.write_text(variables.read_text().replace(",5.0,", f",{cell},", 1))
+def test_a_cell_that_is_no_number_is_refused(data_of_120_clips, table_of_cuts, cell):
+    """A number of cuts, 5.0, is replaced by a word, or by what is not a number of a sensible size."""
+    text = table_of_cuts.read_text().replace(",5.0,", f",{cell},", 1)
+    table_of_cuts.write_text(text)
     with pytest.raises(ManifestError, match=f"column cuts: '{cell}' is no number"):
-        with_variables(data, variables)
+        with_variables(data_of_120_clips, table_of_cuts)
 
 
 def with_first_row_twice(text):
@@ -190,10 +228,13 @@ def with_a_word_in_a_column_named_like_levels(text):
         (with_a_word_in_a_column_named_like_levels, ManifestError, "column level2: 'high' is no number"),
     ],
 )
-def test_a_table_without_variables_of_the_clips_is_refused(data, variables, change, error, message):
-    variables.write_text(change(variables.read_text()))
+def test_a_table_without_variables_of_the_clips_is_refused(
+    data_of_120_clips, table_of_cuts, change, error, message
+):
+    """The table has a row for each clip, f0-00 to f5-19, with its cuts."""
+    table_of_cuts.write_text(change(table_of_cuts.read_text()))
     with pytest.raises(error, match=message):
-        with_variables(data, variables)
+        with_variables(data_of_120_clips, table_of_cuts)
 
 
 @pytest.mark.parametrize(
@@ -205,41 +246,58 @@ def test_a_table_without_variables_of_the_clips_is_refused(data, variables, chan
         ("en_s", ("loudness", "camera", "mine"), []),
     ],
 )
-def test_a_concepts_baseline_takes_no_variable_of_another_medium(data, tmp_path, task, variables, left_out):
+def test_a_concepts_baseline_takes_no_variable_of_another_medium(
+    data_of_120_clips, tmp_path, task, variables, left_out
+):
     """A baseline for a seen concept may use camera motion and not loudness.
 
     For a heard concept it is the reverse. The variable "mine" is of unknown medium and always taken;
-    Narratology is neither seen nor heard.
+    Narratology is neither seen nor heard. A task of levels takes all.
     """
-    rows = [
-        {"clip_id": clip_id, "loudness": -n, "camera": n % 5, "mine": n % 3}
-        for n, clip_id in enumerate(data.clip_ids)
-    ]
-    path = write_rows(tmp_path / "v.csv", rows)
-    measured, (note,) = with_variables(data, path, (), om.find_target(task, data.codebook))
+    data = data_of_120_clips
+    rows = []
+    for number, clip_id in enumerate(data.clip_ids):
+        rows.append({"clip_id": clip_id, "loudness": -number, "camera": number % 5, "mine": number % 3})
+    table = write_rows(tmp_path / "v.csv", rows)
+
+    measured, (note,) = with_variables(data, table, (), om.find_target(task, data.codebook))
 
     assert measured.variable_names == variables
     for column in left_out:
         assert f"{column} (" in note
 
 
-def test_people_are_variables_of_a_visual_concept_alone_and_their_frames_are_none(data, tmp_path):
-    """Every second clip has no close-up, and a face; the numbers differ from clip to clip.
+@pytest.fixture
+def table_of_people(data_of_120_clips, tmp_path):
+    """A table of the people in each clip: the share of time on screen, close-ups, and the size of a face.
 
-    `people_frames` is the number of frames in which people were counted.
+    Every second clip has no close-up, and a face; the numbers differ from clip to clip. `people_frames` is
+    the number of frames in which people were counted.
     """
     rows = []
-    for n, clip_id in enumerate(data.clip_ids):
-        screen = ["0.00", "0.33", "0.67", "1.00"][n % 4]
-        if n % 2 == 1:
-            rows.append({"clip_id": clip_id, "screen": screen, "close": 1, "face": "", "people_frames": 2})
+    for number, clip_id in enumerate(data_of_120_clips.clip_ids):
+        row = {"clip_id": clip_id, "screen": ["0.00", "0.33", "0.67", "1.00"][number % 4]}
+        if number % 2 == 1:
+            row |= {"close": 1, "face": "", "people_frames": 2}
         else:
-            face = f"0.{n % 9}1"
-            rows.append({"clip_id": clip_id, "screen": screen, "close": 0, "face": face, "people_frames": 3})
-    people = write_rows(tmp_path / "people.csv", rows)
+            row |= {"close": 0, "face": f"0.{number % 9}1", "people_frames": 3}
+        rows.append(row)
+    return write_rows(tmp_path / "people.csv", rows)
 
-    measured, (note,) = with_variables(data, people, (), om.find_target("concept:Body", data.codebook))
+
+def test_people_are_variables_of_a_visual_concept_and_the_number_of_frames_is_none(
+    data_of_120_clips, table_of_people
+):
+    """`people_frames` is in how many frames people were counted, which says nothing of the clip."""
+    body = om.find_target("concept:Body", data_of_120_clips.codebook)
+
+    measured, (note,) = with_variables(data_of_120_clips, table_of_people, (), body)
+
     assert measured.variable_names == ("screen", "close", "face")
     assert "left out people_frames" in note
+
+
+def test_people_are_no_variables_of_a_concept_that_is_heard(data_of_120_clips, table_of_people):
+    voice = om.find_target("concept:Voice", data_of_120_clips.codebook)
     with pytest.raises(DatasetError, match="no column of numbers"):
-        with_variables(data, people, (), om.find_target("concept:Voice", data.codebook))
+        with_variables(data_of_120_clips, table_of_people, (), voice)

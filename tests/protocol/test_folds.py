@@ -2,121 +2,156 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import FoldTable, Split, check_split, leave_one_movie_out, splits
-from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS, leave_movies_out
-
-
-def rows(*numbers):
-    return np.array(numbers, dtype=np.intp)
+from obygaze_models.protocol.folds import leave_movies_out
 
 
 def test_each_movie_is_tested_once_in_sorted_order():
+    """Of four clips the first is of the movie x, the second and the fourth of a, and the third of m.
+
+    The folds 0, 1 and 2 test a, m and x.
+    """
     table = leave_one_movie_out(["x1", "a1", "m1", "a2"], ["x", "a", "m", "a"])
     assert table.folds.tolist() == [2, 0, 1, 0]
 
 
-def test_fewer_than_three_movies_or_folds_are_refused():
+def test_fewer_than_three_movies_are_refused_with_their_names():
     with pytest.raises(ProtocolError, match=r"3 movies.*\(a, b\)"):
-        leave_one_movie_out(["1", "2"], ["a", "b"])
+        leave_one_movie_out(clip_ids=["1", "2"], movies=["a", "b"])
+
+
+def test_fewer_than_three_folds_are_refused():
     with pytest.raises(ProtocolError):
-        leave_movies_out(list("abcd"), list("abcd"), 2)
+        leave_movies_out(["1", "2", "3", "4"], ["a", "b", "c", "d"], 2)
 
 
-@pytest.mark.parametrize(
-    ("n_movies", "n_folds"),
-    [(MOST_SINGLE_MOVIE_FOLDS, MOST_SINGLE_MOVIE_FOLDS), (MOST_SINGLE_MOVIE_FOLDS + 1, N_GROUPED_FOLDS)],
-    ids=["five hundred", "more"],
-)
+@pytest.mark.parametrize(("n_movies", "n_folds"), [(500, 500), (501, 20)])
 def test_up_to_five_hundred_movies_are_a_fold_each_and_more_are_grouped_into_twenty(n_movies, n_folds):
-    movies = [f"m{n:03d}" for n in range(n_movies)] * 2
-    folds = leave_movies_out([str(n) for n in range(len(movies))], movies).folds
+    """Each movie has two clips."""
+    names = [f"m{number:03d}" for number in range(n_movies)]
+    movies = names + names
+    clip_ids = [str(number) for number in range(len(movies))]
+
+    folds = leave_movies_out(clip_ids, movies).folds
+
     assert set(folds) == set(range(n_folds))
 
 
-SIZES_OF_MANY_MOVIES = st.lists(
-    st.integers(1, 9), min_size=N_GROUPED_FOLDS + 1, max_size=N_GROUPED_FOLDS + 80
-)
+SIZES_OF_MORE_THAN_TWENTY_MOVIES = st.lists(st.integers(1, 9), min_size=21, max_size=100)
+"""How many clips each of 21 to 100 movies has."""
 
 
 def clips_of_sizes(sizes):
     """Name as many clips of each movie as its size says; return the names of clips and their movies."""
-    movies = [f"m{n:03d}" for n, size in enumerate(sizes) for _ in range(size)]
-    return [str(n) for n in range(len(movies))], movies
+    movies = []
+    for number, size in enumerate(sizes):
+        movies += [f"m{number:03d}"] * size
+    return [str(number) for number in range(len(movies))], movies
 
 
 @settings(deadline=None, max_examples=20)
-@given(SIZES_OF_MANY_MOVIES, st.randoms())
-def test_folds_of_several_movies_hold_whole_movies_and_differ_by_no_more_clips_than_a_movie_has(
-    sizes, random
-):
-    """They do not depend on the order of clips."""
-    ids, movies = clips_of_sizes(sizes)
-    folds = leave_movies_out(ids, movies, N_GROUPED_FOLDS).folds
+@given(SIZES_OF_MORE_THAN_TWENTY_MOVIES)
+def test_folds_of_several_movies_hold_whole_movies_and_differ_by_no_more_clips_than_a_movie_has(sizes):
+    """`sizes` are the numbers of clips of 21 to 100 movies, which are grouped into 20 folds."""
+    clip_ids, movies = clips_of_sizes(sizes)
+
+    folds = leave_movies_out(clip_ids, movies, 20).folds
+
     n_clips_of_fold = np.bincount(folds)
-    assert len(n_clips_of_fold) == N_GROUPED_FOLDS
+    assert len(n_clips_of_fold) == 20
     assert n_clips_of_fold.max() - n_clips_of_fold.min() <= max(sizes)
     for movie in set(movies):
-        assert len(set(folds[np.array(movies) == movie])) == 1
+        folds_of_movie = set(folds[np.array(movies) == movie])
+        assert len(folds_of_movie) == 1
 
+
+@settings(deadline=None, max_examples=20)
+@given(SIZES_OF_MORE_THAN_TWENTY_MOVIES, st.randoms())
+def test_folds_of_several_movies_do_not_depend_on_the_order_of_clips(sizes, random):
+    """The clips of 21 to 100 movies are shuffled: each is in the same fold as before."""
+    clip_ids, movies = clips_of_sizes(sizes)
     order = random.sample(range(len(movies)), len(movies))
-    reordered = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED_FOLDS)
-    assert reordered.folds.tolist() == folds[order].tolist()
+    shuffled_ids = [clip_ids[row] for row in order]
+    shuffled_movies = [movies[row] for row in order]
+
+    folds = leave_movies_out(clip_ids, movies, 20).folds
+    folds_of_shuffled_clips = leave_movies_out(shuffled_ids, shuffled_movies, 20).folds
+
+    assert folds_of_shuffled_clips.tolist() == folds[order].tolist()
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), min_size=3, max_size=40))
 def test_of_clips_that_may_be_tested_each_is_tested_once_by_clips_of_other_movies_that_may_be_trained_on(
     movie_and_whether_to_train_and_test,
 ):
+    """Each of 3 to 40 clips is of a movie, a to f, and may be trained on, tested, both or neither."""
     movies = [movie for movie, _, _ in movie_and_whether_to_train_and_test]
-    may_train = np.array([train for _, train, _ in movie_and_whether_to_train_and_test])
-    may_test = np.array([test for _, _, test in movie_and_whether_to_train_and_test])
-    if len(set(movies)) < 3:
-        return
-    table = leave_one_movie_out([str(n) for n in range(len(movies))], movies)
-    tested = []
-    for split in splits(table, may_train, may_test):
-        assert may_train[split.train].all()
-        assert may_test[split.test].all()
-        assert {movies[row] for row in split.train}.isdisjoint(movies[row] for row in split.test)
-        tested.extend(split.test.tolist())
-    assert sorted(tested) == np.flatnonzero(may_test).tolist()
+    may_be_trained_on = np.array([train for _, train, _ in movie_and_whether_to_train_and_test])
+    may_be_tested = np.array([test for _, _, test in movie_and_whether_to_train_and_test])
+    assume(len(set(movies)) >= 3)  # fewer are refused
+    table = leave_one_movie_out([str(number) for number in range(len(movies))], movies)
+
+    all_splits = list(splits(table, may_be_trained_on, may_be_tested))
+
+    tested_rows = []
+    for split in all_splits:
+        assert may_be_trained_on[split.train].all()
+        assert may_be_tested[split.test].all()
+        movies_trained_on = {movies[row] for row in split.train}
+        movies_tested = {movies[row] for row in split.test}
+        assert movies_trained_on.isdisjoint(movies_tested)
+        tested_rows += split.test.tolist()
+    assert sorted(tested_rows) == np.flatnonzero(may_be_tested).tolist()
 
 
 def test_a_clip_in_two_folds_is_refused():
+    """The clip c1 is in the folds 0 and 1."""
     with pytest.raises(ProtocolError, match=r"c1 .*fold 0 .* 1"):
-        FoldTable(("c1", "c2", "c1"), ("a", "b", "c"), np.array([0, 0, 1]))
+        FoldTable(clip_ids=("c1", "c2", "c1"), movies=("a", "b", "c"), folds=np.array([0, 0, 1]))
 
 
-def test_a_movie_in_two_folds_is_refused_only_where_folds_are_of_whole_movies():
+def test_a_movie_in_two_folds_is_refused():
+    """Two clips of the movie a are in the folds 0 and 1."""
     with pytest.raises(ProtocolError, match=r"movie a .*0 and 1"):
-        FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]))
-    assert not FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False).by_movie
-    check_split(Split(0, rows(0), rows(1)), ["c1", "c2"], ["a", "a"], by_movie=False)
+        FoldTable(clip_ids=("c1", "c2"), movies=("a", "a"), folds=np.array([0, 1]))
+
+
+def test_a_movie_may_be_in_two_folds_where_folds_are_not_of_whole_movies():
+    """So it is with seen films, of which some scenes are tested and others trained on."""
+    table = FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False)
+    assert not table.by_movie
+
+    one_trained_and_one_tested = Split(0, train=np.array([0]), test=np.array([1]))
+    check_split(one_trained_and_one_tested, ["c1", "c2"], ["a", "a"], by_movie=False)  # raises no error
 
 
 def test_a_clip_without_a_fold_is_never_tested():
-    no_fold = -1
-    table = FoldTable(("c1", "c2"), ("a", "b"), np.array([0, no_fold]))
-    all_clips = np.ones(2, dtype=bool)
+    """Of two clips, the second has no fold (-1)."""
+    table = FoldTable(clip_ids=("c1", "c2"), movies=("a", "b"), folds=np.array([0, -1]))
+    all_clips = np.array([True, True])
+
     (split,) = splits(table, all_clips, all_clips)
+
     assert split.test.tolist() == [0]
 
 
 @pytest.mark.parametrize(
     ("train", "test", "leak"),
     [
-        (rows(0, 1), rows(1, 2), "clip c1 is in training and in test"),
-        (rows(0), rows(3), "movie a is in training and in test"),
-        (rows(0), rows(4), "clip c0 is in training and in test"),
+        ([0, 1], [1, 2], "clip c1 is in training and in test"),
+        ([0], [3], "movie a is in training and in test"),
+        ([0], [4], "clip c0 is in training and in test"),
     ],
     ids=["one row", "two clips of a movie", "two rows of a clip"],
 )
 def test_what_is_in_training_and_in_test_is_refused_by_name(train, test, leak):
+    """Rows 0 and 3 are of one movie, and rows 0 and 4 are of one clip. The fold has the number 4."""
     clip_ids = ["c0", "c1", "c2", "c3", "c0"]
     movies = ["a", "b", "c", "a", "e"]
+    split = Split(4, np.array(train), np.array(test))
     with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
-        check_split(Split(4, train, test), clip_ids, movies)
+        check_split(split, clip_ids, movies)

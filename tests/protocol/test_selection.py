@@ -60,6 +60,7 @@ def test_inner_folds_do_not_depend_on_the_order_of_clips():
 
 
 def test_two_movies_make_two_folds():
+    """Inner folds are of whole movies. Here each of two movies has a negative and a positive clip."""
     folds = inner_folds([0, 1, 0, 1], ["a", "a", "b", "b"])
     assert set(folds.tolist()) == {0, 1}
 

@@ -11,12 +11,14 @@ from scipy.special import expit, logsumexp
 from obygaze_models.protocol import HeldOut
 from obygaze_models.protocol.slope import (
     GRID,
-    KNOTS,
     P_UNSKILLED,
     SlopeLikelihood,
     SlopePosterior,
     _likelihood_power,
     conditional_log_likelihood,
+)
+from obygaze_models.protocol.slope import (
+    KNOTS as SLOPES_TRIED,
 )
 
 
@@ -42,7 +44,7 @@ def test_a_films_likelihood_is_the_probability_of_its_labels_given_how_many_are_
 
     log_likelihoods = conditional_log_likelihood(scores, labels)
 
-    expected = np.array([log_likelihood_by_enumeration(scores, labels, slope) for slope in KNOTS])
+    expected = np.array([log_likelihood_by_enumeration(scores, labels, slope) for slope in SLOPES_TRIED])
     np.testing.assert_allclose(log_likelihoods, expected - expected[0], atol=1e-6)
 
 
@@ -55,7 +57,7 @@ def test_the_likelihood_of_a_film_of_5000_clips_is_highest_near_the_slope_of_its
 
     log_likelihoods = conditional_log_likelihood(scores, labels)
 
-    likeliest_slope = KNOTS[np.argmax(log_likelihoods)]
+    likeliest_slope = SLOPES_TRIED[np.argmax(log_likelihoods)]
     assert likeliest_slope == pytest.approx(1.0, abs=0.15)
 
 

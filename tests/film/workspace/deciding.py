@@ -7,10 +7,19 @@ from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window
 from tests.files import rows_of
 
-HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
+HEADER_OF_JUDGEMENTS = (
+    "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
+)
 """The first line of a table of judgements; the last column is of no meaning to us."""
 
-ROW = {"movie": "tt1", "start_s": "0", "end_s": "8", "level": "calm", "annotator": "AB", "seen_score": "1"}
+ROW_OF_AB = {
+    "movie": "tt1",
+    "start_s": "0",
+    "end_s": "8",
+    "level": "calm",
+    "annotator": "AB",
+    "seen_score": "1",
+}
 
 
 def open_again(decisions):

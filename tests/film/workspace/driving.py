@@ -9,17 +9,17 @@ PRESSED_CONCEPTS = (
     "[...document.querySelectorAll('[data-concept][aria-pressed=true]')].map((one) => one.dataset.concept)"
 )
 IS_LOOPING = "document.querySelector('#d-loop').ariaPressed"
-SCROLLING = """[...document.querySelectorAll("html, main > section, #d-why, .d-judge, #d-parts")]
+ELEMENTS_THAT_SCROLL = """[...document.querySelectorAll("html, main > section, #d-why, .d-judge, #d-parts")]
     .filter((one) => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.className || one.id)"""
-"""What does not fit on one screen: neither the page nor what is said of a passage scrolls."""
+"""JavaScript: what does not fit on one screen, so that it would scroll; empty if all fits."""
 
 CALM, UNSURE, VIOLENT = "1", "2", "3"
 """Keys of the levels of the films here; another codebook has its own, from 1 on."""
 
 KEYS = {"calm": CALM, "violent": VIOLENT}
 
-NEXT, NEXT_WEAK = "n", "w"
+NEXT_PASSAGE, NEXT_WEAK_PLACE = "n", "w"
 """Go to the model's next passage, or to the next place below its threshold."""
 
 BEGIN_HERE, END_HERE = "i", "o"
@@ -49,6 +49,11 @@ def wait_until(page, expression):
         page.wait_for_timeout(50)
 
 
+def wait_until_script_runs(page):
+    """Wait until the page's script has run, which then gives the desk a title."""
+    wait_until(page, TITLE)
+
+
 def wait_until_said(page, text):
     """Wait until the page says a text to a screen reader, and empty what it said."""
     wait_until(page, f"document.querySelector('#d-spoken').textContent.includes({text!r})")
@@ -63,7 +68,7 @@ def open_desk(page, name="AB", mode="read"):
 
 def give_name(page, name="AB"):
     """Type a judge's name, once the page's script runs."""
-    wait_until(page, TITLE)
+    wait_until_script_runs(page)
     page.get_by_label("Your name").fill(name)
     page.keyboard.press("Tab")
 
@@ -128,7 +133,7 @@ class Keyboard:
 
         The focus leaves the fields of text, in which keys would be letters.
         """
-        wait_until(self.page, TITLE)
+        wait_until_script_runs(self.page)
         self.page.locator("#d-who").focus()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.type(name)
@@ -146,7 +151,7 @@ class Keyboard:
 
     def judge_blindly(self, name, levels, keys=KEYS):
         """Write a name, and judge the windows of the draw."""
-        wait_until(self.page, TITLE)
+        wait_until_script_runs(self.page)
         self._write("Your name", name)
         self._write("How many in all", str(len(levels)))
         self.page.get_by_role("button", name="Begin").focus()

@@ -25,8 +25,9 @@ from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.page.invented import ten_minute_film
 from tests.film.workspace.deciding import (
-    HEAD,
-    ROW,
+    HEADER_OF_JUDGEMENTS,
+    ROW_OF_AB,
+    Standing,
     judge,
     judge_blindly,
     judge_list,
@@ -37,7 +38,7 @@ from tests.film.workspace.deciding import (
 )
 
 
-def imported(decisions, *tables):
+def clips_of_tables(decisions, *tables):
     """Import tables of decisions, with the codebook of the desk; return their clips."""
     paths = [decisions.folder / table for table in tables]
     return import_spans(paths, decisions.folder, "judgements", codebook=decisions.codebook).manifest
@@ -49,38 +50,57 @@ def test_a_blind_judgement_is_imported_with_its_place_in_the_draw(decisions):
     Its window was drawn at random, here as the first of the draw: only such judgements estimate a share.
     """
     (window,) = choose_next([decisions.film], 1, blind=True)
-    ends = window.start_s, window.end_s
-    judge(decisions, *ends, "violent", concepts=["Gun"], place=1, n_planned=40)
-    (clip,) = imported(decisions, JUDGEMENTS)
-    assert (clip.start_s, clip.end_s, clip.level, clip.concepts) == (*ends, "violent", ("Gun",))
-    assert (clip.extras["seen_score"], clip.extras["place"], clip.extras["draw"]) == ("0", "1", "random")
+    judge(decisions, window.start_s, window.end_s, "violent", concepts=["Gun"], place=1, n_planned=40)
+
+    (clip,) = clips_of_tables(decisions, JUDGEMENTS)
+
+    assert clip.start_s == window.start_s
+    assert clip.end_s == window.end_s
+    assert clip.level == "violent"
+    assert clip.concepts == ("Gun",)
+    assert clip.extras["seen_score"] == "0"
+    assert clip.extras["place"] == "1"
+    assert clip.extras["draw"] == "random"
 
 
 def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
-    """Whoever saw the model's score may be swayed by it, so `seen_score` is 1, and the span is of no draw."""
+    """Whoever saw the model's score may be swayed by it, so `seen_score` is 1, and the span is of no draw.
+
+    The model finds violence, with which a calm judgement disagrees.
+    """
     judge(decisions, 10, 20, "calm")
     decisions.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
-    judgement, passage = imported(decisions, JUDGEMENTS, PASSAGES)
 
-    assert (judgement.level, passage.level) == ("calm", "violent")
-    assert judgement.extras["seen_score"] == passage.extras["seen_score"] == "1"
+    judgement, passage = clips_of_tables(decisions, JUDGEMENTS, PASSAGES)
+
+    assert judgement.level == "calm"
+    assert judgement.extras["seen_score"] == "1"
     assert judgement.extras["draw"] == ""
-    assert judgement.extras["judgement"] == "disagree"  # the model finds what is violent
+    assert judgement.extras["judgement"] == "disagree"
+    assert passage.level == "violent"
+    assert passage.extras["seen_score"] == "1"
 
 
-def test_white_space_in_names_and_notes_becomes_one_space(decisions):
-    """So " A  B " and "A B" are one person, and a note fits on a row of a table."""
-    judge_blindly(decisions, "calm", who=" A  B ")
-    decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
+def test_white_space_in_a_name_becomes_one_space(decisions):
+    """So " A  B " and " A B" are one person, who has judged one window of 99 planned."""
+    judge_blindly(decisions, "calm", who=" A  B ", in_all=99)
+
     assert standing_levels(decisions) == [("A B", "calm")]
-    assert next_window(OpenFilm(0, decisions.film, decisions), " A B ", 99)["done"] == 1
-    assert [row["note"] for row in rows_of(decisions.folder / NOTES)] == ["why here"]
+    answer = next_window(OpenFilm(0, decisions.film, decisions), " A B", 99)
+    assert answer["done"] == 1
+
+
+def test_a_new_line_in_a_note_becomes_a_space(decisions):
+    """So a note fits on a row of a table."""
+    decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
+    (row,) = rows_of(decisions.folder / NOTES)
+    assert row["note"] == "why here"
 
 
 def test_a_name_that_begins_like_a_formula_comes_back_as_it_was(decisions):
     """A table quotes "=cmd()", which a spreadsheet would run, and the import takes the quote off again."""
     judge(decisions, 10, 20, who="=cmd()")
-    (clip,) = imported(decisions, JUDGEMENTS)
+    (clip,) = clips_of_tables(decisions, JUDGEMENTS)
     assert clip.annotator == "=cmd()"
 
 
@@ -90,15 +110,18 @@ def test_reading_decisions_again_writes_nothing(decisions):
     decisions.keep("passage", 30, 41.5, "AB", level="violent")
     decisions.keep("note", 30, 41.5, "AB", note="why here")
 
-    def written_at():
-        return {path: path.stat().st_mtime_ns for path in decisions.folder.rglob("*") if path.is_file()}
+    def times_of_files():
+        files = [path for path in decisions.folder.rglob("*") if path.is_file()]
+        return {path: path.stat().st_mtime_ns for path in files}
 
-    before = written_at()
+    before = times_of_files()
+
     again = open_again(decisions)
+
     assert what_stands(again) == what_stands(decisions)
     assert again.notices == []
-    assert written_at() == before
-    assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1
+    assert times_of_files() == before
+    assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 1
 
 
 def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
@@ -108,36 +131,49 @@ def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     that no task has. Rates and the count at the head of the desk take the levels in the same way.
     """
     folder, film, book = scored_tt1
-    decisions = Decisions(folder, film, replace(book, levels=(Level("none"), *book.levels)))
-    verdicts = {"none": "disagree", "calm": "disagree", "unsure": "unsure", "violent": "agree"}
-    for start_s, level in enumerate(verdicts):
-        judge(decisions, start_s, start_s + 1, level)
-    in_table = [row["judgement"] for row in rows_of(folder / JUDGEMENTS)]
-    assert in_table == [*verdicts.values()]
+    codebook_with_none = replace(book, levels=(Level("none"), *book.levels))
+    decisions = Decisions(folder, film, codebook_with_none)
+    judge(decisions, 0, 1, "none")
+    judge(decisions, 1, 2, "calm")
+    judge(decisions, 2, 3, "unsure")
+    judge(decisions, 3, 4, "violent")
 
+    in_table = [row["judgement"] for row in rows_of(folder / JUDGEMENTS)]
     on_desk = [decision["verdict"] for decision in shown_decisions(OpenFilm(0, film, decisions), "AB")]
-    assert on_desk == [*verdicts.values()]
+
+    assert in_table == ["disagree", "disagree", "unsure", "agree"]
+    assert on_desk == ["disagree", "disagree", "unsure", "agree"]
 
 
 def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions):
-    """A new model changes scores, and not what people decided: AB still owns AB's decisions in the copy."""
-    judged_id = judge(decisions, 10, 20, "violent")
-    judge_blindly(decisions, "calm", "violent")
+    """A new model changes scores, and not what people decided. What AB took back is not brought back."""
+    judgement_id = judge(decisions, 10, 20, "violent", who="AB")
+    judge_blindly(decisions, "calm", "violent", who="AB")
     decisions.undo("AB")
-    scored_anew = decisions.folder.parent / "again"
-    decisions.film.write(scored_anew)
+    folder_of_new_scores = decisions.folder.parent / "again"
+    decisions.film.write(folder_of_new_scores)
 
-    copy_decisions(decisions.folder, scored_anew)
-    copied = Decisions(scored_anew, decisions.film, decisions.codebook)
+    copy_decisions(decisions.folder, folder_of_new_scores)
+
+    copied = Decisions(folder_of_new_scores, decisions.film, decisions.codebook)
     assert what_stands(copied) == what_stands(decisions)
     assert copied.notices == []
-    assert copied.history(judged_id) == []  # it replaces nothing
+    assert copied.history(judgement_id) == []  # it replaces nothing
 
-    added_id = judge(copied, 30, 40)
-    copied.delete(judged_id, "AB")
-    standing_ids = {clip.clip_id for clip in copied.kept["judgement"]}
-    assert added_id in standing_ids
-    assert judged_id not in standing_ids
+
+def test_copied_decisions_still_belong_to_who_made_them(decisions):
+    """AB's judgement is copied to the film as it is scored anew. There AB can delete it and judge on."""
+    judgement_id = judge(decisions, 10, 20, "violent", who="AB")
+    folder_of_new_scores = decisions.folder.parent / "again"
+    decisions.film.write(folder_of_new_scores)
+    copy_decisions(decisions.folder, folder_of_new_scores)
+    copied = Decisions(folder_of_new_scores, decisions.film, decisions.codebook)
+
+    added_id = judge(copied, 30, 40, who="AB")
+    copied.delete(judgement_id, "AB")
+
+    standing_ids = [clip.clip_id for clip in copied.kept["judgement"]]
+    assert standing_ids == [added_id]
 
 
 def test_the_last_judgement_of_each_person_stands_until_they_undo_it(decisions):
@@ -147,17 +183,23 @@ def test_the_last_judgement_of_each_person_stands_until_they_undo_it(decisions):
     judge(decisions, 10, 20, "calm", who="CD")
     assert standing_levels(decisions) == [("AB", "violent"), ("CD", "calm")]
 
-    assert decisions.undo("AB")
-    assert decisions.undo("AB")
-    assert decisions.undo("AB") is None
-    assert decisions.undo("") is None
-    assert standing_levels(decisions) == standing_levels(open_again(decisions)) == [("CD", "calm")]
+    nothing_to_undo = None
+    assert decisions.undo("AB") is not nothing_to_undo
+    assert decisions.undo("AB") is not nothing_to_undo
+    assert decisions.undo("AB") is nothing_to_undo
+    assert decisions.undo("") is nothing_to_undo
+    assert standing_levels(decisions) == [("CD", "calm")]
+    assert standing_levels(open_again(decisions)) == [("CD", "calm")]
 
 
 def test_decisions_of_an_earlier_sitting_are_not_undone(decisions):
     """Undo takes back what was decided since the desk was opened, and never yesterday's work."""
     judge(decisions, 10, 20, who="CD")
-    assert open_again(decisions).undo("CD") is None
+
+    next_sitting = open_again(decisions)
+
+    assert next_sitting.undo("CD") is None
+    assert standing_levels(next_sitting) == [("CD", "calm")]
 
 
 def act_at_random(decisions, rng, number):
@@ -209,30 +251,45 @@ def test_undo_and_redo_lead_through_every_earlier_state(decisions):
 
 def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
     """As in any editor, redo is possible only right after undo."""
-    judge(decisions, 10, 20)
+    judge(decisions, 10, 20, who="AB")
     decisions.undo("AB")
-    judge(decisions, 1, 2)
+    judge(decisions, 1, 2, who="AB")
+
     assert decisions.redo("AB") is None
 
 
 def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
-    """AB's judgement stays as it is, whatever CD tries; so it does with an id that no decision has."""
-    for decision_id in (judge(decisions, 10, 20, who="AB"), "0" * 16 + "-1"):
-        with pytest.raises(FilmError):
-            decisions.delete(decision_id, "CD")
-        with pytest.raises(FilmError):
-            decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
+    """CD tries to delete AB's judgement, and to make a passage of it."""
+    judgement_of_ab = judge(decisions, 10, 20, "calm", who="AB")
+
+    with pytest.raises(FilmError):
+        decisions.delete(judgement_of_ab, "CD")
+    with pytest.raises(FilmError):
+        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=judgement_of_ab)
+
     assert standing_levels(decisions) == [("AB", "calm")]
+
+
+def test_a_decision_that_is_not_there_is_neither_edited_nor_deleted(decisions):
+    id_of_nothing = "0000000000000000-1"
+    with pytest.raises(FilmError):
+        decisions.delete(id_of_nothing, "CD")
+    with pytest.raises(FilmError):
+        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=id_of_nothing)
+    assert decisions.kept["passage"] == []
 
 
 def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
     """Two desks are open on one folder. The second one is told that the first has deleted it meanwhile."""
-    decision_id = judge(decisions, 10, 20)
-    open_again(decisions).delete(decision_id, "AB")
-    assert open_again(decisions).notices == []
-    decisions.refresh()
+    judgement_id = judge(decisions, 10, 20, who="AB")
+    first_desk, second_desk = open_again(decisions), decisions
+
+    first_desk.delete(judgement_id, "AB")
+    second_desk.refresh()
+
     with pytest.raises(FilmError, match="meanwhile"):
-        decisions.delete(decision_id, "AB")
+        second_desk.delete(judgement_id, "AB")
+    assert open_again(decisions).notices == []
 
 
 def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
@@ -240,16 +297,19 @@ def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
 
     A further judgement in sight replaces the one in sight. One window of the draw is still done.
     """
-    first_window = decisions.windows[0]
-    judge_blindly(decisions, "violent")
-    judge(decisions, *first_window, "calm")
-    judge(decisions, *first_window, "unsure")  # it replaces the one in sight
+    start_s, end_s = decisions.windows[0]  # the first window of the draw
+    judge_blindly(decisions, "violent", who="AB")
+    judge(decisions, start_s, end_s, "calm", who="AB")
+    judge(decisions, start_s, end_s, "unsure", who="AB")
 
     assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
-    blind, in_sight = imported(decisions, JUDGEMENTS)
-    assert (blind.level, blind.extras["seen_score"]) == ("violent", "0")
-    assert (in_sight.level, in_sight.extras["seen_score"]) == ("unsure", "1")
-    assert next_window(OpenFilm(0, decisions.film, decisions), "AB", 99)["done"] == 1
+    blind, in_sight = clips_of_tables(decisions, JUDGEMENTS)
+    assert blind.level == "violent"
+    assert blind.extras["seen_score"] == "0"
+    assert in_sight.level == "unsure"
+    assert in_sight.extras["seen_score"] == "1"
+    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", 99)
+    assert answer["done"] == 1
 
 
 @pytest.mark.parametrize(
@@ -258,10 +318,10 @@ def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
     ids=["the second place", "a place after the last", "a negative place", "an end a second later"],
 )
 def test_a_blind_judgement_must_have_the_place_and_the_end_of_its_window(decisions, place, seconds_later):
-    """The window is the first of the draw: it would pass for another window."""
-    start, end = decisions.windows[0]
+    """The window is the first of the draw. With a wrong place or end it would pass for another window."""
+    start_s, end_s = decisions.windows[0]
     with pytest.raises(ObygazeError, match="place"):
-        judge(decisions, start, end + seconds_later, place=place, n_planned=40)
+        judge(decisions, start_s, end_s + seconds_later, place=place, n_planned=40)
     assert decisions.kept["judgement"] == []
 
 
@@ -299,8 +359,8 @@ def ledger_with_second_line(folder, wrong):
     """Write a ledger of two judgements, of which the second has these cells; return its path."""
     (folder / "ledger").mkdir()
     path = folder / "ledger" / "0123456789abcdef.jsonl"
-    first = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW}
-    second = first | {"id": "0123456789abcdef-2", "row": ROW | wrong}
+    first = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW_OF_AB}
+    second = first | {"id": "0123456789abcdef-2", "row": ROW_OF_AB | wrong}
     path.write_bytes(encode_line(first) + encode_line(second))
     return path
 
@@ -311,35 +371,37 @@ def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wron
 
     A later decision does not repeat the notice.
     """
-    folder, film, _ = scored_tt1
+    folder, film, book = scored_tt1
     path = ledger_with_second_line(folder, wrong)
-    decisions = Decisions(*scored_tt1)
-    notice, *more = decisions.notices
-    assert str(path) in notice
-    assert "line 2" in notice
 
+    decisions = Decisions(folder, film, book)
+
+    notices = list(decisions.notices)
+    assert str(path) in notices[0]
+    assert "line 2" in notices[0]
     opened = OpenFilm(0, film, decisions)
-    assert len(shown_decisions(opened, "AB")) == 1  # the first line
-    assert desk_page([opened], opened, "read", "en")
+    assert len(shown_decisions(opened, "AB")) == 1
+    assert "<html" in desk_page([opened], opened, "read", "en")
 
     judge(decisions, 10, 20)
-    assert decisions.notices == [notice, *more]
+    assert decisions.notices == notices
 
 
 @pytest.mark.parametrize("wrong", NOT_OF_THE_DRAW.values(), ids=NOT_OF_THE_DRAW)
 def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_tt1, wrong):
     """The judgement is shown, with a notice, as it may be honest; no window of the draw counts as done."""
-    folder, film, _ = scored_tt1
+    folder, film, book = scored_tt1
     path = ledger_with_second_line(folder, wrong)
-    decisions = Decisions(*scored_tt1)
-    notice, *_ = decisions.notices
-    assert str(path) in notice
-    assert "line 2" in notice
 
+    decisions = Decisions(folder, film, book)
+
+    first_notice = decisions.notices[0]
+    assert str(path) in first_notice
+    assert "line 2" in first_notice
     opened = OpenFilm(0, film, decisions)
-    assert len(shown_decisions(opened, "AB")) == 2
+    assert len(shown_decisions(opened, "AB")) == 2  # one for each line
     assert next_window(opened, "AB", 99)["done"] == 0
-    assert desk_page([opened], opened, "read", "en")
+    assert "<html" in desk_page([opened], opened, "read", "en")
 
 
 def judge_in_two_sittings_at_once(decisions, **fields_of_each):
@@ -384,12 +446,14 @@ def test_of_two_judgements_made_at_once_the_later_one_counts(decisions, is_later
     levels = ("violent", "unsure")
     times = ("2026-11-29T02:16:43+00:00", "2026-11-29T02:17:21+00:00")
     if is_later_kept_first:
-        levels, times = levels[::-1], times[::-1]
+        levels = ("unsure", "violent")
+        times = ("2026-11-29T02:17:21+00:00", "2026-11-29T02:16:43+00:00")
     judge_in_two_sittings_at_once(decisions, level=levels, judged_at=times)
 
     assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
     assert tabled_levels(decisions) == ["violent", "unsure"]
-    assert [clip.level for clip in decisions.judgements()] == ["unsure"]  # of which shares are made
+    levels_that_count = [clip.level for clip in decisions.judgements()]
+    assert levels_that_count == ["unsure"]
 
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
@@ -400,7 +464,7 @@ def test_a_notice_names_who_tried_to_change_anothers_decision(decisions, kind):
     """
     judgement_of_ab = judge(decisions, 10, 20, who="AB")
     other = open_again(decisions)
-    row_of_xy = ROW | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
+    row_of_xy = ROW_OF_AB | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
     other.ledger.add(kind, row_of_xy, [judgement_of_ab])
     decisions.refresh()
     assert ("AB", "calm") in standing_levels(decisions)
@@ -430,14 +494,18 @@ def test_an_unknown_level_replaces_no_judgement(scored_tt1):
 @pytest.mark.parametrize("kind", ["passage", "judgement", "note"])
 def test_a_changed_decision_stands_in_place_of_the_earlier_one(decisions, kind):
     """Whoever moves the beginning from 10 s to 11 s has one decision, from 11 s on."""
-    about = {"note": "hands"} if kind == "note" else {"level": "violent"}
-    decision_id = decisions.keep(kind, 10, 20, "AB", **about)
-    decisions.keep(kind, 11, 20, "AB", **about, changed_id=decision_id)
-    for opened in (decisions, open_again(decisions)):
-        assert [(start_s, end_s) for _, start_s, end_s, *_ in what_stands(opened)[kind]] == [(11.0, 20.0)]
+    level_or_note = {"note": "hands"} if kind == "note" else {"level": "violent"}
+
+    def spans_that_stand(decisions):
+        return [(decision.start_s, decision.end_s) for decision in what_stands(decisions)[kind]]
+
+    decision_id = decisions.keep(kind, 10, 20, "AB", **level_or_note)
+    decisions.keep(kind, 11, 20, "AB", **level_or_note, changed_id=decision_id)
+    assert spans_that_stand(decisions) == [(11.0, 20.0)]
+    assert spans_that_stand(open_again(decisions)) == [(11.0, 20.0)]
 
     decisions.undo("AB")
-    assert [(start_s, end_s) for _, start_s, end_s, *_ in what_stands(decisions)[kind]] == [(10.0, 20.0)]
+    assert spans_that_stand(decisions) == [(10.0, 20.0)]
 
 
 def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
@@ -445,23 +513,25 @@ def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
 
     The judgement goes and the passage comes in one act, which one undo takes back.
     """
-    judgement_id = judge(decisions, 10, 20, "violent")
-    judged = what_stands(decisions)
-    assert judged["judgement"] == [("AB", 10.0, 20.0, "violent", "")]
+    judgement_id = judge(decisions, 10, 20, "violent", who="AB")
+    with_judgement = what_stands(decisions)
+    assert with_judgement["judgement"] == [Standing("AB", 10.0, 20.0, "violent")]
+    assert with_judgement["passage"] == []
 
     decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
-    marked = what_stands(decisions)
-    assert marked["judgement"] == []
-    assert marked["passage"] == [("AB", 11.0, 20.0, "violent", "")]
+    with_passage = what_stands(decisions)
+    assert with_passage["judgement"] == []
+    assert with_passage["passage"] == [Standing("AB", 11.0, 20.0, "violent")]
 
     decisions.undo("AB")
-    assert what_stands(decisions) == judged
+    assert what_stands(decisions) == with_judgement
     decisions.redo("AB")
-    assert what_stands(decisions) == what_stands(open_again(decisions)) == marked
+    assert what_stands(decisions) == with_passage
+    assert what_stands(open_again(decisions)) == with_passage
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "wrong_fields",
     [
         pytest.param({"level": "S"}, id="a level of another codebook"),
         pytest.param({"concepts": ["Body"]}, id="a concept of another codebook"),
@@ -476,11 +546,14 @@ def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
         pytest.param({"kind": "note", "level": "", "note": " "}, id="an empty note"),
     ],
 )
-def test_a_wrong_decision_is_refused_and_nothing_is_written(decisions, wrong):
-    """The film lasts 120 s."""
-    right = {"kind": "judgement", "start_s": 10.0, "end_s": 20.0, "annotator": "AB", "level": "calm"}
+def test_a_wrong_decision_is_refused_and_nothing_is_written(decisions, wrong_fields):
+    """A judgement from 10 to 20 s of a film of 120 s is made wrong in some fields."""
+    decision = {"kind": "judgement", "start_s": 10.0, "end_s": 20.0, "annotator": "AB", "level": "calm"}
+    decision |= wrong_fields
+
     with pytest.raises(ObygazeError):
-        decisions.keep(**right | wrong)
+        decisions.keep(**decision)
+
     assert not (decisions.folder / JUDGEMENTS).exists()
     assert not (decisions.folder / "ledger").exists()
 
@@ -490,13 +563,20 @@ def fail_as_on_a_full_disk(*_):
 
 
 def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, monkeypatch):
-    """The ledger is what counts: the table stays as it was, and a notice says where the decision is."""
+    """A decision is written into the ledger, and then into the table: the ledger is what counts.
+
+    On this disk there is space for the line of the ledger, and none for the table. So the table stays as it
+    was, and a notice says where the decision is.
+    """
     judge(decisions, 10, 20)
-    before = (decisions.folder / JUDGEMENTS).read_bytes()
-    with monkeypatch.context() as disk:
-        disk.setattr(io, "write_all", fail_as_on_a_full_disk)  # writes tables, and not lines of a ledger
+    table = decisions.folder / JUDGEMENTS
+    table_before = table.read_bytes()
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(io, "write_all", fail_as_on_a_full_disk)  # which writes tables
         judge(decisions, 20, 30)
-    assert (decisions.folder / JUDGEMENTS).read_bytes() == before
+
+    assert table.read_bytes() == table_before
     assert len(standing_levels(open_again(decisions))) == 2
     (notice,) = decisions.notices
     assert JUDGEMENTS in notice
@@ -505,19 +585,21 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
 
 def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch):
     """What the ledger cannot keep was not decided: the error reaches the user, and deciding goes on later."""
-    judge(decisions, 10, 20)
+    judge(decisions, 10, 20, "calm", who="AB")
     before = what_stands(decisions)
-    with monkeypatch.context() as disk:
-        disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)  # lines of the ledger
         with pytest.raises(OSError, match="No space"):
-            judge(decisions, 30, 40, "violent")
+            judge(decisions, 30, 40, "violent", who="AB")
         with pytest.raises(OSError, match="No space"):
             decisions.undo("AB")
     assert what_stands(decisions) == before
 
-    assert decisions.undo("AB")  # the last that was kept
-    judge(decisions, 40, 50, "violent")
-    judge(decisions, 60, 70, "unsure")
+    # Then there is space again: the first judgement is undone, and two others are made.
+    assert decisions.undo("AB") is not None
+    judge(decisions, 40, 50, "violent", who="AB")
+    judge(decisions, 60, 70, "unsure", who="AB")
     assert tabled_levels(decisions) == ["violent", "unsure"]
     assert what_stands(open_again(decisions)) == what_stands(decisions)
 
@@ -570,15 +652,15 @@ def test_a_share_is_given_once_ten_windows_are_judged(decisions):
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
     after_nine = next_window(film, "AB", 10, tells_share=True)
-    assert "9 windows" in after_nine["few"]  # AB's own
+    assert "9 windows" in after_nine["few"]
     assert "sofar" not in after_nine
     assert "share" not in after_nine
 
     judge_blindly(decisions, "calm", who="AB", in_all=10)
     after_ten = next_window(film, "AB", 10)
-    assert "window" not in after_ten
+    assert "window" not in after_ten  # to judge next
     assert "from 10 windows" in after_ten["share"]
-    assert "AB and CD: 0 windows of 10 alike" in after_ten["share"]  # CD calls all violent
+    assert "AB and CD: 0 windows of 10 alike" in after_ten["share"]  # CD called violent what is calm for AB
     assert "whenever you stop" in after_ten["sofar"]
 
 
@@ -608,13 +690,15 @@ def asked_intervals(monkeypatch):
 
 def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, asked_intervals):
     """The interval holds only for windows in random order, and so must not be given them sorted by time."""
-    judge_blindly(decisions, *["violent", "calm"] * 5, in_all=10)
+    ten_levels = ["violent", "calm"] * 5
+    judge_blindly(decisions, *ten_levels, in_all=10)
+    starts_in_order_of_draw = [start for start, _ in decisions.windows[:10]]
+    assert starts_in_order_of_draw != sorted(starts_in_order_of_draw)  # so the two orders can be told apart
+
     next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
-    drawn_starts = [start for start, _ in decisions.windows[:10]]
-    assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
 
     (asked,) = asked_intervals
-    assert asked.starts_of_judged == drawn_starts
+    assert asked.starts_of_judged == starts_in_order_of_draw
     assert asked.is_positive == [1.0, 0.0] * 5
 
 
@@ -643,11 +727,13 @@ def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_inter
 
 
 def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
-    """AB planned ten times as many windows as the film has, and somebody else planned none."""
-    n = len(decisions.windows)
-    judge_blindly(decisions, "violent", in_all=10 * n)
-    assert decisions.n_planned_by("AB") == n
-    assert decisions.n_planned_by("somebody else") == n
+    """AB planned ten times as many windows as the film has. Somebody else planned none, and gets all."""
+    n_windows = len(decisions.windows)
+
+    judge_blindly(decisions, "violent", who="AB", in_all=10 * n_windows)
+
+    assert decisions.n_planned_by("AB") == n_windows
+    assert decisions.n_planned_by("somebody else") == n_windows
 
 
 def test_a_share_of_all_windows_has_no_interval(decisions):
@@ -657,9 +743,11 @@ def test_a_share_of_all_windows_has_no_interval(decisions):
     """
     n_windows = len(decisions.windows)
     levels = ["violent" if number % 2 else "calm" for number in range(n_windows)]
-    judge_blindly(decisions, *levels, in_all=10 * n_windows)
-    for n_asked in (n_windows, 10 * n_windows):
-        answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_asked, tells_share=True)
+    judge_blindly(decisions, *levels, who="AB", in_all=10 * n_windows)
+    film = OpenFilm(0, decisions.film, decisions)
+
+    for n_asked_for in (n_windows, 10 * n_windows):
+        answer = next_window(film, "AB", n_asked_for, tells_share=True)
         assert answer["done"] == n_windows
         assert answer["fixed"] == n_windows
         assert "window" not in answer  # to judge next
@@ -725,26 +813,39 @@ def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
 def test_windows_are_judged_in_the_order_of_the_draw(decisions):
     """Each judge gets the windows in the same random order; after the last one none is left."""
     film = OpenFilm(0, decisions.film, decisions)
-    assert min(decisions.windows)[0] == 0
-    for n_judged, (start, end) in enumerate(decisions.windows):
-        place = n_judged + 1
+    starts = [start for start, _ in decisions.windows]
+    assert min(starts) == 0
+
+    for place, (start, end) in enumerate(decisions.windows, start=1):
         answer = next_window(film, "AB", 99)
-        assert answer["done"] == n_judged
+        assert answer["done"] == place - 1
         assert answer["window"] == {"start": start, "end": end, "place": place}
-        judge(decisions, start, end, place=place)
+        judge(decisions, start, end, who="AB", place=place)
+
     assert "window" not in next_window(film, "AB", 99)
 
 
 def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(decisions):
     """AB judged the first window in sight, and CD judged it blindly: CD's next window is the second."""
-    judge(decisions, *decisions.windows[0], who="AB")
+    start_s, end_s = decisions.windows[0]
+    judge(decisions, start_s, end_s, who="AB")
     judge_blindly(decisions, "calm", who="CD")
     film = OpenFilm(0, decisions.film, decisions)
 
-    next_of_ab, next_of_cd = next_window(film, "AB", 10), next_window(film, "CD", 10)
-    assert (next_of_ab["done"], next_of_ab["window"]["place"]) == (0, 1)
-    assert (next_of_cd["done"], next_of_cd["window"]["place"]) == (1, 2)
-    assert "window" not in next_window(film, "CD", 1)  # CD has judged as many
+    answer_to_ab = next_window(film, "AB", 10)
+    answer_to_cd = next_window(film, "CD", 10)
+
+    assert answer_to_ab["done"] == 0
+    assert answer_to_ab["window"]["place"] == 1
+    assert answer_to_cd["done"] == 1
+    assert answer_to_cd["window"]["place"] == 2
+
+
+def test_who_has_judged_as_many_windows_as_asked_for_gets_no_further_one(decisions):
+    """CD has judged one window, and the desk is asked for the next of one in all."""
+    judge_blindly(decisions, "calm", who="CD")
+    answer = next_window(OpenFilm(0, decisions.film, decisions), "CD", 1)
+    assert "window" not in answer
 
 
 @pytest.mark.parametrize(("name", "is_named"), [("obygaze12", False), ("mobygaze", True)])
@@ -752,8 +853,11 @@ def test_a_table_names_its_codebook_unless_it_is_obygaze12(tmp_path, name, is_na
     """A table that names no codebook, as tables of earlier versions, is of obygaze12."""
     decisions = Decisions(tmp_path, ten_minute_film(), builtin_codebook(name))
     judge(decisions, 0, 10, "S")
+
     (row,) = rows_of(tmp_path / JUDGEMENTS)
-    assert ("codebook" in row) == is_named
+
+    has_column = "codebook" in row
+    assert has_column == is_named
 
 
 @pytest.fixture
@@ -774,7 +878,7 @@ def test_no_decision_is_written_through_a_link_to_a_ledger(decisions, elsewhere)
 
 def test_a_table_that_is_a_link_is_not_read(scored_tt1, elsewhere):
     """In a folder from a stranger, a link could lead to any file of the user and show it."""
-    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
+    (elsewhere / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
     (scored_tt1[0] / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
     with pytest.raises(ObygazeError, match="link"):
         Decisions(*scored_tt1)
@@ -786,9 +890,9 @@ def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(de
     The judgement made meanwhile is in the ledger, so that the table then has both.
     """
     (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
-    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
+    (elsewhere / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
     judge(decisions, 10, 20, "calm")
-    assert (elsewhere / "secret.csv").read_text("utf-8") == HEAD
+    assert (elsewhere / "secret.csv").read_text("utf-8") == HEADER_OF_JUDGEMENTS
     assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
 
     (decisions.folder / JUDGEMENTS).unlink()
@@ -816,14 +920,16 @@ def test_a_moved_table_is_not_written_through_a_link_to_it(decisions, elsewhere)
 
     The moved file stays as it was, and the table takes the link's place.
     """
-    table, moved = decisions.folder / JUDGEMENTS, elsewhere / "moved.csv"
+    table = decisions.folder / JUDGEMENTS
+    moved_table = elsewhere / "moved.csv"
     judge(decisions, 10, 20, "calm")
-    table.rename(moved)
-    table.symlink_to(moved)
-    before = moved.read_bytes()
+    table.rename(moved_table)
+    table.symlink_to(moved_table)
+    before = moved_table.read_bytes()
+
     judge(decisions, 20, 30, "violent")
 
-    assert moved.read_bytes() == before
+    assert moved_table.read_bytes() == before
     assert not table.is_symlink()
     assert tabled_levels(decisions) == ["calm", "violent"]
 
@@ -833,7 +939,7 @@ def judge_as_many(decisions, n_judges):
     ledger = Ledger(decisions.folder, print)
     for judge_number in range(n_judges):
         for place, (start, end) in enumerate(decisions.windows[:10], start=1):
-            row = ROW | {
+            row = ROW_OF_AB | {
                 "start_s": f"{start:g}",
                 "end_s": f"{end:g}",
                 "annotator": f"J{judge_number}",
@@ -848,13 +954,19 @@ def judge_as_many(decisions, n_judges):
 
 @pytest.mark.long
 def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
-    """16 judges are 120 pairs (16 * 15 / 2), too many to compare and name all while a judge waits."""
-    monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)
+    """16 judges are 120 pairs (16 * 15 / 2), too many to compare and name all while a judge waits.
+
+    `MOST_NAMED` pairs are named, and of all hundred that are compared the median is given.
+    """
+    monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)  # which would take long
     judge_as_many(decisions, 16)
+
     share = next_window(OpenFilm(0, decisions.film, decisions), "J3", 10)["share"]
+
     assert "100 of 120 pairs" in share
-    assert share.count(" alike as to violent (") == pages.MOST_NAMED
-    assert "median" in share  # of all pairs that are compared
+    n_pairs_named = share.count(" alike as to violent (")
+    assert n_pairs_named == pages.MOST_NAMED
+    assert "median" in share
 
 
 def with_black_from_60_to_90_s(film):
@@ -871,16 +983,20 @@ def test_the_draw_stays_the_same_if_windows_turn_out_to_be_black(decisions):
     Black changes the content of windows, by which they were drawn: a notice says so, and nothing is lost.
     One more judgement makes 13.
     """
-    judge_blindly(decisions, *["violent"] * 12, in_all=40)
-    changed = with_black_from_60_to_90_s(decisions.film)
-    again = Decisions(decisions.folder, changed, decisions.codebook)
+    judge_blindly(decisions, *["violent"] * 12, who="AB", in_all=40)
+    film_with_black = with_black_from_60_to_90_s(decisions.film)
+
+    again = Decisions(decisions.folder, film_with_black, decisions.codebook)
+
     assert again.windows == decisions.windows
-    assert [*again.blind_judgements()["AB"]] == [*range(1, 13)]
+    places_judged = list(again.blind_judgements()["AB"])
+    assert places_judged == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
     (notice,) = again.notices
     assert "content" in notice
 
-    judge_blindly(again, "calm", in_all=40)
-    assert len(judged_film(changed, again.judgements()).of("AB").by_cell) == 13
+    judge_blindly(again, "calm", who="AB", in_all=40)
+    judged_by_ab = judged_film(film_with_black, again.judgements()).of("AB")
+    assert len(judged_by_ab.by_cell) == 13
 
 
 @pytest.mark.parametrize(
@@ -904,7 +1020,7 @@ def test_a_forged_draw_in_a_sitting_is_ignored(decisions, forge):
     start_s, end_s = decisions.windows[0]
     cells = {"start_s": f"{start_s:g}", "end_s": f"{end_s:g}", "seen_score": "0"}
     of_draw = {"place": "1", "law": draw.sampling, "seed": "0"}
-    sitting.add("judgement", ROW | cells | of_draw)
+    sitting.add("judgement", ROW_OF_AB | cells | of_draw)
 
     again = open_again(decisions)
     assert again.draw == draw

@@ -22,13 +22,14 @@ from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly, standing_levels, what_stands
 
-REWORDED = "any shot in which a weapon is on the table"
+NEW_MEANING_OF_VIOLENT = "any shot in which a weapon is on the table"
 
 
 def reworded(book):
     """Return the codebook with another meaning of the level "violent"; its name and levels are the same."""
     levels = [
-        structs.replace(level, means=REWORDED) if level.name == "violent" else level for level in book.levels
+        structs.replace(level, means=NEW_MEANING_OF_VIOLENT) if level.name == "violent" else level
+        for level in book.levels
     ]
     changed = replace(book, levels=tuple(levels))
     assert changed.name == book.name
@@ -36,30 +37,30 @@ def reworded(book):
     return changed
 
 
-class Judged(NamedTuple):
-    """A film with 11 judgements under one wording of its codebook, and the codebook reworded.
+class JudgedUnderOriginal(NamedTuple):
+    """A film with 11 judgements under the original wording of its codebook, and the codebook reworded.
 
     The 11 are ten windows that AB judged blindly, and one span in sight of the model's score.
     """
 
     folder: Path
     film: Timeline
-    book: Codebook
+    original: Codebook
     reworded: Codebook
 
-    def opened(self, codebook, **options):
+    def open_with(self, codebook, **options):
         """Read the decisions as the desk does with a codebook."""
         return Decisions(self.folder, self.film, codebook, **options)
 
 
 @pytest.fixture
-def judged(scored_tt1):
+def judged_film(scored_tt1):
     """AB judged ten windows blindly and one span in sight of the score; then the codebook is reworded."""
     folder, film, book = scored_tt1
     decisions = Decisions(folder, film, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
     judge(decisions, 10, 20, "violent")
-    return Judged(folder, film, book, reworded(book))
+    return JudgedUnderOriginal(folder, film, book, reworded(book))
 
 
 def shown_under_other_definitions(decisions):
@@ -69,158 +70,188 @@ def shown_under_other_definitions(decisions):
 
 
 @pytest.mark.long
-def test_each_sitting_stores_its_codebook_and_its_digest(judged):
+def test_each_sitting_stores_its_codebook_and_its_digest(judged_film):
     """A sitting (one file of the ledger) begins with the wording that its decisions were made under.
 
     The first sitting was under the original codebook, the second one is under the reworded codebook.
     """
-    judge(judged.opened(judged.reworded), 30, 38)
-    stored_books = []
-    for path in judged.folder.glob("ledger/*.jsonl"):
+    judge(judged_film.open_with(judged_film.reworded), 30, 38)
+
+    codebook_by_digest = {}
+    for path in judged_film.folder.glob("ledger/*.jsonl"):
         first_line, *_ = path.read_text("utf-8").splitlines()
         header = json.loads(first_line)["entry"]["header"]
-        stored_books.append(StoredCodebook(**header["codebook"]))
-    by_digest = {stored_book.definition: codebook_in(stored_book) for stored_book in stored_books}
-
-    assert by_digest == {
-        judged.book.definition(): judged.book,
-        judged.reworded.definition(): judged.reworded,
+        stored_codebook = StoredCodebook(**header["codebook"])
+        codebook_by_digest[stored_codebook.definition] = codebook_in(stored_codebook)
+    assert codebook_by_digest == {
+        judged_film.original.definition(): judged_film.original,
+        judged_film.reworded.definition(): judged_film.reworded,
     }
 
 
 @pytest.mark.long
-def test_judgements_under_an_earlier_wording_stand_and_count_once_judged_again(judged):
-    """The judge is asked for the windows again, from the first of the draw on, as none of them counts.
+def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film):
+    """AB's eleven judgements stay. AB is asked for the windows again, from the first of the draw on."""
+    decisions = judged_film.open_with(judged_film.reworded)
+    film = OpenFilm(0, judged_film.film, decisions)
 
-    AB judges the ten windows again as calm: these count, and replace the ten that were violent. Ten windows
-    are enough for a share. The judgement in sight of the score is not replaced: judged again, even with the
-    same level, it is under the new wording.
-    """
-    decisions = judged.opened(judged.reworded)
-    film = OpenFilm(0, judged.film, decisions)
-    assert len(standing_levels(decisions)) == 11  # ten windows, and one span in sight
-    assert len(decisions.judgements()) == 0
+    assert len(standing_levels(decisions)) == 11
+    assert len(decisions.judgements()) == 0  # which count
     assert next_window(film, "AB", 10)["window"]["place"] == 1
 
-    judge_blindly(decisions, *["calm"] * 10, in_all=10)
+
+@pytest.mark.long
+def test_windows_judged_again_under_the_new_wording_count(judged_film):
+    """AB judges the ten windows again as calm, which were violent. Ten windows are enough for a share."""
+    decisions = judged_film.open_with(judged_film.reworded)
+    film = OpenFilm(0, judged_film.film, decisions)
+
+    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
+
     assert {clip.level for clip in decisions.judgements()} == {"calm"}
     assert "share" in next_window(film, "AB", 10)
 
+
+@pytest.mark.long
+def test_a_judgement_in_sight_is_under_the_new_wording_once_it_is_made_again(judged_film):
+    """AB judges the ten windows again, and then the span from 10 to 20 s, even with the same level."""
+    decisions = judged_film.open_with(judged_film.reworded)
+    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
     (in_sight,) = shown_under_other_definitions(decisions)
+
     decisions.keep("judgement", 10, 20, "AB", level="violent", changed_id=in_sight["id"])
+
     assert shown_under_other_definitions(decisions) == []
     assert len(standing_levels(decisions)) == 11
 
 
-def test_a_notice_counts_judgements_under_an_earlier_wording(judged):
+def test_a_notice_counts_judgements_under_an_earlier_wording(judged_film):
     """A reader who finds nothing counted is told why: how many decisions there are under which wording.
 
     The two wordings have one name and version, so the digest of the definitions tells them apart. If the
     reworded codebook has a new version, name and version are enough, and no digest is printed.
     """
-    name = f"{judged.book.name}, version {judged.book.version}"
-    digest = judged.book.definition()[:12]
-    (notice,) = [one for one in judged.opened(judged.reworded).notices if "11 decisions" in one]
-    assert digest in notice
+    original = judged_film.original
+    digits_of_original = original.definition()[:12]
 
-    of_next_version = replace(judged.reworded, version="2")
-    (notice,) = [one for one in judged.opened(of_next_version).notices if "11 decisions" in one]
-    assert f"under other definitions ({name}), and not counted" in notice
-    assert digest not in notice
+    def notice_on_opening_with(codebook):
+        notices = judged_film.open_with(codebook).notices
+        (notice,) = [notice for notice in notices if "11 decisions" in notice]
+        return notice
+
+    of_same_version = notice_on_opening_with(judged_film.reworded)
+    assert digits_of_original in of_same_version
+
+    of_next_version = notice_on_opening_with(replace(judged_film.reworded, version="2"))
+    name = f"{original.name}, version {original.version}"
+    assert f"under other definitions ({name}), and not counted" in of_next_version
+    assert digits_of_original not in of_next_version
 
 
-def test_wordings_of_one_version_are_named_with_their_digests(judged):
+def test_wordings_of_one_version_are_named_with_their_digests(judged_film):
     """One wording is named by its codebook and version; a second one of the same version adds the digest.
 
     A wording that no ledger stores has no name, so the first 12 digits of its digest stand for it.
     """
-    name = f"{judged.book.name}, version {judged.book.version}"
-    digest = judged.book.definition()
-    assert meanings_in([judged.folder]).names()[digest] == name
-    both_texts = meanings_in([judged.folder], [judged.reworded])
-    assert both_texts.names()[digest] == f"{name} ({digest[:12]})"
-    assert both_texts.name("a" * 64) == "a" * 12
+    original = judged_film.original
+    name = f"{original.name}, version {original.version}"
+    digest = original.definition()
+
+    of_one_wording = meanings_in([judged_film.folder])
+    of_two_wordings = meanings_in([judged_film.folder], [judged_film.reworded])
+
+    assert of_one_wording.names()[digest] == name
+    assert of_two_wordings.names()[digest] == f"{name} ({digest[:12]})"
+    unknown_digest = "a" * 64
+    assert of_two_wordings.name(unknown_digest) == "a" * 12
 
 
-def test_the_desk_offers_to_judge_again_under_the_new_wording(judged):
+def test_the_desk_offers_to_judge_again_under_the_new_wording(judged_film):
     """All 11 judgements were made under the earlier wording: the desk marks them, and shows the new one.
 
     The desk of the unchanged codebook offers nothing.
     """
-    decisions = judged.opened(judged.reworded)
-    assert len(shown_under_other_definitions(decisions)) == 11
-    opened = OpenFilm(0, judged.film, decisions)
-    page = desk_page([opened], opened, "read", "en")
-    assert REWORDED in page
-    assert 'id="d-again"' in page
+    with_reworded = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.reworded))
+    with_original = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.original))
 
-    unchanged = OpenFilm(0, judged.film, judged.opened(judged.book))
-    assert 'id="d-again"' not in desk_page([unchanged], unchanged, "read", "en")
+    page_with_reworded = desk_page([with_reworded], with_reworded, "read", "en")
+    page_with_original = desk_page([with_original], with_original, "read", "en")
+
+    assert len(shown_under_other_definitions(with_reworded.decisions)) == 11
+    assert NEW_MEANING_OF_VIOLENT in page_with_reworded
+    button_to_judge_again = 'id="d-again"'
+    assert button_to_judge_again in page_with_reworded
+    assert button_to_judge_again not in page_with_original
 
 
-def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged):
+def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film):
     """With `--same-meaning` the user declares that only words changed: all 11 judgements count again.
 
     The ledger stores the declaration, so later readers need not repeat it, whichever wording they use.
     Judgements under both wordings are tabled under one definition, so that they count together.
     """
-    decisions = judged.opened(judged.reworded, same_meaning=True)
-    assert len(decisions.judgements()) == 11  # all that AB judged
+    decisions = judged_film.open_with(judged_film.reworded, same_meaning=True)
+
+    assert len(decisions.judgements()) == 11
     assert not any("other definitions" in notice for notice in decisions.notices)
-    for book in (judged.book, judged.reworded):
-        assert len(judged.opened(book).judgements()) == 11
+    assert len(judged_film.open_with(judged_film.original).judgements()) == 11
+    assert len(judged_film.open_with(judged_film.reworded).judgements()) == 11
 
-    judge(judged.opened(judged.reworded), 40, 48)
-    tables = [judged.folder / JUDGEMENTS]
-    table = import_spans(tables, judged.folder, "judgements", codebook=judged.book).manifest
+    judge(judged_film.open_with(judged_film.reworded), 40, 48)
+    tables = [judged_film.folder / JUDGEMENTS]
+    table = import_spans(tables, judged_film.folder, "judgements", codebook=judged_film.original).manifest
     assert len(judgements_of(table).definitions) == 1
-    meanings = meanings_in([judged.folder])
-    assert meanings.representative(judged.book.definition()) == meanings.representative(
-        judged.reworded.definition()
-    )
+    meanings = meanings_in([judged_film.folder])
+    meaning_of_original = meanings.representative(judged_film.original.definition())
+    meaning_of_reworded = meanings.representative(judged_film.reworded.definition())
+    assert meaning_of_original == meaning_of_reworded
 
 
-def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged, tmp_path):
+def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged_film, tmp_path):
     """The judgement at 10 s was made under the first wording, and that at 30 s after the change.
 
     The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording.
     """
-    decisions = judged.opened(judged.reworded)
+    decisions = judged_film.open_with(judged_film.reworded)
     judge(decisions, 30, 38)
-    by_start = {row["start_s"]: row["definition"] for row in rows_of(judged.folder / JUDGEMENTS)}
-    assert by_start["10"] == judged.book.definition()
-    assert by_start["30"] == judged.reworded.definition()
 
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    shutil.copy(judged.folder / JUDGEMENTS, alone)
-    read_back = Decisions(alone, judged.film, judged.reworded)
+    table = judged_film.folder / JUDGEMENTS
+    definition_by_start = {row["start_s"]: row["definition"] for row in rows_of(table)}
+    assert definition_by_start["10"] == judged_film.original.definition()
+    assert definition_by_start["30"] == judged_film.reworded.definition()
+
+    folder_without_ledger = tmp_path / "alone"
+    folder_without_ledger.mkdir()
+    shutil.copy(table, folder_without_ledger)
+    read_back = Decisions(folder_without_ledger, judged_film.film, judged_film.reworded)
     assert what_stands(read_back) == what_stands(decisions)
-    assert len(read_back.judgements()) == 1  # the one under the text of now
+    assert len(read_back.judgements()) == 1
 
 
-def test_judgements_without_a_stored_wording_count_with_one_notice(judged):
+def test_judgements_without_a_stored_wording_count_with_one_notice(judged_film):
     """Earlier versions of the program stored no codebook in a sitting. Their 11 judgements count.
 
     A notice says once that their wording is unknown.
     """
-    (path,) = judged.folder.glob("ledger/*.jsonl")
-    _, *decided = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(decided))
-    (judged.folder / JUDGEMENTS).unlink()
-    decisions = judged.opened(judged.book)
+    (path,) = judged_film.folder.glob("ledger/*.jsonl")
+    _line_of_codebook, *lines_of_judgements = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines_of_judgements))
+    (judged_film.folder / JUDGEMENTS).unlink()
+
+    decisions = judged_film.open_with(judged_film.original)
     assert len(decisions.judgements()) == 11
 
     judge(decisions, 30, 38)
-    assert sum("earlier version" in notice for notice in decisions.notices) == 1
+    notices_on_it = [notice for notice in decisions.notices if "earlier version" in notice]
+    assert len(notices_on_it) == 1
 
 
-def test_films_judged_under_two_wordings_are_not_compared(judged):
+def test_films_judged_under_two_wordings_are_not_compared(judged_film):
     """Levels under two wordings are no one measure, so `compare` refuses them and counts those of each."""
-    judge(judged.opened(judged.reworded), 30, 38)
-    tables = read_judged({judged.folder: judged.film}, judged.book, (JUDGEMENTS,))
+    judge(judged_film.open_with(judged_film.reworded), 30, 38)
+    tables = read_judged({judged_film.folder: judged_film.film}, judged_film.original, (JUDGEMENTS,))
     with pytest.raises(ManifestError, match="11 judgements under"):
-        compare_films([judged.film], tables.manifest)
+        compare_films([judged_film.film], tables.manifest)
 
 
 # --- declarations and claims
@@ -233,21 +264,20 @@ def declaration(definition, *same):
 def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
     """If c means b, and b means a, all three have the meaning of the first by name, a.
 
-    Here a digest is one letter. A declaration that c means a, and so closes the circle, changes nothing.
+    Here a digest is one letter. A declaration that a means c, and so closes the circle, changes nothing.
+    Nothing is declared of g.
     """
-    meanings = Meanings(
-        [
-            declaration("c", "b"),
-            declaration("b", "a"),
-            declaration("a", "c", "a"),
-            declaration("d", "e", "f"),
-            Header(),
-        ]
-    )
+    c_means_b = declaration("c", "b")
+    b_means_a = declaration("b", "a")
+    a_means_c_and_a = declaration("a", "c", "a")
+    d_means_e_and_f = declaration("d", "e", "f")
+    no_declaration = Header()
+
+    meanings = Meanings([c_means_b, b_means_a, a_means_c_and_a, d_means_e_and_f, no_declaration])
 
     assert [meanings.representative(definition) for definition in ("a", "b", "c")] == ["a", "a", "a"]
     assert [meanings.representative(definition) for definition in ("d", "e", "f")] == ["d", "d", "d"]
-    assert meanings.representative("g") == "g"  # nothing is declared of it
+    assert meanings.representative("g") == "g"
 
 
 def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
@@ -270,9 +300,12 @@ def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
 def test_a_stored_codebook_is_read_only_if_its_digest_is_right(decisions):
     """A stored text that has another digest, or that is no codebook at all, is not read."""
     book = decisions.codebook
+    with_text_of_another = StoredCodebook(book.definition(), reworded(book).to_toml())
+    with_broken_text = StoredCodebook(book.definition(), "name = ")
+
     assert codebook_in(stored(book)) == book
-    assert codebook_in(StoredCodebook(book.definition(), reworded(book).to_toml())) is None
-    assert codebook_in(StoredCodebook(book.definition(), "name = ")) is None
+    assert codebook_in(with_text_of_another) is None
+    assert codebook_in(with_broken_text) is None
 
 
 @pytest.mark.long
@@ -280,22 +313,22 @@ def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions)
     """Only the meaning of "violent" was changed, so that one pair of texts is listed."""
     (text,) = changed_texts(decisions.codebook, reworded(decisions.codebook))
     assert text.name == "violent"
-    assert REWORDED in text.now
-    assert REWORDED not in text.before
+    assert NEW_MEANING_OF_VIOLENT in text.now
+    assert NEW_MEANING_OF_VIOLENT not in text.before
 
 
-def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged, tmp_path):
+def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged_film, tmp_path):
     """Opened with the reworded codebook, the command reports 11 decisions under the other wording.
 
     With `--same-meaning` AB's ten windows count as done, in this command and in a later one without it.
     """
     path = tmp_path / "reworded.codebook.toml"
-    path.write_text(judged.reworded.to_toml(), "utf-8")
-    undeclared = serve(judged.folder, path)
+    path.write_text(judged_film.reworded.to_toml(), "utf-8")
+    undeclared = serve(judged_film.folder, path)
     assert "11 decisions" in undeclared.said
     assert undeclared.next(who="AB", n=10)["done"] == 0
 
-    declared = serve(judged.folder, path, "--same-meaning")
+    declared = serve(judged_film.folder, path, "--same-meaning")
     assert "other definitions" not in declared.said
     assert declared.next(who="AB", n=10)["done"] == 10
-    assert serve(judged.folder, path).next(who="AB", n=10)["done"] == 10
+    assert serve(judged_film.folder, path).next(who="AB", n=10)["done"] == 10

@@ -17,15 +17,15 @@ from tests.film.workspace.driving import (
     CALM,
     CITE,
     DELETE,
+    ELEMENTS_THAT_SCROLL,
     END_HERE,
     HELP,
     IS_LOOPING,
-    NEXT,
-    NEXT_WEAK,
+    NEXT_PASSAGE,
+    NEXT_WEAK_PLACE,
     PRESSED_CONCEPTS,
     PROGRESS,
     REDO,
-    SCROLLING,
     TITLE,
     UNDO,
     UNSURE,
@@ -40,14 +40,15 @@ from tests.film.workspace.driving import (
     seek,
     wait_until,
     wait_until_said,
+    wait_until_script_runs,
 )
-from tests.film.workspace.test_definitions import REWORDED, reworded
+from tests.film.workspace.test_definitions import NEW_MEANING_OF_VIOLENT, reworded
 from tests.planted_models import codebook
 
 pytestmark = pytest.mark.long
 
 
-ONCE = """([start, status, body]) => {
+ANSWER_NEXT_REQUEST = """([start, status, body]) => {
     const real = fetch;
     window.fetch = (url, ...more) => {
         if (!url.startsWith(start)) return real(url, ...more);
@@ -66,13 +67,15 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     """
     page, requests, errors, folder = workspace_in_browser
     page.get_by_role("link", name="A Planted Film").first.click()
-    wait_until(page, TITLE)
+    wait_until_script_runs(page)
     give_name_when_asked(page)
     watch_first_passage_again(page, folder)
 
+    # The model's passage is judged violent.
     press_and_hear(page, VIOLENT)
     assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
 
+    # Another passage, from 240 to 262 s, is marked as violent, with a note.
     drag(page, 240, 262)
     press_and_hear(page, VIOLENT)
     page.get_by_label("Note").fill("=a note")
@@ -82,6 +85,7 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     assert page.locator("#d-count").inner_text() == "judged: 2, notes: 1"
     row = row_of_own_passage(folder)
 
+    # It is cited: the film, who marked it, and where it is in the file.
     page.keyboard.press("Escape")
     page.keyboard.press(CITE)
     citation = page.locator("#d-citation").inner_text()
@@ -91,23 +95,25 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     save_all_files_of_citation(page)
     page.keyboard.press("Escape")
 
-    press_and_hear(page, "7", "keys 1 to 3")  # a key that does nothing says which ones do
-    page.keyboard.press(NEXT)
+    # A key that does nothing says which ones do; an empty note is refused; there is help.
+    press_and_hear(page, "7", "keys 1 to 3")
+    page.keyboard.press(NEXT_PASSAGE)
     page.get_by_role("button", name="Keep the note").click()
     wait_until_said(page, "note is empty")
     page.keyboard.press(HELP)
     assert page.get_by_role("dialog").is_visible()
     page.keyboard.press("Escape")
 
+    # No script failed, and all was loaded from the desk, or the file that opened it (without a host).
     assert errors == []
     hosts = {url.split("/")[2] for url in requests}
     host_of_desk = page.url.split("/")[2]
-    assert hosts == {host_of_desk, ""}  # "" of the file that opened the desk
+    assert hosts == {host_of_desk, ""}
 
 
 def give_name_when_asked(page):
     """Judge the first passage without a name: who decides is asked first, and nothing is kept."""
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     press_and_hear(page, CALM, "name")
     page.keyboard.type("AB")
     page.keyboard.press("Tab")
@@ -158,7 +164,7 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
     """
     page, _, errors, folder = workspace_in_browser
     open_desk(page)
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     wait_until(page, f"{TITLE}.startsWith('Passage')")
 
     # A level and a concept are clicked, and Space plays: it does not press the button again.
@@ -166,10 +172,10 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
         pause(page)
         page.locator(button).first.click()
         wait_until_said(page, "kept")
-        rows = rows_of(folder / JUDGEMENTS)
+        rows_before = rows_of(folder / JUDGEMENTS)
         page.keyboard.press("Space")
         wait_until(page, f"!{VIDEO}.paused")
-        assert rows_of(folder / JUDGEMENTS) == rows
+        assert rows_of(folder / JUDGEMENTS) == rows_before
     assert page.evaluate(f"{PRESSED_CONCEPTS}.length") == 1
 
     # Who uses no pointer reaches the concept by Tab: Enter and Space press it, and nothing plays.
@@ -216,20 +222,21 @@ def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path
     judge_windows(page, 21, 40)
     page.get_by_text(re.compile("from 40 windows")).wait_for()
 
+    # The table has 40 blind judgements, of which every fourth is violent, and the edited one.
     rows = rows_of(folder / JUDGEMENTS)
     assert {row["windows"] for row in rows} == {"40"}
     judgements = import_spans([folder / JUDGEMENTS], tmp_path, "judgements", codebook=codebook(tmp_path))
     clips = judgements.manifest
     assert [clip.extras["seen_score"] for clip in clips] == ["0"] * 40
     n_violent = sum(clip.level == "violent" for clip in clips)
-    assert n_violent in {10, 11}  # every fourth, and the edited one, if it is not one of these
+    assert n_violent in {10, 11}  # the edited one may be one of the others
     assert errors == []
 
 
 def go_to_blind_desk(page):
     """Go to the page on which windows are judged without the model's scores."""
     page.goto(page.url.rpartition("/films")[0] + "/film/0/blind")
-    wait_until(page, TITLE)
+    wait_until_script_runs(page)
 
 
 def begin_without_a_name(page):
@@ -265,31 +272,33 @@ def first_two_concepts(page):
 def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
     """Concepts ticked at one passage must not be kept for the next one; back at the first they are shown.
 
-    The film has four passages. Each gets a judgement: calm with a concept, twice, and unsure. The fourth
-    is left.
+    The film has four passages. The first is judged calm with one concept, the second calm with another, and
+    the third unsure without any. The fourth is left.
     """
     page, _, errors, folder = workspace_in_browser
     open_desk(page)
-    first, second = first_two_concepts(page)
+    concept_of_first, concept_of_second = first_two_concepts(page)
+
     evidence = []
-    for concept in (first, second):
-        page.keyboard.press(NEXT)
+    for concept in (concept_of_first, concept_of_second):
+        page.keyboard.press(NEXT_PASSAGE)
         assert page.evaluate(PRESSED_CONCEPTS) == []
         page.get_by_role("button", name=concept).click()
         wait_until(page, "document.querySelector('#d-p').textContent")
         evidence.append(page.locator("#d-why").inner_text())
         press_and_hear(page, CALM)
     assert evidence[0] != evidence[1]
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)  # the third
     press_and_hear(page, UNSURE)
-    page.keyboard.press(NEXT)  # the fourth, which stays as it is
+    page.keyboard.press(NEXT_PASSAGE)  # the fourth
     assert page.evaluate(PRESSED_CONCEPTS) == []
 
     # From the first passage again
-    for concepts in ([first], [second], []):
-        page.keyboard.press(NEXT)
+    for concepts in ([concept_of_first], [concept_of_second], []):
+        page.keyboard.press(NEXT_PASSAGE)
         assert page.evaluate(PRESSED_CONCEPTS) == concepts
-    assert [row["concepts"] for row in rows_of(folder / JUDGEMENTS)] == [first, second, ""]
+    concepts_in_table = [row["concepts"] for row in rows_of(folder / JUDGEMENTS)]
+    assert concepts_in_table == [concept_of_first, concept_of_second, ""]
     assert errors == []
 
 
@@ -298,7 +307,7 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browse
     page, _, errors, _ = workspace_in_browser
     open_desk(page)
     concept, _ = first_two_concepts(page)
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     page.get_by_role("button", name=concept).click()
     press_and_hear(page, CALM)
 
@@ -314,7 +323,7 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browse
     assert "→" in page.locator("#d-parts").inner_text()
     assert page.locator("#d-like li").count() == 4  # spans that are like it
     page.set_viewport_size({"width": 1280, "height": 720})
-    assert page.evaluate(SCROLLING) == []
+    assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
     assert errors == []
 
 
@@ -324,11 +333,11 @@ def test_looking_elsewhere_stops_the_repetition_of_a_passage(workspace_in_browse
     The film has four passages: three are left by the player, by a click and by a key, and of the fourth
     Escape stops the repetition.
     """
-    page = workspace_in_browser[0]
+    page, *_ = workspace_in_browser
     open_desk(page)
 
     def go_to_next_passage():
-        page.keyboard.press(NEXT)
+        page.keyboard.press(NEXT_PASSAGE)
         wait_until(page, f"!{VIDEO}.paused && !{VIDEO}.seeking && {VIDEO}.currentTime < 530")
         assert page.evaluate(IS_LOOPING) == "true"
 
@@ -405,7 +414,7 @@ def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     """
     page, _, errors, folder = workspace_in_browser
     open_desk(page)
-    mark_move_and_edit(page, folder)
+    mark_move_and_edit(page, folder)  # through the states MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM
     press_and_hear(page, DELETE, "deleted")
     assert own_passages(folder) == []
     assert decided_texts(page) == []
@@ -417,9 +426,9 @@ def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     assert own_passages(folder) == []
     press_and_hear(page, UNDO, "nothing")
 
-    for _ in (MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM):
+    for passage in (MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM):
         press_and_hear(page, REDO, "redo")
-    assert own_passages(folder) == [MOVED_AND_CALM]
+        assert own_passages(folder) == [passage]
     press_and_hear(page, UNDO, "undo")
     press_and_hear(page, REDO, "redo")
 
@@ -438,7 +447,7 @@ def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
     page, _, errors, folder = workspace_in_browser
     open_desk(page)
     give_name(page, "CD")
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     press_and_hear(page, VIOLENT)
     give_name(page, "AB")
     page.get_by_role("link", name="Judge blind").click()
@@ -449,10 +458,11 @@ def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
     wait_until(page, f"{PROGRESS}.includes('Window 1 of')")
     page.keyboard.press(VIOLENT)
     wait_until(page, f"{PROGRESS}.includes('Window 2 of')")
-    judges = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
 
-    assert judges == {"1": "CD", "0": "AB"}
-    assert not errors
+    judge_by_seen_score = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
+    in_sight, blind = "1", "0"
+    assert judge_by_seen_score == {in_sight: "CD", blind: "AB"}
+    assert errors == []
 
 
 def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_browser):
@@ -460,7 +470,7 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_brows
     page, _, errors, folder = workspace_in_browser
     open_desk(page)
     seek(page, 400)
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     page.keyboard.press("Escape")  # leaves the model's passage, so that the keys below begin another one
     seek(page, 500)
     page.keyboard.press(BEGIN_HERE)
@@ -512,7 +522,7 @@ def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_b
     other.goto(page.url)
     give_name(other)
 
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     press_and_hear(page, VIOLENT)
     come_back_to(other)
     wait_for_rows(other, 1)
@@ -524,7 +534,7 @@ def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_b
     assert rows_of(folder / JUDGEMENTS) == []
     wait_for_rows(other, 0)
 
-    other.keyboard.press(NEXT)
+    other.keyboard.press(NEXT_PASSAGE)
     press_and_hear(other, CALM)
     come_back_to(page)
     wait_for_rows(page, 1)
@@ -537,15 +547,18 @@ NO_ANSWER = None
 
 
 def answer_next_request(page, path, status, body):
-    """Let the next request to a path get this answer; see `ONCE`."""
-    page.evaluate(ONCE, [path, status, body])
+    """Let the next request to a path get this answer; see `ANSWER_NEXT_REQUEST`."""
+    page.evaluate(ANSWER_NEXT_REQUEST, [path, status, body])
 
 
 def test_the_page_says_when_a_decision_is_not_kept(workspace_in_browser):
-    """Once the workspace was stopped nothing is kept, and the judge must learn it at once."""
+    """Once the workspace was stopped nothing is kept, and the judge must learn it at once.
+
+    Then a request fails, or another program answers at its address that it is forbidden (403).
+    """
     page, *_ = workspace_in_browser
     open_desk(page)
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     for status in (403, NO_ANSWER):
         answer_next_request(page, "decide", status, "not this address")
         page.keyboard.press(CALM)
@@ -557,9 +570,9 @@ def test_a_passage_without_evidence_says_why(workspace_in_browser):
     page, *_ = workspace_in_browser
     open_desk(page)
     answer_next_request(page, "span", 400, '{"said": "no features"}')
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0")
     press_and_hear(page, CALM)
 
@@ -591,7 +604,7 @@ def test_without_single_letter_keys_one_judges_by_tab_and_enter(workspace_in_bro
     switch_off_single_letters(page)
     page.reload()
     give_name(page)
-    for key in (NEXT, VIOLENT, BEGIN_HERE, ","):
+    for key in (NEXT_PASSAGE, VIOLENT, BEGIN_HERE, ","):
         page.keyboard.press(key)
     assert page.evaluate(TITLE).startswith("Nothing")  # is selected
 
@@ -630,7 +643,7 @@ def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it
     wait_until_said(page, "deleted: 0:00:00")
 
     leave_fields(page)
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     press_and_hear(page, VIOLENT)
     press_and_hear(page, CALM)
     press_and_hear(page, UNDO, "undo")  # violent again
@@ -654,7 +667,7 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(worksp
     page.get_by_role("button", name="Begin").click()
     wait_until(page, f"{TITLE}.startsWith('Window to judge')")
     leave_fields(page)
-    for key in (CITE, NEXT, NEXT_WEAK):  # passages of the model are not shown here
+    for key in (CITE, NEXT_PASSAGE, NEXT_WEAK_PLACE):  # passages of the model are not shown here
         press_and_hear(page, key, "only the windows")
 
     keep_note(page, "dark")
@@ -674,15 +687,15 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(worksp
 def test_a_saved_figure_is_of_what_its_judge_may_see(workspace_in_browser):
     """The address of the figure names who saves it, so that others' hidden judgements are left out."""
     page, *_ = workspace_in_browser
-    open_desk(page)
+    open_desk(page, name="AB")
     drag(page, 240, 262)
-    press_and_hear(page, "3")
+    press_and_hear(page, VIOLENT)
+
     with page.expect_download() as downloading:
         page.evaluate("document.querySelector('#d-away a[href^=\"figure.svg\"]').click()")
-    name = page.get_by_label("Your name").input_value()
 
-    assert name
-    assert f"who={name.replace(' ', '+')}" in downloading.value.url
+    assert page.get_by_label("Your name").input_value() == "AB"
+    assert "who=AB" in downloading.value.url
 
 
 def begin_to_judge_again(page):
@@ -696,25 +709,28 @@ def begin_to_judge_again(page):
 
 def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film, scored_once, tmp_path):
     """Ten windows and a passage are judged violent, then the codebook is reworded. They become calm."""
-    folder = shutil.copytree(scored_once[0], tmp_path / "tt1")
+    # Given: judgements under one codebook, and the desk opened with another
+    scored_folder, timeline = scored_once
+    folder = shutil.copytree(scored_folder, tmp_path / "tt1")
     book = codebook(tmp_path)
-    decisions = Decisions(folder, scored_once[1], book)
+    decisions = Decisions(folder, timeline, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
     judge(decisions, 10, 20, "violent")
-    path = tmp_path / "other.codebook.toml"
-    path.write_text(reworded(book).to_toml(), "utf-8")
-    served = serve(folder, path, "--film", str(film), enter=False)
+    reworded_codebook = tmp_path / "other.codebook.toml"
+    reworded_codebook.write_text(reworded(book).to_toml(), "utf-8")
+    served = serve(folder, reworded_codebook, "--film", str(film), enter=False)
     page = browser.new_page()
     page.set_default_timeout(LONG_MS)
     page.goto(served.address)
     page.wait_for_url("**/read")
-    wait_until(page, TITLE)
+    wait_until_script_runs(page)
 
     # The dialog shows the new text and the one that was judged under. Without a name nothing begins.
     page.get_by_label("Your name").fill("")
     text = begin_to_judge_again(page)
-    assert REWORDED in text
-    assert book.levels[-1].means in text
+    former_meaning_of_violent = book.levels[-1].means
+    assert NEW_MEANING_OF_VIOLENT in text
+    assert former_meaning_of_violent in text
     wait_until_said(page, "name")
     give_name(page)
 
@@ -737,6 +753,6 @@ def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film
 
     # Nothing is left to be judged again.
     page.goto(page.url.replace("/blind", "/read"))
-    wait_until(page, TITLE)
+    wait_until_script_runs(page)
     assert page.get_by_role("button", name="under other words").count() == 0
     page.context.close()

@@ -13,7 +13,7 @@ import pytest
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
 from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.workspace.driving import BEGIN_HERE, CALM, END_HERE, NEXT, REDO, UNDO, VIOLENT
+from tests.film.workspace.driving import BEGIN_HERE, CALM, END_HERE, NEXT_PASSAGE, REDO, UNDO, VIOLENT
 
 pytestmark = pytest.mark.long
 
@@ -119,12 +119,15 @@ def firefox(tmp_path):
     running.close()
 
 
-N_ROWS = "document.querySelectorAll('#d-table tbody tr').length"
+COUNT_ROWS_OF_TABLE = "document.querySelectorAll('#d-table tbody tr').length"
 """How many decisions the table of the desk shows."""
 
 
 def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_path):
-    """The desk works in Firefox as in Chromium: a name is asked for first, and the table follows each act."""
+    """The desk works in Firefox as in Chromium: a name is asked for first, and the table follows each act.
+
+    `VIOLENT` and `CALM` are the keys of the film's levels.
+    """
     folder = tmp_path / "tt1"
     shutil.copytree(films / "scored" / "tt1", folder)
     served = serve(folder, films / "violence.codebook.toml", enter=False)
@@ -132,7 +135,7 @@ def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_pa
     firefox.until("document.querySelector('#d-title')?.textContent")
 
     # The first passage is judged violent, once who judges has a name.
-    firefox.press([NEXT, VIOLENT])
+    firefox.press([NEXT_PASSAGE, VIOLENT])
     firefox.until_said("name")
     firefox.press(["A", "B", ENTER])
     firefox.run("document.activeElement.blur()")
@@ -140,7 +143,7 @@ def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_pa
     firefox.until_said("kept")
     firefox.until("parseFloat(document.querySelector('#d-p').textContent) > 0")
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["violent"]
-    assert firefox.run(N_ROWS) == 1
+    assert firefox.run(COUNT_ROWS_OF_TABLE) == 1
 
     # It is undone, done again and changed.
     for key, answer, levels in (
@@ -151,11 +154,11 @@ def test_a_passage_is_judged_undone_and_done_again(firefox, films, serve, tmp_pa
         firefox.press([key])
         firefox.until_said(answer)
         assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == levels
-        assert firefox.run(N_ROWS) == len(levels)
+        assert firefox.run(COUNT_ROWS_OF_TABLE) == len(levels)
 
     # A passage is marked, and both are there when the page is loaded again.
     firefox.press([BEGIN_HERE, END_HERE, VIOLENT])
     firefox.until_said("kept")
     assert [row["level"] for row in rows_of(folder / PASSAGES)] == ["violent"]
     firefox.ask("WebDriver:Refresh")
-    firefox.until(f"{N_ROWS} === 2")
+    firefox.until(f"{COUNT_ROWS_OF_TABLE} === 2")

@@ -18,11 +18,11 @@ from obygaze_features.lines import encode_line
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace import ledger as ledgers
 from obygaze_film.workspace.authority import standing
-from obygaze_film.workspace.ledger import MOST_OF_A_KIND, Ledger, TableRow
+from obygaze_film.workspace.ledger import Ledger, TableRow
 from obygaze_film.workspace.ledger_lines import LATEST, Header, StoredCodebook
 
 
-def row(n, who="AB"):
+def cells_of_decision(n, who="AB"):
     """Make the cells of a decision; `n` tells it from others."""
     return {"annotator": who, "start_s": f"{n}"}
 
@@ -39,14 +39,14 @@ class ListeningLedger(Ledger):
             self.damage.append(message)
 
 
-def opened(folder):
+def unread_ledger(folder):
     """Make a ledger that has not read its folder yet."""
     return ListeningLedger(folder)
 
 
-def read(folder):
+def read_ledger(folder):
     """Open the ledger of a folder, and read what is in it."""
-    ledger = opened(folder)
+    ledger = unread_ledger(folder)
     ledger.read()
     return ledger
 
@@ -100,7 +100,7 @@ def perform(act, ledgers_of_machines):
     """
     ledger = ledgers_of_machines[act.machine]
     ledger.read()
-    cells = row(act.choice)
+    cells = cells_of_decision(act.choice)
     standing_ids = ids_that_stand(ledger)
     all_ids = [*ledger.lines]
     if act.kind == "fetch":
@@ -143,20 +143,20 @@ def test_merging_sittings_gives_the_same_in_any_order(acts, order, n_torn_bytes)
             path.mkdir()
 
         # Given: what each machine has after its acts
-        sittings = [opened(machine) for machine in machines]
+        sittings = [unread_ledger(machine) for machine in machines]
         for act in acts:
             perform(act, sittings)
         for sitting in sittings:
             sitting.close()
 
         # When one reader reads after each merge, and another one when all are merged
-        reader_of_each_step = opened(merged)
+        reader_of_each_step = unread_ledger(merged)
         for number in order:
             copy(machines[number], merged)
             reader_of_each_step.read()
         begin_a_line(merged, n_torn_bytes)
         reader_of_each_step.read()
-        reader_of_all = read(merged)
+        reader_of_all = read_ledger(merged)
 
         # Then both know the same, and all that any machine knew
         assert what_stands(reader_of_each_step) == what_stands(reader_of_all)
@@ -179,27 +179,39 @@ def test_two_replacements_of_one_line_made_at_once_both_stand(tmp_path):
 
     Once the first is undone only the second stands: the line that both replaced does not come back.
     """
-    first = opened(tmp_path)
-    replaced = first.add("judgement", row(1))
-    of_second = read(tmp_path).add("judgement", row(2), [replaced.id])
-    assert of_second.clock == replaced.clock + 1  # lines are ordered by clocks across machines
-    of_first = first.add("judgement", row(3), [replaced.id])  # it has not read what the second added
-    assert {*ids_that_stand(read(tmp_path))} == {of_second.id, of_first.id}
+    first_sitting = unread_ledger(tmp_path)
+    judgement = first_sitting.add("judgement", cells_of_decision(1))
+    second_sitting = read_ledger(tmp_path)
 
-    first.add("undo", row(3), [of_first.id])
-    assert what_stands(read(tmp_path)) == [(of_second.id, row(2))]
+    by_second = second_sitting.add("judgement", cells_of_decision(2), replaces=[judgement.id])
+    by_first = first_sitting.add("judgement", cells_of_decision(3), replaces=[judgement.id])
+    assert set(ids_that_stand(read_ledger(tmp_path))) == {by_second.id, by_first.id}
+
+    first_sitting.add("undo", cells_of_decision(3), replaces=[by_first.id])
+    assert ids_that_stand(read_ledger(tmp_path)) == [by_second.id]
+
+
+def test_a_line_has_the_clock_after_that_of_the_last_line_read(tmp_path):
+    """Lines of all sittings are ordered by their clocks, which count up."""
+    judgement = unread_ledger(tmp_path).add("judgement", cells_of_decision(1))
+    of_another_sitting = read_ledger(tmp_path).add("judgement", cells_of_decision(2))
+    assert of_another_sitting.clock == judgement.clock + 1
 
 
 def test_a_sitting_does_not_write_into_anothers_file(tmp_path, monkeypatch):
-    """Each sitting has a random name.
+    """Each sitting has a file of a random name; here all names that are drawn are the same.
 
     In the rare case that one is taken, an error is better than two writers.
     """
     monkeypatch.setattr(ledgers, "token_hex", lambda _n_bytes: "0" * 16)
-    line = opened(tmp_path).add("note", row(1))
+    first_sitting = unread_ledger(tmp_path)
+    second_sitting = unread_ledger(tmp_path)
+
+    line = first_sitting.add("note", cells_of_decision(1))
     with pytest.raises(FileExistsError):
-        opened(tmp_path).add("note", row(2))
-    assert what_stands(read(tmp_path)) == [(line.id, row(1))]
+        second_sitting.add("note", cells_of_decision(2))
+
+    assert what_stands(read_ledger(tmp_path)) == [(line.id, cells_of_decision(1))]
 
 
 def add_conflicted_copy(path):
@@ -213,36 +225,43 @@ def write_lines_as_on_windows(path):
 
 @pytest.mark.parametrize("change", [add_conflicted_copy, write_lines_as_on_windows])
 def test_what_other_programs_do_to_a_sitting_changes_no_decision(tmp_path, change):
-    ledger = opened(tmp_path)
+    """A sitting has three notes. A synchronising program copies its file, or Git changes its ends of line."""
+    ledger = unread_ledger(tmp_path)
     for number in range(3):
-        ledger.add("note", row(number))
+        ledger.add("note", cells_of_decision(number))
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    change(path)
 
-    again = read(tmp_path)
+    change(path)
+    again = read_ledger(tmp_path)
+
     assert what_stands(again) == what_stands(ledger)
     assert again.damage == []
-    # Git on Windows would rewrite the files, which are only appended to, unless it is told not to.
-    assert "-text" in (path.parent / ".gitattributes").read_text("utf-8")
 
 
-VALID = {"id": "0123456789abcdef-1", "clock": 1, "kind": "note", "row": {}}
+def test_git_is_told_to_leave_the_ends_of_lines_of_a_ledger(tmp_path):
+    """Git on Windows would rewrite the files, which are only appended to, unless it is told not to."""
+    unread_ledger(tmp_path).add("note", cells_of_decision(1))
+    attributes = (tmp_path / "ledger" / ".gitattributes").read_text("utf-8")
+    assert "-text" in attributes
+
+
+VALID_ENTRY = {"id": "0123456789abcdef-1", "clock": 1, "kind": "note", "row": {}}
 """An entry of a ledger's line."""
 
 NO_LINES = {
     "another sum of its bytes": b'{"crc32":"00000000","entry":{}}\n',
     "no JSON": b"x" * 100 + b"\n",
     "a byte of zero": b"\0\n",
-    "an id without a sitting": encode_line(VALID | {"id": "1"}),
-    "a number of 0": encode_line(VALID | {"id": "0123456789abcdef-0"}),
-    "an id that is a path": encode_line(VALID | {"id": "../etc/passwd-1"}),
-    "a clock of 0": encode_line(VALID | {"clock": 0}),
-    "half a clock": encode_line(VALID | {"clock": 1.5}),
-    "a clock that is too late": encode_line(VALID | {"clock": LATEST + 1}),
-    "an unknown kind": encode_line(VALID | {"kind": "other"}),
-    "a cell that is a number": encode_line(VALID | {"row": {"a": 1}}),
-    "cells without names": encode_line(VALID | {"row": []}),
-    "a replaced id that is none": encode_line(VALID | {"replaces": ["x"]}),
+    "an id without a sitting": encode_line(VALID_ENTRY | {"id": "1"}),
+    "a number of 0": encode_line(VALID_ENTRY | {"id": "0123456789abcdef-0"}),
+    "an id that is a path": encode_line(VALID_ENTRY | {"id": "../etc/passwd-1"}),
+    "a clock of 0": encode_line(VALID_ENTRY | {"clock": 0}),
+    "half a clock": encode_line(VALID_ENTRY | {"clock": 1.5}),
+    "a clock that is too late": encode_line(VALID_ENTRY | {"clock": LATEST + 1}),
+    "an unknown kind": encode_line(VALID_ENTRY | {"kind": "other"}),
+    "a cell that is a number": encode_line(VALID_ENTRY | {"row": {"a": 1}}),
+    "cells without names": encode_line(VALID_ENTRY | {"row": []}),
+    "a replaced id that is none": encode_line(VALID_ENTRY | {"replaces": ["x"]}),
     "no entry of a ledger": encode_line({"entry": 1}),
 }
 """Bytes that are no line of a ledger, by what is wrong."""
@@ -254,11 +273,11 @@ def test_a_broken_line_is_left_out_and_named_once(tmp_path, no_line):
 
     The ledger is read twice, and the message on file and line comes once.
     """
-    ledger = opened(tmp_path)
-    ledger.add("note", row(1))
+    ledger = unread_ledger(tmp_path)
+    ledger.add("note", cells_of_decision(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     with path.open("ab") as file:
-        file.write(no_line + encode_line(VALID))
+        file.write(no_line + encode_line(VALID_ENTRY))
 
     ledger.read()
     ledger.read()
@@ -282,7 +301,7 @@ FARTHEST_AHEAD = 2**32
 
 
 LATEST_OF_FIRST_LINE = 1 + FARTHEST_AHEAD
-"""The latest clock that the line with the number 1 may have, as `VALID` is."""
+"""The latest clock that the line with the number 1 may have, as `VALID_ENTRY` is."""
 
 AHEAD_OF_ALL = 2**20 + 9
 """A clock that is far ahead of all others here, but may be read."""
@@ -294,33 +313,36 @@ def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
 
     The message names who wrote it.
     """
-    path = write_sitting(tmp_path, VALID | {"clock": clock, "row": row(1, "MALLORY")})
-    ledger = read(tmp_path)
-    added = ledger.add("note", row(1))
-    (message,) = ledger.damage
+    path = write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(1, "MALLORY")})
 
+    ledger = read_ledger(tmp_path)
+    added = ledger.add("note", cells_of_decision(1, "AB"))
+
+    (message,) = ledger.damage
     assert str(path) in message
     assert "MALLORY" in message
-    assert [*read(tmp_path).lines] == [added.id]
+    assert list(read_ledger(tmp_path).lines) == [added.id]
 
 
 @pytest.mark.parametrize("clock", [1, 99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
 def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
     """A stranger's line has a high clock that is still allowed.
 
-    New lines count on from it, so that a change, its undo and its redo all work.
+    New lines count on from it, so that AB's change of a note, its undo and its redo all work.
     """
-    write_sitting(tmp_path, VALID | {"clock": clock, "row": row(0, "MALLORY")})
-    first = read(tmp_path).add("note", row(1))
-    ledger = read(tmp_path)  # another sitting of the same person
+    write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(0, "MALLORY")})
+    id_of_stranger = VALID_ENTRY["id"]
+    first = read_ledger(tmp_path).add("note", cells_of_decision(1, "AB"))
+    ledger = read_ledger(tmp_path)  # another sitting of the same person
 
-    change = ledger.add("note", row(2), [first.id])
-    undo = ledger.add("undo", row(2), [change.id])
-    assert first.id in ids_that_stand(read(tmp_path))
+    change = ledger.add("note", cells_of_decision(2, "AB"), replaces=[first.id])
+    assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, change.id}
 
-    ledger.add("undo", row(2), [undo.id])  # undoing the undo is a redo
-    line_of_stranger = (VALID["id"], row(0, "MALLORY"))
-    assert sorted(what_stands(read(tmp_path))) == sorted([line_of_stranger, (change.id, row(2))])
+    undo = ledger.add("undo", cells_of_decision(2, "AB"), replaces=[change.id])
+    assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, first.id}
+
+    ledger.add("undo", cells_of_decision(2, "AB"), replaces=[undo.id])  # undoing the undo is a redo
+    assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, change.id}
 
 
 @pytest.mark.parametrize("clock", [99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
@@ -329,35 +351,35 @@ def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
 
     So AB's next lines go into another sitting, with ids that the stranger could not guess.
     """
-    ledger = opened(tmp_path)
-    first = ledger.add("note", row(1, "AB"))
+    ledger = unread_ledger(tmp_path)
+    first = ledger.add("note", cells_of_decision(1, "AB"))
     ids_of_next_lines = [f"{first.sitting}-{number}" for number in range(2, 60)]
-    undo = {"clock": clock, "kind": "undo", "row": row(0, "AB"), "replaces": ids_of_next_lines}
-    write_sitting(tmp_path, VALID | undo)
+    undo = {"clock": clock, "kind": "undo", "row": cells_of_decision(0, "AB"), "replaces": ids_of_next_lines}
+    write_sitting(tmp_path, VALID_ENTRY | undo)
 
     ledger.read()
-    second = ledger.add("note", row(2))
-    third = ledger.add("note", row(3))
+    second = ledger.add("note", cells_of_decision(2, "AB"))
+    third = ledger.add("note", cells_of_decision(3, "AB"))
 
     assert second.sitting != first.sitting
-    assert sorted(ids_that_stand(read(tmp_path))) == sorted([first.id, second.id, third.id])
+    assert set(ids_that_stand(read_ledger(tmp_path))) == {first.id, second.id, third.id}
 
 
 def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
     """An undo needs a later clock than the line that it takes back, and there is none: an error says so.
 
-    Other decisions go on.
+    Other decisions go on. A clock may be 2^32 ahead of the line's number, which has nine digits at most.
     """
-    highest_number = 999_999_999  # of a line in its sitting: an id has nine digits at most
-    last_id = f"0123456789abcdef-{highest_number}"
-    latest_clock = highest_number + FARTHEST_AHEAD
-    write_sitting(tmp_path, VALID | {"id": last_id, "clock": latest_clock, "row": row(0)})
-    ledger = read(tmp_path)
-    with pytest.raises(FilmError, match="clock"):
-        ledger.add("undo", row(0), [last_id])
-    added = ledger.add("note", row(1))
+    last_id = "0123456789abcdef-999999999"
+    latest_clock = 999_999_999 + 2**32
+    write_sitting(tmp_path, VALID_ENTRY | {"id": last_id, "clock": latest_clock, "row": cells_of_decision(0)})
+    ledger = read_ledger(tmp_path)
 
-    assert {*ids_that_stand(read(tmp_path))} == {last_id, added.id}
+    with pytest.raises(FilmError, match="clock"):
+        ledger.add("undo", cells_of_decision(0), replaces=[last_id])
+    added = ledger.add("note", cells_of_decision(1))
+
+    assert set(ids_that_stand(read_ledger(tmp_path))) == {last_id, added.id}
 
 
 @pytest.mark.skipif(
@@ -366,31 +388,35 @@ def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
 def test_a_pipe_and_a_link_among_the_files_are_not_read(tmp_path):
     """Reading a pipe would wait for ever, and a link may lead anywhere: both are reported instead."""
     (tmp_path / "ledger").mkdir()
-    (tmp_path / "other").write_bytes(encode_line(VALID))
+    (tmp_path / "other").write_bytes(encode_line(VALID_ENTRY))
     os.mkfifo(tmp_path / "ledger" / "a.jsonl")
     (tmp_path / "ledger" / "b.jsonl").symlink_to(tmp_path / "other")
-    ledger = read(tmp_path)
-    assert (ledger.lines, len(ledger.damage)) == ({}, 2)
+
+    ledger = read_ledger(tmp_path)
+
+    assert ledger.lines == {}
+    assert len(ledger.damage) == 2
 
 
 @pytest.mark.parametrize("next_annotator", ["AB", "CD"])
 @pytest.mark.parametrize("call", ["write_all", "force_to_disk"])
 def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, call, next_annotator):
-    """AB was told of the error, but the line may have got into the file.
+    """The disk fails while AB's second note is written, or forced to it. AB was told of the error.
 
-    The ledger takes it back together with the next decision, whoever makes it.
+    The line may have got into the file all the same: the ledger takes it back together with the next
+    decision, whoever makes it.
     """
-    ledger = opened(tmp_path)
-    first = ledger.add("note", row(1, "AB"))
-    with monkeypatch.context() as disk:
-        disk.setattr(lines, call, fail_to_write)
+    ledger = unread_ledger(tmp_path)
+    first = ledger.add("note", cells_of_decision(1, "AB"))
+    with monkeypatch.context() as broken_disk:
+        broken_disk.setattr(lines, call, fail_to_write)
         with pytest.raises(OSError, match="Input/output"):
-            ledger.add("note", row(2, "AB"))
+            ledger.add("note", cells_of_decision(2, "AB"))
     ledger.read()
     assert ids_that_stand(ledger) == [first.id]
 
-    third = ledger.add("note", row(3, next_annotator))
-    assert ids_that_stand(read(tmp_path)) == [first.id, third.id]
+    third = ledger.add("note", cells_of_decision(3, next_annotator))
+    assert ids_that_stand(read_ledger(tmp_path)) == [first.id, third.id]
 
 
 @pytest.mark.skipif(
@@ -399,21 +425,25 @@ def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, 
 )
 def test_a_replaced_folder_gets_a_new_file(tmp_path):
     """Somebody moves the ledger's folder away while the desk is open: the next line goes to a new one."""
-    ledger = opened(tmp_path)
-    ledger.add("note", row(1))
+    ledger = unread_ledger(tmp_path)
+    ledger.add("note", cells_of_decision(1))
     shutil.move(tmp_path / "ledger", tmp_path / "old")
-    line = ledger.add("note", row(2))
-    assert what_stands(read(tmp_path)) == [(line.id, row(2))]
+    line = ledger.add("note", cells_of_decision(2))
+    assert what_stands(read_ledger(tmp_path)) == [(line.id, cells_of_decision(2))]
 
 
 def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
     """All rows of a table are imported or none, so that the import can be repeated."""
-    ledger = opened(tmp_path)
-    with monkeypatch.context() as disk:
-        disk.setattr(io, "write_all", fail_to_write)
+    ledger = unread_ledger(tmp_path)
+    rows = [TableRow(cells_of_decision(1)), TableRow(cells_of_decision(2))]
+    digest_of_table = token_hex(32)
+
+    with monkeypatch.context() as broken_disk:
+        broken_disk.setattr(io, "write_all", fail_to_write)
         with pytest.raises(OSError, match="Input/output"):
-            ledger.add_table(token_hex(32), "note", [TableRow(row(1)), TableRow(row(2))])
-    assert read(tmp_path).lines == {}
+            ledger.add_table(digest_of_table, "note", rows)
+
+    assert read_ledger(tmp_path).lines == {}
 
 
 def test_a_table_is_imported_once_with_the_numbers_of_its_rows(tmp_path):
@@ -422,11 +452,17 @@ def test_a_table_is_imported_once_with_the_numbers_of_its_rows(tmp_path):
     Line 1 is on the table itself. The second of three rows is known already, and leaves out the number 3, so
     that a row has one number on all machines, whichever rows they know.
     """
-    ledger, digest = opened(tmp_path), token_hex(32)
-    rows = [TableRow(row(1)), ROW_THAT_IS_KNOWN, TableRow(row(2))]
-    assert ledger.add_table(digest, "note", rows) == 2
-    assert ledger.add_table(digest, "note", rows) == 0
-    assert [line.number for line in standing(ledger.lines.values())] == [2, 4]
+    ledger = unread_ledger(tmp_path)
+    digest_of_table = token_hex(32)
+    rows = [TableRow(cells_of_decision(1)), ROW_THAT_IS_KNOWN, TableRow(cells_of_decision(2))]
+
+    n_added_at_first = ledger.add_table(digest_of_table, "note", rows)
+    n_added_again = ledger.add_table(digest_of_table, "note", rows)
+
+    assert n_added_at_first == 2
+    assert n_added_again == 0
+    numbers = [line.number for line in standing(ledger.lines.values())]
+    assert numbers == [2, 4]
 
 
 ROW_THAT_IS_KNOWN = None
@@ -446,76 +482,91 @@ def test_a_table_imported_on_two_machines_gives_each_row_once(tmp_path):
     first.mkdir()
     second.mkdir()
     digest_of_table = token_hex(32)
-    a, b, c = TableRow(row(1)), TableRow(row(2)), TableRow(row(3))
-    opened(first).add_table(digest_of_table, "note", [a, ROW_THAT_IS_KNOWN, c])
-    opened(second).add_table(digest_of_table, "note", [a, b, ROW_THAT_IS_KNOWN])
+    a, b, c = TableRow(cells_of_decision(1)), TableRow(cells_of_decision(2)), TableRow(cells_of_decision(3))
+    unread_ledger(first).add_table(digest_of_table, "note", [a, ROW_THAT_IS_KNOWN, c])
+    unread_ledger(second).add_table(digest_of_table, "note", [a, b, ROW_THAT_IS_KNOWN])
     copy(second, first)
 
-    assert len(ids_that_stand(read(first))) == 2
+    assert len(ids_that_stand(read_ledger(first))) == 2
 
 
 def test_undo_and_redo_alternate(tmp_path):
     """An undo of an undo is a redo: calm, replaced by violent, stands after each odd number of undos."""
-    ledger = Ledger(tmp_path, pytest.fail)
+    ledger = unread_ledger(tmp_path)
     calm = ledger.add("judgement", {"level": "calm"})
-    violent = ledger.add("judgement", {"level": "violent"}, [calm.id])
-    last = violent
-    for expected in (calm, violent, calm, violent):
-        last = ledger.add("undo", {}, [last.id])
-        assert [line.id for line in standing(reversed(ledger.lines.values()))] == [expected.id]
+    violent = ledger.add("judgement", {"level": "violent"}, replaces=[calm.id])
+
+    last_line = violent
+    for standing_judgement in (calm, violent, calm, violent):
+        last_line = ledger.add("undo", {}, replaces=[last_line.id])
+        assert ids_that_stand(ledger) == [standing_judgement.id]
+        lines_backwards = reversed(ledger.lines.values())
+        assert [line.id for line in standing(lines_backwards)] == [standing_judgement.id]
+    assert ledger.damage == []
 
 
 @pytest.fixture
 def two_notes_that_are_read(tmp_path):
     """A reader that has read a sitting of two notes, the sitting's file, and the ids of its lines."""
-    writer = opened(tmp_path)
-    ids = [writer.add("note", row(1)).id, writer.add("note", row(2)).id]
+    writer = unread_ledger(tmp_path)
+    ids = [writer.add("note", cells_of_decision(1)).id, writer.add("note", cells_of_decision(2)).id]
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    reader = read(tmp_path)
+    reader = read_ledger(tmp_path)
     assert [*reader.lines] == ids
     return reader, path, ids
 
 
 def test_a_sitting_that_shrinks_and_grows_again_is_read_anew(two_notes_that_are_read):
-    """A program that synchronises brings back an earlier version, and later this one."""
-    reader, path, ids = two_notes_that_are_read
-    whole = path.read_bytes()
-    first_line, _ = whole.splitlines(keepends=True)
+    """A program that synchronises brings back an earlier version, and later this one.
+
+    The earlier version had the first of the two notes.
+    """
+    reader, path, (first_id, second_id) = two_notes_that_are_read
+    whole_file = path.read_bytes()
+    first_line, _ = whole_file.splitlines(keepends=True)
+
     path.write_bytes(first_line)
     reader.read()
-    assert [*reader.lines] == ids[:1]
+    assert list(reader.lines) == [first_id]
 
-    path.write_bytes(whole)
+    path.write_bytes(whole_file)
     reader.read()
-    assert {*reader.lines} == {*ids}
+    assert set(reader.lines) == {first_id, second_id}
     assert reader.damage == []
 
 
 def test_a_sitting_replaced_by_a_longer_file_is_read_anew(two_notes_that_are_read):
-    """A reader that only read on from where it stopped would miss the lines at the new file's beginning."""
-    reader, path, ids = two_notes_that_are_read
+    """The new file has the second of the two notes, and then two others.
+
+    A reader that only read on from where it stopped would miss the lines at the new file's beginning.
+    """
+    reader, path, (_, second_id) = two_notes_that_are_read
     _, second_line = path.read_bytes().splitlines(keepends=True)
-    other_ids = ["0123456789abcdef-1", "0123456789abcdef-2"]
-    other_lines = [encode_line(VALID | {"id": other_id}) for other_id in other_ids]
+    third_id, fourth_id = "0123456789abcdef-1", "0123456789abcdef-2"
+    third_line = encode_line(VALID_ENTRY | {"id": third_id})
+    fourth_line = encode_line(VALID_ENTRY | {"id": fourth_id})
+
     arriving = path.with_suffix(".arriving")
-    arriving.write_bytes(second_line + b"".join(other_lines))
+    arriving.write_bytes(second_line + third_line + fourth_line)
     arriving.replace(path)
     reader.read()
 
-    assert {*reader.lines} == {ids[1], *other_ids}
+    assert set(reader.lines) == {second_id, third_id, fourth_id}
     assert reader.damage == []
 
 
 def test_a_line_stays_as_long_as_one_file_has_it(tmp_path):
     """Two files have the same line, and one of them becomes empty."""
-    line = opened(tmp_path).add("note", row(1))
+    line = unread_ledger(tmp_path).add("note", cells_of_decision(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    path.with_name(f"{path.stem} (copy).jsonl").write_bytes(path.read_bytes())
-    reader = read(tmp_path)
+    copied_file = path.with_name(f"{path.stem} (copy).jsonl")
+    copied_file.write_bytes(path.read_bytes())
+    reader = read_ledger(tmp_path)
+
     path.write_bytes(b"")
     reader.read()
 
-    assert [*reader.lines] == [line.id]
+    assert list(reader.lines) == [line.id]
 
 
 @pytest.mark.parametrize(
@@ -524,14 +575,17 @@ def test_a_line_stays_as_long_as_one_file_has_it(tmp_path):
 def test_all_machines_choose_the_same_of_two_lines_with_one_id(tmp_path, levels):
     """Two files have a line with the same id, of two people, whom the message names.
 
-    Which of them counts does not depend on the files' names, so that all machines agree.
+    Which of them counts does not depend on the files' names, so that all machines agree. Here it is always
+    the calm one.
     """
-    for file_name, level in zip(("0" * 16, "1" * 16), levels, strict=True):
-        cells = row(1, who=f"judge of {level}") | {"level": level}
-        write_sitting(tmp_path, VALID | {"row": cells}, name=file_name)
-    ledger = read(tmp_path)
-    assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]  # always this one
+    level_in_first_file, level_in_second_file = levels
+    for file_name, level in (("0" * 16, level_in_first_file), ("1" * 16, level_in_second_file)):
+        cells = cells_of_decision(1, who=f"judge of {level}") | {"level": level}
+        write_sitting(tmp_path, VALID_ENTRY | {"row": cells}, name=file_name)
 
+    ledger = read_ledger(tmp_path)
+
+    assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]
     (message,) = ledger.damage
     assert "judge of calm" in message
     assert "judge of violent" in message
@@ -540,7 +594,8 @@ def test_all_machines_choose_the_same_of_two_lines_with_one_id(tmp_path, levels)
 def test_the_first_decision_forces_the_name_of_its_file_to_the_disk(tmp_path, monkeypatch):
     """A new file's name is on the disk when its folder is forced to it, after the file was made.
 
-    The ledger's folder is new, too, and so the folder that it is in must be forced to the disk as well.
+    The ledger's folder is new, too, and so the folder that it is in must be forced to the disk as well. A
+    stand-in for the function that forces a folder records the names that are in it then.
     """
     names_in_forced_folders = {}
 
@@ -548,30 +603,42 @@ def test_the_first_decision_forces_the_name_of_its_file_to_the_disk(tmp_path, mo
         names_in_forced_folders[folder] = {path.name for path in folder.iterdir()}
 
     monkeypatch.setattr(ledgers, "sync", record_names)
-    opened(tmp_path).add("note", row(1))
+    unread_ledger(tmp_path).add("note", cells_of_decision(1))
+
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    assert path.name in names_in_forced_folders[path.parent]
-    assert path.parent.name in names_in_forced_folders[tmp_path]
+    assert path.name in names_in_forced_folders[tmp_path / "ledger"]
+    assert "ledger" in names_in_forced_folders[tmp_path]
 
 
 def test_the_first_line_of_a_sitting_is_its_header(tmp_path):
-    """The header names the codebook that the sitting's decisions were made under, and is no decision.
-
-    A later version of the program may add fields to it, here `law`, which this one does not know.
-    """
+    """The header names the codebook that the sitting's decisions were made under, by its digest."""
     header = Header(StoredCodebook("d" * 64, 'name = "x"'), ("e" * 64,))
-    line = Ledger(tmp_path, pytest.fail, lambda: header).add("note", row(1))
+    Ledger(tmp_path, pytest.fail, lambda: header).add("note", cells_of_decision(1))
+
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    first_line, second_line = path.read_bytes().splitlines(keepends=True)
+    first_line, _line_of_note = path.read_bytes().splitlines()
     entry = json.loads(first_line)["entry"]
     assert entry["kind"] == "sitting"
     assert entry["header"]["codebook"]["definition"] == "d" * 64
 
+
+def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
+    """A later version of the program may add fields to the header, here `law`, which this one does not know.
+
+    A header is no decision: the note after it is the only one.
+    """
+    header = Header(StoredCodebook("d" * 64, 'name = "x"'), ("e" * 64,))
+    note = Ledger(tmp_path, pytest.fail, lambda: header).add("note", cells_of_decision(1))
+    (path,) = tmp_path.glob("ledger/*.jsonl")
+    line_of_header, line_of_note = path.read_bytes().splitlines(keepends=True)
+    entry = json.loads(line_of_header)["entry"]
     entry["header"]["law"] = {"of": "a later version"}
-    path.write_bytes(encode_line(entry) + second_line)
-    ledger = read(tmp_path)
-    assert ledger.header_of(ledger.lines[line.id]) == header
-    assert ids_that_stand(ledger) == [line.id]
+    path.write_bytes(encode_line(entry) + line_of_note)
+
+    ledger = read_ledger(tmp_path)
+
+    assert ledger.header_of(ledger.lines[note.id]) == header
+    assert ids_that_stand(ledger) == [note.id]
 
 
 def test_nothing_is_appended_after_a_torn_line(tmp_path):
@@ -581,37 +648,48 @@ def test_nothing_is_appended_after_a_torn_line(tmp_path):
     """
     path = tmp_path / "journal"
     journal = lines.LineJournal(path)
-    journal.append({"a": 1})
-    descriptor = journal.descriptor
+    journal.append({"first": 1})
+
+    open_descriptor = journal.descriptor
     journal.descriptor = -1  # writing to it fails, as it is no open file
     with pytest.raises(OSError, match="descriptor"):
-        journal.append({"b": 2})
-    journal.descriptor = descriptor
+        journal.append({"second": 2})
+
+    journal.descriptor = open_descriptor  # it could write again
     with pytest.raises(OSError, match="descriptor"):
-        journal.append({"c": 3})
+        journal.append({"third": 3})
     journal.close()
 
-    assert [entry for _, entry in lines.read_lines(path, dict)] == [{"a": 1}]
+    entries = [entry for _, entry in lines.read_lines(path, dict)]
+    assert entries == [{"first": 1}]
 
 
 def test_an_edited_row_replaces_a_line_whatever_its_clock(tmp_path):
-    """The line was changed three times, so that its clock is later than the first clock of a new file."""
-    ledger = opened(tmp_path)
-    last = ledger.add("note", row(1))
-    for number in range(3):  # each has a later clock
-        last = ledger.add("note", row(number), [last.id])
-    ledger.add_table(token_hex(32), "note", [TableRow(row(9), last.id)])
-    assert [cells for _, cells in what_stands(read(tmp_path))] == [row(9)]
+    """The note was changed three times, so that its clock is later than the first clock of a new file.
+
+    The row of a table that somebody edited names the last version by its id.
+    """
+    ledger = unread_ledger(tmp_path)
+    note = ledger.add("note", cells_of_decision(1))
+    for number in range(3):
+        note = ledger.add("note", cells_of_decision(number), replaces=[note.id])
+    digest_of_table = token_hex(32)
+    edited_row = TableRow(cells_of_decision(9), note.id)
+
+    ledger.add_table(digest_of_table, "note", [edited_row])
+
+    ((_, cells),) = what_stands(read_ledger(tmp_path))
+    assert cells == cells_of_decision(9)
 
 
 def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
     """Of 5,000 empty lines ten are named one by one, and 4,990 in one message."""
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "0000000000000000.jsonl").write_bytes(b"\n" * 5000)
+
     messages = []
     Ledger(tmp_path, messages.append).read()
-    assert MOST_OF_A_KIND == 10
 
-    *of_single_lines, on_all_others = messages
-    assert len(of_single_lines) == 10
-    assert "4990" in on_all_others.replace(",", "")
+    *messages_on_single_lines, message_on_all_others = messages
+    assert len(messages_on_single_lines) == 10
+    assert "4990" in message_on_all_others.replace(",", "")

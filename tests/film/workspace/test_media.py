@@ -22,10 +22,10 @@ from obygaze_film.workspace import media
 from obygaze_film.workspace.media import STILLS_IN_ROW, StillSheet, make_media, media_paths
 from tests.film.page.invented import invented_film
 
-SHOTS = (0.0, 1.0, 4.0, 4.4, 9.0)
-"""Starts in seconds; the shot of 4.0 to 4.4 s has no key frame."""
+STARTS_OF_SHOTS = (0.0, 1.0, 4.0, 4.4, 9.0)
+"""In seconds; the shot of 4.0 to 4.4 s has no key frame."""
 
-GREYS = (20, 70, 120, 170, 220)
+GREYS_OF_SHOTS = (20, 70, 120, 170, 220)
 """The grey of the pictures of each shot."""
 
 
@@ -38,8 +38,8 @@ X264_OPTIONS = {"g": "50", "sc_threshold": "0", "bf": "2"}
 def encode_pictures(container, video):
     """Encode ten seconds of pictures, each as grey as its shot."""
     for number in range(250):
-        shot = sum(start_s <= number / 25 for start_s in SHOTS) - 1
-        picture = np.full((90, 160, 3), GREYS[shot], np.uint8)
+        shot = sum(start_s <= number / 25 for start_s in STARTS_OF_SHOTS) - 1
+        picture = np.full((90, 160, 3), GREYS_OF_SHOTS[shot], np.uint8)
         container.mux(video.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
     container.mux(video.encode(None))
 
@@ -67,7 +67,8 @@ def film(tmp_path_factory):
         audio = container.add_stream("aac", rate=SOUND_RATE, layout="mono")
         encode_pictures(container, video)
         encode_sound(container, audio)
-    shots = pd.DataFrame({"start_s": SHOTS, "end_s": (*SHOTS[1:], 10.0), "flags": ""})
+    ends_of_shots = (*STARTS_OF_SHOTS[1:], 10.0)
+    shots = pd.DataFrame({"start_s": STARTS_OF_SHOTS, "end_s": ends_of_shots, "flags": ""})
     return path, replace(invented_film(n_rows=10, duration_s=10.0), shots=shots)
 
 
@@ -79,7 +80,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def made(film, tmp_path_factory):
+def media_of_film(film, tmp_path_factory):
     """The paths of what is made of the film, and what media.json holds."""
     path, scored = film
     folder = tmp_path_factory.mktemp("made") / "cache"
@@ -90,57 +91,67 @@ def made(film, tmp_path_factory):
     return paths, json.loads(paths["media.json"].read_text("utf-8"))
 
 
-def test_each_shot_has_its_own_still(made):
-    """Each shot is of one grey, so that the grey of a still tells which shot it is of.
+def test_each_shot_has_its_own_still(media_of_film):
+    """Five shots begin at 0, 1, 4, 4.4 and 9 s. Each is of one grey, which tells of which shot a still is.
 
     Stills lie beside each other on a sheet, 96 by 54 pixels each.
     """
-    paths, about = made
-    assert (about["starts"], about["width"], about["height"]) == (list(SHOTS), 96, 54)
+    paths, facts = media_of_film
+    assert facts["starts"] == [0.0, 1.0, 4.0, 4.4, 9.0]
+    assert facts["width"] == 96
+    assert facts["height"] == 54
 
     with Image.open(paths["stills.webp"]) as sheet:
         pixels = np.asarray(sheet.convert("L"), dtype=float)
     assert pixels.shape == (54, 96 * STILLS_IN_ROW)
+    greys = []
+    for place in range(5):
+        left = 96 * place
+        still = pixels[:, left : left + 96]
+        greys.append(still.mean())
+    assert greys == pytest.approx([20, 70, 120, 170, 220], abs=6)
 
-    greys = [pixels[:, 96 * place : 96 * (place + 1)].mean() for place in range(len(SHOTS))]
-    assert greys == pytest.approx(GREYS, abs=6)
 
+def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(media_of_film):
+    """Each shot is lighter than the one before: the greys go from 20 to 220.
 
-def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(made):
-    """Each shot is lighter than the one before: the greys go from 20 to 170.
-
-    A column of the picture may be a mean over several shots, so that its ends lie between.
+    A column of the picture may be a mean over several shots, so that its ends lie between. Compression may
+    make a column a little darker than the one before.
     """
-    paths, _ = made
+    paths, _ = media_of_film
     with Image.open(paths["colours.png"]) as colours:
-        row = np.asarray(colours.convert("L"), dtype=float)[0]
-    assert row[0] == pytest.approx(20, abs=60)  # grey of the first shot
-    assert row[-1] == pytest.approx(170, abs=60)  # towards the last shots
+        greys_of_columns = np.asarray(colours.convert("L"), dtype=float)[0]
 
-    a_little_darker = -10  # by compression
-    assert np.all(np.diff(row) > a_little_darker)
+    assert greys_of_columns[0] == pytest.approx(20, abs=60)
+    assert greys_of_columns[-1] == pytest.approx(170, abs=60)
+    steps = np.diff(greys_of_columns)
+    assert steps.min() > -10
 
 
-def test_peaks_of_sound_are_where_the_film_has_sound(made):
+def test_peaks_of_sound_are_where_the_film_has_sound(media_of_film):
     """The film is silent for five seconds, and then has a tone for five.
 
-    There are 4000 peaks, as percentages of the loudest: the 40 groups of 100 are a quarter of a second
-    each. The groups around the fifth second are left out, as compression smears the beginning of the
-    tone.
+    There are 4000 peaks, 400 a second, as percentages of the loudest. In each quarter of a second there is a
+    peak of the tone. Compression smears its beginning, so half a second on either side is left out.
     """
-    _, about = made
-    quarter_seconds = np.array(about["peaks"]).reshape(40, 100).max(axis=1)
-    until_4_5_s, from_5_5_s = quarter_seconds[:18], quarter_seconds[22:]
-    assert until_4_5_s.max() < 30  # percent of the loudest
-    assert from_5_5_s.min() > 90
+    _, facts = media_of_film
+    peaks = np.array(facts["peaks"])
+
+    until_4_5_s = peaks[: int(4.5 * 400)]
+    from_5_5_s = peaks[int(5.5 * 400) :]
+    assert until_4_5_s.max() < 30
+    for start in range(0, len(from_5_5_s), 100):
+        quarter_of_a_second = from_5_5_s[start : start + 100]
+        assert quarter_of_a_second.max() > 90
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
-def test_stills_and_peaks_are_readable_by_the_owner_only(made):
+def test_stills_and_peaks_are_readable_by_the_owner_only(media_of_film):
     """Films may be private, and so may be their stills."""
-    paths, _ = made
+    paths, _ = media_of_film
     cache = paths["media.json"].parent
-    assert cache.stat().st_mode & 0o777 == 0o700
+    only_its_owner = 0o700
+    assert cache.stat().st_mode & 0o777 == only_its_owner
 
 
 @pytest.mark.usefixtures("empty_cache")
@@ -148,31 +159,40 @@ def test_a_moved_film_keeps_its_stills(film, tmp_path, monkeypatch):
     """A film is known by its content and not by its path, so nothing is made again at its new place."""
     path, scored = film
     make_media(path, scored)
-    moved = shutil.copyfile(path, tmp_path / "moved.mp4")
+    moved_film = shutil.copyfile(path, tmp_path / "moved.mp4")
     monkeypatch.setattr(media, "read_frames", None)  # reading a frame would fail
-    make_media(moved, scored)
-    assert media_paths(moved, scored)["media.json"].is_file()
+
+    make_media(moved_film, scored)
+
+    assert media_paths(moved_film, scored)["media.json"].is_file()
 
 
 def test_other_shots_get_files_of_their_own(film):
     """If a film is cut into shots anew, its old stills are of the wrong shots and must not be found."""
     path, scored = film
     other_shots = scored.shots.assign(start_s=[0.0, 1, 2, 3, 4])
-    assert media_paths(path, replace(scored, shots=other_shots)) != media_paths(path, scored)
+    with_other_shots = replace(scored, shots=other_shots)
+
+    assert media_paths(path, with_other_shots) != media_paths(path, scored)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("empty_cache")
 def test_a_film_without_shots_or_sound_has_100_stills(shared_data):
-    """Where there are no shots, a film has 100 stills, at equal distances."""
-    scored = invented_film(n_rows=10, duration_s=3.0)
-    scored = replace(scored, shots=scored.shots.iloc[:0])
-    path = shared_data / "videos" / "rotated_90.mov"
-    make_media(path, scored)
-    facts = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
+    """Where there are no shots, a film has 100 stills, at equal distances.
 
+    This film was recorded upright, by a file that says that its pictures are turned: so are the stills.
+    """
+    film_with_shots = invented_film(n_rows=10, duration_s=3.0)
+    no_shots = film_with_shots.shots.iloc[:0]
+    scored = replace(film_with_shots, shots=no_shots)
+    path = shared_data / "videos" / "rotated_90.mov"
+
+    make_media(path, scored)
+
+    facts = json.loads(media_paths(path, scored)["media.json"].read_text("utf-8"))
     assert len(facts["starts"]) == 100
-    assert facts["height"] > facts["width"]  # upright, as the file says that it is turned
+    assert facts["height"] > facts["width"]
 
 
 @pytest.mark.parametrize(
@@ -193,27 +213,29 @@ def test_a_peak_is_from_0_to_1_whatever_the_type_of_the_samples(samples, peak):
 
 @pytest.mark.usefixtures("empty_cache")
 def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path):
-    """Only the first 2000 bytes of a film are there; the message names its file."""
+    """Of the first of two films only 2000 bytes are there; the message names its file."""
     path, scored = film
-    torn, messages = tmp_path / "torn.mp4", []
-    torn.write_bytes(path.read_bytes()[:2000])
-    make_media_of_films({torn: scored, path: scored}, messages.append)
-    (message,) = messages
+    torn_film = tmp_path / "torn.mp4"
+    torn_film.write_bytes(path.read_bytes()[:2000])
 
+    messages = []
+    make_media_of_films({torn_film: scored, path: scored}, messages.append)
+
+    (message,) = messages
     assert "torn.mp4" in str(message)
     assert media_paths(path, scored)["media.json"].is_file()
 
 
 @pytest.mark.usefixtures("empty_cache")
 def test_a_film_opened_without_stills_gets_them_in_the_background(film, capsys):
-    """The desk opens at once, and the stills appear when they are made."""
+    """The desk opens at once, and the stills appear when they are made: within a minute here."""
     path, scored = film
     paths = media_paths(path, scored)
-    opened = SimpleNamespace(path=path, timeline=scored, media=paths, has_media=False)
-    make_missing_media([opened])
+    film_without_stills = SimpleNamespace(path=path, timeline=scored, media=paths, has_media=False)
+
+    make_missing_media([film_without_stills])
 
     assert "making stills, colours and sound of 1 film" in capsys.readouterr().err
-
     give_up_at = time.monotonic() + 60
     while not paths["media.json"].is_file():
         assert time.monotonic() < give_up_at
@@ -227,10 +249,14 @@ def grey_of_still(data_url):
         return np.asarray(still.convert("L"), dtype=float).mean()
 
 
-def test_a_still_of_a_time_is_that_of_its_shot(made):
+def test_a_still_of_a_time_is_that_of_its_shot(media_of_film):
     """Each shot is of one grey: .1 s after a shot's start, the still has the grey of this shot."""
-    paths, _ = made
+    paths, _ = media_of_film
     sheet = StillSheet(paths)
-    assert (sheet.width, sheet.height) == (96, 54)
-    for start_s, grey in zip(SHOTS, GREYS, strict=True):
-        assert grey_of_still(sheet.address(start_s + 0.1)) == pytest.approx(grey, abs=4)
+
+    assert sheet.width == 96
+    assert sheet.height == 54
+    grey_by_start = {0.0: 20, 1.0: 70, 4.0: 120, 4.4: 170, 9.0: 220}
+    for start_s, grey_of_shot in grey_by_start.items():
+        still = sheet.address(start_s + 0.1)  # as a data URL
+        assert grey_of_still(still) == pytest.approx(grey_of_shot, abs=4)

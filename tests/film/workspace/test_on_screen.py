@@ -19,9 +19,9 @@ from tests.film.workspace.conftest import desks_in_threads
 from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import (
     BEGIN_HERE,
+    ELEMENTS_THAT_SCROLL,
     END_HERE,
-    NEXT,
-    SCROLLING,
+    NEXT_PASSAGE,
     TITLE,
     UNDO,
     VIDEO,
@@ -33,18 +33,19 @@ from tests.film.workspace.driving import (
     seek,
     wait_until,
     wait_until_said,
+    wait_until_script_runs,
 )
 from tests.video.encoding import encode
 
 pytestmark = pytest.mark.long
 
-CUT = """[...document.querySelectorAll("body *")]
+ELEMENTS_CUT_OFF = """[...document.querySelectorAll("body *")]
     .filter((one) => !one.closest(".wide, .unseen, .skip, svg, .d-tiers"))
     .filter((one) => one.offsetWidth && one.getBoundingClientRect().right > innerWidth + 1)
     .map((one) => one.outerHTML.slice(0, 99))"""
 """What lies right of the window, other than what scrolls, and what is only read aloud."""
 
-HALVED = """[...document.querySelectorAll(".d-tiers .label span")]
+NAMES_CUT_IN_HALF = """[...document.querySelectorAll(".d-tiers .label span")]
     .filter((one) => one.getBoundingClientRect().bottom > one.parentNode.getBoundingClientRect().bottom + 1)
     .map((one) => one.textContent)"""
 """Tiers whose names are cut."""
@@ -58,7 +59,7 @@ def go_to(page, path):
 
 def show_evidence(page):
     """Go to the model's first passage, and wait until its probability is there."""
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     wait_until(page, "document.querySelector('#d-p').textContent")
 
 
@@ -71,7 +72,7 @@ WIDTH_OF_A4 = 718
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
 def test_pages_are_accessible_and_nothing_overflows(workspace_in_browser, path, theme, width):
     """Axe finds no barrier for people with disabilities, and nothing is cut at any width, nor in print."""
-    page = workspace_in_browser[0]
+    page, *_ = workspace_in_browser
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 720})
     go_to(page, path)
@@ -85,7 +86,7 @@ def test_pages_are_accessible_and_nothing_overflows(workspace_in_browser, path, 
 
     assert axe_violations(page) == []
     if width == 1280 and path != "films":
-        assert page.evaluate(SCROLLING) == []  # the desk fits on a wide screen
+        assert page.evaluate(ELEMENTS_THAT_SCROLL) == []  # the desk fits on a wide screen
     for screen_width in (width, 620, 900, 1600):
         assert_nothing_overflows(page, screen_width, "screen")
     assert_nothing_overflows(page, WIDTH_OF_A4, "print")
@@ -95,7 +96,7 @@ def assert_nothing_overflows(page, width, media):
     """See that nothing reaches beyond a window, or a printed page, of this width in pixels."""
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(media=media)
-    assert page.evaluate(CUT) == [], (width, media)
+    assert page.evaluate(ELEMENTS_CUT_OFF) == [], (width, media)
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
@@ -176,28 +177,32 @@ def test_the_desk_defines_levels_and_concepts(desk_of_a_scholar):
 def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
     """The level Easy Negative is not what the model finds in this passage: one disagreement is counted."""
     page = desk_of_a_scholar
-    press_and_hear(page, "1")  # Easy Negative
+    key_of_easy_negative = "1"
+    press_and_hear(page, key_of_easy_negative)
     assert "not 1" in page.locator("#d-progress").inner_text()
     assert decided_texts(page) == ["Easy Negative"]
-    assert page.evaluate(SCROLLING) == []
+    assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
 
 
 def test_the_desk_shows_stills_and_colours(desk_of_a_scholar):
     """Stills and colours are made in the background; the film has no sound, and the desk none to show."""
     page = desk_of_a_scholar
     wait_until(page, "document.querySelector('#d-stills').clientHeight")
-    assert page.evaluate(SCROLLING) == []
+    assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
     assert page.locator("#d-colours image").get_attribute("width") == "6000"
     assert not page.locator("#d-sound").is_visible()
 
 
 def test_the_desk_shows_what_is_said_in_a_span(desk_of_a_scholar):
-    """A line is said from 119 to 122 s, within the span of 110 to 130 s."""
+    """The line "Look at her" is said from 119 to 122 s, within the span of 110 to 130 s.
+
+    The film has two lines, which are subtitles of the picture, too.
+    """
     page = desk_of_a_scholar
-    drag(page, 110, 130)  # a line is said from 119 to 122 s
+    drag(page, 110, 130)
     wait_until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
-    wait_until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")  # both lines are subtitles of the picture
-    assert page.evaluate(SCROLLING) == []
+    wait_until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
+    assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
 
 
 def test_an_own_passage_cannot_end_before_it_begins(desk_of_a_scholar):
@@ -212,12 +217,13 @@ def test_an_own_passage_cannot_end_before_it_begins(desk_of_a_scholar):
 
 
 def test_no_name_of_a_tier_is_cut_on_a_telephone(desk_of_a_scholar):
+    """Tiers are the rows of the timeline, each with a name beside it. A telephone is 400 pixels wide."""
     page = desk_of_a_scholar
     page.set_viewport_size({"width": 400, "height": 720})
-    assert page.evaluate(HALVED) == []
+    assert page.evaluate(NAMES_CUT_IN_HALF) == []
 
 
-DRAWN_OVER = """(() => {
+ELEMENTS_OVER_THE_TIMELINE = """(() => {
     const box = (node) => node.getBoundingClientRect();
     const lowest = (node) => {
         let bottom = box(node).bottom;
@@ -265,7 +271,7 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     page = open_desk_in_browser(served_with_everything, browser, width=width, height=height)
     show_evidence(page)
     wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
-    assert page.evaluate(DRAWN_OVER) == []
+    assert page.evaluate(ELEMENTS_OVER_THE_TIMELINE) == []
 
     least_height_of_film = 120  # pixels
     assert page.locator("video").bounding_box()["height"] >= least_height_of_film
@@ -273,7 +279,7 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     page.context.close()
 
 
-ENGLISH = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
+ENGLISH_WORDS = r"\b(the|and|judged?|films? by|all films|minus|above|up to|Loop|Note:|undefined|\{\w+\})\b"
 
 
 def assert_all_is_french(page):
@@ -281,18 +287,18 @@ def assert_all_is_french(page):
     assert page.evaluate("document.documentElement.lang") == "fr"
     page.evaluate("document.querySelectorAll('dialog').forEach((dialog) => dialog.show())")
     text = page.inner_text("body").replace("A Planted Film", "")
-    assert re.findall(ENGLISH, text) == []
+    assert re.findall(ENGLISH_WORDS, text) == []
 
 
 def give_name_in_french(page):
     """Type a judge's name into the French page."""
-    wait_until(page, TITLE)
+    wait_until_script_runs(page)
     page.get_by_label("Votre nom").fill("AB")
 
 
 def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
     """The list of films, the desk, and the page of windows to judge."""
-    page = workspace_in_browser[0]
+    page, *_ = workspace_in_browser
     page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
     go_to(page, "films")
     assert_all_is_french(page)
@@ -300,7 +306,7 @@ def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
     go_to(page, "film/0/read")
     give_name_in_french(page)
     page.locator("#d-title").click()  # keys are not letters of the name any more
-    page.keyboard.press(NEXT)
+    page.keyboard.press(NEXT_PASSAGE)
     press_and_hear(page, VIOLENT, "gardé")
     press_and_hear(page, UNDO, "annulé")
     assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
@@ -319,7 +325,7 @@ def test_a_film_that_browsers_do_not_play_gets_a_copy(
 ):
     """Once the copy is made the page shows it: a video of ten minutes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    page = workspace_in_browser[0]
+    page, *_ = workspace_in_browser
     path = tmp_path / "tt2.mkv"
     shutil.copy(film, path)  # the same codec in a container that not all browsers open
     book = films / "violence.codebook.toml"
@@ -331,7 +337,7 @@ def test_a_film_that_browsers_do_not_play_gets_a_copy(
     wait_until(page, "document.querySelector('video')?.duration > 595")
 
 
-GREY = """(() => {
+GREY_OF_SHOWN_PICTURE = """(() => {
     const canvas = Object.assign(document.createElement("canvas"), {width: 8, height: 8});
     canvas.getContext("2d").drawImage(document.querySelector("video"), 0, 0, 8, 8);
     return canvas.getContext("2d").getImageData(4, 4, 1, 1).data[0];
@@ -348,8 +354,7 @@ def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page, requests, errors, _ = workspace_in_browser
-    frame_rate = 25
-    pictures = (np.full((48, 64, 3), 4 * (frame // frame_rate), np.uint8) for frame in range(frame_rate * 60))
+    pictures = (np.full((48, 64, 3), 4 * (frame // 25), np.uint8) for frame in range(60 * 25))  # 25 a second
     path = encode(tmp_path / "tt2.mkv", pictures, "mpeg2video")
     book = films / "violence.codebook.toml"
     served = serve(films / "scored" / "tt2", book, "--film", str(path), enter=False)
@@ -360,7 +365,7 @@ def test_a_film_that_browsers_do_not_play_is_encoded_from_where_one_looks(
     for second in (40.5, 12.5, 41.5, 3.5):
         seek(page, second)
         grey = 4 * int(second)
-        wait_until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY} - {grey}) < 8")
+        wait_until(page, f"{VIDEO}.readyState >= 2 && Math.abs({GREY_OF_SHOWN_PICTURE} - {grey}) < 8")
     encoded_from = [url.partition("/stream?t=")[2] for url in requests if "/stream?" in url]
     assert len(encoded_from) == len(set(encoded_from))  # nothing is encoded twice from the same time
 

@@ -75,7 +75,8 @@ def test_a_judge_sees_the_other_machines_judgements_once_finished(ab_and_cd):
     cd.judge(10, "calm", other=ab)
     assert ab.judges_seen() == {"AB"}
     assert cd.judges_seen() == {"AB", "CD"}
-    assert "sofar" not in ab.desk.next(who="AB", n=10, tell=1)  # of AB's own six windows
+    answer_to_ab = ab.desk.next(who="AB", n=10, tell=1)  # asks for the share so far, of AB's six windows
+    assert "sofar" not in answer_to_ab
 
     ab.judge(4, "violent", other=cd)
     assert ab.judges_seen() == {"AB", "CD"}
@@ -91,18 +92,18 @@ def test_synchronised_machines_give_one_share_and_have_the_same_files(ab_and_cd)
     ab, cd = ab_and_cd
     ab.judge(10, "violent", other=cd)
     cd.judge(10, "calm", other=ab)
-
-    share = ab.desk.next(who="AB", n=10)["share"]
-    assert "AB and CD: 0 windows of 10 alike" in share
-    assert cd.desk.next(who="CD", n=10)["share"] == share
-
     synchronise(ab.folder, cd.folder)
-    assert len(rows_of(ab.folder / JUDGEMENTS)) == len(rows_of(cd.folder / JUDGEMENTS)) == 20
-    sittings_of_ab, sittings_of_cd = (
-        sorted(path.name for path in judge.folder.glob("ledger/*.jsonl")) for judge in ab_and_cd
-    )
-    assert sittings_of_ab == sittings_of_cd
-    assert len(sittings_of_ab) == 2  # no table was taken for one that was edited
+
+    share_by_ab = ab.desk.next(who="AB", n=10)["share"]
+    share_by_cd = cd.desk.next(who="CD", n=10)["share"]
+    assert "AB and CD: 0 windows of 10 alike" in share_by_ab
+    assert share_by_cd == share_by_ab
+    assert len(rows_of(ab.folder / JUDGEMENTS)) == 20
+    assert len(rows_of(cd.folder / JUDGEMENTS)) == 20
+    files_of_ab = sorted(path.name for path in ab.folder.glob("ledger/*.jsonl"))
+    files_of_cd = sorted(path.name for path in cd.folder.glob("ledger/*.jsonl"))
+    assert files_of_ab == files_of_cd
+    assert len(files_of_ab) == 2
 
 
 def git(folder, *arguments):
@@ -111,9 +112,9 @@ def git(folder, *arguments):
     subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def commit_judgement(folder, replaces, damage):
-    """Judge in a clone, in place of an earlier judgement if one is named, and commit; return the line."""
-    ledger = Ledger(folder, damage.append)
+def commit_judgement(folder, replaces=()):
+    """Judge in a clone, in place of earlier judgements that are named, and commit; return the line."""
+    ledger = Ledger(folder, pytest.fail)  # which it calls if a file is damaged
     ledger.read()
     line = ledger.add("judgement", {"annotator": "AB"}, replaces)
     git(folder, "add", ".")
@@ -128,17 +129,17 @@ def test_ledgers_of_two_clones_merge_without_a_conflict(tmp_path):
 
     Both clones replace one judgement without seeing each other, so that both new judgements stand.
     """
-    one, other, damage = tmp_path / "one", tmp_path / "other", []
-    one.mkdir()
-    git(one, "init", "-b", "main")
-    replaced = commit_judgement(one, [], damage)
-    git(tmp_path, "clone", one, other)
+    clone, other_clone = tmp_path / "one", tmp_path / "other"
+    clone.mkdir()
+    git(clone, "init", "-b", "main")
+    judgement = commit_judgement(clone)
+    git(tmp_path, "clone", clone, other_clone)
 
-    of_one = commit_judgement(one, [replaced.id], damage)
-    of_other = commit_judgement(other, [replaced.id], damage)
-    git(one, "pull", "--no-rebase", "--no-edit", other, "main")
+    replacement = commit_judgement(clone, replaces=[judgement.id])
+    other_replacement = commit_judgement(other_clone, replaces=[judgement.id])
+    git(clone, "pull", "--no-rebase", "--no-edit", other_clone, "main")
 
-    merged = Ledger(one, damage.append)
+    merged = Ledger(clone, pytest.fail)  # which it calls if a file is damaged
     merged.read()
-    assert {line.id for line in standing(merged.lines.values())} == {of_one.id, of_other.id}
-    assert damage == []
+    ids_that_stand = {line.id for line in standing(merged.lines.values())}
+    assert ids_that_stand == {replacement.id, other_replacement.id}

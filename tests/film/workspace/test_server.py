@@ -126,6 +126,7 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_d
 
 
 def test_pages_are_served_only_below_the_secret_path(desk):
+    """All pages of a desk are below a path that nobody can guess. This request has its cookie alone."""
     answer, _ = desk.ask("GET", "/films", base="")
     assert answer.status in {403, 404}
 
@@ -251,6 +252,7 @@ NO_DECISIONS = (
     ids=["judgements with one wrong field", "what is no decision at all, such as a number or half a JSON"],
 )
 def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(desk, folder_of_desk, bodies):
+    """Each body is posted to the film as a decision, and answered with 400 and what is wrong with it."""
     for body in bodies:
         answer, text = desk.ask("POST", "/film/0/decide", body)
         reason = json.loads(text)["said"]
@@ -722,6 +724,7 @@ def test_similar_spans_are_the_nearest_in_the_store(gun_at_160_s):
 
 
 def test_a_page_is_in_the_browsers_language_compressed_and_below_100_kb(desk):
+    """The page of a film is asked for as by a French browser that takes gzip."""
     page, sent = desk.ask("GET", "/film/0/read", accept_encoding="gzip", accept_language="fr-FR,fr;q=0.9")
 
     assert page.getheader("content-encoding") == "gzip"

@@ -152,6 +152,7 @@ def test_two_contrary_agreements_settle_nothing(judged_by_ab_and_cd):
 
 
 def test_an_agreement_on_judgements_of_two_spans_is_refused(judged_by_ab_and_cd):
+    """AB and CD differ on two windows. An agreement joins the two judgements of one window."""
     decisions = judged_by_ab_and_cd
     first, second = decisions.disagreements()
     of_two_spans = first._replace(decisions=(first.decisions[0], second.decisions[0]))
@@ -161,6 +162,7 @@ def test_an_agreement_on_judgements_of_two_spans_is_refused(judged_by_ab_and_cd)
 
 
 def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_cd):
+    """AB and CD differ on a window. An agreement joins the judgements of two people."""
     decisions = judged_by_ab_and_cd
     first, _ = decisions.disagreements()
     of_one_person = first._replace(decisions=(first.decisions[0], first.decisions[0]))
@@ -170,6 +172,7 @@ def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_c
 
 
 def test_an_agreement_on_a_deleted_judgement_is_refused(judged_by_ab_and_cd):
+    """AB and CD differ on a window, until one of them deletes their judgement."""
     decisions = judged_by_ab_and_cd
     disagreement, _ = decisions.disagreements()
     judgement_id, _ = disagreement.decisions

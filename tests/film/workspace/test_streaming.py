@@ -125,10 +125,13 @@ def ask_for_stream(film, time):
 
 
 def test_the_answer_says_from_which_time_on_the_film_is_encoded(film):
-    assert ask_for_stream(film, "2").headers["x-start"] == "2.0"
+    """The desk is asked for the film from 2 s on, where a picture begins."""
+    answer = ask_for_stream(film, "2")
+    assert answer.headers["x-start"] == "2.0"
 
 
 @pytest.mark.parametrize("time", ["nan", "-1", "1e999", "x"])
 def test_what_is_no_time_of_the_film_is_refused(film, time):
+    """The desk is asked for the film from this second on."""
     with pytest.raises(FilmError, match="time"):
         ask_for_stream(film, time)

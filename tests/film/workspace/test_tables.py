@@ -3,6 +3,7 @@
 import csv
 import os
 import shutil
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +12,15 @@ from obygaze_features.errors import ObygazeError
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
-from tests.film.workspace.deciding import HEAD, ROW, judge, open_again, standing_levels, what_stands
+from tests.film.workspace.deciding import (
+    HEADER_OF_JUDGEMENTS,
+    ROW_OF_AB,
+    Standing,
+    judge,
+    open_again,
+    standing_levels,
+    what_stands,
+)
 
 
 def test_concepts_that_may_have_stayed_ticked_by_mistake_are_named(decisions, tmp_path):
@@ -23,24 +32,28 @@ def test_concepts_that_may_have_stayed_ticked_by_mistake_are_named(decisions, tm
     judge(decisions, 10, 15, "violent", concepts=["Gun"])
     judge(decisions, 30, 35, "violent", concepts=["Gun"])  # line 3 of the table, after the head
     judge(decisions, 50, 55, "violent", concepts=[])
-    assert open_again(decisions).notices == []
+    folder_without_ledger = tmp_path / "table_alone"
+    folder_without_ledger.mkdir()
+    shutil.copy(decisions.folder / JUDGEMENTS, folder_without_ledger)
 
-    table_alone = tmp_path / "table_alone"
-    table_alone.mkdir()
-    shutil.copy(decisions.folder / JUDGEMENTS, table_alone)
-    notices = Decisions(table_alone, decisions.film, decisions.codebook).notices
-    (notice,) = [notice for notice in notices if "1 decision " in notice]
+    with_ledger = open_again(decisions)
+    without_ledger = Decisions(folder_without_ledger, decisions.film, decisions.codebook)
+
+    assert with_ledger.notices == []
+    (notice,) = [notice for notice in without_ledger.notices if "1 decision " in notice]
     assert notice.endswith(" line 3")
 
 
 def table_of_judgements(*rows):
-    """Write a table of judgements, as an earlier version did: `HEAD` names the columns."""
-    lines = [",".join(row.get(column, "") for column in HEAD.strip().split(",")) for row in rows]
-    return HEAD + "".join(f"{line}\n" for line in lines)
+    """Write a table of judgements, as an earlier version did: `HEADER_OF_JUDGEMENTS` names the columns."""
+    lines = [
+        ",".join(row.get(column, "") for column in HEADER_OF_JUDGEMENTS.strip().split(",")) for row in rows
+    ]
+    return HEADER_OF_JUDGEMENTS + "".join(f"{line}\n" for line in lines)
 
 
 @pytest.fixture
-def earlier_version(scored_tt1):
+def folder_of_earlier_version(scored_tt1):
     """A folder with tables and no ledger: two judgements of XY, with a column of their own, and a note."""
     folder = scored_tt1[0]
     by_xy = {"movie": "tt1", "annotator": "XY", "seen_score": "1"}
@@ -53,63 +66,101 @@ def earlier_version(scored_tt1):
     return folder
 
 
-def test_tables_without_a_ledger_are_read_into_one_once(earlier_version, scored_tt1):
-    """An earlier version wrote tables only. Their rows become decisions, and a notice names each file.
+def test_tables_without_a_ledger_are_read_into_one(folder_of_earlier_version, scored_tt1):
+    """An earlier version wrote tables only: two judgements of XY and a note. Their rows become decisions.
 
-    8.50 is read as the number 8.5, and "Violent" as the codebook's level "violent". The tables are written
-    anew from the ledger, and keep the user's columns `mine` and `written_at`. A second opening has nothing to
-    report. XY did not decide in this sitting, so has nothing to undo.
+    8.50 is read as the number 8.5, and "Violent" as the codebook's level "violent". A notice names each file.
     """
     decisions = Decisions(*scored_tt1)
-    assert what_stands(decisions)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
-    assert what_stands(decisions)["note"] == [("XY", 0, 1, None, "why")]
-    of_judgements, of_notes = decisions.notices
-    assert str(earlier_version / JUDGEMENTS) in of_judgements
-    assert str(earlier_version / NOTES) in of_notes
-    assert [row["mine"] for row in rows_of(earlier_version / JUDGEMENTS)] == ["kept", ""]
-    assert [row["written_at"] for row in rows_of(earlier_version / NOTES)] == ["2020"]
 
+    standing = what_stands(decisions)
+    assert standing["judgement"] == [Standing("XY", 0, 8.5, "calm"), Standing("XY", 8, 16, "violent")]
+    assert standing["note"] == [Standing("XY", 0, 1, None, note="why")]
+    notice_on_judgements, notice_on_notes = decisions.notices
+    assert str(folder_of_earlier_version / JUDGEMENTS) in notice_on_judgements
+    assert str(folder_of_earlier_version / NOTES) in notice_on_notes
+
+
+def test_tables_that_are_read_into_a_ledger_keep_the_users_columns(folder_of_earlier_version, scored_tt1):
+    """The tables are written anew from the ledger.
+
+    The user had added the columns `mine`, with a cell in the first of two rows, and `written_at`.
+    """
+    Decisions(*scored_tt1)
+
+    rows_of_judgements = rows_of(folder_of_earlier_version / JUDGEMENTS)
+    assert [row["mine"] for row in rows_of_judgements] == ["kept", ""]
+    (note,) = rows_of(folder_of_earlier_version / NOTES)
+    assert note["written_at"] == "2020"
+
+
+@pytest.mark.usefixtures("folder_of_earlier_version")
+def test_tables_are_read_into_a_ledger_once(scored_tt1):
+    """A second opening of the folder, which had tables alone, has nothing to report."""
+    decisions = Decisions(*scored_tt1)
     again = open_again(decisions)
     assert again.notices == []
     assert what_stands(again) == what_stands(decisions)
+
+
+@pytest.mark.usefixtures("folder_of_earlier_version")
+def test_what_is_read_from_tables_is_not_undone(scored_tt1):
+    """XY made the judgements in the tables, and did not decide in this sitting: there is nothing to undo."""
+    decisions = Decisions(*scored_tt1)
     assert decisions.undo("XY") is None
 
 
-def test_an_old_table_that_comes_back_removes_nothing(earlier_version, scored_tt1):
+def test_an_old_table_that_comes_back_removes_nothing(folder_of_earlier_version, scored_tt1):
     """A program that synchronises folders brings back the table as it was with the two judgements of XY.
 
     AB's two, one before and one after it, stay beside them: 4 in all. A row that is missing is no
     deletion.
     """
-    path = earlier_version / JUDGEMENTS
-    old_table = path.read_bytes()
+    table = folder_of_earlier_version / JUDGEMENTS
+    old_content = table.read_bytes()
     decisions = Decisions(*scored_tt1)
-    judge(decisions, 10, 20)
+    judge(decisions, 10, 20, who="AB")
     again = open_again(decisions)
-    path.write_bytes(old_table)
-    judge(again, 30, 40)
 
-    assert again.notices
-    assert all(str(path) in notice for notice in again.notices)
+    table.write_bytes(old_content)
+    judge(again, 30, 40, who="AB")
+
     assert len(standing_levels(again)) == 4
-    assert len(rows_of(path)) == 4
+    assert len(rows_of(table)) == 4
+    assert len(again.notices) > 0
+    for notice in again.notices:
+        assert str(table) in notice
+
+
+def decisions_on_tt1_of_a_table_with_movie(scored_tt1, movie):
+    """Read the decisions on the film tt1 from a table of one judgement, whose movie is spelt so."""
+    folder, film, codebook = scored_tt1
+    cells = {"clip_id": "a", "movie": movie, "start_s": "8", "end_s": "16"}
+    judgement = cells | {"level": "calm", "annotator": "XY", "seen_score": "1"}
+    (folder / JUDGEMENTS).write_text(table_of_judgements(judgement), "utf-8")
+    return Decisions(folder, film, codebook)
 
 
 @pytest.mark.parametrize(
-    ("movie_in_row", "movie"),
-    [("TT1", "tt1"), ("0000001", "tt1"), ("x/tt1.mkv", "tt1"), ("tt2", "tt2")],
-    ids=["in capitals", "digits of IMDb", "the video's file", "another film"],
+    "spelling",
+    ["TT1", "0000001", "x/tt1.mkv"],
+    ids=["in capitals", "digits of IMDb", "the video's file"],
 )
-def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, movie_in_row, movie):
-    """TT1, 0000001 and x/tt1.mkv all name the film tt1: a notice "of another film" is only of tt2."""
-    cells = {"clip_id": "a", "movie": movie_in_row, "start_s": "8", "end_s": "16"}
-    judgement = cells | {"level": "calm", "annotator": "XY", "seen_score": "1"}
-    (scored_tt1[0] / JUDGEMENTS).write_text(table_of_judgements(judgement), "utf-8")
-    decisions = Decisions(*scored_tt1)
+def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
+    """All of these name the film tt1."""
+    decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, spelling)
 
     (clip,) = decisions.kept["judgement"]
-    assert clip.movie == movie
-    assert any("of another film" in notice for notice in decisions.notices) == (movie == "tt2")
+    assert clip.movie == "tt1"
+    assert not any("of another film" in notice for notice in decisions.notices)
+
+
+def test_a_row_of_another_film_stays_so_and_a_notice_says_it(scored_tt1):
+    decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, "tt2")
+
+    (clip,) = decisions.kept["judgement"]
+    assert clip.movie == "tt2"
+    assert any("of another film" in notice for notice in decisions.notices)
 
 
 def replace_text(path, old, new):
@@ -132,24 +183,37 @@ def test_a_decision_is_added_to_a_table_edited_meanwhile(decisions):
 
     What was edited by hand is kept as decisions, and the new one is written beside it: 4 in all.
     """
-    path = decisions.folder / JUDGEMENTS
-    first_id = judge(decisions, 0, 8)
-    judge(decisions, 20, 28)
-    replace_text(path, ",calm,", ",violent,")
+    table = decisions.folder / JUDGEMENTS
+    judge(decisions, 0, 8, "calm", who="AB")
+    judge(decisions, 20, 28, "calm", who="AB")
+    replace_text(table, ",calm,", ",violent,")
     cells = {"clip_id": "b", "movie": "tt1", "start_s": 10, "end_s": 20, "level": "violent"}
-    add_row(path, **cells, annotator="COLLEAGUE", seen_score=1)
-    judge(decisions, 30, 38)
+    add_row(table, **cells, annotator="COLLEAGUE", seen_score=1)
+
+    judge(decisions, 30, 38, "calm", who="AB")
 
     expected = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
     assert sorted(standing_levels(decisions)) == expected
-    assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == expected
+    assert sorted((row["annotator"], row["level"]) for row in rows_of(table)) == expected
     assert what_stands(open_again(decisions)) == what_stands(decisions)
-    # A changed row is a new decision, which replaces the earlier one.
-    assert first_id not in {clip.clip_id for clip in decisions.kept["judgement"]}
+
+
+def test_an_edited_row_is_a_new_decision_in_a_sitting_of_its_own(decisions):
+    """It replaces the judgement that AB made at the desk. A notice names the table.
+
+    The ledger has two files: that of the desk's sitting, and one of what came from the table.
+    """
+    table = decisions.folder / JUDGEMENTS
+    id_at_the_desk = judge(decisions, 0, 8, "calm", who="AB")
+    replace_text(table, ",calm,", ",violent,")
+
+    judge(decisions, 30, 38, "calm", who="AB")
+
+    standing_ids = [clip.clip_id for clip in decisions.kept["judgement"]]
+    assert id_at_the_desk not in standing_ids
     (notice,) = decisions.notices
-    assert str(path) in notice
-    n_sittings = len([*decisions.folder.glob("ledger/*.jsonl")])
-    assert n_sittings == 2  # that of the desk, and one of the table
+    assert str(table) in notice
+    assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 2
 
 
 def save_as_a_spreadsheet_does(path):
@@ -165,34 +229,36 @@ def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
     judge(decisions, 0, 8.5, who="=A")
     judge(decisions, 10, 20, "violent", concepts=["Gun", "Dim light"])
     before = what_stands(decisions)
-    path = decisions.folder / JUDGEMENTS
-    save_as_a_spreadsheet_does(path)
-    text = path.read_bytes()
-    assert text.startswith(b"\xef\xbb\xbf")
-    assert b'"Gun;Dim light"' in text
-    assert b"8.50" in text
+    table = decisions.folder / JUDGEMENTS
+    save_as_a_spreadsheet_does(table)
+    saved = table.read_bytes()
+    assert saved.startswith(b"\xef\xbb\xbf")  # a byte order mark
+    assert b'"Gun;Dim light"' in saved  # in quotes, as semicolons part cells
+    assert b"8.50" in saved
 
     again = open_again(decisions)
+
     assert what_stands(again) == before
     assert again.notices == []
-    assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1  # nothing came in
+    files_of_ledger = list(decisions.folder.glob("ledger/*.jsonl"))
+    assert len(files_of_ledger) == 1  # edits would be in a further one
 
 
 def test_a_row_deleted_from_a_table_is_written_again(decisions):
     """A row may be missing by accident, so that deleting it deletes no decision: that is done at the desk."""
-    path = decisions.folder / JUDGEMENTS
+    table = decisions.folder / JUDGEMENTS
     judge(decisions, 0, 8)
     judge(decisions, 10, 20)
-    header, first_row, _ = path.read_text("utf-8").splitlines(keepends=True)
-    written_at = path.stat().st_mtime
-    path.write_text(header + first_row, "utf-8")
-    nine_seconds_later = written_at + 9  # another time on any disk, however it rounds times
-    os.utime(path, (nine_seconds_later, nine_seconds_later))
+    header, first_row, _second_row = table.read_text("utf-8").splitlines(keepends=True)
+    nine_seconds_later = table.stat().st_mtime + 9  # another time on any disk, however it rounds times
+    table.write_text(header + first_row, "utf-8")
+    os.utime(table, (nine_seconds_later, nine_seconds_later))
 
     again = open_again(decisions)
+
     (notice,) = again.notices
-    assert str(path) in notice
-    assert len(rows_of(path)) == 2
+    assert str(table) in notice
+    assert len(rows_of(table)) == 2
     assert len(standing_levels(again)) == 2
 
 
@@ -219,14 +285,14 @@ NO_JUDGEMENTS = {
     "a name that turns the direction of texts": "a,tt1,,0,8,calm,,A\u202eB,1,,,",
     "no film": "a,,,0,8,calm,,AB,1,,,",
 }
-"""Rows under `HEAD` that are no judgement, by what is wrong."""
+"""Rows under `HEADER_OF_JUDGEMENTS` that are no judgement, by what is wrong."""
 
 
 @pytest.mark.parametrize("wrong_row", NO_JUDGEMENTS.values(), ids=NO_JUDGEMENTS)
 def test_a_table_with_a_wrong_row_is_refused_by_file_and_line(scored_tt1, wrong_row):
     """The wrong row is on line 3, after the header and a good row. A film with such a table is not opened."""
     table = scored_tt1[0] / JUDGEMENTS
-    table.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
+    table.write_text(f"{HEADER_OF_JUDGEMENTS}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
         Decisions(*scored_tt1)
 
@@ -236,39 +302,46 @@ def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
 
     Once the row is gone, the table has XY's row and the three judgements of AB made meanwhile: 4.
     """
-    path = decisions.folder / JUDGEMENTS
-    wrong_row = NO_JUDGEMENTS["an end after the film"]
-    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
-    before = path.read_bytes()
-    judge(decisions, 10, 20)
-    judge(decisions, 20, 30)
+    table = decisions.folder / JUDGEMENTS
+    row_of_xy = "a,tt1,,0,8,calm,,XY,1,,,"
+    row_that_ends_after_the_film = "a,tt1,,0,1e9,calm,,AB,1,,,"
+    table.write_text(f"{HEADER_OF_JUDGEMENTS}{row_of_xy}\n{row_that_ends_after_the_film}\n", "utf-8")
+    edited_table = table.read_bytes()
 
+    judge(decisions, 10, 20, who="AB")
+    judge(decisions, 20, 30, who="AB")
     (notice,) = decisions.notices
-    assert str(path) in notice
+    assert str(table) in notice
     assert "line 3" in notice
-    assert path.read_bytes() == before
+    assert table.read_bytes() == edited_table
 
-    replace_text(path, wrong_row, "")
-    judge(decisions, 30, 40)
-    assert len(rows_of(path)) == len(standing_levels(decisions)) == 4
+    replace_text(table, row_that_ends_after_the_film, "")
+    judge(decisions, 30, 40, who="AB")
+    assert len(rows_of(table)) == 4
+    assert len(standing_levels(decisions)) == 4
 
 
-def test_a_file_of_other_columns_is_refused(scored_tt1):
-    (scored_tt1[0] / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
+def test_a_file_of_other_columns_is_refused_by_its_name(scored_tt1):
+    folder, film, codebook = scored_tt1
+    (folder / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
     with pytest.raises(ObygazeError, match=PASSAGES):
-        Decisions(*scored_tt1)
+        Decisions(folder, film, codebook)
 
 
 def test_commands_see_decisions_that_are_not_yet_in_the_table(decisions):
-    """CD's judgement came by a synchronised folder, into the ledger alone.
+    """AB judged at this desk. CD's judgement came by a synchronised folder, into the ledger alone.
 
-    The command writes the table anew.
+    Whatever reads the judgements of a folder writes the table anew.
     """
-    judge(decisions, 10, 20)
-    decisions.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
+    judge(decisions, 10, 20, who="AB")
+    decisions.ledger.add("judgement", ROW_OF_AB | {"annotator": "CD"})
+
     read = read_judged({decisions.folder: decisions.film}, decisions.codebook, (JUDGEMENTS,))
-    assert len(read.manifest) == len(rows_of(decisions.folder / JUDGEMENTS)) == 2
-    assert all("spans read" in notice for notice in read.notices)  # and nothing is wrong
+
+    assert len(read.manifest) == 2
+    assert len(rows_of(decisions.folder / JUDGEMENTS)) == 2
+    for notice in read.notices:
+        assert "spans read" in notice  # none says that something is wrong
 
 
 # --- a table states what stands
@@ -284,9 +357,17 @@ def edit_rows(path, change):
         writer.writerows(rows)
 
 
-def judged(decisions):
+class Judgement(NamedTuple):
+    """A judgement that stands."""
+
+    annotator: str
+    start_s: float
+    level: str
+
+
+def judgements_that_stand(decisions):
     """Return annotator, start and level of each judgement that stands."""
-    return sorted((clip.annotator, clip.start_s, clip.level) for clip in decisions.kept["judgement"])
+    return sorted(Judgement(clip.annotator, clip.start_s, clip.level) for clip in decisions.kept["judgement"])
 
 
 def copy_first_row_for_bc(rows):
@@ -316,36 +397,66 @@ def empty_definitions(rows):
         row["definition"] = ""
 
 
-AB_AT_0, AB_AT_8 = ("AB", 0, "calm"), ("AB", 8, "calm")
+OF_AB_AT_0_S = Judgement("AB", 0, "calm")
+OF_AB_AT_8_S = Judgement("AB", 8, "calm")
+
+
+def edit_table_of_two_judgements(decisions, change_rows):
+    """Let AB judge the spans from 0 and 8 s as calm, and somebody edit the table of them."""
+    judge(decisions, 0, 8, "calm", who="AB")
+    judge(decisions, 8, 16, "calm", who="AB")
+    edit_rows(decisions.folder / JUDGEMENTS, change_rows)
+    decisions.refresh()
 
 
 @pytest.mark.parametrize(
-    ("edit", "expected", "is_of_two_people"),
+    ("change_rows", "judgement_of_bc"),
     [
-        (copy_first_row_for_bc, [AB_AT_0, AB_AT_8, ("BC", 0, "calm")], True),
-        (give_first_row_to_bc, [AB_AT_0, AB_AT_8, ("BC", 0, "violent")], True),
-        (fill_first_row_down, [AB_AT_0, AB_AT_8, ("AB", 24, "calm"), ("AB", 32, "calm")], False),
-        (change_first_row_and_copy_it, [("AB", 0, "violent"), AB_AT_8, ("AB", 24, "violent")], False),
-        (empty_ids, [AB_AT_0, AB_AT_8], False),
-        (empty_definitions, [AB_AT_0, AB_AT_8], False),
+        (copy_first_row_for_bc, Judgement("BC", 0, "calm")),
+        (give_first_row_to_bc, Judgement("BC", 0, "violent")),
     ],
 )
-def test_a_row_with_the_id_of_a_judgement_is_new_if_it_is_of_another_span_or_person(
-    decisions, edit, expected, is_of_two_people
-):
-    """AB judged two spans. A row that is copied has the id of the first: nobody can edit another's judgement.
+def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judgement_of_bc):
+    """AB judged two spans as calm. Then the first row of the table is copied for BC, or given to BC.
 
-    The notice names both people, in case AB's name was changed by mistake. Without its id or definition a row
-    is still known by its annotator, span and level.
+    It has the id of AB's judgement, which stays, as nobody can edit another's. The notice names both people,
+    in case AB's name was changed by mistake.
     """
-    judge(decisions, 0, 8)
-    judge(decisions, 8, 16)
-    edit_rows(decisions.folder / JUDGEMENTS, edit)
-    decisions.refresh()
+    edit_table_of_two_judgements(decisions, change_rows)
 
-    assert judged(decisions) == judged(open_again(decisions)) == expected
+    expected = [OF_AB_AT_0_S, OF_AB_AT_8_S, judgement_of_bc]
+    assert judgements_that_stand(decisions) == expected
+    assert judgements_that_stand(open_again(decisions)) == expected
     assert decisions.conflicts() == set()
-    assert any("AB" in notice and "BC" in notice for notice in decisions.notices) == is_of_two_people
+    assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
+
+
+@pytest.mark.parametrize(
+    ("change_rows", "expected"),
+    [
+        (
+            fill_first_row_down,
+            [OF_AB_AT_0_S, OF_AB_AT_8_S, Judgement("AB", 24, "calm"), Judgement("AB", 32, "calm")],
+        ),
+        (
+            change_first_row_and_copy_it,
+            [Judgement("AB", 0, "violent"), OF_AB_AT_8_S, Judgement("AB", 24, "violent")],
+        ),
+        (empty_ids, [OF_AB_AT_0_S, OF_AB_AT_8_S]),
+        (empty_definitions, [OF_AB_AT_0_S, OF_AB_AT_8_S]),
+    ],
+)
+def test_a_row_of_another_span_is_a_new_judgement_whatever_its_id(decisions, change_rows, expected):
+    """AB judged two spans as calm. Rows that are copied to other spans have the id of the first one.
+
+    Without its id or definition a row is still known by its annotator, span and level.
+    """
+    edit_table_of_two_judgements(decisions, change_rows)
+
+    assert judgements_that_stand(decisions) == expected
+    assert judgements_that_stand(open_again(decisions)) == expected
+    assert decisions.conflicts() == set()
+    assert not any("AB" in notice and "BC" in notice for notice in decisions.notices)
 
 
 def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
@@ -353,17 +464,18 @@ def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
 
     The edited row is a second version already, so that its line in the ledger replaces another one.
     """
-    judge(decisions, 0, 8, "calm")
-    judge(decisions, 0, 8, "violent")
+    judge(decisions, 0, 8, "calm", who="AB")
+    judge(decisions, 0, 8, "violent", who="AB")
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
     decisions.refresh()
-    assert judged(decisions) == [("AB", 0, "unsure")]
+    assert judgements_that_stand(decisions) == [Judgement("AB", 0, "unsure")]
 
-    judge(decisions, 0, 8, "violent")
-    assert judged(decisions) == [("AB", 0, "violent")]
+    judge(decisions, 0, 8, "violent", who="AB")
+    assert judgements_that_stand(decisions) == [Judgement("AB", 0, "violent")]
+
     decisions.undo("AB")
-    assert judged(decisions) == [("AB", 0, "unsure")]
-    assert judged(open_again(decisions)) == [("AB", 0, "unsure")]
+    assert judgements_that_stand(decisions) == [Judgement("AB", 0, "unsure")]
+    assert judgements_that_stand(open_again(decisions)) == [Judgement("AB", 0, "unsure")]
 
 
 ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")
@@ -416,17 +528,20 @@ def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
     """
     rng = np.random.default_rng(0)
     for number in range(6):
-        judge(decisions, 8 * number, 8 * number + 8, "calm", who="AB" if number % 2 else "CD")
-    path = decisions.folder / JUDGEMENTS
-    for step in range(8):
-        ids_before = {*decisions.lines}
-        act_by_id = edit_table_at_random(path, rng, step)
-        decisions.refresh()
-        ids_after = {*decisions.lines}
+        start_s = 8 * number
+        judge(decisions, start_s, start_s + 8, "calm", who="AB" if number % 2 else "CD")
+    table = decisions.folder / JUDGEMENTS
 
-        ids_of_replacing_rows = {line_id for line_id, act in act_by_id.items() if act in {"level", "move"}}
-        assert ids_before - ids_after == ids_of_replacing_rows
+    for step in range(8):
+        ids_before = set(decisions.lines)
+        act_by_id = edit_table_at_random(table, rng, step)  # one act on each row
+        decisions.refresh()
+        ids_after = set(decisions.lines)
+
+        replaced_ids = {line_id for line_id, act in act_by_id.items() if act in {"level", "move"}}
+        assert ids_before - ids_after == replaced_ids
         adding_acts = [act for act in act_by_id.values() if act not in {"leave", "delete"}]
-        assert len(ids_after - ids_before) == len(adding_acts)
-        assert len(rows_of(path)) == len(ids_after)  # the table is written anew
-    assert judged(open_again(decisions)) == judged(decisions)
+        added_ids = ids_after - ids_before
+        assert len(added_ids) == len(adding_acts)
+        assert len(rows_of(table)) == len(ids_after)  # the table is written anew
+    assert judgements_that_stand(open_again(decisions)) == judgements_that_stand(decisions)

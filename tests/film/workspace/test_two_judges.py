@@ -30,12 +30,13 @@ from tests.film.workspace.driving import (
     decided_texts,
     wait_until,
     wait_until_said,
+    wait_until_script_runs,
 )
 from tests.film.workspace.test_people import synchronise
 from tests.planted_models import codebook
 
-N, N_UNLIKE, MOST_KEYS = 30, 14, 45
-HOSTILE = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
+N_WINDOWS, N_UNLIKE = 30, 14
+HOSTILE_NAME = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
 
 
 @pytest.fixture
@@ -62,8 +63,8 @@ def machine(process, browser):
 
 def levels_of_both():
     """Return what each of two people calls 30 windows; at 14 of them, drawn at random, they differ."""
-    by_first = ["violent", "calm"] * (N // 2)
-    differing = random.Random(3).sample(range(N), N_UNLIKE)
+    by_first = ["violent", "calm"] * (N_WINDOWS // 2)
+    differing = random.Random(3).sample(range(N_WINDOWS), N_UNLIKE)
     by_second = by_first.copy()
     for place in differing:
         by_second[place] = "calm" if by_first[place] == "violent" else "violent"
@@ -74,8 +75,8 @@ def both_judged(folder, book):
     """Plant what AB and a person with a hostile name judged of 30 windows each: at 14 they differ."""
     decisions = Decisions(folder, Timeline.read(folder), book)
     by_first, by_second = levels_of_both()
-    judge_blindly(decisions, *by_first, in_all=N)
-    judge_blindly(decisions, *by_second, who=HOSTILE, in_all=N)
+    judge_blindly(decisions, *by_first, in_all=N_WINDOWS)
+    judge_blindly(decisions, *by_second, who=HOSTILE_NAME, in_all=N_WINDOWS)
     decisions.ledger.close()
 
 
@@ -102,7 +103,7 @@ def stop(process):
 
 def judge_on_the_page_of_windows(machine, folder, path):
     """Two people judge 30 windows each, one after the other, with the keys of the page of windows."""
-    for name, levels in zip(("AB", HOSTILE), levels_of_both(), strict=True):
+    for name, levels in zip(("AB", HOSTILE_NAME), levels_of_both(), strict=True):
         process, desk = machine(folder, path, "blind")
         desk.judge_blindly(name, levels)
         assert desk.errors == []
@@ -130,7 +131,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
 
     # They sit down together. Before anybody has written a name, the 60 judgements are hidden.
     process, desk = machine(here, path, mode)
-    wait_until(desk.page, TITLE)
+    wait_until_script_runs(desk.page)
     assert "60" in desk.page.locator("#d-hidden").inner_text()
     desk.press(NEXT_DIFFERENCE)
     wait_until_said(desk.page, "hidden")
@@ -173,7 +174,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     desk_again.give_name("AB")
     while "settled: 14" not in desk_again.count_of_differences():
         desk_again.settle(CALM)
-    assert desk.n_pressed + desk_again.n_pressed + desk_there.n_pressed <= MOST_KEYS
+    assert desk.n_pressed + desk_again.n_pressed + desk_there.n_pressed <= 45
 
     # Both folders have the same 14 agreed spans.
     synchronise(here, there)
@@ -186,7 +187,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     # Every judgement of the two people is still there.
     decisions = Decisions(here, Timeline.read(here), book)
     n_blind = {judge: len(places) for judge, places in decisions.blind_judgements().items()}
-    assert n_blind == {"AB": 30, HOSTILE: 30}
+    assert n_blind == {"AB": 30, HOSTILE_NAME: 30}
     judgements = import_spans([here / JUDGEMENTS], tmp_path, "judgements", codebook=book)
     assert len(judgements.manifest) == 60
     # A model learns what is agreed in place of the two judgements that differ.
@@ -195,24 +196,16 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
 
     for used_desk in (desk, desk_again, desk_there):
         assert used_desk.errors == []
-        assert used_desk.page.evaluate("window.ran") is None  # what `HOSTILE` would set
+        assert used_desk.page.evaluate("window.ran") is None  # what a script in the hostile name would set
 
 
 DRAW_ALL_ROWS = "dispatchEvent(new Event('beforeprint'))"
 """A long table is drawn as far as it is seen, and as a whole to be printed."""
 
-N_ROWS = f"({DRAW_ALL_ROWS}, document.querySelectorAll('#d-table tbody tr').length)"
+COUNT_ROWS_OF_TABLE = f"({DRAW_ALL_ROWS}, document.querySelectorAll('#d-table tbody tr').length)"
 
-N_ROWS_OF_KINDS = {
-    "mine": 30,
-    "theirs": 30,
-    "differ": 14,
-    "undecided": 4,  # passages of the model
-    "blind": 60,
-    "passages": 4,
-    "all": 60,
-}
-"""Kinds of rows in the order in which a key shows them, of a film that two people judged blindly."""
+N_KINDS_OF_ROWS = 7
+"""Kinds of rows, of which a key shows one after the other."""
 
 
 def is_shown(name):
@@ -222,7 +215,7 @@ def is_shown(name):
 
 def show_kind_of_rows(desk, name):
     """Press the key that shows the next kind of rows until this kind is shown."""
-    for _ in N_ROWS_OF_KINDS:
+    for _ in range(N_KINDS_OF_ROWS):
         if desk.page.evaluate(is_shown(name)):
             return
         desk.press(NEXT_KIND_OF_ROWS)
@@ -242,14 +235,22 @@ def desk_of_both(machine, films, tmp_path):
 
 @pytest.mark.long
 def test_a_key_shows_one_kind_of_rows_after_the_other(desk_of_both):
-    """The numbers of rows are in `N_ROWS_OF_KINDS`.
+    """AB and another person judged 30 windows blindly, 14 of them differently. The model found four passages.
 
-    30 windows of each judge, 14 of them judged differently.
+    The key begins with one's own 30 rows and ends with all 60.
     """
-    for name, n_rows in N_ROWS_OF_KINDS.items():
+    for kind, n_rows in (
+        ("mine", 30),
+        ("theirs", 30),
+        ("differ", 14),
+        ("undecided", 4),  # passages of the model
+        ("blind", 60),
+        ("passages", 4),
+        ("all", 60),
+    ):
         desk_of_both.press(NEXT_KIND_OF_ROWS)
-        wait_until(desk_of_both.page, is_shown(name))
-        assert desk_of_both.page.evaluate(N_ROWS) == n_rows, name
+        wait_until(desk_of_both.page, is_shown(kind))
+        assert desk_of_both.page.evaluate(COUNT_ROWS_OF_TABLE) == n_rows, kind
     assert desk_of_both.errors == []
 
 
@@ -268,7 +269,7 @@ def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
     wait_until(page, f"{TITLE}.startsWith('Passage')")
     desk_of_both.press(VIOLENT)
     wait_until_said(page, "kept")
-    assert page.evaluate(N_ROWS) == 4 - 1  # passages left
+    assert page.evaluate(COUNT_ROWS_OF_TABLE) == 4 - 1
     assert desk_of_both.errors == []
 
 
@@ -294,7 +295,7 @@ def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
 
 
 @pytest.fixture
-def unfinished(decisions):
+def cd_is_unfinished(decisions):
     """AB has judged ten windows of ten, all calm, and CD six of ten, all violent."""
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
     judge_blindly(decisions, *["violent"] * 6, who="CD", in_all=10)
@@ -306,47 +307,59 @@ def unfinished(decisions):
     [("AB", 6, 0), ("CD", 0, 10), ("", 0, 16)],
     ids=["who is finished", "who is not", "who gives no name"],
 )
-def test_only_finished_judges_see_others_blind_judgements(unfinished, viewer, n_differ, n_hidden):
+def test_only_finished_judges_see_others_blind_judgements(cd_is_unfinished, viewer, n_differ, n_hidden):
     """AB has judged all ten windows planned: AB sees CD's six, and differs on all of them.
 
     CD has judged six of ten, so that AB's ten are hidden. Without a name all 16 are.
     """
-    shown = visible_decisions(OpenFilm(0, unfinished.film, unfinished), viewer)
+    film = OpenFilm(0, cd_is_unfinished.film, cd_is_unfinished)
+    shown = visible_decisions(film, viewer)
     assert len(shown["differ"]) == n_differ
     assert shown["hidden"] == n_hidden
 
 
-def test_judges_are_compared_once_both_are_finished(unfinished):
-    """CD judged last and is not finished. From a comparison by both CD could tell what AB judged.
+def judges_shown(film):
+    """Return whose judgements the pages on a film are made of."""
+    return {clip.annotator for clip in shown_judgements(film).clips}
 
-    Then CD judges the last four of ten windows: both called all ten differently.
+
+def test_a_judge_who_is_not_finished_is_not_compared_with_others(cd_is_unfinished):
+    """CD, who judged last, has judged six of ten windows, and AB ten of ten.
+
+    From a comparison by both CD could tell what AB judged: AB's ten are left out, and the note says so.
     """
-    film = OpenFilm(0, unfinished.film, unfinished)
-    shown = shown_judgements(film)
-    assert {clip.annotator for clip in shown.clips} == {"CD"}
-    assert shown.note.endswith("10")  # AB's, which are left out
+    film = OpenFilm(0, cd_is_unfinished.film, cd_is_unfinished)
+    assert judges_shown(film) == {"CD"}
+    assert shown_judgements(film).note.endswith("10")
 
-    judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
+
+def test_judges_are_compared_once_both_are_finished(cd_is_unfinished):
+    """CD judges the last four of ten windows: AB and CD called all ten differently."""
+    decisions = cd_is_unfinished
+    film = OpenFilm(0, decisions.film, decisions)
+
+    judge_blindly(decisions, *["violent"] * 4, who="CD", in_all=10)
+
     assert len(visible_decisions(film, "CD")["differ"]) == 10
-    assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
-    newly_opened = OpenFilm(0, unfinished.film, open_again(unfinished))
-    assert {clip.annotator for clip in shown_judgements(newly_opened).clips} == {"AB", "CD"}
+    assert judges_shown(film) == {"AB", "CD"}
+    newly_opened = OpenFilm(0, decisions.film, open_again(decisions))
+    assert judges_shown(newly_opened) == {"AB", "CD"}
 
 
 @pytest.mark.parametrize(
     ("language", "reason"), [("en", "their judges are finished"), ("fr", "leurs juges aient fini")]
 )
-def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(unfinished, language, reason):
+def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(cd_is_unfinished, language, reason):
     """Whoever opened it has not given a name yet: it may be either judge.
 
     So the ten judgements of AB and the six of CD are all left out, and the note says why.
     """
-    film = OpenFilm(0, unfinished.film, open_again(unfinished))
+    film = OpenFilm(0, cd_is_unfinished.film, open_again(cd_is_unfinished))
     assert film.decisions.default_annotator == ""
 
     shown = shown_judgements(film)
-    assert shown.clips == ()
 
+    assert shown.clips == ()
     note = Words(language).translated(shown.note)
     assert "16" in note
     assert reason in note
@@ -361,31 +374,41 @@ def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent")
-    agreed_ids = []
-    for disagreement, mode in zip(decisions.disagreements(), ("blind", "read"), strict=False):
+
+    def settle(disagreement, mode):
         span = disagreement.start_s, disagreement.end_s
-        agreed = {"level": "calm", "parents": disagreement.decisions, "mode": mode}
-        agreed_ids.append(decisions.keep("agreed", *span, "AB", **agreed))
-    agreed_blindly, agreed_in_sight = agreed_ids
+        parents = disagreement.decisions
+        return decisions.keep("agreed", *span, "AB", level="calm", parents=parents, mode=mode)
+
+    first, second, *_ = decisions.disagreements()
+    agreed_blindly = settle(first, mode="blind")
+    agreed_in_sight = settle(second, mode="read")
 
     shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
+
     assert {decision["kind"] for decision in shown["you"]} == {"judgement", "agreed"}
     shown_ids = {decision["id"] for decision in shown["you"]}
     assert agreed_blindly in shown_ids
     assert agreed_in_sight not in shown_ids
-    assert [span["agreed"] for span in shown["differ"]] == [agreed_blindly, agreed_in_sight, *[""] * 8]
+    agreed_on_spans = [span["agreed"] for span in shown["differ"]]
+    assert agreed_on_spans == [agreed_blindly, agreed_in_sight, *[""] * 8]
     for decision in shown["you"]:
-        assert not decision.keys() & {"p", "value"}
+        assert "p" not in decision  # the model's probability
+        assert "value" not in decision
 
 
 def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
-    """A name that is HTML with a script must be shown as text.
+    """A name or a note that is HTML, with an image and a script, must be shown as text.
 
-    No image, and only the page's own two scripts.
+    The page has no image, and two scripts of its own.
     """
-    judge_blindly(decisions, *["calm"] * 10, who=HOSTILE, in_all=10)
-    decisions.keep("passage", 50, 60, "AB", level="violent", note=HOSTILE)
+    html_with_script = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
+    judge_blindly(decisions, *["calm"] * 10, who=html_with_script, in_all=10)
+    decisions.keep("passage", 50, 60, "AB", level="violent", note=html_with_script)
     film = OpenFilm(0, decisions.film, decisions)
+
     page = desk_page([film], film, "read", "en")
+
     assert "<img" not in page
-    assert page.count("</script>") == page.count("<script") == 2  # the page's own
+    assert page.count("<script") == 2
+    assert page.count("</script>") == 2
