@@ -185,16 +185,19 @@ def test_a_page_has_its_parts_in_order(zoo):
 
 
 def test_a_model_is_described_by_its_page_in_the_zoo(zoo):
+    """A zoo is a folder of models with a list. Beside each model's file lies a page for people."""
     _, description = describe_model("lab-linear", zoo)
     assert description == (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
 
 
 def test_a_models_file_is_described_without_a_zoo(model_paths):
+    """The page is made of the file. Each page says for what a model must not be used."""
     _, description = describe_model(str(model_paths["mlp"]))
     assert "must not be used" in description
 
 
 def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_pulled(server, tmp_path):
+    """The server flips a byte of every model that it sends."""
     server.damaged_files.add(".model")
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
@@ -202,6 +205,7 @@ def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_pulled(server, tm
 
 
 def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_loaded(server):
+    """The server flips a byte of every model that it sends."""
     server.damaged_files.add(".model")
     with pytest.raises(ModelError):
         om.load_model("lab-linear", zoo=server.url)
@@ -264,6 +268,7 @@ def zoo_with_a_model_of_64_mb(zoo):
 
 
 def test_a_file_longer_than_listed_is_not_loaded(zoo_with_a_model_of_64_mb):
+    """The file of lab-linear in the zoo has zeros behind it, up to 64 MB."""
     with pytest.raises(ModelError):
         om.load_model("lab-linear", zoo=zoo_with_a_model_of_64_mb)
 
@@ -312,6 +317,7 @@ def test_a_push_that_is_refused_changes_nothing(model_paths, zoo, model, name, v
 
 
 def test_pushing_the_same_model_again_changes_nothing(model_paths, zoo):
+    """The zoo has this version of lab-linear, with the same notes."""
     before = contents_of(zoo)
 
     entry = push_model(model_paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES)
@@ -321,6 +327,7 @@ def test_pushing_the_same_model_again_changes_nothing(model_paths, zoo):
 
 
 def test_pushing_the_same_model_again_writes_a_page_that_was_lost(model_paths, zoo):
+    """Beside each model's file in the zoo lies a page. That of lab-linear is removed."""
     before = contents_of(zoo)
     (zoo / "lab-linear-1.0.0.md").unlink()
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
@@ -332,6 +339,7 @@ def test_pushing_the_same_model_again_writes_a_page_that_was_lost(model_paths, z
 
 
 def test_pulling_again_removes_what_a_killed_pull_has_left(zoo, tmp_path):
+    """A pull keeps what it has in a folder beside the file, which is there until it ends."""
     path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
     left_by_a_killed_pull = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
     left_by_a_killed_pull.mkdir()
@@ -341,6 +349,7 @@ def test_pulling_again_removes_what_a_killed_pull_has_left(zoo, tmp_path):
 
 
 def test_pulling_replaces_no_other_file_of_the_models_name(zoo, tmp_path):
+    """The user wrote something of their own into the file that a pull has made."""
     path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
     path.write_bytes(b"mine")
 
@@ -364,6 +373,7 @@ def test_a_list_that_is_a_link_is_refused_as_a_link(zoo, tmp_path, target):
 
 
 def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
+    """The file lies elsewhere, and in the zoo is a link to it. What is pulled is the file, no link."""
     path = zoo / "lab-linear-1.0.0.model"
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")  # as git-annex and caches of the Hub do
@@ -451,6 +461,7 @@ def test_a_model_is_found_by_its_version_or_as_the_newest(zoo):
 
 @pytest.mark.parametrize("name", ["lab-mpl", "lab-mlp@2.0.0", "other"])
 def test_a_name_or_version_that_is_not_listed_is_refused(zoo, name):
+    """The zoo has the versions 0.9.0 and 0.10.0 of lab-mlp, and lab-linear."""
     with pytest.raises(ModelError):
         find_entry(name, zoo)
 
@@ -465,6 +476,7 @@ def test_a_file_in_the_working_folder_comes_before_a_listed_model_of_its_name(
 
 
 def test_without_a_setting_the_zoo_is_the_projects(monkeypatch):
+    """The variable OBYGAZE_ZOO would say where models are looked for by name."""
     monkeypatch.delenv("OBYGAZE_ZOO", raising=False)
     assert default_zoo().endswith("zoo")
 
@@ -484,6 +496,7 @@ def test_a_model_without_parameters_is_not_shared(tmp_path):
 
 
 def test_a_model_cannot_be_pushed_over_http(model_paths):
+    """Models can be pulled over HTTP, and pushed to a folder, a bucket or the Hub."""
     with pytest.raises(ModelError):
         push_model(model_paths["linear"], "http://127.0.0.1:9/zoo", "linear")
 
@@ -572,16 +585,19 @@ def edited_page(zoo):
 
 @pytest.mark.usefixtures("edited_page")
 def test_an_edited_page_is_found_by_verifying(zoo):
+    """Somebody changed the licence in the page of lab-linear."""
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
 
 
 def test_an_edited_page_is_not_shown(zoo, edited_page):
+    """Somebody changed the licence in the page of lab-linear, so that it is not what its digest says."""
     with pytest.raises(ModelError, match=edited_page.name):
         describe_model("lab-linear", zoo)
 
 
 @pytest.mark.usefixtures("edited_page")
 def test_an_edited_page_is_not_replaced_by_a_push(zoo, model_paths):
+    """Somebody changed the licence in the page of lab-linear. The same model is pushed again."""
     with pytest.raises(ModelError):
         push_model(model_paths["linear"], zoo, "lab-linear", notes=NOTES)
 

@@ -148,11 +148,13 @@ def event_of_boris(level_at_start, level_at_stop):
 
 @pytest.mark.parametrize("level_at_stop", ["S", ""])
 def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(import_files, level_at_stop):
+    """BORIS has a row for the start of an event and one for its stop, each with a level, or none."""
     clips, _ = import_files({"b.tsv": event_of_boris("S", level_at_stop)})
     assert labels_of(clips) == {(1.0, 5.0, "S", ())}
 
 
 def test_an_event_of_two_levels_at_its_start_and_stop_is_refused(import_files):
+    """BORIS has a row for the start of an event, here with S, and one for its stop, with EN."""
     with pytest.raises(ManifestError, match="EN"):
         import_files({"b.tsv": event_of_boris("S", "EN")})
 
@@ -172,6 +174,7 @@ def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(imp
 
 
 def test_a_table_gives_the_same_labels_as_tiers_do(import_files):
+    """The table has the columns level and concepts, as tools have tiers of these names."""
     table = "movie,start_s,end_s,level,concepts,annotator\ntt1,1,5,S,Body; Look,AB\ntt1,6,9,EN,,AB\n"
 
     clips, _ = import_files({"t.csv": table})
@@ -366,15 +369,16 @@ def test_a_language_is_no_level(import_marks):
     """EN is the code of English here, and FR shows that the tier is of languages."""
     marks = [Mark("language", 0, 4, "EN"), Mark("language", 4, 8, "EN"), Mark("language", 8, 9, "FR")]
     for kind in WITH_TIERS:
-        clips, said = import_marks(kind, *marks)
+        clips, notices = import_marks(kind, *marks)
         assert not labels_of(clips)
-        assert "'language': 2 of 3" in said
+        assert "'language': 2 of 3" in notices
 
 
 @pytest.mark.parametrize(
     ("first_speaker", "second_speaker"), [("S", "A"), ("SPEECH", "FEM"), ("S", "EN"), ("look", "body")]
 )
 def test_a_speaker_is_no_label_whatever_the_name(import_marks, first_speaker, second_speaker):
+    """Two turns of speech in a file of RTTM name their speakers, in words that may be labels."""
     clips, _ = import_marks("rttm", Mark("", 1, 5, first_speaker), Mark("", 2, 6, second_speaker))
 
     assert labels_of(clips) == set()
