@@ -150,6 +150,7 @@ def test_a_card_says_which_levels_its_model_has_not_seen():
 
 
 def test_of_a_codebook_that_is_not_known_a_card_cannot_say_which_levels_were_not_seen():
+    """The model tells EN from S. Which other levels a lab's codebook has is not in the card."""
     card = structs.replace(CARD_OF_EN_AND_S, codebook={"name": "of a lab"})
     assert card.levels_left_out is None
 
@@ -161,6 +162,7 @@ def test_a_model_of_a_scale_leaves_no_level_out():
 
 
 def test_levels_that_a_card_states_as_left_out_count():
+    """The model tells EN from S of ObyGaze12, so that HN would be left out if nothing were stated."""
     card = structs.replace(CARD_OF_EN_AND_S, population={"levels_left_out": ["S"]})
     assert card.levels_left_out == ("S",)
 
@@ -187,6 +189,7 @@ def test_without_evidence_it_is_not_said_that_a_model_has_no_skill():
 
 @pytest.mark.parametrize("number", range(1, PROTOCOL))
 def test_a_file_of_an_older_format_is_refused_with_the_command_that_trains_the_model_again(tmp_path, number):
+    """The card in the file has the number of the format. Models of older ones are not converted."""
     task = FROZEN_CARD.target["name"]
     with pytest.raises(ModelError, match=f"obygaze evaluate MANIFEST STORE --task {task} --save mlp --out"):
         read_and_construct_bytes(tmp_path, model_file_with_card(protocol_number=number))

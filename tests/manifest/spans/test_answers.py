@@ -177,6 +177,7 @@ def test_concepts_that_pictures_do_not_show_are_noted_as_not_asked(import_files)
 
 
 def test_where_levels_alone_were_asked_of_no_concept_is_noted(import_files):
+    """A machine answered whether a clip is EN, and whether it is S."""
     _, notices = import_files({"b.jsonl": jsonl_of({"answers": {"level:EN": "yes", "level:S": "no"}})})
     assert "asked" not in notices
     assert "question" not in notices
@@ -239,6 +240,7 @@ def test_a_level_may_be_named_or_have_probabilities(import_files, level):
     ids=["a concept that the codebook lacks", "no answer", "no model"],
 )
 def test_answers_that_fit_no_codebook_or_annotator_are_refused(import_files, answer, message):
+    """The file has this one answer. Its codebook is ObyGaze12."""
     with pytest.raises(ManifestError, match=message):
         import_files({"a.jsonl": jsonl_of(answer)})
 
@@ -276,6 +278,7 @@ def test_each_machine_of_a_file_is_an_annotator_of_its_own(import_files):
 
 
 def test_names_of_clips_films_and_machines_may_be_numbers(import_files):
+    """JSON has numbers, which are taken as the texts that they are written as."""
     numbered = {**ANSWERED, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
 
     (clip,), _ = import_files({"a.jsonl": jsonl_of(numbered)})

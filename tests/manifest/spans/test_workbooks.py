@@ -189,6 +189,7 @@ def test_a_clock_of_more_than_a_day_is_read_from_its_number(import_files, proper
 
 
 def test_a_sheet_of_notes_is_refused_with_the_columns_a_table_needs(import_files):
+    """The only sheet has two lines of text in its first column."""
     notes = sheet([["Notes of this study"], ["by AB"]])
     with pytest.raises(ManifestError, match=r"a\.xlsx: .*columns start_s and end_s"):
         import_files({"a.xlsx": notes})
