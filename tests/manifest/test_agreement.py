@@ -30,10 +30,8 @@ from obygaze_features.manifest.agreement import gamma as gamma_of
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 LEVELS = OBYGAZE12.level_names
-EN, HN, NS, S = LEVELS
 DISTANCES = distances(OBYGAZE12)
 gamma = partial(gamma_of, codebook=OBYGAZE12)
-sequences = st.lists(st.sampled_from(LEVELS), min_size=1, max_size=5)
 
 
 def test_the_distances_of_levels_are_those_of_the_paper():
@@ -46,34 +44,53 @@ def test_the_distances_of_levels_are_those_of_the_paper():
     ]
 
 
-def test_gamma_is_1_for_agreement_0_for_chance_and_less_for_opposition():
-    """Gamma is 1 - observed / expected disorder.
+def test_gamma_is_1_for_agreement():
+    assert gamma(["EN", "HN", "NS", "S"], ["EN", "HN", "NS", "S"]).value == 1
 
-    Disorder is the mean distance of two labels of a clip, and expected is its mean over every order of the
-    second annotator's labels.
+
+def test_gamma_is_0_for_agreement_as_by_chance():
+    """Gamma is 1 - observed / expected disorder. Disorder is the mean distance of two labels of a clip.
+
+    The first clip has EN twice, the second S and EN, whose distance is 1: (0 + 1) / 2 is observed. Expected
+    is the mean over every order of the second annotator's labels, which are alike: it is the same.
     """
-    perfect = gamma([EN, HN, NS, S], [EN, HN, NS, S])
-    assert perfect.value == 1
-    chance = gamma([EN, S], [EN, EN])  # observed (0 + 1)/2; expected: half of EN-EN, half of S-EN
-    assert (chance.observed, chance.expected, chance.value) == (0.5, 0.5, 0)
-    assert gamma([EN, S], [S, EN]).value == -1
+    result = gamma(["EN", "S"], ["EN", "EN"])
+    assert (result.observed, result.expected, result.value) == (0.5, 0.5, 0)
 
 
-@pytest.mark.parametrize(("a", "b"), [([], []), ([EN, EN], [EN, EN]), ([S], [S])])
-def test_gamma_is_undefined_where_chance_has_no_disorder(a, b):
-    """Where all labels are the same, every order agrees and gamma would be 0 / 0."""
-    result = gamma(a, b)
-    assert result.value is None
-    assert mean_defined([result.value]) is None
+def test_gamma_is_less_than_0_for_opposition():
+    """Both clips have EN and S, of distance 1. In the other order distances are 0, so that .5 is expected.
+
+    Gamma is 1 - observed / expected disorder = 1 - 1 / .5.
+    """
+    assert gamma(["EN", "S"], ["S", "EN"]).value == -1
 
 
-@given(sequences, st.randoms(use_true_random=False))
-def test_the_closed_form_is_the_mean_over_every_order(first, random):
+@pytest.mark.parametrize("labels", [[], ["EN", "EN"], ["S"]])
+def test_gamma_is_undefined_where_chance_has_no_disorder(labels):
+    """Where all labels of both annotators are the same, every order agrees and gamma would be 1 - 0 / 0."""
+    assert gamma(labels, labels).value is None
+
+
+def test_the_mean_of_undefined_gammas_is_undefined():
+    assert mean_defined([None]) is None
+
+
+@given(
+    first=st.lists(st.sampled_from(LEVELS), min_size=1, max_size=5), random=st.randoms(use_true_random=False)
+)
+def test_the_expected_disorder_is_the_mean_over_every_order(first, random):
+    """It is computed by a formula. Here every order of the second annotator's labels is made."""
     second = [random.choice(LEVELS) for _ in first]
-    a = np.array([OBYGAZE12.rank(level) for level in first])
-    b = np.array([OBYGAZE12.rank(level) for level in second])
-    every = [DISTANCES[a, list(order)].mean() for order in permutations(b)]
-    assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
+    first_ranks = np.array([OBYGAZE12.rank(level) for level in first])
+    second_ranks = np.array([OBYGAZE12.rank(level) for level in second])
+
+    disorders = []
+    for order in permutations(second_ranks):
+        distances_of_labels = DISTANCES[first_ranks, list(order)]
+        disorders.append(distances_of_labels.mean())
+
+    assert expected_disorder(first_ranks, second_ranks, DISTANCES) == pytest.approx(np.mean(disorders))
 
 
 def nine_seconds_labelled_by_two(folder):
@@ -91,38 +108,56 @@ def with_ids_for_each_annotator(labels):
 def test_clips_left_out_by_an_annotator_are_not_free_segments(tmp_path):
     """CD labelled six of the nine clips that AB labelled.
 
-    The clips are common, so they are compared as they are, without windows; six have two labels. Times alone
-    show that, where each annotator's file names clips in its own way.
+    The clips are common, so they are compared as they are, without windows; six have two labels.
     """
     labels = nine_seconds_labelled_by_two(tmp_path)
-    assert on_common_clips(labels) == (labels, None)
-    assert agreement(labels)[0].all_levels.n_clips == 6
-    common, _ = on_common_clips(with_ids_for_each_annotator(labels))
-    assert agreement(common)[0].all_levels.n_clips == 6
+
+    common, window_s = on_common_clips(labels)
+
+    assert common == labels
+    assert window_s is None
+    (pair,) = agreement(common)
+    assert pair.all_levels.n_clips == 6
+
+
+def test_clips_are_common_by_their_times_where_annotators_name_them_differently(tmp_path):
+    """CD labelled six of the nine clips that AB labelled, and each annotator's file has ids of its own."""
+    labels = with_ids_for_each_annotator(nine_seconds_labelled_by_two(tmp_path))
+
+    common, _ = on_common_clips(labels)
+
+    (pair,) = agreement(common)
+    assert pair.all_levels.n_clips == 6
 
 
 @pytest.mark.parametrize(
     "start_s", [0.0, 9.0], ids=["a segment over the clips of others", "a segment that nobody else has"]
 )
 def test_free_segments_are_compared_on_windows(tmp_path, start_s):
-    """A third annotator cut the film at other times.
+    """AB and CD labelled clips of 1 s, from 0 to 9 s. A third annotator, EF, cut the film at other times.
 
     So labels are projected onto windows of one length first.
     """
     labels = with_ids_for_each_annotator(nine_seconds_labelled_by_two(tmp_path))
-    segment = Clip("own", "m", "", start_s, 9.5, "S", (), "EF")
-    _, window_s = on_common_clips(labels.with_clips([*labels, segment]))
+    segment_of_ef = Clip("own", "m", "", start_s, 9.5, "S", (), "EF")
+
+    _, window_s = on_common_clips(labels.with_clips([*labels, segment_of_ef]))
+
     assert window_s == DEFAULT_WINDOW_S
 
 
 @pytest.mark.nightly
 @pytest.mark.long
 def test_the_means_over_every_pair_of_mobygaze(segments):
-    """These are our numbers, as docs/corpora.md says them; the corpus has 20 films of two annotators."""
+    """The means .356 and .383 are ours, as docs/corpora.md says them. 20 films have two annotators each.
+
+    The annotators' free segments are projected onto common windows, which need no other windows then.
+    """
     clips, window_s = on_common_clips(segments)
     assert window_s == DEFAULT_WINDOW_S
     assert clips == project(segments, windows(segments, DEFAULT_WINDOW_S), per_annotator=True).manifest
     assert on_common_clips(clips) == (clips, None)
+
     pairs = agreement(clips)
 
     assert len(pairs) == 20
@@ -139,48 +174,68 @@ def test_the_default_window_is_the_mean_moviegraphs_clip(segments, obygaze12):
 
     In the 11 films that MObyGaze has too, there are 1745 clips of 46.4 s on average.
     """
-    common = set(obygaze12.movies) & set(segments.movies)
-    seconds = sum(max(clip.end_s for clip in segments if clip.movie == movie) for movie in common)
-    number = sum(clip.movie in common for clip in obygaze12)
-    assert (len(common), number) == (11, 1745)
-    assert round(seconds / number, 1) == 46.4
-    assert round(seconds / number) == DEFAULT_WINDOW_S
+    common_movies = set(obygaze12.movies) & set(segments.movies)
+    seconds = 0.0
+    for movie in common_movies:
+        seconds += max(clip.end_s for clip in segments if clip.movie == movie)
+    n_clips = sum(clip.movie in common_movies for clip in obygaze12)
+
+    assert len(common_movies) == 11
+    assert n_clips == 1745
+    assert round(seconds / n_clips, 1) == 46.4
+    assert round(seconds / n_clips) == DEFAULT_WINDOW_S
 
 
-def labelled(*rows):
-    return Manifest(
-        tuple(
-            Clip(f"{movie}-{start}-{by}", movie, "", start, start + 1, level, (), by)
-            for movie, start, by, level in rows
-        ),
-        Path(),
-    )
+def label(annotator, start_s, level):
+    """Make a clip of a second of film m with an annotator's level."""
+    return Clip(f"{annotator}-{start_s}", "m", "", start_s, start_s + 1, level, (), annotator)
 
 
 def test_three_annotators_are_three_pairs_and_only_shared_clips_count():
-    """A pair is compared on the clips that both labelled. The clip at 2 s has one label."""
-    rows = [("m", start, by, "EN" if start else "S") for by in ("a", "b", "c") for start in (0, 1)]
-    pairs = agreement(labelled(*rows, ("m", 2, "a", "NS")))
+    """A pair is compared on the clips that both labelled, at 0 and 1 s. The clip at 2 s has one label."""
+    labels = (
+        label("a", 0, "S"), label("b", 0, "S"), label("c", 0, "S"),
+        label("a", 1, "EN"), label("b", 1, "EN"), label("c", 1, "EN"),
+        label("a", 2, "NS"),
+    )  # fmt: skip
+
+    pairs = agreement(Manifest(labels, Path()))
+
     assert [pair.annotators for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert {pair.all_levels.n_clips for pair in pairs} == {2}
+    assert [pair.all_levels.n_clips for pair in pairs] == [2, 2, 2]
 
 
 def test_clips_without_times_and_videos_are_compared_by_their_ids():
     """AB and CD give the clip x the same level (EN), and the clip y two levels (S and HN)."""
-    said = [("x", "AB", EN), ("y", "AB", S), ("x", "CD", EN), ("y", "CD", HN)]
-    clips = [Clip(name, "m", level=level, annotator=annotator) for name, annotator, level in said]
-    (pair,) = level_pairs(Manifest(tuple(clips), Path()))
-    assert pair.counts == {(EN, EN): 1, (S, HN): 1}
+    labels = (
+        Clip("x", "m", level="EN", annotator="AB"),
+        Clip("y", "m", level="S", annotator="AB"),
+        Clip("x", "m", level="EN", annotator="CD"),
+        Clip("y", "m", level="HN", annotator="CD"),
+    )
+
+    (pair,) = level_pairs(Manifest(labels, Path()))
+
+    assert pair.counts == {("EN", "EN"): 1, ("S", "HN"): 1}
 
 
 def test_disagreements_about_the_lowest_level_count_apart():
-    """Two annotators judge a clip for each pair of `levels`; a clip of one annotator does not count."""
-    levels = [("EN", "EN"), ("EN", "S"), ("HN", "EN"), ("HN", "S"), ("NS", "S"), ("S", "S")]
-    rows = []
-    for n, (level_of_a, level_of_b) in enumerate(levels):
-        rows += [("m", n, "a", level_of_a), ("m", n, "b", level_of_b)]
-    (pair,) = level_pairs(labelled(*rows, ("m", 9, "a", "S")))
-    assert pair.counts == dict.fromkeys(levels, 1)
-    n_all, n_alike, n_one_says_lowest, n_other = 6, 2, 2, 2  # EN, S; EN-S, HN-EN; HN-S, NS-S
+    """Two annotators gave these pairs of levels to six clips. A clip with one label does not count.
 
-    assert [*pair.counts_by_outcome("EN").values()] == [n_all, n_alike, n_one_says_lowest, n_other]
+    Two pairs are alike (EN and S), one says the lowest level, EN, in two (EN-S and HN-EN), and two are others
+    (HN-S and NS-S).
+    """
+    pairs_of_levels = [("EN", "EN"), ("EN", "S"), ("HN", "EN"), ("HN", "S"), ("NS", "S"), ("S", "S")]
+    labels = []
+    for start_s, (level_of_a, level_of_b) in enumerate(pairs_of_levels):
+        labels += [label("a", start_s, level_of_a), label("b", start_s, level_of_b)]
+    labels.append(label("a", 9, "S"))
+
+    (pair,) = level_pairs(Manifest(tuple(labels), Path()))
+
+    assert pair.counts == dict.fromkeys(pairs_of_levels, 1)
+    n_all, n_alike, n_one_says_lowest, n_other = pair.counts_by_outcome("EN").values()
+    assert n_all == 6
+    assert n_alike == 2
+    assert n_one_says_lowest == 2
+    assert n_other == 2

@@ -164,6 +164,7 @@ def test_explanations_for_people_change_no_digest(explained_codebook, unexplaine
 
 
 def test_explanations_for_people_are_kept_in_the_codebooks_file(explained_codebook):
+    """The level a and the concept C have an explanation, what they mean."""
     again = Codebook(**codebook_parameters(explained_codebook.to_toml()))
     assert again == explained_codebook
     assert again.means == {"a": "as a", "C": "where C is"}
@@ -202,6 +203,7 @@ def test_visual_concepts_of_built_in_codebooks_are_those_of_the_visual_modality(
 
 
 def test_a_comment_in_a_codebooks_file_changes_no_digest(tmp_path):
+    """A digest tells codebooks apart by what labels refer to."""
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     with_comment = load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE)
     assert with_comment.digest() == codebook.digest()
@@ -393,6 +395,7 @@ def test_texts_that_are_not_translated_are_given_as_the_codebook_writes_them():
 
 
 def test_translations_are_written_and_read_back():
+    """`TRANSLATED` is a codebook with titles and meanings in English and French."""
     codebook = codebook_of_text(TRANSLATED)
     assert codebook_of_text(codebook.to_toml()) == codebook
 

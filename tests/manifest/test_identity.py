@@ -36,13 +36,12 @@ ONE_NAME = {
 }
 
 
-@pytest.mark.parametrize("case", ONE_NAME)
-def test_names_that_look_alike_are_one_whoever_is_first(case):
+@pytest.mark.parametrize(("name", "other"), ONE_NAME.values(), ids=ONE_NAME)
+def test_names_that_look_alike_are_one_whoever_is_first(name, other):
     """A film under two spellings would be two films, and could be in training and test.
 
     The order of the two names does not matter.
     """
-    name, other = ONE_NAME[case]
     assert is_one_name(name, other)
     assert is_one_name(other, name)
 
@@ -59,40 +58,52 @@ def test_names_that_look_alike_are_one_whoever_is_first(case):
     ],
 )
 def test_names_that_differ_are_two(name, other):
-    assert same_names([name, other]) == ([], [])
+    """`same_names` lists pairs that are one name, and pairs that only look alike. There are neither."""
+    pairs_of_one_name, pairs_that_look_alike = same_names([name, other])
+    assert pairs_of_one_name == []
+    assert pairs_that_look_alike == []
 
 
 @pytest.mark.parametrize(("name", "other"), [("A1", "Al"), ("film0", "filmO"), ("Burn", "Bum")])
 def test_films_whose_names_look_alike_are_noted_and_stay_two_films(name, other):
     """L for 1, O for 0, rn for m: all are typed on one keyboard, and may be meant."""
-    clips = [Clip("a", name), Clip("b", other)]
+    clips = (Clip("a", name), Clip("b", other))
+
     (note,) = check_identity(clips)
+
     assert name in note
     assert other in note
-    assert Manifest(tuple(clips), None).movies == (name, other)
+    assert Manifest(clips, None).movies == (name, other)
 
 
 @pytest.mark.long
 @given(st.text(min_size=1), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_no_form_of_unicode_makes_another_name(name, form):
+    """A text may be written with other signs in each of the four forms, and is the same name."""
     assert is_one_name(name, unicodedata.normalize(form, name))
 
 
-@given(st.text("abcdefghkopqrstuvwxyz 23456789", min_size=1).map(str.strip).filter(bool))
+@given(name=st.text("abcdefghkopqrstuvwxyz 23456789", min_size=1).map(str.strip).filter(bool))
 def test_no_case_makes_another_name(name):
+    """Left out are letters and digits that look like others: i, j, l, m, n, 0 and 1."""
     assert is_one_name(name, name.upper())
     assert is_one_name(name.capitalize(), name)
 
 
-@given(st.lists(st.text("abcxyz", min_size=1), unique=True))
-def test_names_of_plain_letters_are_what_they_are(names):
-    assert same_names(names) == ([], [])
+@given(names=st.lists(st.text("abcxyz", min_size=1), unique=True))
+def test_different_names_of_plain_letters_are_different(names):
+    pairs_of_one_name, pairs_that_look_alike = same_names(names)
+    assert pairs_of_one_name == []
+    assert pairs_that_look_alike == []
 
 
 def test_films_are_one_by_imdb_id_or_article():
     """54215 and tt00054215 are the IMDb id tt0054215, and "Matrix, The" is "The Matrix" in a catalogue."""
     names = ["tt0054215", "The Matrix", "54215", "Matrix, The", "tt00054215"]
-    assert same_films(names) == [
+
+    pairs_of_one_film = same_films(names)
+
+    assert pairs_of_one_film == [
         ("54215", "tt0054215"),
         ("Matrix, The", "The Matrix"),
         ("tt00054215", "tt0054215"),
@@ -116,8 +127,8 @@ def column(request):
 
 
 @pytest.fixture
-def table(tmp_path, two_spellings, column):
-    """A manifest of two clips that differ in the spelling of their film or annotator."""
+def manifest_of_two_spellings(tmp_path, two_spellings, column):
+    """The path of a manifest of two clips that differ in the spelling of their film or annotator."""
     rows = []
     for start, name in enumerate(two_spellings):
         names = {"movie": "f", "annotator": "X", column: name}
@@ -127,30 +138,45 @@ def table(tmp_path, two_spellings, column):
     return path
 
 
-def test_two_spellings_of_one_name_in_a_table_are_refused(table, column, tmp_path):
+def test_an_import_of_two_spellings_of_one_name_is_refused(manifest_of_two_spellings, column, tmp_path):
+    """The column is that of the two spellings: movie, or annotator."""
     with pytest.raises(ManifestError, match=column):
-        import_spans([table], tmp_path)
+        import_spans([manifest_of_two_spellings], tmp_path)
+
+
+def test_a_manifest_of_two_spellings_of_one_name_is_not_read(manifest_of_two_spellings, column):
+    """The column is that of the two spellings: movie, or annotator."""
     with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
-        read_manifest(table)
+        read_manifest(manifest_of_two_spellings)
 
 
 def test_a_manifest_made_in_code_of_two_spellings_of_one_name_is_refused(two_spellings, column, tmp_path):
-    clips = tuple(Clip(f"c{name}", **{"movie": "f", column: name}) for name in two_spellings)
+    """The column is that of the two spellings: movie, or annotator."""
+    clips = []
+    for name in two_spellings:
+        clips.append(Clip(f"c{name}", **{"movie": "f", column: name}))  # noqa: PERF401 - a plain loop
     with pytest.raises(ManifestError, match=column):
-        Manifest(clips, tmp_path)
+        Manifest(tuple(clips), tmp_path)
 
 
-def test_a_command_shows_and_writes_nothing_with_two_spellings_of_one_name(table, column, tmp_path, capsys):
-    assert obygaze("manifest", "inspect", table) != 0
+def test_a_command_shows_nothing_of_two_spellings_of_one_name(manifest_of_two_spellings, column, capsys):
+    """The error names the column of the two spellings: movie, or annotator."""
+    assert obygaze("manifest", "inspect", manifest_of_two_spellings) != 0
     assert column in capsys.readouterr().err
+
+
+def test_a_command_writes_nothing_of_two_spellings_of_one_name(
+    manifest_of_two_spellings, column, tmp_path, capsys
+):
+    """The error names the column of the two spellings: movie, or annotator."""
     out = tmp_path / "out.csv"
-    assert obygaze("manifest", "project", table, "--window", "5", "--out", out) != 0
+    assert obygaze("manifest", "project", manifest_of_two_spellings, "--window", "5", "--out", out) != 0
     assert column in capsys.readouterr().err
     assert not out.exists()
 
 
-def test_the_strange_letter_is_named(tmp_path):
-    """The Cyrillic C looks like the Latin one, so the error says which letter it is."""
+def test_a_letter_of_another_script_is_named(tmp_path):
+    """The Cyrillic C of one Casablanca looks like the Latin one of the other: the error says which it is."""
     table = tmp_path / "t.csv"
     table.write_text(
         "movie,start_s,end_s,level\nCasablanca,1,2,S\n\u0421asablanca,3,4,EN\n", encoding="utf-8"
@@ -161,19 +187,32 @@ def test_the_strange_letter_is_named(tmp_path):
 
 # --- one video, one film
 # ---------------------------------------------------------------------------
-def test_a_video_named_as_two_films_is_reported_by_every_command(tmp_path, capsys):
-    """One video may hold two films, one after the other, so it is a note and no error."""
+@pytest.fixture
+def table_of_one_video_as_two_films(tmp_path):
+    """The path of a table in which b.mp4 is Casablanca from 1 to 2 s, and Kasablanka from 5 to 6 s."""
     table = tmp_path / "t.csv"
     table.write_text(
         "movie,video,start_s,end_s,level\nCasablanca,b.mp4,1,2,S\nKasablanka,./b.mp4,5,6,EN\n",
         encoding="utf-8",
     )
-    imported = import_spans([table], tmp_path)
+    return table
+
+
+def test_a_video_named_as_two_films_is_noted_by_the_import(table_of_one_video_as_two_films, tmp_path):
+    """One video may hold two films, Casablanca and Kasablanka, one after the other: it is no error."""
+    imported = import_spans([table_of_one_video_as_two_films], tmp_path)
     assert any("Kasablanka" in notice for notice in imported.notices)
+
+
+def test_a_video_named_as_two_films_is_noted_by_every_command(
+    table_of_one_video_as_two_films, tmp_path, capsys
+):
+    """One video may hold two films, Casablanca and Kasablanka, one after the other: it is no error."""
     manifest = tmp_path / "m.csv"
 
-    assert obygaze("manifest", "import", "spans", table, "--out", manifest) == 0
+    assert obygaze("manifest", "import", "spans", table_of_one_video_as_two_films, "--out", manifest) == 0
     assert "Kasablanka" in capsys.readouterr().err
+
     assert obygaze("manifest", "inspect", manifest) == 0
     assert "Kasablanka" in capsys.readouterr().err
 
@@ -189,20 +228,22 @@ def test_a_video_named_as_two_films_is_reported_by_every_command(tmp_path, capsy
     ids=["both the whole video", "at the same time", "the whole video and a part", "in turns"],
 )
 def test_a_video_whose_times_are_of_two_films_at_once_or_in_turns_is_refused(spans):
-    """A compilation has one film after the other."""
+    """`spans` are (film, start, end) of clips of one video. A compilation has one film after the other."""
     clips = [Clip(f"c{n}", movie, "a.mp4", start, end) for n, (movie, start, end) in enumerate(spans)]
     with pytest.raises(ManifestError, match="'A' and 'B'"):
         check_identity(clips)
 
 
 def test_two_videos_of_one_content_are_reported(tmp_path):
-    """a.mp4 and b.mp4 have the same bytes."""
-    videos = tmp_path / "films"
-    videos.mkdir()
-    for name, content in {"a.mp4": b"x", "b.mp4": b"x", "c.mp4": b"y"}.items():
-        (videos / name).write_bytes(content * 3_000_000)
-    notices = import_folder(videos, tmp_path).notices
-    (said,) = [notice for notice in notices if "one video" in notice]
+    """a.mp4 and b.mp4 have the same 3 MB of x, and c.mp4 as much of y."""
+    folder = tmp_path / "films"
+    folder.mkdir()
+    (folder / "a.mp4").write_bytes(b"x" * 3_000_000)
+    (folder / "b.mp4").write_bytes(b"x" * 3_000_000)
+    (folder / "c.mp4").write_bytes(b"y" * 3_000_000)
 
-    assert "a.mp4, b.mp4" in said
-    assert "c.mp4" not in said
+    notices = import_folder(folder, tmp_path).notices
+
+    (notice,) = [notice for notice in notices if "one video" in notice]
+    assert "a.mp4, b.mp4" in notice
+    assert "c.mp4" not in notice

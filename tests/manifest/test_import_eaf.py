@@ -101,6 +101,7 @@ def test_levels_and_concepts_on_the_tiers_for_people_become_clips(imported_annot
 
 
 def test_annotations_beside_a_models_tiers_were_made_with_the_score_in_sight(imported_annotations):
+    """AB wrote into an export of a film that a model scored, which has the model's tiers."""
     for clip in imported_annotations.manifest:
         assert clip.extras["seen_score"] == "1"
 
@@ -139,6 +140,7 @@ def test_annotators_may_be_named_in_tiers(document_of_lea, tmp_path):
 
 
 def test_a_document_that_does_not_name_its_film_is_refused_unless_the_user_does(document_of_lea, tmp_path):
+    """Its tiers have a level and a concept of Léa D."""
     with pytest.raises(ManifestError, match=r"own.eaf"):
         import_spans([document_of_lea], tmp_path)
 
@@ -186,6 +188,7 @@ def in_frames_of_pal(text):
 def test_a_document_that_cannot_be_read_is_refused_with_the_reason(
     tmp_path, untouched_export, change, message
 ):
+    """The export of a scored film gets annotations of AB, or is changed otherwise, as `change` says."""
     path = tmp_path / "film.eaf"
     path.write_text(change(untouched_export), encoding="utf-8")
     with pytest.raises(ManifestError, match=message):

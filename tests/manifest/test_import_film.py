@@ -41,6 +41,7 @@ def windows_of(end_s: float, window_s: float, hop_s: float | None = None) -> lis
 
 
 def test_windows_begin_one_hop_after_each_other():
+    """The film is 30 s long. Its windows are of 10 s, and one begins every 5 s."""
     windows = windows_of(end_s=30.0, window_s=10.0, hop_s=5.0)
     assert windows == [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]
 
@@ -53,6 +54,7 @@ def test_the_last_window_is_moved_back_to_end_with_the_film():
 
 @pytest.mark.parametrize("end_s", [7.0, 10.0])
 def test_a_film_that_is_no_longer_than_a_window_is_one_window(end_s):
+    """Windows are of 10 s."""
     assert windows_of(end_s, window_s=10.0, hop_s=5.0) == [(0, end_s)]
 
 
@@ -80,6 +82,7 @@ def test_without_a_hop_windows_have_the_automatic_one():
     ids=["no window", "a window of 0 s", "an endless hop", "a still image, which has no length"],
 )
 def test_a_length_that_is_missing_zero_or_infinite_is_refused(film_s, window_s, hop_s, message):
+    """The lengths are of the film, of its windows, and from one window to the next."""
     with pytest.raises(ManifestError, match=message):
         windows_of(film_s, window_s, hop_s)
 
@@ -296,12 +299,14 @@ def ids_of_half_seconds(n_clips: int) -> list[str]:
 
 @pytest.mark.long
 def test_ids_of_up_to_9999_windows_have_four_digits():
+    """The film is cut into 9999 windows of half a second."""
     ids = ids_of_half_seconds(9_999)
     assert (ids[0], ids[-1]) == ("a-0001", "a-9999")
 
 
 @pytest.mark.long
 def test_ids_of_more_windows_have_five_digits_so_that_they_sort_in_time():
+    """The film is cut into 10,800 windows of half a second."""
     ids = ids_of_half_seconds(10_800)
     assert (ids[0], ids[-1]) == ("a-00001", "a-10800")
     assert sorted(ids) == ids
@@ -350,11 +355,13 @@ def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
     ids=["no length", "a text", "less than nothing", "a truth value"],
 )
 def test_a_card_that_states_no_length_of_clips_is_refused(tmp_path, card):
+    """The card in a model's file says how long its training clips were, in seconds."""
     with pytest.raises(ManifestError):
         window_of_model(model_file(tmp_path / "b.model", **card))
 
 
 def test_a_file_that_is_no_model_has_no_window(tmp_path):
+    """A model's file is a zip archive with a card. This is a text."""
     with pytest.raises(ManifestError):
         window_of_model(written(tmp_path / "c.model", "no zip"))
 
@@ -371,6 +378,7 @@ def store_of_three_clips(folder: Path, **spans: tuple[float, float]) -> Path:
 
 
 def test_a_window_may_be_as_long_as_the_training_clips_of_a_model(wrestling, tmp_path):
+    """The card in the model's file says that they were 4 s long."""
     model = model_file(tmp_path / "a.model", clip_s=4.0)
 
     code, output = import_film_by_command(
@@ -418,6 +426,7 @@ def empty_folder(tmp_path) -> Path:
 
 
 def test_shots_are_written_with_their_manifest(wrestling, table_of_one_shot, empty_folder):
+    """A table of one shot, which is black and has bars, is given with the film."""
     code, _ = import_film_by_command(
         wrestling, "--window", 4, "--shots", table_of_one_shot, "--out", empty_folder / "films.csv"
     )

@@ -106,6 +106,7 @@ def test_a_span_of_a_table_keeps_its_names_labels_and_further_columns(folder_of_
 
 
 def test_a_row_without_times_is_of_the_whole_film(folder_of_three_videos, tmp_path):
+    """The folder has one.mp4, which a row of the table names without a start and an end."""
     table = tmp_path / "spans.csv"
     table.write_text("video,start_s,end_s,level\none.mp4,,,HN\n", encoding="utf-8")
 
@@ -143,6 +144,7 @@ def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name_in_table", ["NASA_13013.MP4", "nasa_13013"])
 def test_a_video_is_found_by_its_name_in_capitals_or_without_its_suffix(tmp_path, name_in_table):
+    """The folder has nasa_13013.mp4."""
     films = folder_of_empty_files(tmp_path / "films", "nasa_13013.mp4")
     table = tmp_path / "spans.csv"
     table.write_text(f"video,start_s,end_s\n{name_in_table},0,2\n", encoding="utf-8")

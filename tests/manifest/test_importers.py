@@ -178,6 +178,7 @@ def test_a_clip_that_no_split_file_names_has_no_fold(tmp_path):
 
 
 def test_split_files_that_are_missing_are_named(tmp_path):
+    """ObyGaze12 is released with files that divide its clips into folds. None is here."""
     obygaze_table(tmp_path, obygaze_row())
     imported = import_obygaze12(tmp_path, tmp_path)
     assert "no balanced_level/02_EN_S.csv: no column fold_en_s" in imported.notices
@@ -268,6 +269,7 @@ def empty_folder(tmp_path):
 
 
 def test_a_films_video_is_found_by_its_imdb_id(tmp_path, empty_folder):
+    """The table has a segment of film tt9, and the folder a video tt9.mkv."""
     segments = mobygaze_table(tmp_path, mobygaze_row())
     (empty_folder / "tt9.mkv").touch()
 
@@ -277,6 +279,7 @@ def test_a_films_video_is_found_by_its_imdb_id(tmp_path, empty_folder):
 
 
 def test_a_film_without_a_video_is_named(tmp_path, empty_folder):
+    """The table has a segment of film tt9, and the folder of videos is empty."""
     segments = mobygaze_table(tmp_path, mobygaze_row())
 
     notices = import_mobygaze(segments, tmp_path, empty_folder).notices
@@ -285,6 +288,7 @@ def test_a_film_without_a_video_is_named(tmp_path, empty_folder):
 
 
 def test_a_film_of_which_there_are_two_videos_is_refused(tmp_path, empty_folder):
+    """The table has a segment of film tt9, and nothing tells which of two videos it is of."""
     segments = mobygaze_table(tmp_path, mobygaze_row())
     (empty_folder / "tt9.mkv").touch()
     (empty_folder / "tt9.mp4").touch()

@@ -21,38 +21,57 @@ from obygaze_features.manifest import (
 from obygaze_models.protocol import labels_of
 from tests.command import obygaze
 
-BOOK = builtin_codebook("obygaze12")
-WORDS = "a" * 64
-OTHER_WORDS = "b" * 64
+OBYGAZE12 = builtin_codebook("obygaze12")
+DEFINITION = "a" * 64
+"""A digest of the words that judges read: judgements under two of them answer two questions."""
 
 
-def make_clip(annotator, start, level="S", *, name="", definition=WORDS, seen="0", **more):
-    extras = {"seen_score": seen, "definition": definition} | more
-    name = name or f"{annotator}-{start}-{seen}"
-    return Clip(name, "tt1", "", float(start), float(start + 46), level, (), annotator, extras)
+def judged_clip(judge, start_s, level="S", *, name="", definition=DEFINITION, seen_score="0", **more):
+    """Make a clip of 46 s of film tt1 with a judgement: blind, unless `seen_score` is "1"."""
+    extras = {"seen_score": seen_score, "definition": definition} | more
+    name = name or f"{judge}-{start_s}-{seen_score}"
+    return Clip(name, "tt1", "", float(start_s), float(start_s + 46), level, (), judge, extras)
 
 
-def manifest(*clips):
-    return Manifest(tuple(clips), Path(), BOOK)
+def manifest_of(*clips):
+    return Manifest(tuple(clips), Path(), OBYGAZE12)
 
 
 def test_a_judgement_has_the_facts_of_its_row():
-    """The row without a level is no judgement.
+    """`content_s` is written with a decimal comma, as some spreadsheets do. A seen score of 0 means blind."""
+    further_columns = {
+        "seen_score": "0",
+        "definition": "a" * 64,
+        "place": "3",
+        "content_s": "40,5",
+        "judged_at": "2026-01-01",
+    }
+    row = Clip("x", "tt1", "", 0.0, 46.0, "S", (), "AB", further_columns)
 
-    `content_s` is written with a decimal comma, as some spreadsheets do. Older tables have no columns for
-    place, length, blindness and definition: these facts are left open.
-    """
-    row = make_clip("AB", 0, place="3", content_s="40,5", judged_at="2026-01-01")
-    row_without_level = replace(row, clip_id="x", level=None)
-    (judgement,) = judgements_of(manifest(row, row_without_level)).every
+    (judgement,) = judgements_of(manifest_of(row)).every
+
     assert (judgement.judge, judgement.level, judgement.place) == ("AB", "S", 3)
     assert judgement.content_s == 40.5
     assert judgement.is_blind is True
-    assert judgement.definition == WORDS
+    assert judgement.definition == "a" * 64
     assert judgement.judged_at == "2026-01-01"
 
+
+def test_a_row_without_a_level_is_no_judgement():
+    row = judged_clip("AB", 0)
+    row_without_level = replace(row, clip_id="x", level=None)
+
+    judgements = judgements_of(manifest_of(row, row_without_level)).every
+
+    assert [judgement.level for judgement in judgements] == ["S"]
+
+
+def test_facts_that_older_tables_do_not_have_are_left_open():
+    """Older tables have no columns for place, length, blindness and definition."""
     older_row = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
-    (judgement,) = judgements_of(manifest(older_row)).every
+
+    (judgement,) = judgements_of(manifest_of(older_row)).every
+
     assert judgement.place == 0
     assert judgement.content_s is None
     assert judgement.is_blind is None
@@ -61,69 +80,84 @@ def test_a_judgement_has_the_facts_of_its_row():
 
 def test_common_windows_are_those_that_all_judges_judged():
     """AB judged the windows at 0, 46 and 92 s, CD those at 46, 92 and 138 s, EF that at 92 s."""
-    rows = [make_clip("AB", start) for start in (0, 46, 92)] + [
-        make_clip("CD", start) for start in (46, 92, 138)
-    ]
-    judged = judgements_of(manifest(*rows, make_clip("EF", 92)))
+    by_ab = [judged_clip("AB", 0), judged_clip("AB", 46), judged_clip("AB", 92)]
+    by_cd = [judged_clip("CD", 46), judged_clip("CD", 92), judged_clip("CD", 138)]
+    by_ef = [judged_clip("EF", 92)]
 
-    assert [window.start_s for window in judged.common_windows(["AB", "CD"])] == [46, 92]
-    assert [window.start_s for window in judged.common_windows(judged.judges)] == [92]
-    assert judged.common_windows([]) == []
+    judgements = judgements_of(manifest_of(*by_ab, *by_cd, *by_ef))
+
+    assert [window.start_s for window in judgements.common_windows(["AB", "CD"])] == [46, 92]
+    assert [window.start_s for window in judgements.common_windows(judgements.judges)] == [92]
+    assert judgements.common_windows([]) == []
 
 
 def test_a_blind_judgement_overrides_one_in_sight_of_a_score():
     """A judge who sees a model's score is influenced by it.
 
-    AB judged the window at 0 s both ways (EN in sight, S blindly), that at 46 s in sight alone.
+    AB judged the window at 0 s both ways (EN in sight, S blindly), that at 46 s in sight alone (HN).
     """
-    in_sight, blind = make_clip("AB", 0, "EN", seen="1"), make_clip("AB", 0, "S")
-    judged = judgements_of(manifest(in_sight, blind, make_clip("AB", 46, seen="1")))
-    levels = {window.start_s: one.level for window, one in judged.by_judge()["AB"].items()}
-    assert levels == {0: "S", 46: "S"}
+    in_sight = judged_clip("AB", 0, "EN", seen_score="1")
+    blind = judged_clip("AB", 0, "S", seen_score="0")
+    in_sight_alone = judged_clip("AB", 46, "HN", seen_score="1")
+
+    judgements_of_ab = judgements_of(manifest_of(in_sight, blind, in_sight_alone)).by_judge()["AB"]
+
+    levels = {window.start_s: judgement.level for window, judgement in judgements_of_ab.items()}
+    assert levels == {0: "S", 46: "HN"}
 
 
 def test_a_window_judged_twice_blindly_is_refused():
     """AB says S and EN of one window, and nothing tells which of them counts."""
-    twice = judgements_of(manifest(make_clip("AB", 0), make_clip("AB", 0, "EN", name="again")))
+    first = judged_clip("AB", 0, "S")
+    second = judged_clip("AB", 0, "EN", name="again")
+    judgements = judgements_of(manifest_of(first, second))
     with pytest.raises(ManifestError, match="twice"):
-        twice.by_judge()
+        judgements.by_judge()
 
 
-UNDER_TWO_DEFINITIONS = [
-    make_clip("AB", 0),
-    make_clip("CD", 0, "EN", definition=OTHER_WORDS),
-    make_clip("AB", 46),
-    make_clip("CD", 46),
-]
-UNKNOWN = [
-    replace(one, extras=one.extras | {"definition": ""}) if one.annotator == "CD" else one
-    for one in UNDER_TWO_DEFINITIONS
-]
+def two_windows_by_two_judges(definition_of_one):
+    """Return four judgements. CD's of the first window is under this definition, the others under one."""
+    return [
+        judged_clip("AB", 0, definition=DEFINITION),
+        judged_clip("CD", 0, "EN", definition=definition_of_one),
+        judged_clip("AB", 46, definition=DEFINITION),
+        judged_clip("CD", 46, definition=DEFINITION),
+    ]
 
 
-@pytest.mark.parametrize(
-    "merge",
-    [
-        agreement,
-        level_pairs,
-        labels_of,
-        merge_annotators,
-        lambda judged: project(judged, manifest(make_clip("", 0, None), make_clip("", 46, None, name="w"))),
-    ],
+def project_on_the_same_windows(manifest):
+    windows = manifest_of(judged_clip("", 0, None), judged_clip("", 46, None, name="w"))
+    return project(manifest, windows)
+
+
+WHAT_MERGES_LABELS = pytest.mark.parametrize(
+    "merge", [agreement, level_pairs, labels_of, merge_annotators, project_on_the_same_windows]
 )
-def test_labels_judged_under_two_definitions_are_not_merged(
-    merge,
-):
+
+
+@WHAT_MERGES_LABELS
+def test_labels_judged_under_two_definitions_are_not_merged(merge):
     """Three judgements are under one wording of the level, and one is under another.
 
-    They do not answer the same question; the error counts them by judge. Judgements without a recorded
-    wording are accepted.
+    They do not answer the same question. The error counts them by judge.
     """
+    manifest = manifest_of(*two_windows_by_two_judges(definition_of_one="b" * 64))
     with pytest.raises(
         ManifestError, match=r"3 judgements under aaaaaaaaaaaa \(AB 2, CD 1\).* 1 judgement under bbb"
     ):
-        merge(manifest(*UNDER_TWO_DEFINITIONS))
-    merge(manifest(*UNKNOWN))  # judged with an earlier version, which did not write its definition
+        merge(manifest)
+
+
+@WHAT_MERGES_LABELS
+def test_labels_judged_under_a_definition_that_is_not_recorded_are_merged(merge):
+    """CD judged with an earlier version of the program, which did not write its definition."""
+    judged = two_windows_by_two_judges(definition_of_one="")
+    without_definitions_of_cd = []
+    for clip in judged:
+        definition = clip.extras["definition"] if clip.annotator == "AB" else ""
+        without_definitions_of_cd.append(replace(clip, extras={**clip.extras, "definition": definition}))
+
+    merge(manifest_of(*without_definitions_of_cd))
 
 
 @pytest.mark.parametrize(
@@ -131,31 +165,38 @@ def test_labels_judged_under_two_definitions_are_not_merged(
 )
 def test_no_command_compares_people_who_judged_under_two_definitions(tmp_path, capsys, command):
     """CD judged one window under another wording than AB."""
-    name, *more = command
-    write_manifest(manifest(*UNDER_TWO_DEFINITIONS), tmp_path / "judged.csv")
-    assert obygaze("manifest", name, str(tmp_path / "judged.csv"), *more) == 1
+    name, *options = command
+    path = tmp_path / "judged.csv"
+    write_manifest(manifest_of(*two_windows_by_two_judges(definition_of_one="b" * 64)), path)
+
+    code = obygaze("manifest", name, str(path), *options)
+
+    assert code == 1
     assert "CD 1" in capsys.readouterr().err
 
 
-def test_the_definition_is_what_judges_read():
-    """Judges read titles and meanings.
-
-    Synonyms, the codebook's name and version, tasks and policies are not shown to them.
-    """
-    sure = next(level for level in BOOK.levels if level.name == "S")
-
-    def with_level(changed):
-        return replace(BOOK, levels=tuple(changed if level is sure else level for level in BOOK.levels))
-
-    assert (
-        with_level(replace_level(sure, means="any shot in which a woman is seen")).definition()
-        != BOOK.definition()
-    )
-    assert with_level(replace_level(sure, title="Certain")).definition() != BOOK.definition()
-    assert with_level(replace_level(sure, synonyms=("yes",))).definition() == BOOK.definition()
-    assert replace(BOOK, name="mine", version="2", tasks=(), policies=()).definition() == BOOK.definition()
+def with_other_level_s(**changes):
+    """Return ObyGaze12 with a level S that is changed."""
+    levels = []
+    for level in OBYGAZE12.levels:
+        if level.name == "S":
+            fields = {name: getattr(level, name) for name in level.__struct_fields__}
+            levels.append(Level(**fields | changes))
+        else:
+            levels.append(level)
+    return replace(OBYGAZE12, levels=tuple(levels))
 
 
-def replace_level(level, **changes):
-    kept = {name: getattr(level, name) for name in level.__struct_fields__}
-    return Level(**kept | changes)
+@pytest.mark.parametrize("changes", [{"means": "any shot in which a woman is seen"}, {"title": "Certain"}])
+def test_the_definition_depends_on_what_judges_read(changes):
+    """Judges read titles and meanings."""
+    assert with_other_level_s(**changes).definition() != OBYGAZE12.definition()
+
+
+def test_the_definition_does_not_depend_on_what_judges_are_not_shown():
+    """Such are synonyms, the codebook's name and version, tasks and policies."""
+    with_synonym = with_other_level_s(synonyms=("yes",))
+    otherwise_named = replace(OBYGAZE12, name="mine", version="2", tasks=(), policies=())
+
+    assert with_synonym.definition() == OBYGAZE12.definition()
+    assert otherwise_named.definition() == OBYGAZE12.definition()

@@ -29,30 +29,36 @@ def table_of_labels(*rows):
     return [[np.nan if cell == "*" else float(cell) for cell in row.split()] for row in rows]
 
 
-THREE = table_of_labels(
+LABELS_OF_THREE = table_of_labels(
     "* * * * * 3 4 1 2 1 1 3 3 * 3", "1 * 2 1 3 3 4 3 * * * * * * *", "* * 2 1 3 4 4 * 2 1 1 3 3 * 4"
 )
-FOUR = table_of_labels(
+LABELS_OF_FOUR = table_of_labels(
     "1 2 3 3 2 1 4 1 2 * * *", "1 2 3 3 2 2 4 1 2 5 * 3", "* 3 3 3 2 3 4 2 2 5 1 *", "1 2 3 3 2 4 4 1 2 5 1 *"
 )
 
 
 @pytest.mark.parametrize(
-    ("table", "expected"),
+    ("labels", "nominal", "ordinal", "interval"),
     [
-        (THREE, (0.691358024691358, 0.8067214199413153, 0.8108448928121059)),
-        (FOUR, (0.743421052631579, 0.8153875037548814, 0.8491071428571428)),
+        (LABELS_OF_THREE, 0.691358024691358, 0.8067214199413153, 0.8108448928121059),
+        (LABELS_OF_FOUR, 0.743421052631579, 0.8153875037548814, 0.8491071428571428),
     ],
     ids=["three annotators", "four annotators"],
 )
-def test_alpha_equals_that_of_the_package_krippendorff(table, expected):
-    """Values of krippendorff 0.9.0. FOUR is the example of Krippendorff 2011, section C: .743, .815, .849."""
-    assert [krippendorff_alpha(table, metric) for metric in METRICS] == pytest.approx(expected, abs=1e-12)
+def test_alpha_equals_that_of_the_package_krippendorff(labels, nominal, ordinal, interval):
+    """The numbers are of the package krippendorff, 0.9.0, by the metric that compares labels.
+
+    The labels of four annotators are the example of Krippendorff 2011, section C, with .743, .815 and .849.
+    """
+    assert krippendorff_alpha(labels, "nominal") == pytest.approx(nominal, abs=1e-12)
+    assert krippendorff_alpha(labels, "ordinal") == pytest.approx(ordinal, abs=1e-12)
+    assert krippendorff_alpha(labels, "interval") == pytest.approx(interval, abs=1e-12)
 
 
-TABLES = st.integers(0, 10**6).map(
+LABELS_OF_FOUR_OF_NINE_CLIPS = st.integers(0, 10**6).map(
     lambda seed: np.random.default_rng(seed).choice([1.0, 2.0, 3.0, 5.0, np.nan], (4, 9))
 )
+"""Labels of four annotators of nine clips, [annotators, clips]; NaN is none."""
 
 
 def distance_of_values(a, b, metric, labels_of_all_clips):
@@ -90,39 +96,51 @@ def alpha_by_pairs(table, metric):
     return 1 - observed / expected
 
 
-@given(TABLES, st.sampled_from(METRICS))
-def test_alpha_compares_pairs_within_clips_with_all_pairs(table, metric):
-    """The definition is computed here pair by pair, slowly.
+@given(labels=LABELS_OF_FOUR_OF_NINE_CLIPS, metric=st.sampled_from(METRICS))
+def test_alpha_compares_pairs_within_clips_with_all_pairs(labels, metric):
+    """The definition is computed here pair by pair, slowly, from labels [annotators, clips].
 
     Alpha is None where no disagreement is expected.
     """
-    alpha = krippendorff_alpha(table, metric)
+    alpha = krippendorff_alpha(labels, metric)
     if alpha is not None:
-        assert alpha == pytest.approx(alpha_by_pairs(table, metric), abs=1e-9)
+        assert alpha == pytest.approx(alpha_by_pairs(labels, metric), abs=1e-9)
 
 
-@given(TABLES, st.sampled_from(METRICS), st.permutations(range(4)))
-def test_alpha_ignores_the_order_of_annotators_and_clips_of_one_label(table, metric, order):
-    """Rows are annotators, columns clips. A clip that one annotator labelled has no pair to compare."""
-    alpha = krippendorff_alpha(table, metric)
-    with_fifth_annotator = np.vstack([table, np.full(9, np.nan)])
+@given(
+    labels=LABELS_OF_FOUR_OF_NINE_CLIPS, metric=st.sampled_from(METRICS), order=st.permutations([0, 1, 2, 3])
+)
+def test_alpha_does_not_depend_on_the_order_of_annotators(labels, metric, order):
+    """Labels are [annotators, clips]."""
+    in_other_order = labels[list(order)]
+    alpha = krippendorff_alpha(labels, metric)
+    assert krippendorff_alpha(in_other_order, metric) == approx_or_none(alpha)
+
+
+@given(labels=LABELS_OF_FOUR_OF_NINE_CLIPS, metric=st.sampled_from(METRICS))
+def test_a_clip_of_one_label_does_not_change_alpha(labels, metric):
+    """Labels are [annotators, clips]. A fifth annotator labels a tenth clip alone: there is no pair."""
+    nothing_of_fifth = np.full(9, np.nan)
+    with_fifth_annotator = np.vstack([labels, nothing_of_fifth])
     label_of_fifth_alone = [np.nan, np.nan, np.nan, np.nan, 2.0]
-    with_clip_of_one_label = np.column_stack([with_fifth_annotator, label_of_fifth_alone])
-    for other in (table[list(order)], with_clip_of_one_label):
-        again = krippendorff_alpha(other, metric)
-        if alpha is None:
-            assert again is None
-        else:
-            assert again == pytest.approx(alpha)
+    with_tenth_clip = np.column_stack([with_fifth_annotator, label_of_fifth_alone])
+
+    alpha = krippendorff_alpha(labels, metric)
+
+    assert krippendorff_alpha(with_tenth_clip, metric) == approx_or_none(alpha)
 
 
-def test_alpha_is_undefined_where_chance_has_no_disagreement():
-    """In the first table all labels are the same, in the second no clip has two.
-
-    In the third the annotators agree although labels differ.
-    """
+def test_alpha_is_undefined_where_all_labels_are_the_same():
+    """Chance has no disagreement then. The second annotator did not label the third clip."""
     assert krippendorff_alpha([[1, 1, 1], [1, 1, np.nan]]) is None
+
+
+def test_alpha_is_undefined_where_no_clip_has_two_labels():
+    """The first annotator labelled two clips, and the second the third clip."""
     assert krippendorff_alpha([[1, 2, np.nan], [np.nan, np.nan, 3]]) is None
+
+
+def test_alpha_is_1_where_annotators_agree_although_labels_differ():
     assert krippendorff_alpha([[1, 2], [1, 2]]) == 1
 
 
@@ -139,13 +157,19 @@ As read from its figure: where value 6 is cut into segments is not legible to a 
 
 
 def test_unitised_alpha_gives_the_values_of_the_published_example():
-    """Printed: .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %."""
-    annotations = [[Segment(*segment) for segment in own] for own in EXAMPLE]
-    found = unitised_alpha(annotations, 0, 60)
-    assert round(found.segments, 3) == 0.510
-    assert found.marked == pytest.approx(0.413, abs=0.001)
-    assert found.values == pytest.approx(0.724, abs=0.002)
-    assert round(found.coverage, 2) == 0.46
+    """Three annotators marked segments in a continuum of 60: the example of Krippendorff et al. 2016.
+
+    Printed: .510 of all segments, .413 of what is marked, .724 of values where two marked, on 46 %. The
+    figure does not show exactly where value 6 is cut into segments, so two numbers may differ a little.
+    """
+    annotations = [[Segment(*segment) for segment in segments] for segments in EXAMPLE]
+
+    alphas = unitised_alpha(annotations, 0, 60)
+
+    assert round(alphas.segments, 3) == 0.510
+    assert alphas.marked == pytest.approx(0.413, abs=0.001)
+    assert alphas.values == pytest.approx(0.724, abs=0.002)
+    assert round(alphas.coverage, 2) == 0.46
 
 
 class Piece(NamedTuple):
@@ -234,78 +258,112 @@ def approx_or_none(value):
 @given(free_segments())
 def test_annotators_who_marked_the_same_agree_wholly(annotations):
     """Three annotators have the same segments. Alpha is 1, or undefined where nothing could differ."""
-    found = unitised_alpha([annotations[0]] * 3, 0, 12)
-    assert {found.segments, found.marked, found.values} <= {None, 1.0}
+    segments_of_first = annotations[0]
+
+    alphas = unitised_alpha([segments_of_first, segments_of_first, segments_of_first], 0, 12)
+
+    for alpha in (alphas.segments, alphas.marked, alphas.values):
+        assert alpha in {None, 1.0}
 
 
-@given(st.lists(st.tuples(st.integers(0, 10), st.integers(1, 5), st.integers(1, 3)), max_size=6))
+def values_at(position, segments):
+    """Return the values of the segments that a position lies in."""
+    return [segment.value for segment in segments if segment.start <= position < segment.end]
+
+
+@given(spans=st.lists(st.tuples(st.integers(0, 10), st.integers(1, 5), st.integers(1, 3)), max_size=6))
 def test_where_segments_overlap_the_highest_value_stays(spans):
+    """Up to six segments, (start, length, value), lie between 0 and 15. Positions without one stay empty."""
     segments = [Segment(start, start + length, value) for start, length, value in spans]
-    flat = without_overlaps(segments)
+
+    without = without_overlaps(segments)
+
     for position in range(16):
-        values = [segment.value for segment in segments if segment.start <= position < segment.end]
-        left = [segment.value for segment in flat.segments if segment.start <= position < segment.end]
-        assert left == ([max(values)] if values else [])
+        values_before = values_at(position, segments)
+        highest = [max(values_before)] if values_before else []
+        assert values_at(position, without.segments) == highest
 
 
 def test_segments_of_one_annotator_that_overlap_are_refused():
+    """The first annotator has segments from 0 to 5 and from 3 to 6, and the second none."""
     with pytest.raises(ValueError, match="begins at 3"):
         unitised_alpha([[Segment(0, 5, 1), Segment(3, 6, 1)], []], 0, 10)
 
 
 # --- of manifests
 # ---------------------------------------------------------------------------
-BOOK = builtin_codebook("obygaze12")
+OBYGAZE12 = builtin_codebook("obygaze12")
 
 
-def annotated(*rows):
-    """Clips by who, start, end and level, of one film."""
-    clips = [
-        Clip(f"c{number}", "tt1", "", start, end, level, (), annotator)
-        for number, (annotator, start, end, level) in enumerate(rows)
-    ]
-    return Manifest(tuple(clips), Path(), BOOK)
+def manifest_of(*labels):
+    """Make a manifest of film tt1 from (annotator, start, end, level)."""
+    clips = []
+    for number, (annotator, start_s, end_s, level) in enumerate(labels):
+        clips.append(Clip(f"c{number}", "tt1", "", start_s, end_s, level, (), annotator))
+    return Manifest(tuple(clips), Path(), OBYGAZE12)
 
 
 def test_annotators_of_a_manifest_are_compared_despite_missing_labels():
     """Of four clips, three have two labels or more; the one at 30 s has one and is left out.
 
-    `sure` leaves out the levels that are no labels (NS, not sure), and then the third clip.
+    The other result leaves out the level that is no label (NS, not sure): the clip at 20 s has one then.
     """
-    rows = [("AB", 0, 10, "EN"), ("CD", 0, 10, "EN"), ("EF", 0, 10, "S"), ("AB", 10, 20, "S")]
-    rows += [("CD", 10, 20, "S"), ("AB", 20, 30, "NS"), ("EF", 20, 30, "HN"), ("EF", 30, 40, "EN")]
-    every, sure = level_alphas(annotated(*rows))
-    ranks = {level: BOOK.rank(level) for level in BOOK.level_names}
-    table = [
-        [ranks["EN"], ranks["S"], ranks["NS"]],
-        [ranks["EN"], ranks["S"], np.nan],
-        [ranks["S"], np.nan, ranks["HN"]],
-    ]
+    labels = [
+        ("AB", 0, 10, "EN"), ("CD", 0, 10, "EN"), ("EF", 0, 10, "S"),
+        ("AB", 10, 20, "S"), ("CD", 10, 20, "S"),
+        ("AB", 20, 30, "NS"), ("EF", 20, 30, "HN"),
+        ("EF", 30, 40, "EN"),
+    ]  # fmt: skip
 
-    assert (every.annotators, every.n_clips, every.n_labels) == (3, 3, 7)
-    assert every.nominal == pytest.approx(krippendorff_alpha(table))
-    assert every.ordinal == pytest.approx(krippendorff_alpha(table, "ordinal"))
-    assert (sure.n_clips, sure.n_labels) == (2, 5)
+    of_all_levels, of_labels_only = level_alphas(manifest_of(*labels))
+
+    assert (of_all_levels.annotators, of_all_levels.n_clips, of_all_levels.n_labels) == (3, 3, 7)
+    rank = {"EN": 0, "HN": 1, "NS": 2, "S": 3}
+    table = [
+        [rank["EN"], rank["S"], rank["NS"]],  # AB
+        [rank["EN"], rank["S"], np.nan],  # CD
+        [rank["S"], np.nan, rank["HN"]],  # EF
+    ]
+    assert of_all_levels.nominal == pytest.approx(krippendorff_alpha(table))
+    assert of_all_levels.ordinal == pytest.approx(krippendorff_alpha(table, "ordinal"))
+    assert (of_labels_only.n_clips, of_labels_only.n_labels) == (2, 5)
+
+
+SAME_SEGMENTS_OF_THREE = [
+    ("AB", 10, 20, "S"), ("AB", 40, 50, "HN"),
+    ("CD", 10, 20, "S"), ("CD", 40, 50, "HN"),
+    ("EF", 10, 20, "S"), ("EF", 40, 50, "HN"),
+]  # fmt: skip
+"""Three annotators marked S from 10 to 20 s, and HN from 40 to 50 s."""
 
 
 def test_a_films_segments_are_compared_above_the_lowest_level():
-    """EN says that nothing is there, as leaving a part unmarked does.
+    """Three annotators marked the same two segments, so all alphas are 1.
 
-    All three marked the same, so all alphas are 1. In the last case two segments of AB overlap, and one is
-    cut.
+    AB also gave the lowest level, EN, to the time between: EN says that nothing is there, as leaving it
+    unmarked does.
     """
-    same = [("S", 10, 20), ("HN", 40, 50)]
-    rows = [(annotator, a, b, level) for annotator in ("AB", "CD", "EF") for level, a, b in same]
-    (film,) = unitised_alphas(annotated(*rows, ("AB", 0, 10, "EN"), ("AB", 50, 90, "EN")))
-    assert (film.movie, film.annotators, film.n_segments) == ("tt1", ("AB", "CD", "EF"), (2, 2, 2))
-    assert (film.value.segments, film.value.marked, film.value.values) == (1, 1, 1)
-    (film,) = unitised_alphas(annotated(*rows, ("AB", 0, 15, "HN")))
+    manifest = manifest_of(*SAME_SEGMENTS_OF_THREE, ("AB", 0, 10, "EN"), ("AB", 50, 90, "EN"))
 
+    (film,) = unitised_alphas(manifest)
+
+    assert (film.movie, film.annotators) == ("tt1", ("AB", "CD", "EF"))
+    assert film.n_segments == (2, 2, 2)
+    assert (film.value.segments, film.value.marked, film.value.values) == (1, 1, 1)
+
+
+def test_a_segment_that_another_of_the_annotator_overlaps_is_cut():
+    """AB has HN from 0 to 15 s, and the higher level S from 10 to 20 s."""
+    (film,) = unitised_alphas(manifest_of(*SAME_SEGMENTS_OF_THREE, ("AB", 0, 15, "HN")))
     assert film.n_cut == 1
 
 
-def test_segments_without_times_and_films_of_one_annotator_are_refused():
+def test_segments_without_times_are_refused():
+    without_times = Clip("c", "tt1", "x.mp4", level="S", annotator="AB")
     with pytest.raises(ManifestError, match="start_s"):
-        unitised_alphas(Manifest((Clip("c", "tt1", "x.mp4", level="S", annotator="AB"),), Path(), BOOK))
+        unitised_alphas(Manifest((without_times,), Path(), OBYGAZE12))
+
+
+def test_films_of_one_annotator_are_refused():
     with pytest.raises(ManifestError, match="two annotators"):
-        unitised_alphas(annotated(("AB", 0, 10, "S")))
+        unitised_alphas(manifest_of(("AB", 0, 10, "S")))

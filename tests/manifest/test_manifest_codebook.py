@@ -64,6 +64,7 @@ def test_a_labs_codebook_is_read_with_its_manifest(tmp_path):
 
 
 def test_a_manifest_and_its_codebook_are_written_again_byte_for_byte(tmp_path):
+    """The codebook "violence" is a lab's own, so that it lies in a file beside the manifest."""
     write_manifest(manifest_of_violence(tmp_path), tmp_path / "films.csv")
 
     write_manifest(read_manifest(tmp_path / "films.csv"), tmp_path / "again.csv")
@@ -153,6 +154,7 @@ def test_a_manifest_is_not_written_beside_a_codebook_that_is_not_its_own(tmp_pat
 
 
 def test_a_labs_codebook_may_not_have_the_name_of_a_built_in_one(tmp_path):
+    """It would be taken for the codebook of MObyGaze when the manifest is read."""
     codebook_called_mobygaze = replace(VIOLENCE, name="mobygaze")
     clips = manifest_of_violence(tmp_path).clips
     with pytest.raises(ManifestError, match="'mobygaze'"):

@@ -174,6 +174,7 @@ def test_times_may_be_clocks(tmp_path):
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
+    """Spreadsheets on Windows write both, and an empty line at the end."""
     path = tmp_path / "films.csv"
     byte_order_mark = b"\xef\xbb\xbf"
     path.write_bytes(byte_order_mark + f"{HEADER}\r\na-1,a,,0.0,1.5,S,Look;Body,\r\n\r\n".encode())
@@ -232,6 +233,7 @@ def test_seen_score_is_read_as_programs_write_numbers(tmp_path, cell, expected):
 
 @pytest.mark.parametrize("cell", ["TRUE", "2"])
 def test_seen_score_must_be_0_or_1(tmp_path, cell):
+    """1 says that the annotator saw a model's score, and 0 that they judged blindly."""
     path = manifest_file(tmp_path, f'{GOOD_ROW},"{cell}"', header=f"{HEADER},seen_score")
     with pytest.raises(ManifestError, match="line 2, column seen_score"):
         read_manifest(path)
@@ -300,11 +302,13 @@ def test_ids_that_differ_in_their_form_of_unicode_are_one_id_twice(tmp_path):
 
 
 def test_a_clip_made_in_code_must_end_after_its_start():
+    """The clip would last from 2 to 1 s."""
     with pytest.raises(ManifestError, match="clip 'a'"):
         Clip("a", "a", start_s=2, end_s=1)
 
 
 def test_a_further_column_of_a_clip_may_not_have_the_name_of_a_manifests_own():
+    """Each manifest has a column "movie"."""
     with pytest.raises(ManifestError):
         Clip("a", "a", extras={"movie": "b"})
 
@@ -316,11 +320,13 @@ def test_a_manifest_made_in_code_has_concepts_of_its_codebook_alone():
 
 
 def test_a_manifest_made_in_code_has_each_id_once():
+    """Two clips, of the films a and b, are called a."""
     with pytest.raises(ManifestError, match="'a'"):
         Manifest((Clip("a", "a"), Clip("a", "b")), Path())
 
 
 def test_all_clips_of_a_manifest_made_in_code_have_the_same_further_columns():
+    """The second clip alone has a column x."""
     with pytest.raises(ManifestError):
         Manifest((Clip("a", "a"), Clip("b", "b", extras={"x": ""})), Path())
 

@@ -28,6 +28,7 @@ def level_by_clip(manifest):
 
 
 def test_raw_keeps_every_level_as_it_was_given():
+    """`CLIPS` are five clips with these levels, of which "heard" and "unmarked" have no visual concept."""
     raw = apply_policy(CLIPS, LabelPolicy.RAW)
 
     assert level_by_clip(raw) == {
@@ -56,6 +57,7 @@ def test_released_leaves_out_clips_that_have_concepts_but_no_visual_one():
 
 @pytest.mark.parametrize("policy", LabelPolicy)
 def test_a_policy_changes_no_concepts_and_nothing_where_it_is_applied_twice(policy):
+    """`CLIPS` are five clips with levels and concepts. A policy changes levels, or leaves clips out."""
     once = apply_policy(CLIPS, policy)
     twice = apply_policy(once, policy)
 

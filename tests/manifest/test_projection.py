@@ -102,11 +102,13 @@ def test_a_movie_may_be_spelled_differently_in_annotations(movie_of_annotation, 
 
 
 def test_a_clip_without_times_gets_no_labels_by_projection():
+    """The clip "whole" is a whole file, so that nothing tells which annotations it has."""
     with pytest.raises(ManifestError, match="'whole'"):
         project(manifest_of(annotation(0, 1, "S")), manifest_of(Clip("whole", "m")), 0.2)
 
 
 def test_an_annotation_without_a_level_cannot_be_projected():
+    """The annotation "mute", from 0 to 1 s, has no level."""
     without_level = Clip("mute", "m", "", 0, 1)
     with pytest.raises(ManifestError, match="'mute'"):
         project(manifest_of(without_level), THREE_CLIPS, 0.2)
@@ -147,6 +149,7 @@ def test_names_of_more_than_9999_windows_sort_in_the_order_of_time():
 
 
 def test_windows_of_no_length_are_refused():
+    """The windows shall be 0 s long."""
     with pytest.raises(ManifestError, match="positive"):
         windows(THREE_CLIPS, 0)
 
@@ -164,6 +167,7 @@ CLIP_TO_LABEL = annotation(0, 1, None, annotator="")
 
 @given(given_labels=st.lists(labels(), max_size=6), random=st.randoms(use_true_random=False))
 def test_merged_labels_do_not_depend_on_order(given_labels, random):
+    """Up to six labels of one clip, each a level and concepts, become one."""
     merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
 
     shuffled = random.sample(given_labels, len(given_labels))
@@ -173,6 +177,7 @@ def test_merged_labels_do_not_depend_on_order(given_labels, random):
 
 @given(given_labels=st.lists(labels(), max_size=6))
 def test_labels_that_are_given_twice_count_once(given_labels):
+    """Up to six labels of one clip, each a level and concepts, become one. That may be merged too."""
     merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
 
     assert merge(CLIP_TO_LABEL, given_labels + given_labels, OBYGAZE12) == merged
@@ -181,6 +186,7 @@ def test_labels_that_are_given_twice_count_once(given_labels):
 
 @given(given_labels=st.lists(labels(), min_size=2, max_size=6))
 def test_merging_two_halves_first_gives_the_same_labels(given_labels):
+    """Two to six labels of one clip, each a level and concepts, become one."""
     merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
 
     middle = len(given_labels) // 2
@@ -220,6 +226,7 @@ def test_a_level_never_rises_as_the_threshold_grows(annotations, thresholds):
 
 @given(annotations=annotations_of_two_people(), threshold=st.floats(0, 1))
 def test_projecting_together_equals_projecting_each_annotator_and_merging(annotations, threshold):
+    """Two annotators marked 30 s of a film, which has three clips of 10 s."""
     together = project(annotations, THREE_CLIPS, threshold).manifest
     of_each_annotator = project(annotations, THREE_CLIPS, threshold, per_annotator=True).manifest
 

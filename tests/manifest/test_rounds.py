@@ -118,6 +118,7 @@ def test_films_for_calibration_stand_evenly_through_the_order(tmp_path):
 
 
 def test_the_seed_decides_the_assignment(tmp_path):
+    """20 films are assigned to four annotators, two for each film, and four films to all of them."""
     assignment = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
 
     with_the_same_seed = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
@@ -175,6 +176,7 @@ def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_
     ],
 )
 def test_impossible_rounds_are_refused(tmp_path, annotators, annotators_per_film, n_calibration):
+    """A corpus of three films shall be assigned."""
     three_films = make_corpus(tmp_path, n_films=3)
     with pytest.raises(ManifestError):
         assign(three_films, annotators, annotators_per_film, calibration=n_calibration)

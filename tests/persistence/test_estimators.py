@@ -89,12 +89,16 @@ def data_and_run(tmp_path_factory):
 
 
 def test_frozen_models_of_every_kind_have_the_same_arrays_after_they_were_constructed():
+    """A file of each kind, written long ago, is made an estimator and taken apart again.
+
+    The estimator may have parameters that are newer than the file.
+    """
     kinds = set()
     for path in sorted(FROZEN_FILES.glob("protocol_4_*.model")):
         file = read_model(path)
         state = to_state(construct(file))
         assert state.kind == file.card.kind
-        assert file.card.parameters.items() <= state.parameters.items()  # which has newer ones besides
+        assert file.card.parameters.items() <= state.parameters.items()
         assert state.arrays.keys() == file.arrays.keys()
         for name, array in state.arrays.items():
             np.testing.assert_array_equal(array, file.arrays[name])
@@ -112,14 +116,21 @@ def test_frozen_models_of_every_kind_have_the_same_arrays_after_they_were_constr
     ids=["mean of frames", "max of frames", "clipped CAV"],
 )
 def test_an_estimator_without_a_frozen_file_has_the_same_scores_after_it_was_stored(kind, estimator, shape):
+    """60 clips, of 5 frames each or without, have features that are higher by .5 for every second clip.
+
+    The estimator's parameters and arrays take the place of those in a frozen file of its kind.
+    """
     X = np.random.default_rng(0).normal(3, 2, shape)
     y = np.arange(60) % 2
     X[y == 1] += 0.5
-    state = to_state(estimator.fit(X, y))
-    of_same_kind = read_model(FROZEN_FILES / f"protocol_4_{kind}.model")
-    card = structs.replace(of_same_kind.card, parameters=dict(state.parameters), n_features=shape[-1])
-    read_again = construct(replace(of_same_kind, card=card, arrays=dict(state.arrays)))
-    np.testing.assert_array_equal(read_again.decision_function(X), estimator.decision_function(X))
+    estimator.fit(X, y)
+
+    state = to_state(estimator)
+    file_of_kind = read_model(FROZEN_FILES / f"protocol_4_{kind}.model")
+    card = structs.replace(file_of_kind.card, parameters=dict(state.parameters), n_features=shape[-1])
+    estimator_again = construct(replace(file_of_kind, card=card, arrays=dict(state.arrays)))
+
+    np.testing.assert_array_equal(estimator_again.decision_function(X), estimator.decision_function(X))
 
 
 @pytest.mark.parametrize(
@@ -134,6 +145,7 @@ def test_an_estimator_without_a_frozen_file_has_the_same_scores_after_it_was_sto
     ],
 )
 def test_a_linear_probe_is_a_clipped_scaler_and_a_logistic_regression(steps, expected):
+    """Such a pipeline is stored as one of our own. Frames may be pooled to vectors before."""
     assert is_linear(make_pipeline(*steps)) is expected
 
 
@@ -151,10 +163,13 @@ def saved_path(data_and_run, tmp_path):
 def test_a_labs_own_estimator_is_saved_by_its_arrays_and_scores_the_same_when_loaded(
     data_and_run, saved_path, tmp_path
 ):
+    """A model is trained on the clips that have a label: "unsure" is a level that is no label."""
     data, _ = data_and_run
+
     model = load_checking_round_trip(saved_path, tmp_path, offered=MODELS)
-    is_judged = data.levels != "unsure"
-    expected = NearestWithArrays().fit(data.X[is_judged], data.levels[is_judged])
+
+    has_label = data.levels != "unsure"
+    expected = NearestWithArrays().fit(data.X[has_label], data.levels[has_label])
     np.testing.assert_allclose(model.logits(data.X), expected.decision_function(data.X), rtol=1e-5)
     assert saved_path.name == "lab_with_arrays.model"
 
@@ -175,17 +190,26 @@ def test_no_module_is_imported_because_a_model_file_names_it(saved_path, offered
 
 
 @pytest.mark.long
-def test_a_run_saves_the_models_that_it_was_given_and_pickled_those_that_can_be_pickled(
-    data_and_run, saved_path, tmp_path
-):
+def test_a_run_saves_the_models_that_it_was_given(data_and_run, saved_path, tmp_path):
+    """A run is an evaluation. It knows its models, so that they need not be given again to save one."""
     data, run = data_and_run
+
     by_function = save_models(run, data, ["lab:with_arrays"], tmp_path / "a")["lab:with_arrays"]
     by_method = run.save(data, ["lab:with_arrays"], tmp_path / "b")["lab:with_arrays"]
-    assert saved_path.read_bytes() == by_function.read_bytes() == by_method.read_bytes()
 
+    assert by_function.read_bytes() == saved_path.read_bytes()
+    assert by_method.read_bytes() == saved_path.read_bytes()
+
+
+@pytest.mark.long
+def test_a_run_that_was_pickled_saves_the_models_that_can_be_pickled(data_and_run, tmp_path):
+    """Of two models, one is made by a lambda, which can't be pickled. It has to be given again (models=)."""
+    data, _ = data_and_run
     not_picklable = ModelSpec("lambda", "lambda", lambda _seed: linear_probe())
     run = evaluate(data, {"linear": linear_probe(), "lambda": not_picklable})
+
     unpickled = pickle.loads(pickle.dumps(run))  # noqa: S301 - made here
+
     assert unpickled.predictions.table.equals(run.predictions.table)
     paths = run.save(data, ["linear", "lambda"], tmp_path / "a")
     path = unpickled.save(data, ["linear"], tmp_path / "b")["linear"]
@@ -198,13 +222,19 @@ def test_a_run_saves_the_models_that_it_was_given_and_pickled_those_that_can_be_
 def test_an_estimator_of_scikit_learn_is_saved_by_skops_and_scores_the_same_when_loaded(
     data_and_run, svm_path, tmp_path
 ):
+    """The estimator is a support vector machine that tells violent clips from calm ones.
+
+    It is trained on the clips that have a label: "unsure" is a level that is no label.
+    """
     data, run = data_and_run
-    again = save_models(run, data, ["svm"], tmp_path, models=MODELS)["svm"]
-    assert again.read_bytes() == svm_path.read_bytes()
-    model = load_model(again)
+    path = save_models(run, data, ["svm"], tmp_path, models=MODELS)["svm"]
+    assert path.read_bytes() == svm_path.read_bytes(), "a second file has the same bytes"
+
+    model = load_model(path)
+
     assert model.card.kind == "skops"
-    is_judged = data.levels != "unsure"
-    expected = clone(MODELS["svm"]).fit(data.X[is_judged], data.levels[is_judged] == "violent")
+    has_label = data.levels != "unsure"
+    expected = clone(MODELS["svm"]).fit(data.X[has_label], data.levels[has_label] == "violent")
     np.testing.assert_allclose(model.logits(data.X), expected.decision_function(data.X), rtol=1e-5)
 
 
@@ -212,11 +242,14 @@ def test_an_estimator_of_scikit_learn_is_saved_by_skops_and_scores_the_same_when
     "name", ["lab:without_arrays", "forest"], ids=["no arrays", "a class that skops does not trust"]
 )
 def test_an_estimator_that_cannot_be_saved_is_refused_in_one_line(data_and_run, tmp_path, name):
+    """One is a lab's classifier that gives no arrays, one a forest of scikit-learn. No folder is made."""
     pytest.importorskip("skops")
     data, run = data_and_run
-    with pytest.raises(ModelError) as refused:
+
+    with pytest.raises(ModelError) as refusal:
         save_models(run, data, [name], tmp_path / "new", models=MODELS)
-    assert len(str(refused.value).splitlines()) == 1
+
+    assert "\n" not in str(refusal.value)
     assert not (tmp_path / "new").exists()
 
 
@@ -228,27 +261,56 @@ def svm_path(data_and_run, tmp_path_factory):
     return save_models(run, data, ["svm"], tmp_path_factory.mktemp("svm"), models=MODELS)["svm"]
 
 
-def test_a_skops_archive_that_was_tampered_with_is_refused(svm_path, tmp_path):
+def arrays_of_an_untrusted_class(_):
     from skops import io
 
-    file = read_model(svm_path)
-    archive = file.arrays["skops"]
-    untrusted = io.dumps(Nearest().fit(np.array([[0.0], [1.0]]), np.array([0, 1])))
+    archive = io.dumps(Nearest().fit(np.array([[0.0], [1.0]]), np.array([0, 1])))
+    return {"skops": np.frombuffer(archive, np.uint8)}
+
+
+def arrays_of_half_an_archive(archive):
+    return {"skops": archive[: len(archive) // 2]}
+
+
+def arrays_of_a_compressed_archive(archive):
     compressed = zip_archive_of(members_of(archive), zipfile.ZIP_DEFLATED)
-    padded_to_integers = archive.tobytes() + bytes(-len(archive) % 8)
-    wanted = "the array skops, of bytes"
-    for arrays, message in (
-        ({"skops": np.frombuffer(untrusted, np.uint8)}, "is not trusted in a file"),
-        ({"skops": archive[: len(archive) // 2]}, "its skops archive is damaged"),
-        ({"skops": np.frombuffer(compressed, np.uint8)}, "compressed"),
-        ({"skops": np.frombuffer(padded_to_integers, "<i8")}, wanted),
-        ({"skops": archive, "more": archive[:1]}, wanted),
-        ({"more": archive}, wanted),
-    ):
-        tampered = tmp_path / "tampered.model"
-        tampered.write_bytes(pack(file.card, arrays, file.other_arrays))
-        with pytest.raises(ModelError, match=message):
-            load_model(tampered)
+    return {"skops": np.frombuffer(compressed, np.uint8)}
+
+
+def arrays_of_integers(archive):
+    """Give the bytes of the archive as integers of 8 bytes, filled up with zeros."""
+    padding = bytes(-len(archive) % 8)
+    return {"skops": np.frombuffer(archive.tobytes() + padding, "<i8")}
+
+
+def arrays_with_one_more(archive):
+    return {"skops": archive, "more": archive[:1]}
+
+
+def arrays_of_another_name(archive):
+    return {"more": archive}
+
+
+@pytest.mark.parametrize(
+    ("tampered_arrays", "message"),
+    [
+        (arrays_of_an_untrusted_class, "is not trusted in a file"),
+        (arrays_of_half_an_archive, "its skops archive is damaged"),
+        (arrays_of_a_compressed_archive, "compressed"),
+        (arrays_of_integers, "the array skops, of bytes"),
+        (arrays_with_one_more, "the array skops, of bytes"),
+        (arrays_of_another_name, "the array skops, of bytes"),
+    ],
+)
+def test_a_skops_archive_that_was_tampered_with_is_refused(svm_path, tmp_path, tampered_arrays, message):
+    """A model of scikit-learn has one array, called skops: a zip archive of the library skops, as bytes."""
+    file = read_model(svm_path)
+    arrays = tampered_arrays(file.arrays["skops"])
+    path = tmp_path / "tampered.model"
+    path.write_bytes(pack(file.card, arrays, file.other_arrays))
+
+    with pytest.raises(ModelError, match=message):
+        load_model(path)
 
 
 # Trees are walked only after their nodes were checked.
@@ -264,7 +326,8 @@ def leaf(n_negative=3, n_positive=4):
     return node(-1, 0, -1, -1, n_negative, n_positive)
 
 
-A_STEP_AND_TWO_LEAVES = [node(), leaf(), leaf()]
+def test_a_table_of_a_step_and_two_leaves_is_a_tree():
+    _check_nodes_table(np.array([node(), leaf(), leaf()], dtype=float), n_values=3)
 
 
 @pytest.mark.parametrize(
@@ -289,18 +352,25 @@ A_STEP_AND_TWO_LEAVES = [node(), leaf(), leaf()]
     ],
 )
 def test_a_table_of_nodes_that_is_no_tree_is_refused(nodes):
-    _check_nodes_table(np.array(A_STEP_AND_TWO_LEAVES, dtype=float), n_values=3)
+    """Row 0 of a sound table is a step at one of three concepts, and leads to the leaves in rows 1 and 2."""
     with pytest.raises(ModelError):
         _check_nodes_table(np.array(nodes, dtype=float), n_values=3)
 
 
 def test_a_stored_tree_leads_each_clip_to_the_leaf_that_its_nodes_say():
-    all_negative, all_positive = leaf(n_negative=8, n_positive=0), leaf(n_negative=0, n_positive=8)
-    nodes = np.array([node(concept=1, threshold=0.5), all_negative, all_positive], dtype=float)
+    """The tree asks whether the second concept is above .5. If not, all 8 training clips were negative.
+
+    Both classes are counted one clip more than there are, so that no score is infinite: it is log(9 / 1).
+    """
+    step = node(concept=1, threshold=0.5)
+    all_negative = leaf(n_negative=8, n_positive=0)
+    all_positive = leaf(n_negative=0, n_positive=8)
+    tree = stored_tree(np.array([step, all_negative, all_positive], dtype=float))
     clip_at_the_threshold = [9.0, 0.5]
     clip_above = [0.0, 0.6]
-    scores = head_scores(stored_tree(nodes), np.array([clip_at_the_threshold, clip_above]))
-    # Both classes are counted one clip more than there are, so that no score is infinite: log(9 / 1).
+
+    scores = head_scores(tree, np.array([clip_at_the_threshold, clip_above]))
+
     assert scores.tolist() == [-np.log(9), np.log(9)]
 
 
@@ -330,11 +400,14 @@ def test_a_stored_tree_leads_each_clip_to_the_leaf_that_its_nodes_say():
     ],
 )
 def test_parameters_and_arrays_that_an_estimator_cannot_have_are_refused(name, parameters, arrays):
+    """In the file of a sound model of 8 features, these parameters or arrays are put in place of its own."""
     file = read_model(FROZEN_FILES / f"protocol_4_{name}.model")
-    card = structs.replace(file.card, parameters={**file.card.parameters, **parameters})
     construct(file)
+
+    card = structs.replace(file.card, parameters={**file.card.parameters, **parameters})
+    changed_file = replace(file, card=card, arrays={**file.arrays, **arrays})
     with pytest.raises(ModelError):
-        construct(replace(file, card=card, arrays={**file.arrays, **arrays}))
+        construct(changed_file)
 
 
 PCBM_DT_FILE = FROZEN_PCBM_DT.read_bytes()
@@ -350,11 +423,16 @@ PCBM_DT_FILE = FROZEN_PCBM_DT.read_bytes()
     st.lists(st.tuples(st.integers(0, len(PCBM_DT_FILE) - 1), st.integers(0, 255)), min_size=1, max_size=4)
 )
 def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tmp_path, changes):
-    data = bytearray(PCBM_DT_FILE)
+    """One to four bytes of the file, at any places, get other values: (place, value).
+
+    A model that is read can say what its concepts contribute, and what it says if one is set by hand.
+    """
+    content = bytearray(PCBM_DT_FILE)
     for place, value in changes:
-        data[place] = value
+        content[place] = value
     path = tmp_path / "a.model"
-    path.write_bytes(data)
+    path.write_bytes(content)
+
     try:
         model = load_model(path)
     except ModelError as error:
@@ -369,14 +447,25 @@ def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tm
 # On servers.
 
 
-def test_a_model_is_read_from_a_server_as_from_a_folder(tmp_path):
+def test_a_model_is_read_from_a_server_as_from_a_folder():
+    """The model has the concepts Gun and Dim light."""
     pytest.importorskip("obstore")
-    with serving(FROZEN_FILES) as site:
-        remote = read_model(f"{site.url}/{FROZEN_PCBM_DT.name}")
-        assert remote.where == f"{site.url}/{FROZEN_PCBM_DT.name}"
-        assert remote.card == read_model(FROZEN_PCBM_DT).card
-        assert construct(remote).concepts_ == ("Gun", "Dim light")
-        with pytest.raises(FileNotFoundError):
-            read_model(f"{site.url}/nothing.model")
+    with serving(FROZEN_FILES) as server:
+        url = f"{server.url}/{FROZEN_PCBM_DT.name}"
+
+        file = read_model(url)
+
+        assert file.where == url
+        assert file.card == read_model(FROZEN_PCBM_DT).card
+        assert construct(file).concepts_ == ("Gun", "Dim light")
+
+
+def test_a_model_that_the_server_does_not_have_is_an_error():
+    pytest.importorskip("obstore")
+    with serving(FROZEN_FILES) as server, pytest.raises(FileNotFoundError):
+        read_model(f"{server.url}/nothing.model")
+
+
+def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(ModelError):
         read_model(tmp_path)

@@ -33,68 +33,96 @@ FROZEN_FILES = Path(__file__).parent / "frozen"
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
+    """A small perceptron is written and read: its scores and labels of 40 clips are the same."""
     probe, rows = fitted_probe_and_rows(variant, dtype)
     probe.threshold_ = 0.125
     path = tmp_path / "new" / "a.model"
+
+    write_model(path, card_of_probe(probe), to_state(probe).arrays, other_arrays_of(probe))
+    model = read_model(path)
+    probe_again = construct(model)
+
+    assert probe_again.decision_function(rows).tobytes() == probe.decision_function(rows).tobytes()
+    assert np.array_equal(probe_again.predict(rows), probe.predict(rows))
+    assert probe_again.get_params() == probe.get_params()
+    assert model.card == card_of_probe(probe)
+
+
+def test_a_model_that_was_read_is_written_again_byte_for_byte(tmp_path):
+    """The folder is made, and has nothing but the file."""
+    probe, _ = fitted_probe_and_rows()
+    path = tmp_path / "new" / "a.model"
     write_model(path, card_of_probe(probe), to_state(probe).arrays, other_arrays_of(probe))
 
-    assert [path.name for path in path.parent.iterdir()] == ["a.model"]
     model = read_model(path)
-    read_again = construct(model)
-    assert read_again.decision_function(rows).tobytes() == probe.decision_function(rows).tobytes()
-    assert np.array_equal(read_again.predict(rows), probe.predict(rows))
-    assert read_again.get_params() == probe.get_params()
-    assert model.card == card_of_probe(probe)
+
     assert pack(model.card, model.arrays, model.other_arrays) == path.read_bytes()
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_model_file_has_no_training_curve(tmp_path):
-    curve = construct(read_and_construct_bytes(tmp_path, MODEL_FILE)).curve_
-    assert len(curve.train_loss) == 0
-    assert len(curve.validation_loss) == 0
+    """The curve of losses is of interest while a model is trained. One that was read has an empty curve."""
+    probe = construct(read_and_construct_bytes(tmp_path, MODEL_FILE))
+    assert len(probe.curve_.train_loss) == 0
+    assert len(probe.curve_.validation_loss) == 0
 
 
 def test_a_model_that_is_trained_again_has_the_same_file():
+    """`MODEL_FILE` has the bytes of a file of the same perceptron, trained on the same clips."""
     probe_trained_again, _ = fitted_probe_and_rows()
     assert model_file_of(probe_trained_again) == MODEL_FILE
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="making links needs a permission on Windows")
 def test_a_path_to_a_model_may_be_a_link(tmp_path):
-    model = read_and_construct_bytes(tmp_path, MODEL_FILE)
+    (tmp_path / "some.model").write_bytes(MODEL_FILE)
     (tmp_path / "link.model").symlink_to("some.model")
-    assert read_model(tmp_path / "link.model").card == model.card
+    assert read_model(tmp_path / "link.model").card == read_model(tmp_path / "some.model").card
 
 
 def test_equal_reach_distances_pass_the_check_that_they_rise(tmp_path):
+    """A model file keeps how far training clips are from each other, as distances that may not fall."""
     model = read_and_construct_bytes(tmp_path, MODEL_FILE)
     equal_distances = np.ones_like(model.other_arrays["reach_distances"])
     other_arrays = dict(model.other_arrays) | {"reach_distances": equal_distances}
-    assert read_and_construct_bytes(tmp_path, pack(model.card, model.arrays, other_arrays)).card == model.card
+
+    read_again = read_and_construct_bytes(tmp_path, pack(model.card, model.arrays, other_arrays))
+
+    assert read_again.card == model.card
 
 
 def test_no_time_or_machine_is_in_the_file():
-    unix = 3
+    """The zip archive has the earliest date that zip knows, and its system is always 3, Unix."""
     with zipfile.ZipFile(io.BytesIO(MODEL_FILE)) as archive:
         for member in archive.infolist():
             assert member.date_time == (1980, 1, 1, 0, 0, 0)
-            assert (member.create_system, member.extra, member.comment) == (unix, b"", b"")
+            assert member.create_system == 3
+            assert member.extra == b""
+            assert member.comment == b""
 
 
-def test_the_digest_of_features_depends_on_the_weights_but_not_on_the_contact_or_the_corpus():
-    other_contact_and_corpus = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
+def test_the_digest_of_features_depends_on_the_weights_of_their_backbone():
     other_weights = PROVENANCE | {"weights_sha256": "a" * 64}
-    assert features_digest(other_contact_and_corpus) == features_digest(PROVENANCE)
     assert features_digest(other_weights) != features_digest(PROVENANCE)
 
 
+def test_the_digest_of_features_does_not_depend_on_the_contact_or_the_corpus():
+    """Features of another corpus are of the same kind, and a model can be applied to them."""
+    other_contact_and_corpus = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
+    assert features_digest(other_contact_and_corpus) == features_digest(PROVENANCE)
+
+
 def test_frozen_files_of_every_kind_give_the_scores_that_they_gave_when_they_were_made():
-    """The files are never replaced: another format gets a new protocol number and new files."""
-    names = sorted(path.name for path in FROZEN_FILES.glob("*.model"))
-    assert {name.split("_")[1] for name in names} == {str(PROTOCOL)}
-    for name in names:
-        model = load_model(FROZEN_FILES / name)
-        expected = json.loads((FROZEN_FILES / name).with_suffix(".json").read_text("utf-8"))
+    """Beside each file protocol_4_KIND.model lies a JSON with rows of features and their scores.
+
+    The files are never replaced: another format gets a new protocol number and new files.
+    """
+    paths = sorted(FROZEN_FILES.glob("*.model"))
+    assert paths
+    for path in paths:
+        assert path.name.startswith(f"protocol_{PROTOCOL}_")
+        model = load_model(path)
+        expected = json.loads(path.with_suffix(".json").read_text("utf-8"))
         rows = np.array(expected["X"], dtype=np.float32)
         np.testing.assert_allclose(model.logits(rows), expected["scores"], rtol=1e-6)
         # NaN for a model that does not know how far its training clips are from each other.
@@ -107,20 +135,36 @@ def test_frozen_files_of_every_kind_give_the_scores_that_they_gave_when_they_wer
         assert (model.card.backbone, model.card.threshold) == (expected["backbone"], expected["threshold"])
 
 
-def test_a_card_says_which_levels_its_calibration_has_not_seen():
-    card = structs.replace(
-        FROZEN_CARD,
-        population=None,
-        codebook={"name": "obygaze12", "digest": ""},
-        target=FROZEN_CARD.target | {"classes": [["EN"], ["S"]]},
-    )
-    assert card.levels_left_out == ("HN",)  # of EN, HN and S, which the codebook has
-    of_unknown_codebook = structs.replace(card, codebook={"name": "of a lab"})
-    assert of_unknown_codebook.levels_left_out is None
-    of_a_scale = structs.replace(card, target=card.target | {"name": "scale:calm"})
-    assert of_a_scale.levels_left_out == ()
-    with_its_own_statement = structs.replace(card, population={"levels_left_out": ["S"]})
-    assert with_its_own_statement.levels_left_out == ("S",)
+CARD_OF_EN_AND_S = structs.replace(
+    FROZEN_CARD,
+    population=None,
+    codebook={"name": "obygaze12", "digest": ""},
+    target=FROZEN_CARD.target | {"classes": [["EN"], ["S"]]},
+)
+"""The card of a model that tells EN from S, two of the three levels of ObyGaze12 that are labels."""
+
+
+def test_a_card_says_which_levels_its_model_has_not_seen():
+    """The model tells EN from S. The levels of ObyGaze12 that are labels are EN, HN and S."""
+    assert CARD_OF_EN_AND_S.levels_left_out == ("HN",)
+
+
+def test_of_a_codebook_that_is_not_known_a_card_cannot_say_which_levels_were_not_seen():
+    """The model tells EN from S. Which other levels a lab's codebook has is not in the card."""
+    card = structs.replace(CARD_OF_EN_AND_S, codebook={"name": "of a lab"})
+    assert card.levels_left_out is None
+
+
+def test_a_model_of_a_scale_leaves_no_level_out():
+    """A scale is an ordered label beside the levels."""
+    card = structs.replace(CARD_OF_EN_AND_S, target=CARD_OF_EN_AND_S.target | {"name": "scale:calm"})
+    assert card.levels_left_out == ()
+
+
+def test_levels_that_a_card_states_as_left_out_count():
+    """The model tells EN from S of ObyGaze12, so that HN would be left out if nothing were stated."""
+    card = structs.replace(CARD_OF_EN_AND_S, population={"levels_left_out": ["S"]})
+    assert card.levels_left_out == ("S",)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +173,23 @@ def test_a_card_says_which_levels_its_calibration_has_not_seen():
     ids=["AUC above chance", "neither", "probably skilled", "both undefined"],
 )
 def test_films_left_out_show_skill_by_an_auc_above_chance_or_a_high_p_skilled(auc_low, p_skilled, no_skill):
+    """The evidence in a card is of films that were left out in training.
+
+    `auc_low` is the lower end of the interval of the AUC, where .5 is chance, and `p_skilled` the probability
+    that the model is skilled, of which .95 is high.
+    """
     evidence = FROZEN_CARD.evidence | {"auc_low": auc_low, "p_skilled": p_skilled}
     assert structs.replace(FROZEN_CARD, evidence=evidence).no_skill is no_skill
+
+
+def test_without_evidence_it_is_not_said_that_a_model_has_no_skill():
     without_evidence = structs.replace(FROZEN_CARD, evidence=None)
     assert not without_evidence.no_skill
 
 
 @pytest.mark.parametrize("number", range(1, PROTOCOL))
 def test_a_file_of_an_older_format_is_refused_with_the_command_that_trains_the_model_again(tmp_path, number):
+    """The card in the file has the number of the format. Models of older ones are not converted."""
     task = FROZEN_CARD.target["name"]
     with pytest.raises(ModelError, match=f"obygaze evaluate MANIFEST STORE --task {task} --save mlp --out"):
         read_and_construct_bytes(tmp_path, model_file_with_card(protocol_number=number))

@@ -41,7 +41,7 @@ NOTES = "**Length alone does as well.**"
 
 
 @pytest.fixture(scope="module")
-def paths(tmp_path_factory):
+def model_paths(tmp_path_factory):
     """Files of the models `linear` and `mlp`, which have a licence: name -> path."""
     return make_shelf(tmp_path_factory.mktemp("shared"), ("linear", "mlp")).paths
 
@@ -53,12 +53,12 @@ def unseen_film(tmp_path_factory):
 
 
 @pytest.fixture
-def zoo(paths, tmp_path):
+def zoo(model_paths, tmp_path):
     """A folder that lists lab-linear 1.0.0, and lab-mlp 0.9.0 and 0.10.0."""
     folder = tmp_path / "zoo"
-    push_model(paths["linear"], folder, "lab-linear", "1.0.0", notes=NOTES)
-    push_model(paths["mlp"], folder, "lab-mlp", "0.9.0", notes=NOTES)
-    push_model(paths["mlp"], folder, "lab-mlp", "0.10.0", notes=NOTES)
+    push_model(model_paths["linear"], folder, "lab-linear", "1.0.0", notes=NOTES)
+    push_model(model_paths["mlp"], folder, "lab-mlp", "0.9.0", notes=NOTES)
+    push_model(model_paths["mlp"], folder, "lab-mlp", "0.10.0", notes=NOTES)
     return folder
 
 
@@ -84,6 +84,10 @@ def problems_of(zoo):
 @pytest.mark.long
 @pytest.mark.usefixtures("obstore")
 def test_models_are_listed_by_their_name_and_version(server):
+    """The server offers a zoo, a folder of models with a list: one version of lab-linear, and two of lab-mlp.
+
+    Versions are sorted as numbers: 0.9.0 comes before 0.10.0.
+    """
     assert [entry.label for entry in read_zoo(server.url)] == [
         "lab-linear@1.0.0",
         "lab-mlp@0.9.0",
@@ -93,34 +97,57 @@ def test_models_are_listed_by_their_name_and_version(server):
 
 
 @pytest.mark.usefixtures("obstore")
-def test_the_newest_version_of_a_model_is_pulled_to_the_byte(paths, server, tmp_path):
-    progress = []
+def test_the_newest_version_of_a_model_is_pulled_to_the_byte(model_paths, server, tmp_path):
+    """The server has the versions 0.9.0 and 0.10.0 of lab-mlp, from one file."""
     folder = tmp_path / "theirs"
-    path = pull_model("lab-mlp", folder, zoo=server.url, progress=lambda *done: progress.append(done))
-    assert path.read_bytes() == paths["mlp"].read_bytes()
+
+    path = pull_model("lab-mlp", folder, zoo=server.url)
+
+    assert path.read_bytes() == model_paths["mlp"].read_bytes()
     assert [path.name for path in folder.iterdir()] == ["lab-mlp-0.10.0.model"]
-    n_bytes = paths["mlp"].stat().st_size
+
+
+@pytest.mark.usefixtures("obstore")
+def test_pulling_reports_its_progress_up_to_all_bytes(model_paths, server, tmp_path):
+    """Progress is told as (bytes that are there, bytes of the file)."""
+    progress = []
+
+    def report(n_bytes, n_bytes_of_file):
+        progress.append((n_bytes, n_bytes_of_file))
+
+    pull_model("lab-mlp", tmp_path / "theirs", zoo=server.url, progress=report)
+
+    n_bytes = model_paths["mlp"].stat().st_size
     assert progress[-1] == (n_bytes, n_bytes)
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_by_name_predicts_as_its_file(paths, unseen_film, server, monkeypatch):
+def test_a_model_by_name_predicts_as_its_file(model_paths, unseen_film, server, monkeypatch):
+    """The variable OBYGAZE_ZOO says where models are looked for by name."""
     monkeypatch.setenv("OBYGAZE_ZOO", server.url)
+
     by_name = om.predict(om.load_model("lab-linear@1.0.0"), unseen_film)
-    by_path = om.predict(om.load_model(paths["linear"]), unseen_film)
+    by_path = om.predict(om.load_model(model_paths["linear"]), unseen_film)
+
     assert by_name.to_csv() == by_path.to_csv()
 
 
 @pytest.mark.usefixtures("obstore")
 def test_a_list_of_four_megabytes_is_refused(zoo, server):
+    """The server has the folder `zoo`. Its list of models is made longer by 4 MB of comments."""
+    four_megabytes = b"#" * (4 << 20)
     with (zoo / LIST).open("ab") as file:
-        file.write(b"#" * (1 << 22))
+        file.write(four_megabytes)
     with pytest.raises(ModelError, match="more than"):
         read_zoo(server.url)
 
 
-def test_an_entry_says_what_the_card_says(paths, zoo):
-    card = om.load_model(paths["linear"]).card
+def test_an_entry_says_what_the_card_says(model_paths, zoo):
+    """The first entry of the list is of lab-linear. The card in the model's file says what the model is.
+
+    Scores are listed with four digits.
+    """
+    card = om.load_model(model_paths["linear"]).card
     entry = read_zoo(zoo)[0]
     assert entry.task == card.target["name"]
     assert entry.codebook == "violence"
@@ -135,7 +162,8 @@ def test_an_entry_says_what_the_card_says(paths, zoo):
     assert listed.low == round(on_card["method_low"], 4)
 
 
-def test_a_page_has_its_parts_in_order(zoo, paths):
+def test_a_page_has_its_parts_in_order(zoo):
+    """Each model in a zoo has a page for people. Of each part of it, one phrase is looked for."""
     page = (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
     entry = read_zoo(zoo)[0]
     (score,) = [score for score in entry.scores if score.metric == "within_movie_auc"]
@@ -155,26 +183,50 @@ def test_a_page_has_its_parts_in_order(zoo, paths):
     places = [page.index(phrase) for phrase in phrase_of_part.values()]
     assert places == sorted(places)
 
-    assert describe_model("lab-linear", zoo)[1] == page
-    page_of_a_file = describe_model(str(paths["mlp"]))[1]  # without a zoo
-    assert "must not be used" in page_of_a_file
+
+def test_a_model_is_described_by_its_page_in_the_zoo(zoo):
+    """A zoo is a folder of models with a list. Beside each model's file lies a page for people."""
+    _, description = describe_model("lab-linear", zoo)
+    assert description == (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
 
 
-def test_a_flipped_byte_is_refused_by_pulling_and_loading_and_found_by_verifying(server, tmp_path):
+def test_a_models_file_is_described_without_a_zoo(model_paths):
+    """The page is made of the file. Each page says for what a model must not be used."""
+    _, description = describe_model(str(model_paths["mlp"]))
+    assert "must not be used" in description
+
+
+def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_pulled(server, tmp_path):
+    """The server flips a byte of every model that it sends."""
     server.damaged_files.add(".model")
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
+
+
+def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_loaded(server):
+    """The server flips a byte of every model that it sends."""
+    server.damaged_files.add(".model")
     with pytest.raises(ModelError):
         om.load_model("lab-linear", zoo=server.url)
+
+
+def test_models_of_which_a_byte_was_flipped_are_found_by_verifying(server):
+    """The server flips a byte of every model that it sends."""
+    server.damaged_files.add(".model")
     assert problems_of(server.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
 
 
 @pytest.mark.long
 def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, server, tmp_path, monkeypatch):
+    """The server's next 100 answers break off, which is more than a pull tries. Then the server is sound.
+
+    The second pull asks for the bytes from the number on that the first has left.
+    """
     monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)  # between two attempts
     content = (zoo / "lab-linear-1.0.0.model").read_bytes()
-    server.n_breaks_left[".model"] = 100  # the next 100 answers break off
+    server.n_breaks_left[".model"] = 100
+
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     (partial,) = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
@@ -191,12 +243,16 @@ def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, server, tmp_path, 
 
 
 def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo, tmp_path):
-    """The file's own digests and the listed size are right: only the listed digest differs."""
+    """The file of lab-mlp lies where that of lab-linear is listed, and the listed size is made right.
+
+    The file's own digests are right too: only the listed digest differs.
+    """
     listed = find_entry("lab-linear", zoo)
     mlp = find_entry("lab-mlp", zoo)
     shutil.copy(zoo / mlp.file, zoo / listed.file)
     with_the_size_of_mlp = msgspec.structs.replace(listed, octets=mlp.octets)
     (zoo / LIST).write_bytes(write_list([with_the_size_of_mlp]))
+
     with pytest.raises(ModelError, match="digest"):
         om.load_model("lab-linear", zoo=zoo)
     with pytest.raises(ModelError):
@@ -204,19 +260,30 @@ def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo, tmp_p
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
 
 
-def test_a_file_longer_than_listed_is_not_loaded_and_pulling_it_stops_soon_after_that_size(zoo, tmp_path):
-    size = 64 << 20  # far longer than the list says
-    os.truncate(zoo / "lab-linear-1.0.0.model", size)  # appends zeros
-    with pytest.raises(ModelError):
-        om.load_model("lab-linear", zoo=zoo)
-    with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
-    partial = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in partial) < size / 4
+@pytest.fixture
+def zoo_with_a_model_of_64_mb(zoo):
+    """A zoo in which the file of lab-linear has zeros behind it, and is far longer than its list says."""
+    os.truncate(zoo / "lab-linear-1.0.0.model", 64 << 20)
+    return zoo
 
 
-def contents(folder):
-    """Read all files of a folder by their names."""
+def test_a_file_longer_than_listed_is_not_loaded(zoo_with_a_model_of_64_mb):
+    """The file of lab-linear in the zoo has zeros behind it, up to 64 MB."""
+    with pytest.raises(ModelError):
+        om.load_model("lab-linear", zoo=zoo_with_a_model_of_64_mb)
+
+
+def test_pulling_a_file_longer_than_listed_stops_soon_after_that_size(zoo_with_a_model_of_64_mb, tmp_path):
+    """Of the 64 MB, less than 16 are left behind."""
+    with pytest.raises(ModelError):
+        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo_with_a_model_of_64_mb)
+
+    files = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 16 << 20
+
+
+def contents_of(folder):
+    """Read all files of a folder, {name: bytes}."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -241,31 +308,51 @@ def contents(folder):
         "such a name with a number",
     ],
 )
-def test_a_push_that_is_refused_changes_nothing(paths, zoo, model, name, version, notes):
-    before = contents(zoo)
+def test_a_push_that_is_refused_changes_nothing(model_paths, zoo, model, name, version, notes):
+    """The zoo has version 1.0.0 of lab-linear, with `NOTES` of the lab. A version is never replaced."""
+    before = contents_of(zoo)
     with pytest.raises(ModelError):
-        push_model(paths[model], zoo, name, version, notes=notes)
-    assert contents(zoo) == before
+        push_model(model_paths[model], zoo, name, version, notes=notes)
+    assert contents_of(zoo) == before
 
 
-def test_pushing_the_same_model_again_changes_nothing_but_writes_a_page_that_was_lost(paths, zoo):
-    before = contents(zoo)
+def test_pushing_the_same_model_again_changes_nothing(model_paths, zoo):
+    """The zoo has this version of lab-linear, with the same notes."""
+    before = contents_of(zoo)
+
+    entry = push_model(model_paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES)
+
+    assert entry.label == "lab-linear@1.0.0"
+    assert contents_of(zoo) == before
+
+
+def test_pushing_the_same_model_again_writes_a_page_that_was_lost(model_paths, zoo):
+    """Beside each model's file in the zoo lies a page. That of lab-linear is removed."""
+    before = contents_of(zoo)
     (zoo / "lab-linear-1.0.0.md").unlink()
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
-    assert push_model(paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES).label == "lab-linear@1.0.0"
-    assert contents(zoo) == before
-    assert push_model(paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES).label == "lab-linear@1.0.0"
-    assert contents(zoo) == before
+
+    entry = push_model(model_paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES)
+
+    assert entry.label == "lab-linear@1.0.0"
+    assert contents_of(zoo) == before
 
 
-def test_pulling_again_removes_what_a_killed_pull_has_left_and_replaces_no_other_file(zoo, tmp_path):
+def test_pulling_again_removes_what_a_killed_pull_has_left(zoo, tmp_path):
+    """A pull keeps what it has in a folder beside the file, which is there until it ends."""
     path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
     left_by_a_killed_pull = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
     left_by_a_killed_pull.mkdir()
+
     assert pull_model("lab-linear", tmp_path / "copies", zoo=zoo) == path
     assert not left_by_a_killed_pull.exists()
 
+
+def test_pulling_replaces_no_other_file_of_the_models_name(zoo, tmp_path):
+    """The user wrote something of their own into the file that a pull has made."""
+    path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
     path.write_bytes(b"mine")
+
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
     assert path.read_bytes() == b"mine"
@@ -277,6 +364,7 @@ def test_pulling_again_removes_what_a_killed_pull_has_left_and_replaces_no_other
 )
 @pytest.mark.parametrize("target", ["/dev/zero", "elsewhere.toml", "nowhere"])
 def test_a_list_that_is_a_link_is_refused_as_a_link(zoo, tmp_path, target):
+    """The link leads to an endless device, to a sound list, or nowhere."""
     (tmp_path / "elsewhere.toml").write_bytes((zoo / LIST).read_bytes())
     (zoo / LIST).unlink()
     (zoo / LIST).symlink_to(tmp_path / target)
@@ -285,6 +373,7 @@ def test_a_list_that_is_a_link_is_refused_as_a_link(zoo, tmp_path, target):
 
 
 def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
+    """The file lies elsewhere, and in the zoo is a link to it. What is pulled is the file, no link."""
     path = zoo / "lab-linear-1.0.0.model"
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")  # as git-annex and caches of the Hub do
@@ -297,27 +386,35 @@ MODEL_WITHOUT_PARAMETERS = model_file_with_card(licence="MIT", parameters={})
 
 
 def test_verifying_finds_a_listed_model_without_parameters(zoo):
-    page = b""
+    """The list and the digests are right. The model's file lacks its parameters, of which n_epochs is one."""
+    empty_page = b""
     card = audit("x", MODEL_WITHOUT_PARAMETERS).card
-    entry = entry_of(card, MODEL_WITHOUT_PARAMETERS, "lab-none", "1.0.0", sha256_of(page))
+    entry = entry_of(card, MODEL_WITHOUT_PARAMETERS, "lab-none", "1.0.0", sha256_of(empty_page))
     (zoo / entry.file).write_bytes(MODEL_WITHOUT_PARAMETERS)
-    (zoo / entry.page).write_bytes(page)
+    (zoo / entry.page).write_bytes(empty_page)
     (zoo / LIST).write_bytes(write_list([entry]))
+
     ((_, problem),) = verify_models(zoo)
+
     assert "n_epochs" in problem
 
 
-def test_the_command_gives_each_listed_model_with_what_is_wrong_with_it(zoo, capsys):
-    listed = [entry.label for entry in read_zoo(zoo)]
+def test_the_command_prints_each_listed_model_with_what_is_wrong_with_it(zoo, capsys):
+    """One of three models lacks its last byte. The command ends with code 3."""
     damaged = zoo / "lab-linear-1.0.0.model"
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    assert obygaze("model", "verify", "--zoo", zoo, "--json") == 3
+
+    code = obygaze("model", "verify", "--zoo", zoo, "--json")
+
+    assert code == 3
     records = json.loads(capsys.readouterr().out)["models"]
-    assert [record["model"] for record in records] == listed
+    labels = [record["model"] for record in records]
+    assert labels == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
     assert [record["model"] for record in records if record["problem"]] == ["lab-linear@1.0.0"]
 
 
-def test_a_list_that_lies_about_a_card_is_found(zoo):
+def test_verifying_finds_a_list_that_says_another_licence_than_the_card(zoo):
+    """The licence of the first model, lab-linear, is changed in the list from CC-BY-4.0 to MIT."""
     text = (zoo / LIST).read_text("utf-8")
     (zoo / LIST).write_text(text.replace('licence = "CC-BY-4.0"', 'licence = "MIT"', 1), "utf-8")
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
@@ -345,65 +442,91 @@ def test_a_list_that_lies_about_a_card_is_found(zoo):
     ],
 )
 def test_a_list_that_was_changed_into_an_invalid_one_is_refused(zoo, before, after):
-    # Where lab-mlp has a version 1.0.0 too, renaming lab-linear lists one model twice.
+    """In the text of a list of lab-linear and lab-mlp, `before` is replaced by `after`.
+
+    Both have a version 1.0.0 here, so that renaming lab-linear to lab-mlp lists one model twice.
+    """
     text = (zoo / LIST).read_text("utf-8").replace("0.9.0", "1.0.0")
+    assert before in text
     (zoo / LIST).write_text(text.replace(before, after), "utf-8")
     with pytest.raises(ModelError):
         read_zoo(zoo)
 
 
-def test_a_model_is_found_by_its_version_or_as_the_newest_unless_a_file_has_its_name(
-    paths, zoo, tmp_path, monkeypatch
-):
+def test_a_model_is_found_by_its_version_or_as_the_newest(zoo):
+    """The zoo has the versions 0.9.0 and 0.10.0 of lab-mlp."""
     assert find_entry("lab-mlp", zoo).version == "0.10.0"
     assert find_entry("lab-mlp@0.9.0", zoo).version == "0.9.0"
-    for name in ("lab-mpl", "lab-mlp@2.0.0", "other"):
-        with pytest.raises(ModelError):
-            find_entry(name, zoo)
+
+
+@pytest.mark.parametrize("name", ["lab-mpl", "lab-mlp@2.0.0", "other"])
+def test_a_name_or_version_that_is_not_listed_is_refused(zoo, name):
+    """The zoo has the versions 0.9.0 and 0.10.0 of lab-mlp, and lab-linear."""
+    with pytest.raises(ModelError):
+        find_entry(name, zoo)
+
+
+def test_a_file_in_the_working_folder_comes_before_a_listed_model_of_its_name(
+    model_paths, zoo, tmp_path, monkeypatch
+):
+    """The file is called lab-linear as the listed model, and holds the model mlp."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(paths["mlp"], "lab-linear")
+    shutil.copy(model_paths["mlp"], "lab-linear")
     assert om.load_model("lab-linear", zoo=zoo).card.model == "mlp"
 
 
 def test_without_a_setting_the_zoo_is_the_projects(monkeypatch):
+    """The variable OBYGAZE_ZOO would say where models are looked for by name."""
     monkeypatch.delenv("OBYGAZE_ZOO", raising=False)
     assert default_zoo().endswith("zoo")
 
 
-def test_a_model_is_not_shared_without_a_licence_or_parameters_nor_over_http(paths, tmp_path):
+def test_a_model_without_a_licence_is_not_shared(tmp_path):
     with pytest.raises(ModelError):
         push_model(MODEL_WITHOUT_LICENCE, tmp_path / "zoo", "mine")
-    (tmp_path / "none.model").write_bytes(MODEL_WITHOUT_PARAMETERS)
-    with pytest.raises(ModelError):
-        push_model(tmp_path / "none.model", tmp_path / "zoo", "mine")
     assert not (tmp_path / "zoo").exists()
+
+
+def test_a_model_without_parameters_is_not_shared(tmp_path):
+    model = tmp_path / "none.model"
+    model.write_bytes(MODEL_WITHOUT_PARAMETERS)
     with pytest.raises(ModelError):
-        push_model(paths["linear"], "http://127.0.0.1:9/zoo", "linear")
+        push_model(model, tmp_path / "zoo", "mine")
+    assert not (tmp_path / "zoo").exists()
+
+
+def test_a_model_cannot_be_pushed_over_http(model_paths):
+    """Models can be pulled over HTTP, and pushed to a folder, a bucket or the Hub."""
+    with pytest.raises(ModelError):
+        push_model(model_paths["linear"], "http://127.0.0.1:9/zoo", "linear")
 
 
 def test_a_second_pull_while_the_first_still_downloads_is_refused(zoo, tmp_path, monkeypatch):
-    begun = threading.Event()
-    go_on = threading.Event()
+    """The first pull, in a thread, waits at the begin of its download until the second has been refused."""
+    first_downloads = threading.Event()
+    second_is_refused = threading.Event()
     download_file = sharing.download_file
 
     def wait_and_download(*arguments):
-        begun.set()
-        go_on.wait(60)
+        first_downloads.set()
+        second_is_refused.wait(60)
         download_file(*arguments)
 
     monkeypatch.setattr(sharing, "download_file", wait_and_download)
     first = threading.Thread(target=pull_model, args=("lab-linear", tmp_path), kwargs={"zoo": zoo})
     first.start()
-    begun.wait(60)
+    first_downloads.wait(60)
+
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path, zoo=zoo)
-    go_on.set()
+
+    second_is_refused.set()
     first.join()
     assert (tmp_path / "lab-linear-1.0.0.model").is_file()
 
 
 def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused(
-    paths, tmp_path, monkeypatch
+    model_paths, tmp_path, monkeypatch
 ):
     """While `linear` is being written as a, `mlp` is pushed as b and as a: the last one is refused."""
     first_writes = threading.Event()
@@ -418,7 +541,7 @@ def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused
 
     def push(model, name):
         try:
-            push_model(paths[model], tmp_path / "zoo", name)
+            push_model(model_paths[model], tmp_path / "zoo", name)
         except ModelError as error:
             refusals.append(str(error))
 
@@ -436,11 +559,12 @@ def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused
     mlp_as_a.join()
 
     assert [entry.label for entry in read_zoo(tmp_path / "zoo")] == ["a@1.0.0", "b@1.0.0"]
-    assert (tmp_path / "zoo" / "a-1.0.0.model").read_bytes() == paths["linear"].read_bytes()
+    assert (tmp_path / "zoo" / "a-1.0.0.model").read_bytes() == model_paths["linear"].read_bytes()
     assert len(refusals) == 1
 
 
 def test_a_listed_file_that_is_no_model_is_not_pulled(zoo, tmp_path):
+    """The list has the right size and digest of the file, which is a text."""
     no_model = b"import os" * 99
     entry = find_entry("lab-linear", zoo)
     listed = msgspec.structs.replace(entry, sha256=sha256_of(no_model), octets=len(no_model))
@@ -451,21 +575,39 @@ def test_a_listed_file_that_is_no_model_is_not_pulled(zoo, tmp_path):
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
-def test_an_edited_page_is_found_and_not_replaced_by_a_push(zoo, paths):
+@pytest.fixture
+def edited_page(zoo):
+    """The page of lab-linear in the zoo, in which somebody changed the licence."""
     page = zoo / "lab-linear-1.0.0.md"
     page.write_text(page.read_text("utf-8").replace("cc-by-4.0", "cc0-1.0"), "utf-8")
+    return page
+
+
+@pytest.mark.usefixtures("edited_page")
+def test_an_edited_page_is_found_by_verifying(zoo):
+    """Somebody changed the licence in the page of lab-linear."""
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
-    with pytest.raises(ModelError, match=page.name):
+
+
+def test_an_edited_page_is_not_shown(zoo, edited_page):
+    """Somebody changed the licence in the page of lab-linear, so that it is not what its digest says."""
+    with pytest.raises(ModelError, match=edited_page.name):
         describe_model("lab-linear", zoo)
+
+
+@pytest.mark.usefixtures("edited_page")
+def test_an_edited_page_is_not_replaced_by_a_push(zoo, model_paths):
+    """Somebody changed the licence in the page of lab-linear. The same model is pushed again."""
     with pytest.raises(ModelError):
-        push_model(paths["linear"], zoo, "lab-linear", notes=NOTES)
+        push_model(model_paths["linear"], zoo, "lab-linear", notes=NOTES)
 
 
-def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo, paths):
+def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo, model_paths):
+    """The zoo has a file new-1.0.0.model, of another tool or of a push that was killed."""
     unlisted = zoo / "new-1.0.0.model"
     unlisted.write_bytes(b"of a push that was killed, or of another tool")
     with pytest.raises(ModelError, match=unlisted.name):
-        push_model(paths["linear"], zoo, "new")
+        push_model(model_paths["linear"], zoo, "new")
     assert b"killed" in unlisted.read_bytes()
     assert "new" not in (zoo / LIST).read_text("utf-8")
 
@@ -474,17 +616,20 @@ def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo, paths):
 # ---------------------------------------------------------------------------
 @pytest.mark.long
 @pytest.mark.usefixtures("bucket")
-def test_a_list_on_s3(paths, tmp_path):
+def test_models_are_pushed_listed_verified_and_pulled_on_s3(model_paths, tmp_path):
+    """The bucket is of a server of S3 on this machine, and is empty before."""
     zoo = "s3://bucket/zoo"
-    push_model(paths["linear"], zoo, "linear")
-    push_model(paths["mlp"], zoo, "mlp")
+
+    push_model(model_paths["linear"], zoo, "linear")
+    push_model(model_paths["mlp"], zoo, "mlp")
+
     assert [entry.label for entry in read_zoo(zoo)] == ["linear@1.0.0", "mlp@1.0.0"]
     assert problems_of(zoo) == []
-    assert pull_model("mlp", tmp_path, zoo=zoo).read_bytes() == paths["mlp"].read_bytes()
+    assert pull_model("mlp", tmp_path, zoo=zoo).read_bytes() == model_paths["mlp"].read_bytes()
 
 
 @pytest.fixture
-def names_pushed_by_another_lab(paths, monkeypatch):
+def names_pushed_by_another_lab(model_paths, monkeypatch):
     """Return a list; whenever the list of s3://bucket/raced is read, its last name is taken off and pushed.
 
     Another lab thus pushes `linear` under this name after a push has read the list and before it writes.
@@ -497,7 +642,7 @@ def names_pushed_by_another_lab(paths, monkeypatch):
             return read_tagged(files, name, *most, **part)
         finally:
             if names:
-                push_model(paths["linear"], "s3://bucket/raced", names.pop(), "1.0.0")
+                push_model(model_paths["linear"], "s3://bucket/raced", names.pop(), "1.0.0")
 
     monkeypatch.setattr(ObstoreFiles, "read_tagged", read_and_let_another_lab_push)
     return names
@@ -505,18 +650,20 @@ def names_pushed_by_another_lab(paths, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(paths, names_pushed_by_another_lab):
+def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(model_paths, names_pushed_by_another_lab):
+    """Twice another lab pushes a model between our reading of the list and our writing: as c, and as b."""
     names_pushed_by_another_lab += ["b", "c"]
-    push_model(paths["mlp"], "s3://bucket/raced", "a")
+    push_model(model_paths["mlp"], "s3://bucket/raced", "a")
     assert [entry.label for entry in read_zoo("s3://bucket/raced")] == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
     assert problems_of("s3://bucket/raced") == []
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_is_refused_when_its_name_was_taken_meanwhile(paths, names_pushed_by_another_lab):
+def test_a_push_to_s3_is_refused_when_its_name_was_taken_meanwhile(model_paths, names_pushed_by_another_lab):
+    """Another lab pushes `linear` under our name between our reading of the list and our writing."""
     names_pushed_by_another_lab.append("taken")
     with pytest.raises(ModelError):
-        push_model(paths["mlp"], "s3://bucket/raced", "taken")
+        push_model(model_paths["mlp"], "s3://bucket/raced", "taken")
     assert problems_of("s3://bucket/raced") == []
     assert om.load_model("taken", zoo="s3://bucket/raced").card.model == "linear"
 
@@ -531,14 +678,16 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(paths, tmp_path):
+def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(model_paths, tmp_path):
     """It runs in a process of its own, because the Hub's client reads its settings when it is imported."""
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
     with serving(tmp_path / "hub", HubHandler) as hub:
         hub.n_commits_to_refuse = 2  # the first two commits are refused
         settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
-        process = python("-c", PUSH_AND_LOAD_ON_THE_HUB, paths["linear"], env={**os.environ, **settings})
+        process = python(
+            "-c", PUSH_AND_LOAD_ON_THE_HUB, model_paths["linear"], env={**os.environ, **settings}
+        )
         parents_of_commits = {commit for kind, commit, _ in hub.requests if kind == "PARENT"}
     assert hub.n_commits_to_refuse == 0
     assert parents_of_commits == {COMMIT}

@@ -16,15 +16,16 @@ from obygaze_features.manifest import (
 )
 from tests.command import obygaze
 
-BOOK = builtin_codebook("obygaze12")
-ALL_NO = dict.fromkeys(codebook_questions(BOOK), "no") | {"level:EN": "yes"}
-GOOD = {"answers": ALL_NO}
+OBYGAZE12 = builtin_codebook("obygaze12")
+ALL_NO = dict.fromkeys(codebook_questions(OBYGAZE12), "no") | {"level:EN": "yes"}
+"""Answers to all questions of the codebook: yes to the level EN, and no to other levels and to concepts."""
+ANSWERED = {"answers": ALL_NO}
 LEVEL = {"answers": {"level": "EN"}}
 REFUSAL = {"answers": {"level": None}}
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
 
-def lines(*answers):
+def jsonl_of(*answers):
     """Write answers of the machine "tiny" as lines of JSON, each about a clip of 4 s of film m.
 
     They are about the clips c0, c1, ... one after the other, unless the fields of an answer say otherwise.
@@ -37,13 +38,15 @@ def lines(*answers):
 
 
 def test_questions_are_of_each_level_and_visual_concept_and_say_what_it_means():
-    questions = codebook_questions(BOOK)
-    of_levels = [f"level:{name}" for name in BOOK.level_names]
-    of_concepts = [f"concept:{name}" for name in BOOK.visual_concepts]
-    assert list(questions) == of_levels + of_concepts
-    for question, text in questions.items():
-        _, _, name = question.partition(":")
-        assert BOOK.means[name] in text
+    """Questions have names such as level:EN or concept:Body. Of what is heard, a machine is not asked."""
+    questions = codebook_questions(OBYGAZE12)
+
+    names_of_levels = [f"level:{level}" for level in OBYGAZE12.level_names]
+    names_of_concepts = [f"concept:{concept}" for concept in OBYGAZE12.visual_concepts]
+    assert list(questions) == names_of_levels + names_of_concepts
+    for name, question in questions.items():
+        level_or_concept = name.removeprefix("level:").removeprefix("concept:")
+        assert OBYGAZE12.means[level_or_concept] in question
 
 
 def answered_by_tiny(questions_of_clip):
@@ -54,16 +57,19 @@ def answered_by_tiny(questions_of_clip):
 
 
 def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
-    """AB says S and Body of three clips; the machine, which a person names vlm, says EN and Body."""
+    """AB says S and Body of three clips; the machine, which a person names vlm, says EN and Body.
+
+    One command writes the questions to ask of each clip, and another imports the labels of both.
+    """
     monkeypatch.chdir(tmp_path)
     clips = [Clip(f"c{k}", "m", "m.mp4", 4 * k, 4 * k + 4, "S", ("Body",), "AB") for k in range(3)]
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "people.csv")
+
     assert obygaze("codebook", "questions", "people.csv", "--out", "asked.jsonl") == 0
     asked = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text("utf-8").splitlines()]
     (prompt,) = {questions_of_clip["prompt"] for questions_of_clip in asked}
     answered = [json.dumps(answered_by_tiny(questions_of_clip)) + "\n" for questions_of_clip in asked]
     (tmp_path / "answered.jsonl").write_text("".join(answered), "utf-8")
-
     command = "manifest import spans people.csv answered.jsonl --annotator vlm --out both.csv"
     assert obygaze(*command.split()) == 0
 
@@ -96,10 +102,12 @@ def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):
 def test_a_refusal_leaves_the_clip_out_and_is_counted(import_files, answer):
     """A language model may refuse, or answer with something that is neither yes, no nor a probability.
 
-    Such an answer is no "no".
+    Such an answer is no "no". Here it is about Look, in the second and the fourth of four clips.
     """
-    bad = {"answers": ALL_NO | {"concept:Look": answer}}
-    clips, notices = import_files({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
+    refusal = {"answers": ALL_NO | {"concept:Look": answer}}
+
+    clips, notices = import_files({"a.jsonl": jsonl_of(ANSWERED, refusal, ANSWERED, refusal)})
+
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "tiny"), ("c2", "tiny")]
     assert "2 left out: concept:Look refused or unclear (the first: line 2)" in notices
     assert "; model: tiny (2);" in notices
@@ -110,26 +118,26 @@ LEFT_OUT = {
     "refusals alone": ([{"answers": dict.fromkeys(ALL_NO)}], [], "0 of 1 span read"),
     "a level in words": ([{"answers": {"level": "rather sure"}}], [], "'rather sure' is no level"),
     "a clip twice": (
-        [{**GOOD, "clip_id": "c0"}] * 2, ["c0"], "line 2: of a clip that was answered above",
+        [{**ANSWERED, "clip_id": "c0"}] * 2, ["c0"], "line 2: of a clip that was answered above",
     ),
     "a clip without a name": (
-        [{**GOOD, "clip_id": ""}, GOOD], ["c1"], "line 1: no clip_id or no movie",
+        [{**ANSWERED, "clip_id": ""}, ANSWERED], ["c1"], "line 1: no clip_id or no movie",
     ),
     "a clip of no film": (
-        [{**GOOD, "movie": None}, GOOD], ["c1"], "line 1: no clip_id or no movie",
+        [{**ANSWERED, "movie": None}, ANSWERED], ["c1"], "line 1: no clip_id or no movie",
     ),
     "one level alone, denied": (
         [{"answers": {"level:S": answer}} for answer in ("yes", "no", 0.2, 0.7)], ["c0", "c3"],
         "2 left out: no level: the only one that was asked of is not there (the first: line 2)",
     ),
     **{f"a question in two spellings, {twin}": (
-        [{"answers": ALL_NO | {twin: "yes"}}, GOOD], ["c1"], f"line 1: {twin} is answered twice",
+        [{"answers": ALL_NO | {twin: "yes"}}, ANSWERED], ["c1"], f"line 1: {twin} is answered twice",
     ) for twin in ("level:en", "concept:body", "level:ＥＮ")},
     **{f"a level by {level!r}": (
-        [{"answers": {"level": level}}, GOOD], ["c1"], "line 1: level refused or unclear",
+        [{"answers": {"level": level}}, ANSWERED], ["c1"], "line 1: level refused or unclear",
     ) for level in ({}, {"": 1}, "")},
     "a question of no kind": (
-        [{"answers": ALL_NO | {"gaze:S": "no"}}, GOOD], ["c1"],
+        [{"answers": ALL_NO | {"gaze:S": "no"}}, ANSWERED], ["c1"],
         "line 1: question 'gaze:S': expected level, level:NAME or concept:NAME",
     ),
     "a question that most answer, refusals apart": (
@@ -143,28 +151,34 @@ LEFT_OUT = {
     "questions that the codebook lacks": (
         [{"answers": {"level": "EN", "concept:Body": "no", "concept:Boddy": "no"}}], ["c0"],
         ("1 question not of codebook 'obygaze12' (concept:Boddy); "
-         f"nothing asked of {len(BOOK.visual_concepts) - 1} concepts"),
+         f"nothing asked of {len(OBYGAZE12.visual_concepts) - 1} concepts"),
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_unusable_answers_are_left_out_with_their_reason(import_files, case):
+    """`LEFT_OUT` has answers about the clips c0, c1, ..., which clips they label, and a part of a notice."""
     answers, expected_ids, notice = LEFT_OUT[case]
-    clips, notices = import_files({"a.jsonl": lines(*answers)})
+
+    clips, notices = import_files({"a.jsonl": jsonl_of(*answers)})
+
     assert [clip.clip_id for clip in clips] == expected_ids
     assert notice in notices
 
 
-def test_concepts_that_pictures_do_not_show_are_noted_where_concepts_were_asked_of(import_files):
-    """Of answers to levels alone no concept is noted."""
-    assert len(BOOK.concepts) - len(BOOK.visual_concepts) == 4
-    _, notices = import_files({"a.jsonl": lines({"answers": ALL_NO})})
+def test_concepts_that_pictures_do_not_show_are_noted_as_not_asked(import_files):
+    """ObyGaze12 has four concepts that are not visual. All questions about the others are answered."""
+    _, notices = import_files({"a.jsonl": jsonl_of({"answers": ALL_NO})})
+
     assert "absent, not asked: 4 concepts" in notices
     assert "nothing asked" not in notices
     assert "question" not in notices
 
-    _, notices = import_files({"b.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})
+
+def test_where_levels_alone_were_asked_of_no_concept_is_noted(import_files):
+    """A machine answered whether a clip is EN, and whether it is S."""
+    _, notices = import_files({"b.jsonl": jsonl_of({"answers": {"level:EN": "yes", "level:S": "no"}})})
     assert "asked" not in notices
     assert "question" not in notices
 
@@ -172,16 +186,20 @@ def test_concepts_that_pictures_do_not_show_are_noted_where_concepts_were_asked_
 def test_a_row_without_a_label_gives_way_to_an_answer_about_its_clip(import_files):
     """Of the two clips that nobody labelled, c0 is answered, and c9, which is not, keeps its row."""
     unlabelled = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
-    answer_about_c0 = lines(GOOD)
+    answer_about_c0 = jsonl_of(ANSWERED)
+
     clips, notices = import_files({"clips.csv": unlabelled, "a.jsonl": answer_about_c0}, annotator="vlm")
+
     assert [(c.clip_id, c.annotator, c.video) for c in clips] == [("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")]
     assert "1 row of nobody" in notices
 
 
 def test_a_machine_may_be_asked_of_concepts_alone(import_files):
-    clips, notices = import_files(
-        {"a.jsonl": lines(*({"answers": {"concept:Body": answer}} for answer in ("yes", "no")))}
-    )
+    """Body is in the first clip and not in the second. Neither clip has a level."""
+    answers = jsonl_of({"answers": {"concept:Body": "yes"}}, {"answers": {"concept:Body": "no"}})
+
+    clips, notices = import_files({"a.jsonl": answers})
+
     assert [(clip.clip_id, clip.level, clip.concepts) for clip in clips] == [
         ("c0", None, ("Body",)),
         ("c1", None, ()),
@@ -189,23 +207,27 @@ def test_a_machine_may_be_asked_of_concepts_alone(import_files):
     assert "2 of 2 spans" in notices
 
 
-WHOLE_FILE = {"start_s": None, "end_s": None}
+def of_whole_file(answers):
+    """Make an answer about a clip that is a whole file, so that it has no times."""
+    return {"start_s": None, "end_s": None, "answers": answers}
 
 
 def test_levels_and_concepts_of_whole_files_may_be_answered_in_two_files(import_files):
-    """Whole files have no times."""
-    levels = lines(*(WHOLE_FILE | {"answers": {"level": level}} for level in ("EN", "S")))
-    concepts = lines(*(WHOLE_FILE | {"answers": {f"concept:{name}": "yes"}} for name in ("Body", "Look")))
+    """Both files are about the clips c0 and c1. Each has its level in one, and its concept in the other."""
+    levels = jsonl_of(of_whole_file({"level": "EN"}), of_whole_file({"level": "S"}))
+    concepts = jsonl_of(of_whole_file({"concept:Body": "yes"}), of_whole_file({"concept:Look": "yes"}))
+
     clips, _ = import_files({"levels.jsonl": levels, "concepts.jsonl": concepts})
+
     assert [(clip.level, clip.concepts) for clip in clips] == [("EN", ("Body",)), ("S", ("Look",))]
-    assert {(clip.start_s, clip.end_s) for clip in clips} == {(None, None)}
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(None, None), (None, None)]
 
 
 @pytest.mark.parametrize("level", ["Sure", "Sure.", {"EN": 0.1, "S": 0.3}, {"EN": "0.1", "S": "0.3"}])
 def test_a_level_may_be_named_or_have_probabilities(import_files, level):
-    assert [clip.level for clip in import_files({"a.jsonl": lines({"answers": {"level": level}})})[0]] == [
-        "S"
-    ]
+    """Sure is the title of S. Of probabilities, the level with the highest counts."""
+    (clip,), _ = import_files({"a.jsonl": jsonl_of({"answers": {"level": level}})})
+    assert clip.level == "S"
 
 
 @pytest.mark.parametrize(
@@ -213,101 +235,143 @@ def test_a_level_may_be_named_or_have_probabilities(import_files, level):
     [
         ({"answers": {"level": "EN", "concept:Guns": "yes"}}, r"line 1: .*Guns"),
         ({"answers": {}}, "nothing has answers"),
-        ({**GOOD, "model": None}, "line 1: nobody's: name its model, or give --annotator"),
+        ({**ANSWERED, "model": None}, "line 1: nobody's: name its model, or give --annotator"),
     ],
     ids=["a concept that the codebook lacks", "no answer", "no model"],
 )
 def test_answers_that_fit_no_codebook_or_annotator_are_refused(import_files, answer, message):
+    """The file has this one answer. Its codebook is ObyGaze12."""
     with pytest.raises(ManifestError, match=message):
-        import_files({"a.jsonl": lines(answer)})
+        import_files({"a.jsonl": jsonl_of(answer)})
 
 
 def test_answers_about_a_clip_that_has_other_times_in_a_table_are_refused(import_files):
     """The clip c0 lasts from 1 to 4 s in the table, and from 0 to 4 s in the answer."""
     table = f"{HEAD}c0,m,,1,4,S,,AB\n"
     with pytest.raises(ManifestError, match="of AB and tiny, whose films, videos or times differ"):
-        import_files({"t.csv": table, "a.jsonl": lines(GOOD)})
+        import_files({"t.csv": table, "a.jsonl": jsonl_of(ANSWERED)})
 
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_answers_may_be_a_list(import_files, indent):
-    """The second object is a refusal: each of its answers is null."""
+    """A list may stand on one line or on many. Its second object is a refusal: each answer is null."""
     refusal = {"answers": dict.fromkeys(ALL_NO, None)}
-    objects = [json.loads(line) for line in lines(GOOD, refusal).splitlines()]
+    objects = [json.loads(line) for line in jsonl_of(ANSWERED, refusal).splitlines()]
+
     clips, notices = import_files({"a.json": json.dumps(objects, indent=indent)})
+
     assert [clip.clip_id for clip in clips] == ["c0"]
     assert "object 2" in notices
 
 
 def test_each_machine_of_a_file_is_an_annotator_of_its_own(import_files):
-    """Two models answered about the same clip. Model A's second, different answer is left out."""
-    said = [{**GOOD, "clip_id": "c", "start_s": 0, "end_s": 4, "model": name} for name in "AB"]
-    said.append({**said[0], "answers": ALL_NO | {"concept:Look": "yes"}})
-    clips, notices = import_files({"a.jsonl": lines(*said)})
+    """The models A and B answered about the same clip. A's second, different answer is left out."""
+    about_clip = {"clip_id": "c", "start_s": 0, "end_s": 4}
+    of_a = {**about_clip, "model": "A", "answers": ALL_NO}
+    of_b = {**about_clip, "model": "B", "answers": ALL_NO}
+    of_a_again = {**about_clip, "model": "A", "answers": ALL_NO | {"concept:Look": "yes"}}
+
+    clips, notices = import_files({"a.jsonl": jsonl_of(of_a, of_b, of_a_again)})
+
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c", "A"), ("c", "B")]
     assert "line 3: of a clip that was answered above, otherwise" in notices
 
 
-def test_names_may_be_numbers_and_a_machine_is_named_by_the_person(import_files):
-    numbered = {**GOOD, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
-    (clip,), _ = import_files({"a.jsonl": lines(numbered)})
+def test_names_of_clips_films_and_machines_may_be_numbers(import_files):
+    """JSON has numbers, which are taken as the texts that they are written as."""
+    numbered = {**ANSWERED, "clip_id": 7, "movie": 54215, "model": 4, "date": 20260101}
+
+    (clip,), _ = import_files({"a.jsonl": jsonl_of(numbered)})
+
     assert (clip.clip_id, clip.movie, clip.annotator) == ("7", "54215", "4")
     assert clip.extras["answered_on"] == "20260101"
-    (clip,), _ = import_files({"a.jsonl": lines({**GOOD, "model": None})}, annotator="vlm")
+
+
+def test_a_machine_without_a_name_is_named_by_the_person(import_files):
+    (clip,), _ = import_files({"a.jsonl": jsonl_of({**ANSWERED, "model": None})}, annotator="vlm")
     assert clip.annotator == "vlm"
 
 
 def test_answers_may_have_any_letters_of_unicode(import_files):
-    """U+2028 and U+0085 end lines for `str.splitlines`; in a text of JSON they are letters.
+    """U+2028 and U+0085 end lines for `str.splitlines`; in a text of JSON they are letters."""
+    answer = json.loads(jsonl_of({**ANSWERED, "note": "one\u2028two\u0085three"}))
 
-    The é of a clip's name, here an e with an accent of its own, is composed.
-    """
-    e_and_accent = normalize("NFD", "é")
-    answer = json.loads(lines({**GOOD, "clip_id": e_and_accent, "note": "one\u2028two\u0085three"}))
     (clip,), _ = import_files({"a.jsonl": json.dumps(answer, ensure_ascii=False) + "\n"})
+
+    assert clip.clip_id == "c0"
+
+
+def test_names_of_clips_in_answers_are_stored_in_one_form_of_unicode(import_files):
+    """The é of a clip's name, here an e with an accent of its own, is stored as one letter."""
+    e_and_accent = normalize("NFD", "é")
+    (clip,), _ = import_files({"a.jsonl": jsonl_of({**ANSWERED, "clip_id": e_and_accent})})
     assert clip.clip_id == "é"
 
 
-HEARD_OR_TOLD = ("Speech", "Voice", "Soundtrack", "Narratology")
-"""The concepts of the codebook that pictures do not show: three are heard, Narratology is in what is told."""
-
-
 def test_answers_about_a_concept_that_a_machine_cannot_perceive_do_not_count(import_files):
-    """The machine sees pictures alone, and says that Voice, which is heard, is in both clips."""
+    """The machine sees pictures alone, and says that Voice, which is heard, is in both clips.
+
+    The three other concepts that are not visual, Speech, Soundtrack and Narratology, were not asked.
+    """
     voice_and_body = ALL_NO | {"concept:Voice": "yes", "concept:Body": "yes"}
     voice = ALL_NO | {"concept:Voice": "yes", "concept:Body": "no"}
-    clips, notices = import_files({"a.jsonl": lines({"answers": voice_and_body}, {"answers": voice})})
+
+    clips, notices = import_files({"a.jsonl": jsonl_of({"answers": voice_and_body}, {"answers": voice})})
 
     assert [clip.concepts for clip in clips] == [("Body",), ()]
     assert [clip.extras["perceives"] for clip in clips] == ["visual", "visual"]
     assert "Voice is heard, and what is perceived is visual (2 answers)" in notices
-    # Of the 4 of `HEARD_OR_TOLD`, those besides Voice were not asked.
     assert "3 concepts" in notices
 
 
-def test_a_machine_that_hears_is_asked_of_what_is_heard_and_its_answers_count(import_files):
-    questions = codebook_questions(BOOK, ("visual", "heard"))
-    asked = {name for name in HEARD_OR_TOLD if f"concept:{name}" in questions}
-    assert asked == {"Speech", "Voice", "Soundtrack"}
+def test_a_machine_that_hears_is_asked_of_what_is_heard():
+    """Four concepts are not visual: Speech, Voice and Soundtrack are heard, and Narratology is told."""
+    questions = codebook_questions(OBYGAZE12, ("visual", "heard"))
+
+    assert "concept:Speech" in questions
+    assert "concept:Voice" in questions
+    assert "concept:Soundtrack" in questions
+    assert "concept:Narratology" not in questions
+
+
+def test_answers_of_a_machine_that_hears_count_for_what_is_heard(import_files):
+    """The machine says that Voice, which is heard, is in the clip."""
+    questions = codebook_questions(OBYGAZE12, ("visual", "heard"))
     answers = dict.fromkeys(questions, "no") | {"level:EN": "yes", "concept:Voice": "yes"}
-    (clip,), notices = import_files(
-        {"a.jsonl": lines({"answers": answers, "perceives": ["visual", "heard"]})}
-    )
+    of_machine = {"answers": answers, "perceives": ["visual", "heard"]}
+
+    (clip,), notices = import_files({"a.jsonl": jsonl_of(of_machine)})
 
     assert clip.concepts == ("Voice",)
     assert "Narratology is told" in notices
 
 
 def test_answers_of_a_machine_with_a_sense_that_does_not_exist_are_left_out(import_files):
-    clips, account = import_files({"a.jsonl": lines({"answers": ALL_NO, "perceives": ["smell"]}, GOOD)})
+    """The first answer is of a machine that smells."""
+    of_a_nose = {"answers": ALL_NO, "perceives": ["smell"]}
+
+    clips, notices = import_files({"a.jsonl": jsonl_of(of_a_nose, ANSWERED)})
+
     assert [clip.clip_id for clip in clips] == ["c1"]
-    assert "smell" in account
+    assert "smell" in notices
 
 
-def test_questions_hold_instances_and_examples_and_the_construct():
-    asked = codebook_questions(BOOK)
-    for concept in BOOK.concepts:
+def test_questions_of_concepts_hold_their_instances_and_examples():
+    """An instance is a typical form of a concept, with examples."""
+    questions = codebook_questions(OBYGAZE12)
+    n_instances = 0
+    for concept in OBYGAZE12.concepts:
         for instance in concept.instances:
-            assert instance.name in asked[f"concept:{concept.name}"]
-            assert all(example in asked[f"concept:{concept.name}"] for example in instance.examples)
-    assert all(BOOK.construct in asked[f"level:{name}"] for name in BOOK.level_names)
+            n_instances += 1
+            question = questions[f"concept:{concept.name}"]
+            assert instance.name in question
+            for example in instance.examples:
+                assert example in question
+    assert n_instances > 0
+
+
+def test_questions_of_levels_hold_the_construct():
+    """The construct is what the levels are levels of: objectification."""
+    questions = codebook_questions(OBYGAZE12)
+    for level in OBYGAZE12.level_names:
+        assert OBYGAZE12.construct in questions[f"level:{level}"]

@@ -57,7 +57,7 @@ OF_TWO = {
 }  # fmt: skip
 
 
-def whose(clip):
+def source_of(clip):
     """By whom, of whom and in which observation a label is."""
     return clip.annotator, clip.extras.get("subject"), clip.extras.get("observation")
 
@@ -66,14 +66,15 @@ def whose(clip):
 def test_labels_of_one_span_are_joined_only_within_one_source(import_files, content):
     """In each file of `OF_TWO`, S and Body are of one person, subject or observation, EN is of another.
 
-    Only labels of the same one are joined.
+    All three have the same times. Only labels of the same source are joined to one clip.
     """
     clips, _ = import_files({"a.x": content})
-    (sure,) = [clip for clip in clips if clip.level == "S"]
-    (easy,) = [clip for clip in clips if clip.level == "EN"]
-    assert sure.concepts == ("Body",)
-    assert easy.concepts == ()
-    assert whose(sure) != whose(easy)
+
+    (clip_of_s,) = [clip for clip in clips if clip.level == "S"]
+    (clip_of_en,) = [clip for clip in clips if clip.level == "EN"]
+    assert clip_of_s.concepts == ("Body",)
+    assert clip_of_en.concepts == ()
+    assert source_of(clip_of_s) != source_of(clip_of_en)
 
 
 # --- one span, two labels
@@ -120,28 +121,35 @@ LABELS_THAT_DIFFER = two_labels_of_one_span("S", "EN")
 
 @pytest.mark.parametrize(("content", "options"), SAME_LABEL_TWICE.values(), ids=SAME_LABEL_TWICE)
 def test_a_label_that_a_span_has_twice_is_one_clip(import_files, content, options):
-    """The same level twice says nothing new, and is reported."""
+    """The file gives one span the level S twice, as its tool can. The second says nothing new, and is noted."""
     clips, notices = import_files({"a.x": content}, **options)
+
     assert [clip.level for clip in clips] == ["S"]
     assert "the same as" in notices
 
 
 @pytest.mark.parametrize(("content", "options"), LABELS_THAT_DIFFER.values(), ids=LABELS_THAT_DIFFER)
 def test_a_span_of_two_levels_is_refused_with_both(import_files, content, options):
-    """A span has one level by one annotator, and nothing tells which of S and EN is meant."""
+    """The file gives one span S and EN. A span has one level by one annotator, and nothing tells which is meant."""
     with pytest.raises(ManifestError, match=r"a\.x: .*EN.*S"):
         import_files({"a.x": content}, **options)
 
 
-@pytest.mark.parametrize("other", ["mobygaze", "fights"])
-def test_files_of_two_codebooks_are_refused(import_files, other):
-    """A manifest has one codebook. The error says how to choose it."""
-    films = {}
-    for name, book in (("a", "obygaze12"), ("b", other)):
-        header = f'<PROPERTY NAME="codebook">{book}</PROPERTY><PROPERTY NAME="movie">{name}</PROPERTY>'
-        films[f"{name}.eaf"] = eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), header)
-    with pytest.raises(ManifestError, match=rf"b\.eaf: .*{other}.*--codebook"):
-        import_files(films)
+def document_with_codebook(movie, codebook):
+    """Write a document of ELAN that names its film and its codebook, with a level S of AB."""
+    header = f'<PROPERTY NAME="codebook">{codebook}</PROPERTY><PROPERTY NAME="movie">{movie}</PROPERTY>'
+    return eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), header)
+
+
+@pytest.mark.parametrize("other_codebook", ["mobygaze", "fights"])
+def test_files_of_two_codebooks_are_refused(import_files, other_codebook):
+    """A manifest has one codebook. The error names the option that chooses it."""
+    files = {
+        "a.eaf": document_with_codebook("a", "obygaze12"),
+        "b.eaf": document_with_codebook("b", other_codebook),
+    }
+    with pytest.raises(ManifestError, match=rf"b\.eaf: .*{other_codebook}.*--codebook"):
+        import_files(files)
 
 
 # --- what each record says
@@ -244,7 +252,7 @@ def cue_of_digits(digits):
 
 
 ASKS = {"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}
-SAID = {
+CASES = {
     "nobody in focus is no subject that keeps apart": imports_as(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
     "the comment of a STOP": imports_as(boris(["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"], names=EVENTS), comment="begins; ends"),
     "who speaks, WebVTT": imports_as("WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann &amp; Bo>Hi</v>\n", text="Hi", subject="Ann & Bo"),
@@ -387,17 +395,18 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SAID.values(), ids=SAID)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(import_files, case):
     """Nothing that a file says may be lost silently.
 
-    Each case of `SAID` is a form that tools write, with the facts that its clips keep or the message that
-    names what is left out.
+    Each of `CASES` is a form that tools write, with the facts that its clips keep, {field: its value in each
+    clip}, or the message that names what is left out.
     """
     clips, messages = import_files(case.files, **case.options)
+
     assert len(clips) == case.n_clips
-    for field, expected in case.facts.items():
-        assert [fact_of(clip, field) for clip in clips] == expected
+    for field, values in case.facts.items():
+        assert [fact_of(clip, field) for clip in clips] == values
     for notice in case.notices:
         assert notice in messages
     for text in case.never:
@@ -405,26 +414,38 @@ def test_a_fact_of_a_record_is_in_its_clip_or_in_a_message(import_files, case):
 
 
 def test_a_movie_that_can_be_no_name_is_refused_as_the_option(import_files):
+    """The user gives the name of the film by the option --movie. With a slash it is no name."""
     with pytest.raises(ManifestError, match="--movie"):
-        import_files({"a.csv": table("1,5", head="start_s,end_s")}, movie="../a")
+        import_files({"a.csv": "start_s,end_s\n1,5\n"}, movie="../a")
 
 
-def test_frames_of_another_rate_than_the_files_are_refused(import_files):
-    """The file has 240 frames in 10 s, 24 per second, where the import is told 25."""
+def task_of_24_frames_a_second():
+    """Write a task of Label Studio about a video of 240 frames in 10 s."""
     value = {"framesCount": 240, "duration": 10, "labels": ["S"], "sequence": [{"frame": 1}]}
-    content = studio({"type": "videorectangle", "value": value})
-    with pytest.raises(ManifestError, match=r"a\.json.*24"):
-        import_files({"a.json": content}, rate=Fraction(25))
-    clips, _ = import_files({"a.json": content}, rate=None)
+    return studio({"type": "videorectangle", "value": value})
+
+
+def test_a_file_that_says_its_rate_of_frames_needs_no_other(import_files):
+    """The file has 240 frames in 10 s, which are 24 per second."""
+    clips, _ = import_files({"a.json": task_of_24_frames_a_second()}, rate=None)
     assert clips
+
+
+def test_another_rate_of_frames_than_the_files_is_refused(import_files):
+    """The file has 240 frames in 10 s, which are 24 per second, where the user says 25."""
+    with pytest.raises(ManifestError, match=r"a\.json.*24"):
+        import_files({"a.json": task_of_24_frames_a_second()}, rate=Fraction(25))
 
 
 # --- names of films
 # ---------------------------------------------------------------------------
-def test_a_title_with_its_article_behind_a_comma_is_the_same_film(import_files):
-    """Catalogues write "Matrix, The". Two spellings of one film in a table are refused."""
+def test_a_title_with_its_article_behind_a_comma_is_the_same_name():
+    """Catalogues write "Matrix, The". Names are one if their plain forms are."""
     assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
     assert plain("Avventura, L’ (1960)") == plain("L'Avventura (1960)")
+
+
+def test_a_table_of_a_title_with_its_article_in_two_places_is_refused(import_files):
     with pytest.raises(ManifestError, match="one name"):
         import_files({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
 
@@ -435,9 +456,12 @@ def test_a_title_with_its_article_behind_a_comma_is_the_same_film(import_files):
     ids=["curly quote, en dash", "backquote", "hard hyphen, zero-width space", "byte order mark"],
 )
 def test_names_that_differ_only_in_quotes_dashes_and_blanks_are_one_film(import_files, twin):
+    """A table that has both is refused: they would be two films. Names are one if their plain forms are."""
+    table_of_both = f"movie,start_s,end_s\nOcean's 11 - A,1,5\n{twin},6,7\n"
+
     assert plain(twin) == plain("Ocean's 11 - A")
     with pytest.raises(ManifestError, match="one name"):
-        import_files({"a.csv": f"movie,start_s,end_s\nOcean's 11 - A,1,5\n{twin},6,7\n"})
+        import_files({"a.csv": table_of_both})
 
 
 TWO_TASKS_WITHOUT_FILMS = json.dumps([{"id": n, "data": {"x": "y"}, "annotations": []} for n in (1, 2)])
@@ -463,7 +487,7 @@ def test_a_file_of_several_films_whose_records_name_none_is_refused(import_files
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("table", "notice"),
     [
         ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "all 2 videos are taken as of one"),
         ("movie,start_s,end_s\na,0,5400000\n", "milliseconds"),
@@ -474,17 +498,23 @@ def test_a_file_of_several_films_whose_records_name_none_is_refused(import_files
     ],
     ids=["videos in a folder of one film", "times in milliseconds", "a folder of each film"],
 )
-def test_a_table_that_may_be_meant_otherwise_is_read_with_a_notice(import_files, rows, message):
-    _, notices = import_files({"a.csv": rows})
-    assert message in notices
+def test_a_table_that_may_be_meant_otherwise_is_read_with_a_notice(import_files, table, notice):
+    """Videos are of the film that their folder is called. An end of 5,400,000 s would be of a film of 62 days."""
+    _, notices = import_files({"a.csv": table})
+    assert notice in notices
 
 
 def test_what_follows_a_dot_belongs_to_a_films_name(import_files, tmp_path):
-    """Psycho.1998 is another film than Psycho. What follows the dot is no suffix of a file."""
-    for name in ("Psycho", "Psycho.1998"):
-        (tmp_path / f"{name}.mkv").write_bytes(b"x")
-    rows = "".join(f"{movie},1,5\n" for movie in ("Psycho", "Psycho.1998", "Psycho.II"))
-    clips, notices = import_files({"a.csv": f"movie,start_s,end_s\n{rows}"}, videos=tmp_path)
+    """Psycho.1998 is another film than Psycho. What follows the dot is no suffix of a file.
+
+    There are videos of these two, and none of Psycho.II.
+    """
+    (tmp_path / "Psycho.mkv").write_bytes(b"x")
+    (tmp_path / "Psycho.1998.mkv").write_bytes(b"x")
+    table = "movie,start_s,end_s\nPsycho,1,5\nPsycho.1998,1,5\nPsycho.II,1,5\n"
+
+    clips, notices = import_files({"a.csv": table}, videos=tmp_path)
+
     assert [clip.video for clip in clips] == ["Psycho.mkv", "Psycho.1998.mkv", ""]
     assert "missing on disk: Psycho.II" in notices
 
@@ -500,25 +530,32 @@ def two_videos(tmp_path):
 
 
 def test_a_film_of_two_videos_of_its_name_is_refused(import_files, two_videos):
+    """The folder of videos has x/a.mp4 and y/a.mkv, and the table names the film a."""
     with pytest.raises(ManifestError, match=r"x/a\.mp4"):
         import_files({"a.csv": "movie,start_s,end_s\na,1,5\n"}, videos=two_videos)
 
 
 def test_two_documents_whose_videos_have_one_name_are_refused(import_files, two_videos):
-    by_x = signed("x/a.mp4").replace("@AB", "@x")
-    by_y = signed("y/a.mkv").replace("@AB", "@y")
+    """One document of ELAN is of x/a.mp4, and one of y/a.mkv: both would be of film a."""
+    document_of_x = signed("x/a.mp4").replace("@AB", "@x")
+    document_of_y = signed("y/a.mkv").replace("@AB", "@y")
     with pytest.raises(ManifestError, match=r"y\.eaf: .*both be movie"):
-        import_files({"x.eaf": by_x, "y.eaf": by_y}, videos=two_videos)
+        import_files({"x.eaf": document_of_x, "y.eaf": document_of_y}, videos=two_videos)
 
 
-def test_a_film_without_a_video_is_reported(import_files, two_videos):
+def test_a_film_without_a_video_is_noted(import_files, two_videos):
+    """The folder of videos has x/a.mp4 and y/a.mkv, and the table names the film b."""
     _, notices = import_files({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=two_videos)
     assert "missing on disk: b\n" in notices
 
 
 def test_videos_of_one_name_are_told_apart_by_folders_in_a_table(import_files, two_videos):
-    clips, _ = import_files({"c.csv": "video,start_s,end_s\nx/a.mp4,1,5\ny/a.mkv,1,5\n"}, videos=two_videos)
-    assert [(c.movie, c.video) for c in clips] == [("x", "films/x/a.mp4"), ("y", "films/y/a.mkv")]
+    """The folder of videos, `films`, has x/a.mp4 and y/a.mkv. Their films are called x and y."""
+    table = "video,start_s,end_s\nx/a.mp4,1,5\ny/a.mkv,1,5\n"
+
+    clips, _ = import_files({"c.csv": table}, videos=two_videos)
+
+    assert [(clip.movie, clip.video) for clip in clips] == [("x", "films/x/a.mp4"), ("y", "films/y/a.mkv")]
 
 
 @pytest.mark.parametrize(
@@ -538,7 +575,7 @@ def test_times_whose_point_may_mean_thousands_are_refused(import_files, content)
 
 @pytest.mark.parametrize("kind", ["", "srt", "table", "eaf"])
 def test_a_picture_is_refused_as_a_picture_whatever_kind_is_asked_for(import_files, kind):
-    """The arrow in it is what tells subtitles among texts."""
+    """The picture has an arrow -->, by which subtitles are told among texts."""
     picture_with_arrow = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR-->\n"
     with pytest.raises(ManifestError, match=r"a\.x: .*PNG picture"):
         import_files({"a.x": picture_with_arrow}, kind=kind)
@@ -548,14 +585,15 @@ def test_a_picture_is_refused_as_a_picture_whatever_kind_is_asked_for(import_fil
     "document", ['{"results":{"a":[{"segment":[1,5]}]}}', '{"a":{}}', '{"database":null}', "[]"]
 )
 def test_json_without_annotated_videos_is_no_activitynet_database(import_files, document):
+    """Such a database is {"database": {video: {"annotations": [...]}}}, or what is in it."""
     with pytest.raises(ManifestError, match=r"a\.json: not a database"):
         import_files({"a.json": document}, kind="activitynet")
 
 
 def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(import_files):
-    """Body has the times of level S in the other file, so it belongs to that clip.
+    """Body lasts from 0 to 1 s, as the level S in the other file does, so it belongs to that clip.
 
-    Look is a clip of its own. The order of the files does not matter.
+    Look, from 1 to 2 s, is a clip of its own. The order of the files does not matter.
     """
     levels = grid(("level", "S", ""))
     concepts = grid(("concepts", "Body", "Look"))
@@ -565,7 +603,9 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(import_
 
 
 def test_a_clip_of_two_tables_is_refused_with_both(tmp_path):
-    for name in "ab":
-        (tmp_path / name).write_text("clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n", encoding="utf-8")
+    """Both tables have the clip x."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text("clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n", encoding="utf-8")
+    second.write_text("clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"[\\/]a, .*[\\/]b: clip 'x'"):
-        import_spans([tmp_path / "a", tmp_path / "b"], tmp_path)
+        import_spans([first, second], tmp_path)

@@ -125,6 +125,7 @@ def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_f
 
 
 def test_two_videos_with_different_offsets_are_refused_where_neither_is_named_like_the_film(import_file):
+    """The document begins at 2000 ms of tt1.mp4, and with other.mp4. The film is tt2."""
     two_videos = media("tt1.mp4", 2000) + media("other.mp4", 0)
     with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
         read_elan(import_file, LEVEL, header=two_videos, movie="tt2")
@@ -282,6 +283,7 @@ def test_a_tier_of_any_name_is_read_where_the_user_says_what_it_holds(import_fil
 
 
 def test_a_tier_that_the_user_names_must_be_there(import_file):
+    """The document has one tier, "human: level-cp". The user says what "gaze" holds."""
     with pytest.raises(ManifestError, match="no tier"):
         read_elan(import_file, LEVEL_ON_A_COPIED_TIER, tiers={"gaze": "levels"})
 
@@ -375,6 +377,7 @@ def test_accents_of_annotators_have_one_form(films, tmp_path):
 
 
 def test_two_concepts_that_differ_in_the_form_of_an_accent_are_refused(tmp_path):
+    """One has é as one sign, and one has e and an accent of its own."""
     with pytest.raises(ManifestError):
         codebook_with(tmp_path, COMPOSED, DECOMPOSED)
 
@@ -452,6 +455,7 @@ def test_names_of_speakers_are_labels_where_the_person_says_so(import_file):
 
 
 def test_names_of_speakers_are_no_labels_by_themselves(import_file):
+    """Sure and body, which could be a level and a concept, are names of speakers here."""
     turns = rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look"), (7, 9, "body"))
 
     clips, _ = import_file(turns)
@@ -460,6 +464,7 @@ def test_names_of_speakers_are_no_labels_by_themselves(import_file):
 
 
 def test_a_name_that_is_no_level_is_refused_where_speakers_are_levels(import_file):
+    """The user says that names of speakers are levels. Ann is none."""
     with pytest.raises(ManifestError, match=r"f.txt.*line 1.*'Ann'"):
         import_file(rttm((2, 3, "Ann")), tiers={"speaker": "levels"})
 
@@ -550,6 +555,7 @@ def test_an_unknown_kind_or_role_is_refused_with_those_that_exist(import_file, o
 def test_a_file_of_another_kind_than_stated_gives_no_clip_or_is_refused_by_its_name(
     import_file, kind, content
 ):
+    """The user says that the file is of this kind. It has a word, a row, XML, JSON or WebVTT."""
     try:
         clips, _ = import_file(content, name="f.txt", kind=kind)
     except ManifestError as error:
@@ -619,6 +625,7 @@ def test_a_file_without_spans_leaves_no_manifest(turn_without_length, tmp_path, 
 
 
 def test_of_a_file_without_spans_the_answer_in_json_names_no_manifest(turn_without_length, tmp_path, capsys):
+    """The file has one turn of speech, which lasts 0 s. The command ends with the code 3."""
     code = obygaze("manifest", "import", "spans", turn_without_length, "--out", tmp_path / "a.csv", "--json")
 
     assert code == 3

@@ -20,26 +20,30 @@ CONCEPTS = {
     "Italian": ["tipo di inquadratura", "sguardo", "corpo", "espressione di un'emozione"],
     "Spanish": ["tipo de plano", "mirada", "cuerpo", "expresión de emociones"],
 }
-NAMES = ["Type of shot", "Look", "Body", "Expression of emotion"]
+FOUR_CONCEPTS = ["Type of shot", "Look", "Body", "Expression of emotion"]
 """The concepts in the order of `CONCEPTS`."""
-MEANT = [
+LABELS_OF_FOUR_CLIPS = [
     ("EN", []),
     ("HN", ["Look"]),
     ("NS", ["Body", "Look"]),
     ("S", ["Expression of emotion", "Type of shot"]),
 ]
 """The level and concepts of four clips, which the tests write in other words."""
-UNKNOWN = ["Uno", "Due", "Tre", "Quattro"]
-"""Words that no codebook knows, for the concepts of `NAMES`."""
 
 
-def read_by_pasting(path, rows, meanings=None):
+def write_table(path, rows):
+    """Write rows of cells with tabs between them."""
+    lines = ["\t".join(str(cell) for cell in row) for row in rows]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def import_with_proposed_words(path, rows, meanings=None):
     """Import rows as a person does who is refused, and pastes the options that the refusal proposes.
 
     The proposal has LABEL for each word that nobody knows: the person replaces it by the word's meaning, or
-    by nothing where `meanings` lacks the word.
+    by nothing where `meanings`, {word: label}, lacks the word.
     """
-    path.write_text("\n".join("\t".join(map(str, row)) for row in rows), encoding="utf-8")
+    write_table(path, rows)
     with pytest.raises(UnreadColumnsError) as refusal:
         import_spans([path], path.parent)
     options = options_of(refusal.value)
@@ -61,14 +65,21 @@ def labels_of(imported):
     [("German", ", "), ("German", "|"), ("French", "; "), ("Italian", " + "), ("Spanish", " / ")],
 )
 def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
-    words_of_levels = dict(zip(["EN", "HN", "NS", "S"], LEVELS[language], strict=True))
-    words_of_concepts = dict(zip(NAMES, CONCEPTS[language], strict=True))
-    rows = [["Film", "Start", "End", "Niveau", "Concetti"]]
-    for at, (level, concepts) in enumerate(MEANT * 2):
-        cell = sign.join(words_of_concepts[name] for name in concepts)
-        rows.append(["Vertigo", 100 * at, 100 * at + 10, words_of_levels[level], cell])
+    """Eight clips have levels and lists of concepts in words of a language, with a sign between concepts.
 
-    assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
+    The refusal proposes what each word means, and with that the table is read.
+    """
+    word_of_level = dict(zip(["EN", "HN", "NS", "S"], LEVELS[language], strict=True))
+    word_of_concept = dict(zip(FOUR_CONCEPTS, CONCEPTS[language], strict=True))
+    labels = [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
+    rows = [["Film", "Start", "End", "Niveau", "Concetti"]]
+    for number, (level, concepts) in enumerate(labels):
+        cell = sign.join(word_of_concept[concept] for concept in concepts)
+        rows.append(["Vertigo", 100 * number, 100 * number + 10, word_of_level[level], cell])
+
+    imported = import_with_proposed_words(tmp_path / "t.tsv", rows)
+
+    assert labels_of(imported) == labels
 
 
 @pytest.mark.parametrize(
@@ -82,31 +93,56 @@ def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
     ],
 )
 def test_marks_are_read_below_headings_of_every_language(tmp_path, language, yes, no):
-    """Each concept has a column with a mark for yes."""
+    """Each concept has a column, headed by its name in a language, with a mark for yes in eight clips."""
+    labels = [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
     rows = [["Film", "Start", "End", "Level", *CONCEPTS[language], "Notes"]]
-    for at, (level, concepts) in enumerate(MEANT * 2):
-        marks = [yes if name in concepts else no for name in NAMES]
-        rows.append(["Vertigo", 100 * at, 100 * at + 10, level, *marks, ""])
-    assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
+    for number, (level, concepts) in enumerate(labels):
+        marks = [yes if concept in concepts else no for concept in FOUR_CONCEPTS]
+        rows.append(["Vertigo", 100 * number, 100 * number + 10, level, *marks, ""])
+
+    imported = import_with_proposed_words(tmp_path / "t.tsv", rows)
+
+    assert labels_of(imported) == labels
 
 
 @pytest.mark.parametrize("heading", ["concepts", "Concepten", "What do you see? (tick all that apply)"])
 def test_each_word_that_no_codebook_knows_is_proposed_to_be_given_a_meaning(tmp_path, heading):
-    word_of = dict(zip(NAMES, UNKNOWN, strict=True))
-    meaning_of = dict(zip(UNKNOWN, NAMES, strict=True))
+    """16 clips have the words Uno, Due, Tre and Quattro for concepts. The person says what they mean."""
+    word_of_concept = {
+        "Type of shot": "Uno",
+        "Look": "Due",
+        "Body": "Tre",
+        "Expression of emotion": "Quattro",
+    }
+    concept_of_word = {word: concept for concept, word in word_of_concept.items()}
+    labels = LABELS_OF_FOUR_CLIPS * 4
     rows = [["movie", "start_s", "end_s", "level", heading]]
-    for at, (level, concepts) in enumerate(MEANT * 4):
-        cell = ", ".join(word_of[name] for name in concepts)
-        rows.append(["Vertigo", 100 * at, 100 * at + 10, level, cell])
+    for number, (level, concepts) in enumerate(labels):
+        cell = ", ".join(word_of_concept[concept] for concept in concepts)
+        rows.append(["Vertigo", 100 * number, 100 * number + 10, level, cell])
 
-    assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows, meaning_of)) == MEANT * 4
+    imported = import_with_proposed_words(tmp_path / "t.tsv", rows, meanings=concept_of_word)
+
+    assert labels_of(imported) == labels
 
 
 def test_lists_as_programs_write_them_are_read(tmp_path):
-    rows = [["film", "start", "end", "level", "tags"]]
-    for at, (level, concepts) in enumerate(MEANT * 2):
-        rows.append(["Vertigo", 100 * at, 100 * at + 10, level, repr(concepts)])
-    assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
+    """Python writes a list as ['Body', 'Look'], and an empty one as []."""
+    rows = [
+        ["film", "start", "end", "level", "tags"],
+        ["Vertigo", 0, 10, "EN", "[]"],
+        ["Vertigo", 100, 110, "HN", "['Look']"],
+        ["Vertigo", 200, 210, "NS", "['Body', 'Look']"],
+        ["Vertigo", 300, 310, "S", "['Expression of emotion', 'Type of shot']"],
+        ["Vertigo", 400, 410, "EN", "[]"],
+        ["Vertigo", 500, 510, "HN", "['Look']"],
+        ["Vertigo", 600, 610, "NS", "['Body', 'Look']"],
+        ["Vertigo", 700, 710, "S", "['Expression of emotion', 'Type of shot']"],
+    ]
+
+    imported = import_with_proposed_words(tmp_path / "t.tsv", rows)
+
+    assert labels_of(imported) == [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
 
 
 NO_SPANS = {
@@ -118,14 +154,25 @@ NO_SPANS = {
 
 @pytest.mark.parametrize(("rows_left_out", "reason"), NO_SPANS.values(), ids=NO_SPANS)
 def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out, reason):
-    """Spreadsheets fill rows below a table with FALSE where checkboxes were copied down."""
-    rows = [["film", "start", "end", "level", "Look", "Body"]]
-    rows += [["Vertigo", 100 * at, 100 * at + 10, "S", "TRUE", "FALSE"] for at in range(4)]
-    imported = read_by_pasting(tmp_path / "t.tsv", rows + rows_left_out)
-    (account,) = imported.accounts
+    """They stand below four rows of S and Look.
+
+    Spreadsheets fill rows below a table with FALSE where checkboxes were copied down.
+    """
+    rows = [
+        ["film", "start", "end", "level", "Look", "Body"],
+        ["Vertigo", 0, 10, "S", "TRUE", "FALSE"],
+        ["Vertigo", 100, 110, "S", "TRUE", "FALSE"],
+        ["Vertigo", 200, 210, "S", "TRUE", "FALSE"],
+        ["Vertigo", 300, 310, "S", "TRUE", "FALSE"],
+    ]
+
+    imported = import_with_proposed_words(tmp_path / "t.tsv", rows + rows_left_out)
+
     assert labels_of(imported) == [("S", ["Look"])] * 4
+    (account,) = imported.accounts
     assert len(account.left_out) == len(rows_left_out)
-    assert all(reason in why for _, why in account.left_out)
+    for _, reason_of_row in account.left_out:
+        assert reason in reason_of_row
 
 
 @pytest.mark.parametrize(
@@ -141,6 +188,7 @@ def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out
     ids=['a code of one letter, which is "and" in Italian', "a concept with a comma"],
 )
 def test_a_cell_of_several_concepts_is_divided_between_words(words, text, parts):
+    """`words` are those that the person explained, {word: label}, besides those of the codebook."""
     assert LabelWords(builtin_codebook("obygaze12"), words).parts_of(text) == parts
 
 
@@ -148,29 +196,35 @@ def test_a_spreadsheet_of_open_document_is_read(tmp_path):
     cells = [["movie", "start_s", "end_s", "level"], ["Vertigo", "1", "5", "S"], ["Vertigo", "9", "12", "EN"]]
     path = tmp_path / "codes.ods"
     open_document(path, cells)
+
     imported = import_spans([path], tmp_path)
+
     assert labels_of(imported) == [("S", []), ("EN", [])]
 
 
-MARKED = [
+TABLE_OF_MARKS = [
     ["movie", "start_s", "end_s", "annotator", "level", "look", "body"],
     ["Gilda", 5, 25, "AB", "S", "x", "?"],
     ["Gilda", 65, 85, "AB", "S", "", "x"],
     ["Gilda", 125, 145, "AB", "NS", "x", "(x)"],
     ["Gilda", 225, 245, "AB", "NS", "", ""],
 ]
+"""A table with an x below the concepts that a clip has. Two cells below "body" are no such marks."""
 
 
 def test_a_cell_that_is_no_mark_is_proposed_as_a_word_and_the_marks_of_its_column_are_kept(tmp_path):
-    """In `MARKED`, "(x)" below body is given the meaning Body, and "?" none."""
-    imported = read_by_pasting(tmp_path / "marks.tsv", MARKED, {"(x)": "Body"})
-    expected = [("S", ["Look"]), ("S", ["Body"]), ("NS", ["Body", "Look"]), ("NS", [])]
-    assert labels_of(imported) == expected
+    """`TABLE_OF_MARKS` has an x below the concepts that a clip has. Below "body" it has "?" and "(x)" too.
+
+    The person says that "(x)" means Body, and gives "?", in the first clip, no meaning.
+    """
+    imported = import_with_proposed_words(tmp_path / "marks.tsv", TABLE_OF_MARKS, {"(x)": "Body"})
+    assert labels_of(imported) == [("S", ["Look"]), ("S", ["Body"]), ("NS", ["Body", "Look"]), ("NS", [])]
 
 
 def test_a_mark_that_says_neither_yes_nor_no_is_refused_with_its_line(tmp_path):
+    """In `TABLE_OF_MARKS`, line 2 has "?" below "body". The person explained "(x)" alone."""
     path = tmp_path / "marks.tsv"
-    path.write_text("\n".join("\t".join(map(str, row)) for row in MARKED), encoding="utf-8")
+    write_table(path, TABLE_OF_MARKS)
     with pytest.raises(ManifestError, match=r"line 2, column body: '\?'"):
         import_spans([path], tmp_path, columns={"concepts": ["look", "body"]}, words={"(x)": "Body"})
 
@@ -184,27 +238,34 @@ def test_a_mark_that_says_neither_yes_nor_no_is_refused_with_its_line(tmp_path):
     ],
 )
 def test_a_column_of_labels_that_is_left_unread_is_named_in_a_notice(tmp_path, column, cells):
+    """The column has grades of a concept, or levels of another annotator, EF, some of which are doubtful."""
+    lines = [f"movie,start_s,end_s,annotator,level,{column}"]
+    for number, cell in enumerate(cells):
+        lines.append(f"Gilda,{60 * number},{60 * number + 9},AB,S,{cell}")
     path = tmp_path / "graded.csv"
-    rows = [f"Gilda,{60 * at},{60 * at + 9},AB,S,{cell}" for at, cell in enumerate(cells)]
-    path.write_text("\n".join([f"movie,start_s,end_s,annotator,level,{column}", *rows]), encoding="utf-8")
+    path.write_text("\n".join(lines), encoding="utf-8")
+
     notices = import_spans([path], tmp_path).notices
-    assert f"{column!r}" in " ".join(notices)
+
+    assert f"'{column}'" in " ".join(notices)
 
 
-def test_a_column_that_is_kept_and_not_read_is_named(tmp_path):
+def test_a_column_that_is_kept_and_not_read_is_named_in_a_notice(tmp_path):
+    """The person explains the words of "Rating". Those of "What you see" are kept."""
     rows = [
         ["Film", "Start", "Stop", "Rater", "Rating", "What you see"],
         ["Rope", "0:10", "0:20", "Mia", "very", "face; hands"],
         ["Rope", "1:10", "1:25", "Mia", "not", "-"],
         ["Rope", "2:10", "2:22", "Jo", "very", "hands"],
     ]
-    imported = read_by_pasting(tmp_path / "own.tsv", rows, {"very": "S", "not": "EN"})
+
+    imported = import_with_proposed_words(tmp_path / "own.tsv", rows, {"very": "S", "not": "EN"})
 
     assert [clip.level for clip in imported.manifest] == ["S", "EN", "S"]
     assert "'What you see'" in " ".join(imported.notices)
 
 
-OWN = """
+OWN_CODEBOOK = """
 name = "blows"
 version = "1"
 [[levels]]
@@ -230,25 +291,35 @@ title.it = "Arma"
 
 
 def test_translated_titles_of_an_own_codebook_are_proposed(tmp_path):
-    """The table uses the French titles. They are proposed as words, and read after the person agrees."""
-    book = codebook_of_text(OWN)
+    """The table uses the French titles of a lab's codebook of violence.
+
+    They are proposed as words, and read after the person agrees.
+    """
+    codebook = codebook_of_text(OWN_CODEBOOK)
     rows = ["movie,start_s,end_s,level,concepts"]
-    for at in range(8):
-        level, concept = ("brutal", "Arme") if at % 2 else ("paisible", "Lame")
-        rows.append(f"Vertigo,{100 * at},{100 * at + 10},{level},{concept}")
+    for number in range(0, 8, 2):
+        rows.append(f"Vertigo,{100 * number},{100 * number + 10},paisible,Lame")
+        rows.append(f"Vertigo,{100 * number + 100},{100 * number + 110},brutal,Arme")
     path = tmp_path / "t.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
+
     with pytest.raises(UnreadColumnsError) as refusal:
-        import_spans([path], tmp_path, codebook=book)
+        import_spans([path], tmp_path, codebook=codebook)
     options = options_of(refusal.value)
     assert options["words"] == {"paisible": "calm", "brutal": "violent", "Arme": "Gun", "Lame": "Blade"}
-    imported = import_spans([path], tmp_path, codebook=book, **options)
 
+    imported = import_spans([path], tmp_path, codebook=codebook, **options)
     assert labels_of(imported) == [("calm", ["Blade"]), ("violent", ["Gun"])] * 4
 
 
-def test_a_translated_title_of_two_concepts_stands_for_neither():
-    words = LabelWords(codebook_of_text(OWN)).with_guesses()
-    assert words.concept_of("Arma") == ""  # Italian for Blade, and for Bow
+def test_a_translated_title_stands_for_its_level_or_concept():
+    """In French, Lame is the title of the concept Blade, and brutal that of the level violent."""
+    words = LabelWords(codebook_of_text(OWN_CODEBOOK)).with_guesses()
     assert words.concept_of("Lame") == "Blade"
     assert words.level_of("brutal") == "violent"
+
+
+def test_a_translated_title_of_two_concepts_stands_for_neither():
+    """In Italian, Arma is the title of Blade, and of Bow."""
+    words = LabelWords(codebook_of_text(OWN_CODEBOOK)).with_guesses()
+    assert words.concept_of("Arma") == ""

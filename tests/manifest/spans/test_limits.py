@@ -77,26 +77,35 @@ def child(kind, monkeypatch):
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """Limits of a second and 64 MB above idle."""
-    monkeypatch.setattr(apart, "limits_of", lambda _: Limits(1, 1 << 26))
+def limits_of_1_s_and_64_mb(monkeypatch):
+    """Give each child a second, and 64 MB above what it has when it is idle."""
+    megabytes_64 = 64 << 20
+    monkeypatch.setattr(apart, "limits_of", lambda _: Limits(1, megabytes_64))
     monkeypatch.setattr(apart, "WALL_FACTOR", 100.0)  # a busy machine starts a new Python late
 
 
-def compute() -> Iterator[bytes]:
-    """Never end."""
+def limit_what_an_import_may_hold(monkeypatch, memory: int):
+    """Let an import hold this many bytes of memory for what its files say."""
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=memory))
+
+
+def limit_a_childs_time(monkeypatch, cpu_s: int):
+    """Let a child read a file for this many seconds of the processor: longer, and it is stopped, an error."""
+    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=cpu_s))
+
+
+def compute_without_end() -> Iterator[bytes]:
     while True:
         pass
     yield b""
 
 
-def fill() -> Iterator[bytes]:
-    """Take a gigabyte."""
+def take_a_gigabyte() -> Iterator[bytes]:
     yield bytes([len(bytearray(1 << 30)) % 2])
 
 
-def grow() -> Iterator[bytes]:
-    """Take a gigabyte, in steps, and use it."""
+def take_a_gigabyte_in_steps() -> Iterator[bytes]:
+    """Take a gigabyte, and use it."""
     parts = []
     for _ in range(64):
         parts.append(b"x" * (1 << 24))
@@ -118,42 +127,39 @@ def crash_without_memory() -> Iterator[bytes]:
     yield bytes([len(parts)])
 
 
-def flood() -> Iterator[bytes]:
-    """Answer without end."""
+def answer_without_end() -> Iterator[bytes]:
     while True:
         yield b"x" * (1 << 20)
 
 
-def connect() -> Iterator[bytes]:
-    """Make a socket."""
+def make_a_socket() -> Iterator[bytes]:
     socket.socket().close()
     yield b""
 
 
-def refuse() -> Iterator[bytes]:
-    """Refuse as a reader does."""
+def refuse_line_3() -> Iterator[bytes]:
+    """Refuse a file as a reader does, after a part of it."""
     yield b"a part"
     raise ManifestError("a.csv: line 3: wrong", "level")
 
 
-def lack() -> Iterator[bytes]:
-    """Open what is not there."""
+def open_a_file_that_is_not_there() -> Iterator[bytes]:
     yield Path("nowhere").read_bytes()
 
 
-def err() -> Iterator[bytes]:
-    """Fail as a bug does."""
+def raise_a_key_error() -> Iterator[bytes]:
+    """Fail as a bug does, after a part of a file."""
     yield b"a part"
     raise KeyError("bug")
 
 
-def pid() -> Iterator[bytes]:
+def process_id() -> Iterator[bytes]:
     """Return which process this is."""
     yield str(os.getpid()).encode()
 
 
-def ask(child: Child, work, path: Path) -> bytes:
-    """Have a child do some work; return all that it answers."""
+def answer_of(child: Child, work, path: Path) -> bytes:
+    """Have a child do some work on a file; return all that it answers."""
     return b"".join(child.call(work, path=path))
 
 
@@ -161,25 +167,31 @@ def ask(child: Child, work, path: Path) -> bytes:
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (compute, "1 s"),
-        (fill, "64 MB"),
+        (compute_without_end, "1 s"),
+        (take_a_gigabyte, "64 MB"),
         (crash, "crashed"),
         (crash_without_memory, "64 MB"),
-        (flood, "64 MB"),
+        (answer_without_end, "64 MB"),
     ],
 )
-@pytest.mark.usefixtures("small")
-def test_what_takes_more_than_its_limits_is_given_up_in_a_line(child, work, message, tmp_path):
-    with pytest.raises(InputError, match=message) as raised:
-        ask(child, work, tmp_path / "a.eaf")
-    assert str(raised.value).startswith(str(tmp_path / "a.eaf"))
-    assert "\n" not in str(raised.value)
-    assert ask(child, pid, tmp_path)  # the next file has a child again
+@pytest.mark.usefixtures("limits_of_1_s_and_64_mb")
+def test_a_child_that_exceeds_its_limits_or_crashes_is_an_error_of_one_line_about_the_file(
+    child, work, message, tmp_path
+):
+    """A child process reads a file for us, within a second and 64 MB. After one is lost, there is another."""
+    path = tmp_path / "a.eaf"
+
+    with pytest.raises(InputError, match=message) as error:
+        answer_of(child, work, path)
+
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+    assert answer_of(child, process_id, path) != b""
 
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_all_this_holds_for_forks_of_a_process_without_other_threads():
+def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads():
     """The tests of this file that ask a child run again, in a pytest of their own, with forks as children."""
     with_id_a_fork = "fork and not forked and not forks"  # the id of a parameter, not the name of a test
     options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", "-k", with_id_a_fork]
@@ -207,12 +219,16 @@ from tests.manifest.spans import test_limits as works
 assert not limits.SYSTEM_KEEPS_LIMITS
 apart.limits_of = lambda _: limits.Limits(1, 1 << 26)
 with apart.reader_process() as child:
-    for work in (works.compute, works.grow):
+    for work in (works.compute_without_end, works.take_a_gigabyte_in_steps):
         try:
-            works.ask(child, work, Path("a.eaf"))
+            works.answer_of(child, work, Path("a.eaf"))
         except InputError as error:
             print(error)
-    print(works.ask(child, works.pid, Path()).isdigit())
+    print(works.answer_of(child, works.process_id, Path()).isdigit())
+"""
+"""A program that has a child compute without end, then take a gigabyte, and then say which process it is.
+
+The child has a second and 64 MB, which the system does not enforce. The program prints three lines.
 """
 
 
@@ -220,111 +236,144 @@ with apart.reader_process() as child:
 @pytest.mark.nightly
 @pytest.mark.parametrize("system", ["windows", "macos"])
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
-    """Both systems are simulated: which calls they have, what these say, and what the system does itself."""
-    places = os.pathsep.join([str(ROOT / "tests" / "simulated"), str(ROOT)])
+    """Both systems are simulated: which calls they have, what these say, and what the system does itself.
+
+    A program has a child compute without end, then take a gigabyte, and then say which process it is. The
+    child may have a second and 64 MB, so the parent stops it twice; for the third task there is a new one.
+    """
+    folders_of_modules = os.pathsep.join([str(ROOT / "tests" / "simulated"), str(ROOT)])
     process = subprocess.run(
         [sys.executable, "-c", WATCHED],
-        env=os.environ | {"SIMULATED": system, "PYTHONPATH": places},
+        env=os.environ | {"SIMULATED": system, "PYTHONPATH": folders_of_modules},
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert process.returncode == 0, process.stderr[-3000:]
-    too_long, too_much, next_one = process.stdout.splitlines()
-    assert too_long.startswith("a.eaf: ")
-    assert "more than 1 s" in too_long
-    assert too_much.startswith("a.eaf: ")
-    assert "more than 64 MB" in too_much
-    assert next_one == "True"
+    error_of_time, error_of_memory, has_a_process_id = process.stdout.splitlines()
+    assert error_of_time.startswith("a.eaf: ")
+    assert "more than 1 s" in error_of_time
+    assert error_of_memory.startswith("a.eaf: ")
+    assert "more than 64 MB" in error_of_memory
+    assert has_a_process_id == "True"
 
 
 def test_a_child_has_no_network(child):
     with pytest.raises(PermissionError):
-        ask(child, connect, Path())
+        answer_of(child, make_a_socket, Path())
 
 
 def test_a_child_is_kept_for_the_files_of_an_import(child):
-    assert ask(child, pid, Path()) == ask(child, pid, Path()) != str(os.getpid()).encode()
+    """The same process, which is not this one, does two pieces of work."""
+    first = answer_of(child, process_id, Path())
+    second = answer_of(child, process_id, Path())
+
+    assert first == second
+    assert first != str(os.getpid()).encode()
 
 
-def test_what_a_reader_raises_is_raised_here(child):
-    with pytest.raises(ManifestError, match="line 3") as raised:
-        ask(child, refuse, Path())
-    assert raised.value.column == "level"
+def test_what_a_reader_raises_in_a_child_is_raised_here(child):
+    """Errors for users keep their facts, here the column. An error of a bug becomes a RuntimeError."""
+    with pytest.raises(ManifestError, match="line 3") as error:
+        answer_of(child, refuse_line_3, Path())
+    assert error.value.column == "level"
+
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        ask(child, lack, Path())
+        answer_of(child, open_a_file_that_is_not_there, Path())
+
     with pytest.raises(RuntimeError, match="KeyError"):
-        ask(child, err, Path())
+        answer_of(child, raise_a_key_error, Path())
 
 
-def test_a_child_reads_on_its_own():
+def pretend_to_be_a_child_that_has_no_child(monkeypatch):
+    """Let this process be a child itself; to ask a further one is an error."""
+
     def ask_another(*_):
         pytest.fail("a child asked another")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(apart._state, "is child", True)
-        patch.setattr(apart, "_ask_worker", ask_another)
-        with reader_process() as child:
-            assert isinstance(child, Child)
-            assert ask(child, pid, Path()) == str(os.getpid()).encode()
+    monkeypatch.setitem(apart._state, "is child", True)
+    monkeypatch.setattr(apart, "_ask_worker", ask_another)
+
+
+def test_a_child_reads_on_its_own(monkeypatch):
+    """What would be done by a child of this process is done by this process, as it is a child itself."""
+    pretend_to_be_a_child_that_has_no_child(monkeypatch)
+
+    with reader_process() as child:
+        assert isinstance(child, Child)
+        assert answer_of(child, process_id, Path()) == str(os.getpid()).encode()
 
 
 def test_limits_grow_with_the_file():
-    assert limits_of(0) == Limits(60, 1 << 28)
-    assert limits_of(20_000_000) == Limits(100, (1 << 28) + 600_000_000)
+    """Any file has 60 s and 2^28 bytes (256 MB), 20 s more per 10 MB, and 30 bytes more per byte."""
+    assert limits_of(0) == Limits(60, 2**28)
+    assert limits_of(20_000_000) == Limits(60 + 2 * 20, 2**28 + 30 * 20_000_000)
 
 
 @pytest.mark.parametrize("n_threads", [0, 1], ids=["may be forked", "another thread waits"])
 def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_threads):
     """Python does not fork safely beside other threads: the file is then read in a new Python."""
     path = tmp_path / "a.srt"
-    path.write_text(SRT)
+    path.write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
+    account = Account(path)
     stop = threading.Event()
     for _ in range(n_threads):
         threading.Thread(target=stop.wait, daemon=True).start()
-    account = Account(path)
+
     subtitles = read_subtitles(path, account=account)
     stop.set()
+
     assert [subtitle.text for subtitle in subtitles] == ["Hello"]
     assert (account.kind, account.seen, account.used) == ("srt", 1, 1)
 
 
-def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch):
-    """Its legend, on another sheet, is read there too: here nothing of the file is opened."""
-    path = tmp_path / "t.xlsx"
-    path.write_bytes(sheet([["film", "from", "to", "rating"], ["m", 1, 2, "S"], ["m", 3, 4, "EN"]]))
+def let_reading_in_this_process_fail(monkeypatch):
+    """Let this process fail if it reads a workbook, or proposes what its columns are, itself."""
     monkeypatch.setattr(apart, "_may_fork", lambda: False)  # a fork would have what is patched here
     monkeypatch.setattr(person_tables, "propose", lambda *_: pytest.fail("proposed here"))
     monkeypatch.setattr(span_file, "read_workbook", lambda *_: pytest.fail("read here"))
+
+
+def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch):
+    """A table of unknown headings is refused with options to type. Here nothing of the file is opened."""
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(sheet([["film", "from", "to", "rating"], ["m", 1, 2, "S"], ["m", 3, 4, "EN"]]))
+    let_reading_in_this_process_fail(monkeypatch)
+
     with pytest.raises(UnreadColumnsError, match="level=rating"):
         import_spans([path], tmp_path)
 
 
 @pytest.mark.long
 def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, monkeypatch):
-    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=15))
+    """20,000 rows have a concept of its own each. If words were compared in pairs, 15 s were not enough."""
+    limit_a_childs_time(monkeypatch, cpu_s=15)
     path = tmp_path / "t.csv"
     path.write_text(rows("film,level,concepts", 20_000, "a,S,{0} words {0}"))
+
     assert len(guess_codebook(path).concepts) == 20_000
 
 
 @pytest.mark.long
 @pytest.mark.nightly
 def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
-    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
+    """25,000 frames have a pose of their own each. If values were compared in pairs, 5 s were not enough."""
+    limit_a_childs_time(monkeypatch, cpu_s=5)
     boxes = ""
     for frame in range(25_000):
         value = f'<attribute name="pose">pose {frame}</attribute>'
         boxes += f'<box frame="{frame}" outside="0">{value}</box>'
     path = tmp_path / "a.xml"
     path.write_text(f'<annotations><track id="1" label="S">{boxes}</track></annotations>')
+
     (account,) = import_spans([path], tmp_path, rate=Fraction(25)).accounts
-    assert account.seen == 25_001  # the track, and each value, which lasts until the next one
+
+    assert account.seen == 1 + 25_000  # the track, and each value, which lasts until the next one
 
 
-def leave_out(file: SpanFile) -> FileContent[RawSpan]:
-    """Leave out very many records, one of them of a text that no UTF-8 has."""
+def leave_out_20_001_records(file: SpanFile) -> FileContent[RawSpan]:
+    """Leave out records for two reasons; the place of the first is a text that no UTF-8 has."""
     file.account.leave_out("line \ud83d", "no end")
     for number in range(20_000):
         file.account.leave_out(f"line {number}", "no text")
@@ -332,9 +381,13 @@ def leave_out(file: SpanFile) -> FileContent[RawSpan]:
 
 
 def test_records_that_are_left_out_come_back_with_their_places_and_reasons(child, tmp_path):
+    """A child leaves out 20,001 records. The account lists the first, and counts the rest by reason."""
     path = tmp_path / "a.txt"
     path.write_text("a")
-    account = read_apart.read_apart(child, path, Reading(), leave_out).file.account
+
+    content = read_apart.read_apart(child, path, Reading(), leave_out_20_001_records)
+
+    account = content.file.account
     assert account.left_out[:2] == [("line \ud83d", "no end"), ("line 0", "no text")]
     assert len(account.left_out) == MOST_LISTED
     assert account.unlisted == {"no text": 20_001 - MOST_LISTED}
@@ -342,13 +395,19 @@ def test_records_that_are_left_out_come_back_with_their_places_and_reasons(child
 
 
 def test_reasons_that_are_all_different_are_counted_together(tmp_path):
+    """30,000 records are left out, each for a reason of its own. An account's line shows 4 of them.
+
+    In memory, the account keeps a few reasons, and one more for all others.
+    """
     account = Account(tmp_path / "a.srt", "srt", seen=30_001, used=1)
+
     for number in range(30_000):
         account.leave_out(f"line {number}", f"the same as line {number} of b.srt")
+
     assert len(account.unlisted) <= MOST_REASONS + 1
     assert account.n_left_out == 30_000
     assert "1 of 30,001 spans read" in account.line()
-    assert "29,996 more left out" in account.line()  # a line of an account shows 4 reasons
+    assert "29,996 more left out" in account.line()
 
 
 PEAK = """
@@ -398,23 +457,22 @@ def measured_import(folder: Path, path: Path) -> MeasuredImport:
 GOOD_RTTM = "SPEAKER f 1 1 2 <NA> <NA> A <NA> <NA>\n"
 
 
-def label_studio(n: int) -> str:
+def label_studio_of_empty_regions(n: int) -> str:
     """Write an export of Label Studio with regions that say nothing."""
     regions = ",".join(["{}"] * n)
     annotations = f'[{{"id": 1, "result": [{regions}]}}]'
     return f'[{{"id": 1, "data": {{"video": "a.mp4"}}, "annotations": {annotations}}}]'
 
 
-GOOD_SPANS = {"a.rttm": 1}
+N_GOOD_SPANS = {"a.rttm": 1}
 """How many spans the files of `NO_SPANS` have beside records that are none."""
-MOST_MB_WITHOUT_RECORDS = 24
-"""Far below what objects for 200,000 records would take, and the same for 400,000."""
 
 NO_SPANS = {
     "speech without length": ("a.rttm", lambda n: GOOD_RTTM + "SPEAKER f 1 1 0 x x x <NA> <NA>\n" * n),
-    "regions that are empty objects": ("a.json", label_studio),
+    "regions that are empty objects": ("a.json", label_studio_of_empty_regions),
     "segments that are empty objects": ("a.json", lambda n: f'{{"segments": [{",".join(["{}"] * n)}]}}'),
 }
+"""Files with n records that are no spans: the name, and what writes the text."""
 
 
 @pytest.mark.long
@@ -422,17 +480,22 @@ NO_SPANS = {
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", NO_SPANS)
 def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, case):
-    """Twice as many records take no more memory of the process that asks: the child counts them."""
-    name, text = NO_SPANS[case]
-    for n in (200_000, 400_000):
+    """The child counts them, so that this process takes no more than 24 MB for twice as many either.
+
+    Objects for 200,000 records would take far more.
+    """
+    name, write_text = NO_SPANS[case]
+    for n_records in (200_000, 400_000):
         path = tmp_path / name
-        path.write_text(text(n))
+        path.write_text(write_text(n_records))
+
         result = measured_import(tmp_path, path)
-        assert result.peak_mb < MOST_MB_WITHOUT_RECORDS
+
+        assert result.peak_mb < 24
         if not result.refusal:
             assert result.seen == result.left_out + result.used
-            assert result.used == GOOD_SPANS.get(name, 0)
-            assert result.left_out >= n
+            assert result.used == N_GOOD_SPANS.get(name, 0)
+            assert result.left_out >= n_records
 
 
 SPANS_OF_LITTLE = {
@@ -455,8 +518,7 @@ SPANS_OF_LITTLE = {
     ),
     "speakers": ("a.rttm", lambda n: "".join(f"SPEAKER f 1 {k} 1 <NA> <NA> A <NA> <NA>\n" for k in range(n))),
 }
-"""Files whose spans take much more memory than their bytes."""
-CASES_THAT_FIT = {"speakers", "empty cells"}
+"""Files whose spans take much more memory than their bytes: the name, and what writes the text of n spans."""
 
 
 @pytest.mark.long
@@ -464,16 +526,22 @@ CASES_THAT_FIT = {"speakers", "empty cells"}
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", SPANS_OF_LITTLE)
 def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, case):
-    """The larger file of each case is refused, but for `CASES_THAT_FIT`."""
-    name, text = SPANS_OF_LITTLE[case]
-    for n in (160_000, 320_000):
+    """`SPANS_OF_LITTLE` has files whose spans take much more memory than their bytes.
+
+    The larger file of each case is refused, with the advice to divide it, but for two cases that fit.
+    """
+    name, write_text = SPANS_OF_LITTLE[case]
+    for n_spans in (160_000, 320_000):
         path = tmp_path / name
-        path.write_text(text(n))
+        path.write_text(write_text(n_spans))
+
         result = measured_import(tmp_path, path)
-        assert result.peak_mb <= limits_of(path.stat().st_size).memory >> 20
+
+        most_mb = limits_of(path.stat().st_size).memory >> 20
+        assert result.peak_mb <= most_mb
         if result.refusal:
             assert "divide it" in result.refusal
-    if case not in CASES_THAT_FIT:
+    if case not in {"speakers", "empty cells"}:
         assert result.refusal
 
 
@@ -482,19 +550,20 @@ def srt_of(n_cues: int) -> str:
     return "".join(SRT.replace("1\n", f"{number}\n", 1) + "\n" for number in range(n_cues))
 
 
-def test_what_an_import_may_hold_grows_with_all_its_files(tmp_path, monkeypatch):
+def test_what_an_import_may_hold_is_counted_over_all_its_files(tmp_path, monkeypatch):
     """With 1.2 MB, each of two files of 600 cues can be held, and both together cannot."""
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1_200_000))
-    paths = [tmp_path / "a.srt", tmp_path / "b.srt"]
-    for path in paths:
+    limit_what_an_import_may_hold(monkeypatch, memory=1_200_000)
+    first, second = tmp_path / "a.srt", tmp_path / "b.srt"
+    for path in (first, second):
         path.write_text(srt_of(600))
         import_spans([path], tmp_path)
+
     with pytest.raises(InputError, match=r"b\.srt.*divide it"):
-        import_spans(paths, tmp_path)
+        import_spans([first, second], tmp_path)
 
 
 def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
-    """A pipe has no size before it is read: a limit by that size would be 0."""
+    """The limit is 1000 times the size of a file. A pipe has none before it is read: its limit would be 0."""
     monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size))
     read_end, write_end = os.pipe()
     os.write(write_end, srt_of(60).encode())
@@ -508,35 +577,42 @@ def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1 << 20))
-    (tmp_path / "a.csv").write_text(
-        "movie,start_s,end_s,level" + "".join(f",c{k}" for k in range(500)) + "\nm,1,2,S" + ",x" * 500 + "\n"
-    )
-    (tmp_path / "b.csv").write_text(rows("movie,start_s,end_s,level", 100, "n,{0},{0}.5,S"))
-    import_spans([tmp_path / "a.csv"], tmp_path)
-    import_spans([tmp_path / "b.csv"], tmp_path)
+    """All clips of an import have the same columns. One of two files has 500, and the other 100 clips.
+
+    Each can be held with 1 MB. Together they would be 101 clips of 500 columns, which cannot.
+    """
+    limit_what_an_import_may_hold(monkeypatch, memory=1 << 20)
+    with_columns = tmp_path / "a.csv"
+    columns = "".join(f",c{k}" for k in range(500))
+    with_columns.write_text(f"movie,start_s,end_s,level{columns}\nm,1,2,S{',x' * 500}\n")
+    with_clips = tmp_path / "b.csv"
+    with_clips.write_text(rows("movie,start_s,end_s,level", 100, "n,{0},{0}.5,S"))
+    import_spans([with_columns], tmp_path)
+    import_spans([with_clips], tmp_path)
+
     with pytest.raises(InputError, match="columns of all files"):
-        import_spans([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path)
+        import_spans([with_columns, with_clips], tmp_path)
 
 
 def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=800_000))
-    path = tmp_path / "a.csv"
+    """A table of 100 rows has a column of levels for each of 20 people, so it has 2000 clips.
+
+    They cannot be held with 800,000 bytes. The 200 clips of two people can.
+    """
+    limit_what_an_import_may_hold(monkeypatch, memory=800_000)
     people = [f"P{k}" for k in range(20)]
-    path.write_text(
-        rows(
-            "movie,start_s,end_s," + ",".join(f"{name} level" for name in people),
-            100,
-            "m,{0},{0}.5" + ",S" * 20,
-        )
-    )
+    columns = ",".join(f"{name} level" for name in people)
+    path = tmp_path / "a.csv"
+    path.write_text(rows(f"movie,start_s,end_s,{columns}", 100, "m,{0},{0}.5" + ",S" * 20))
+
     with pytest.raises(InputError, match="divide it"):
         import_spans([path], tmp_path, wide=people)
     import_spans([path], tmp_path, wide=people[:2])
 
 
 def test_rows_of_a_table_that_is_refused_for_its_headings_are_not_sent(tmp_path, monkeypatch):
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=50_000))
+    """500 rows can't be held with 50,000 bytes. The refusal, which needs the headings alone, is as usual."""
+    limit_what_an_import_may_hold(monkeypatch, memory=50_000)
     path = tmp_path / "t.csv"
     path.write_text(rows("film,from,to,rating", 500, "m,{0},{0}.5,S"))
     with pytest.raises(UnreadColumnsError, match="level=rating"):
@@ -544,31 +620,40 @@ def test_rows_of_a_table_that_is_refused_for_its_headings_are_not_sent(tmp_path,
 
 
 def test_a_cell_that_is_too_long_is_refused_with_its_line(tmp_path):
+    """A cell has at most 131,072 characters. The note in line 3 has 200,000."""
     path = tmp_path / "t.csv"
     path.write_text(f"movie,start_s,end_s,level,note\nm,1,2,S,a\nm,3,4,S,{'x' * 200_000}\n")
     with pytest.raises(ManifestError, match=r"line 3.*131,072"):
         import_spans([path], tmp_path)
 
 
-def half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
-    """Find a text that no UTF-8 has."""
+def span_of_half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
+    """Read a span without an end, whose text no UTF-8 has: the first half of a letter of UTF-16."""
     return FileContent(file, [RawSpan("line 1", 1.0, float("nan"), "\ud83d")])
 
 
-def test_halves_of_letters_come_back_as_they_are(child, tmp_path):
+def test_halves_of_letters_come_back_from_a_child_as_they_are(child, tmp_path):
+    """A child reads a span from 1 s to no time, whose text is half a letter of UTF-16."""
     path = tmp_path / "a.txt"
     path.write_text("a")
-    (record,) = read_apart.read_apart(child, path, Reading(), half_a_letter).records
+
+    content = read_apart.read_apart(child, path, Reading(), span_of_half_a_letter)
+
+    (record,) = content.records
     assert (record.text, record.start_s) == ("\ud83d", 1.0)
     assert math.isnan(record.end_s)
 
 
-def test_a_message_has_every_fact_of_accounts_and_tables():
-    """A fact that a message of a child lacks would be lost; what is not in it is sent in another way."""
-    account_fields = set(Account.__dataclass_fields__)
-    table_fields = set(Table.__dataclass_fields__)
-    assert set(read_apart._AccountMessage.__struct_fields__) == account_fields - {"path", "left_out"}
-    assert set(read_apart._TableMessage.__struct_fields__) == table_fields - {"path", "rows"}
+def test_a_childs_message_has_every_fact_of_an_account():
+    """A fact that it lacks would be lost. The path is known here, and left-out records are sent apart."""
+    fields = set(Account.__dataclass_fields__)
+    assert set(read_apart._AccountMessage.__struct_fields__) == fields - {"path", "left_out"}
+
+
+def test_a_childs_message_has_every_fact_of_a_table():
+    """A fact that the message lacks would be lost. The path is known here, and rows are sent apart."""
+    fields = set(Table.__dataclass_fields__)
+    assert set(read_apart._TableMessage.__struct_fields__) == fields - {"path", "rows"}
 
 
 SOCKET_WITHOUT_FILTER = """
@@ -582,69 +667,93 @@ socket.socket()
 
 
 def test_python_refuses_sockets_where_the_system_does_not():
-    words = [sys.executable, "-c", SOCKET_WITHOUT_FILTER]
-    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    """A new Python forbids itself the network, on a system that can't filter calls, and makes a socket."""
+    process = subprocess.run(
+        [sys.executable, "-c", SOCKET_WITHOUT_FILTER], capture_output=True, text=True, check=False
+    )
     assert "PermissionError" in process.stderr
 
 
-def test_the_parent_sees_what_a_process_has_used():
-    this = os.getpid()
-    megabyte, terabyte = 1 << 20, 1 << 40
+MEGABYTE = 2**20
+TERABYTE = 2**40
+
+
+def test_the_memory_of_a_process_can_be_seen():
+    """Python has more than a megabyte, and less than a terabyte. It may use 60 s more."""
+    this_process = os.getpid()
     nothing_before = limits.Used(0.0, 0)
-    assert limits.used_by(this).memory > megabyte
-    assert limits.excess(this, Limits(60, terabyte), nothing_before) == ""
-    assert limits.excess(this, Limits(60, megabyte), nothing_before) == "memory"
-    # What was used before is subtracted: since -61 s, this process has used more than 60 s.
-    assert limits.excess(this, Limits(60, terabyte), limits.Used(-61.0, 0)) == "time"
+
+    assert limits.used_by(this_process).memory > MEGABYTE
+    assert limits.excess(this_process, Limits(60, TERABYTE), nothing_before) == ""
+    assert limits.excess(this_process, Limits(60, MEGABYTE), nothing_before) == "memory"
+
+
+def test_the_time_of_a_process_can_be_seen_less_what_it_had_used_before():
+    """Since it had used -61 s, this process has used more than 60 s."""
+    before = limits.Used(-61.0, 0)
+    assert limits.excess(os.getpid(), Limits(60, TERABYTE), before) == "time"
 
 
 def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path, monkeypatch):
+    """A child guesses 200 concepts, which can't be held with 50,000 bytes."""
     path = tmp_path / "t.csv"
     path.write_text(rows("film,level,concepts", 200, "a,S,{0} words"))
     assert len(guess_codebook(path).concepts) == 200
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=50_000))
+
+    limit_what_an_import_may_hold(monkeypatch, memory=50_000)
     with pytest.raises(InputError, match=r"t\.csv.*divide it"):
         guess_codebook(path)
 
 
-def test_what_a_table_is_proposed_to_be_counts_too(tmp_path, monkeypatch):
+def test_what_a_table_is_proposed_to_be_counts_as_what_this_process_holds(tmp_path, monkeypatch):
+    """A child proposes to explain 5000 words that are no levels, which can't be held with 1 MB."""
     path = tmp_path / "t.csv"
     path.write_text(rows("movie,start_s,end_s,level", 5000, "m,{0},{0}.5,word {0}"))
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1 << 20))
+    limit_what_an_import_may_hold(monkeypatch, memory=1 << 20)
     with pytest.raises(InputError, match=r"t\.csv.*divide it"):
         import_spans([path], tmp_path)
 
 
-def test_what_an_annotation_refers_to_counts(tmp_path, monkeypatch):
-    refer = "".join(referring(f"a{k}", f"a{k - 1}", "w") for k in range(1, 90))
+def test_what_an_annotation_refers_to_counts_as_what_this_process_holds(tmp_path, monkeypatch):
+    """Each of 90 annotations refers to the one before, and so to all before.
+
+    Their 90 * 89 / 2 = 4005 references can't be held with 400,000 bytes.
+    """
+    first = tier("T", aligned("a0", "t0", "t1", "w"))
+    others = "".join(referring(f"a{k}", f"a{k - 1}", "w") for k in range(1, 90))
     path = tmp_path / "a.eaf"
-    path.write_text(eaf({"t0": 0, "t1": 1000}, tier("T", aligned("a0", "t0", "t1", "w")) + tier("U", refer)))
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=400_000))
+    path.write_text(eaf({"t0": 0, "t1": 1000}, first + tier("U", others)))
+    limit_what_an_import_may_hold(monkeypatch, memory=400_000)
     with pytest.raises(InputError, match=r"a\.eaf.*divide it"):
         import_spans([path], tmp_path)
 
 
 def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
-    keyword = '<keyword start="1s" duration="1s" value="{}"/>'
+    """A text has at most 131,072 characters. Of two keywords, one has 200,000."""
+    short_keyword = '<keyword start="1s" duration="1s" value="Look"/>'
+    long_keyword = f'<keyword start="1s" duration="1s" value="{"a," * 100_000}"/>'
     path = tmp_path / "a.fcpxml"
-    path.write_text(
-        f"<fcpxml><spine>{keyword.format('Look')}{keyword.format('a,' * 100_000)}</spine></fcpxml>"
-    )
+    path.write_text(f"<fcpxml><spine>{short_keyword}{long_keyword}</spine></fcpxml>")
+
     (account,) = import_spans([path], tmp_path).accounts
+
     assert (account.seen, account.used, account.n_left_out) == (2, 1, 1)
     assert "131,072 characters" in account.line()
 
 
 @pytest.mark.parametrize("case", ["a long text", "languages", "headings", "spellings", "lines"])
 def test_each_message_of_an_import_is_shorter_than_1500_characters(tmp_path, case):
+    """`LONG_NOTICES` has files about which very much could be said: notices, or the reason of a refusal."""
     name, text = LONG_NOTICES[case]
     path = tmp_path / name
     path.write_text(text)
     columns = {"level": ["x"]} if path.suffix == ".csv" else {}
+
     try:
         messages = import_spans([path], tmp_path, columns=columns).notices
     except ManifestError as refusal:
         messages = [str(refusal)]
+
     assert max(len(message) for message in messages) < 1500
 
 
@@ -682,7 +791,6 @@ TEXTGRID = (
     'File type = "ooTextFile"\nObject class = "TextGrid"\n0\n1\n<exists>\n1\n"IntervalTier" "x" 0 1 1 0 1\n'
 )
 VIA = "# CSV_HEADER = metadata_id,file_list,flags,temporal_coordinates,spatial_coordinates,metadata\n"
-MOST_OF_AN_ERROR = 10_000
 
 
 def activitynet(label: str) -> str:
@@ -815,23 +923,30 @@ HOSTILE = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", HOSTILE)
-def test_files_that_are_made_to_take_long_take_5_s_or_are_refused_in_a_short_message(
+def test_files_that_are_made_to_take_long_are_read_in_5_s_or_refused_in_a_short_message(
     tmp_path, monkeypatch, case
 ):
-    """A child that reads for more than 5 s is stopped by its limits; this process is not."""
-    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
-    name, text = HOSTILE[case]
+    """`HOSTILE` has files in which something is very long, or comes very often: about n characters.
+
+    Neither the child that reads the file nor this process takes 5 s. A child is stopped then, which is an
+    error of another class and fails the test. A refusal has fewer than 10,000 characters.
+    """
+    limit_a_childs_time(monkeypatch, cpu_s=5)
+    name, write_text = HOSTILE[case]
     for n in (100_000, 200_000):
         path = tmp_path / name
-        path.write_text(text(n))
+        path.write_text(write_text(n))
         message = ""
+
         begin_s = time.process_time()
         try:
             import_spans([path], tmp_path, annotator="a")
-        except ManifestError as refusal:  # to be stopped by the limits is another error, and fails
+        except ManifestError as refusal:
             message = str(refusal)
-        assert time.process_time() - begin_s < 5
-        assert len(message) < MOST_OF_AN_ERROR
+        took_s = time.process_time() - begin_s
+
+        assert took_s < 5
+        assert len(message) < 10_000
 
 
 def cpu_s_of_import(path: Path, **options) -> float:
@@ -842,12 +957,19 @@ def cpu_s_of_import(path: Path, **options) -> float:
     return time.process_time() - begin_s
 
 
-def test_levels_and_concepts_of_one_span_are_not_looked_at_in_pairs(tmp_path):
-    """A few are joined; of very many it is unclear which belong together."""
+def test_a_few_labels_of_one_span_are_joined(tmp_path):
+    """The level and the two concepts are regions of the same times."""
     path = tmp_path / "a.json"
-    path.write_text(task([region("level", "S"), *[region("concepts", name) for name in ("Body", "Look")]]))
+    path.write_text(task([region("level", "S"), region("concepts", "Body"), region("concepts", "Look")]))
+
     (clip,) = import_spans([path], tmp_path, annotator="a", rate=Fraction(25)).manifest
-    assert clip.concepts == ("Look", "Body")
+
+    assert (clip.level, clip.concepts) == ("S", ("Look", "Body"))
+
+
+def test_very_many_levels_and_concepts_of_one_span_are_refused(tmp_path):
+    """It is unclear which of 1000 levels and 1000 concepts belong together; all pairs would take long."""
+    path = tmp_path / "a.json"
     path.write_text(task([region("level", "S")] * 1000 + [region("concepts", "Body")] * 1000))
     with pytest.raises(ManifestError, match="very many levels and concepts"):
         import_spans([path], tmp_path, annotator="a", rate=Fraction(25))
@@ -855,6 +977,7 @@ def test_levels_and_concepts_of_one_span_are_not_looked_at_in_pairs(tmp_path):
 
 @pytest.mark.long
 def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
+    """10,000 regions have the same times. If they were joined one by one, 5 s were not enough."""
     path = tmp_path / "a.json"
     path.write_text(task([region("concepts", "Body")] * 10_000))
     assert cpu_s_of_import(path, rate=Fraction(25)) < 5
@@ -862,81 +985,113 @@ def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
 
 @pytest.mark.long
 def test_rows_of_one_span_are_joined_at_once(tmp_path):
+    """10,000 rows of one span have a concept each. If they were joined one by one, 5 s were not enough."""
     names = [f"thing {number}" for number in range(10_000)]
-    book = tmp_path / "codebook.toml"
-    levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("calm", "violent"))
+    levels = '[[levels]]\nname = "calm"\n[[levels]]\nname = "violent"\n'
     concepts = "".join(f'[[concepts]]\nname = "{name}"\nvisual = true\n' for name in names)
-    book.write_text(f'name = "v"\nversion = "1"\n{levels}{concepts}')
+    file_of_codebook = tmp_path / "codebook.toml"
+    file_of_codebook.write_text(f'name = "v"\nversion = "1"\n{levels}{concepts}')
+    codebook = load_codebook(file_of_codebook)
+    rows_of_one_span = "".join(f"m,1,2,{name},a\n" for name in names)
     path = tmp_path / "a.csv"
-    path.write_text(
-        "movie,start_s,end_s,concepts,annotator\n" + "".join(f"m,1,2,{name},a\n" for name in names)
-    )
-    codebook = load_codebook(book)
+    path.write_text(f"movie,start_s,end_s,concepts,annotator\n{rows_of_one_span}")
+
     assert cpu_s_of_import(path, codebook=codebook) < 5
     (clip,) = import_spans([path], tmp_path, codebook=codebook).manifest
     assert len(clip.concepts) == 10_000
 
 
 def test_ids_of_clips_of_many_files_of_one_film_take_time_in_proportion():
+    """100 files number 500 clips of a film each, from 1 on. Where a number is taken, the next free counts.
+
+    If numbers were tried one by one, 5 s were not enough for 50,000 clips.
+    """
     ids = ClipIds()
+    made = []
+
     begin_s = time.process_time()
-    made = [ids.new("film", number) for _ in range(100) for number in range(1, 501)]
-    assert time.process_time() - begin_s < 5
+    for _ in range(100):
+        for number in range(1, 501):
+            made.append(ids.new("film", number))  # noqa: PERF401 - two plain loops
+    took_s = time.process_time() - begin_s
+
+    assert took_s < 5
     assert made[:2] == ["film-0001", "film-0002"]
     assert made[500] == "film-0501"
     assert len(set(made)) == 50_000
 
 
 def test_players_above_a_table_of_boris_are_read_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
+    """Ten lines of 100,000 characters stand above 3000 rows. If each row read them, 5 s were not enough."""
+    limit_a_childs_time(monkeypatch, cpu_s=5)
+    players = f"Player #1\t{'player #1 ' * 10_000}\n" * 10
+    headings = "Observation id\tMedia file\tTime\tSubject\tBehavior\tBehavior type"
     path = tmp_path / "a.tsv"
-    above = f"Player #1\t{'player #1 ' * 10_000}\n" * 10
-    head = "Observation id\tMedia file\tTime\tSubject\tBehavior\tBehavior type"
-    path.write_text(above + rows(head, 3000, "\t\t{0}\ts\tb\tSTART"))
+    path.write_text(players + rows(headings, 3000, "\t\t{0}\ts\tb\tSTART"))
     assert cpu_s_of_import(path, kind="boris") < 5
 
 
 @pytest.mark.long
 def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
+    """Each of 600 tasks tells 1 of 700 levels from the others. Pairs of levels would take more than 5 s."""
     names = [f"L{number}" for number in range(700)]
     levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in names)
     positive = ",".join(f'"{name}"' for name in names[1:])
-    tasks = "".join(
-        f'[tasks.t{number}]\nnegative = ["L0"]\npositive = [{positive}]\n' for number in range(600)
-    )
+    tasks = ""
+    for number in range(600):
+        tasks += f'[tasks.t{number}]\nnegative = ["L0"]\npositive = [{positive}]\n'
     path = tmp_path / "codebook.toml"
     path.write_text(f'name = "v"\nversion = "1"\n{levels}{tasks}')
+
     begin_s = time.process_time()
-    assert len(load_codebook(path).tasks) == 600
-    assert time.process_time() - begin_s < 5
+    codebook = load_codebook(path)
+    took_s = time.process_time() - begin_s
+
+    assert took_s < 5
+    assert len(codebook.tasks) == 600
 
 
 @pytest.mark.parametrize("heading", ["", "Unnamed: 0"])
 def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
-    """Tables of our own are read in this process, which nothing limits."""
+    """Tables of our own are read in this process, which nothing limits.
+
+    A table of 10,000 such columns and 20,000 rows is refused in less than 5 s.
+    """
     path = tmp_path / "a.csv"
     path.write_text("movie,start_s,end_s,level" + f",{heading}" * 10_000 + "\n" + "m\n" * 20_000)
+
     begin_s = time.process_time()
     with pytest.raises(ManifestError):
         read_manifest(path)
-    assert time.process_time() - begin_s < 5
+    took_s = time.process_time() - begin_s
+
+    assert took_s < 5
 
 
 @pytest.mark.long
 def test_films_are_found_by_their_names_not_one_by_one(tmp_path):
-    videos = tmp_path / "films"
-    videos.mkdir()
-    for n in range(1500):
-        (videos / f"film {n}.mp4").touch()
-    table = "".join(f"film {n},1,2,S\n" for n in range(750, 2250))
-    (tmp_path / "t.csv").write_text(f"movie,start_s,end_s,level\n{table}")
+    """The folder has films 0 to 1499, and the table names films 750 to 2249: 750 of them are there.
+
+    If each name were compared with each file, 5 s were not enough.
+    """
+    folder = tmp_path / "films"
+    folder.mkdir()
+    for number in range(1500):
+        (folder / f"film {number}.mp4").touch()
+    table = tmp_path / "t.csv"
+    rows_of_films = "".join(f"film {number},1,2,S\n" for number in range(750, 2250))
+    table.write_text(f"movie,start_s,end_s,level\n{rows_of_films}")
+
     begin_s = time.process_time()
-    imported = import_spans([tmp_path / "t.csv"], tmp_path, videos=videos)
-    assert time.process_time() - begin_s < 5
+    imported = import_spans([table], tmp_path, videos=folder)
+    took_s = time.process_time() - begin_s
+
+    assert took_s < 5
     assert sum(clip.video != "" for clip in imported.manifest) == 750
 
 
 def test_a_document_of_few_cells_repeated_very_often_is_refused(tmp_path):
+    """A spreadsheet of OpenDocument says that its second row is there 300,000 times."""
     path = tmp_path / "t.ods"
     open_document(path, [["movie", "start_s", "end_s", "level"], ["m", "1", "2", "S"]], repeated=300_000)
     with pytest.raises(ManifestError, match="repeated"):
@@ -944,7 +1099,7 @@ def test_a_document_of_few_cells_repeated_very_often_is_refused(tmp_path):
 
 
 @pytest.mark.long
-def test_the_fuzzer_of_tables_finds_nothing_in_a_refusal():
-    """Most of its inputs are refused: it has to tell a refusal from a file that was given up."""
-    ended = python("benchmarks/fuzz.py", "--inputs", 40, "spans table", cwd=ROOT)
-    assert "spans table: 40 inputs, 0 findings" in ended.stdout
+def test_the_fuzzer_of_tables_takes_no_refusal_for_a_finding():
+    """The fuzzer reads damaged tables. Most of them are refused, which is right, and none is given up."""
+    process = python("benchmarks/fuzz.py", "--inputs", 40, "spans table", cwd=ROOT)
+    assert "spans table: 40 inputs, 0 findings" in process.stdout

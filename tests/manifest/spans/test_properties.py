@@ -72,6 +72,7 @@ def times_and_texts_in_ms(spans):
 @pytest.mark.parametrize("kind", ["srt", "vtt", "textgrid", "rttm"])
 @given(spans=subtitles())
 def test_written_spans_are_read_back_to_the_millisecond(tmp_path, kind, spans):
+    """Up to six spans, which may overlap, are written as SRT, WebVTT, TextGrid or RTTM, and imported."""
     write = WRITERS[kind]
     path = tmp_path / "tt1.x"
     path.write_text(write(spans), encoding="utf-8", newline="")

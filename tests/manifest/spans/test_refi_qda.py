@@ -252,6 +252,7 @@ def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(import_files, da
 @pytest.mark.parametrize("damage", damaged_archives())
 @pytest.mark.parametrize("name", ["a.qdpx", "a.zip"])
 def test_an_archive_that_the_user_calls_a_project_is_told_as_a_damaged_one(import_files, damage, name):
+    """The user says that the file is a project (kind refi-qda), so that its name does not matter."""
     content = damaged_archives()[damage]
     with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
         import_files({name: content}, kind="refi-qda")
@@ -267,6 +268,7 @@ def project_of_two_coders():
 
 
 def test_what_is_written_comes_back_with_coders_and_codes(import_files):
+    """AB <&> "' gave S and Body from 1 to 5 s of tt0000042, and CD gave EN."""
     content = refi_qda_archive(project_of_two_coders())
 
     clips, _ = import_files({"a.qdpx": content})
@@ -278,6 +280,7 @@ def test_what_is_written_comes_back_with_coders_and_codes(import_files):
 
 
 def test_an_archive_of_one_document_has_the_same_bytes_each_time():
+    """No time of writing is in it, so that its digest is of the content."""
     document = project_of_two_coders()
     assert refi_qda_archive(document) == refi_qda_archive(document)
 

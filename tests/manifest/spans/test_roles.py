@@ -40,13 +40,16 @@ def options_in(notices):
 
 
 @pytest.fixture
-def written(import_files):
-    """Import marks as a tool writes them: clips, and all that is said."""
+def import_marks(import_files):
+    """Return a function that imports marks of film tt1 by AB, as a tool of a kind writes them.
 
-    def written(kind, *marks, **options):
+    It returns the clips, and all notices as one text.
+    """
+
+    def import_marks(kind, *marks, **options):
         return import_files({"tt1.x": KINDS[kind](marks)}, **{"annotator": "AB", "movie": "tt1"} | options)
 
-    return written
+    return import_marks
 
 
 # --- one annotation in every format
@@ -83,9 +86,14 @@ def with_columns(kind, headings, *rows):
 @pytest.mark.parametrize("kind", BESIDE)
 @pytest.mark.parametrize("heads", [("level", "concepts"), ("rating", "Konzepte")])
 def test_columns_of_labels_beside_those_of_a_tool_are_labels(import_files, kind, heads):
-    """A person added columns for levels and concepts to the table that a tool exported."""
-    rows = (("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
-    clips, notices = import_files(with_columns(kind, heads, *rows))
+    """A person added columns for levels and concepts to the table that a tool exported.
+
+    The table has three events "gaze", from 1 to 5 s, 11 to 15 s, and 21 to 25 s.
+    """
+    files = with_columns(kind, heads, ("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
+
+    clips, notices = import_files(files)
+
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (11.0, 15.0, "EN", ("Clothing",))}
     assert texts_of(clips) == ["gaze"] * 3
     assert "columns not read (level" not in notices
@@ -102,100 +110,127 @@ def test_an_undeclared_column_with_labels_is_named_with_the_option_that_reads_it
 ):
     """The heading "mood" does not say that the column holds labels, so it is not read as such.
 
-    Its cells look like labels, so the option is proposed.
+    Its cells look like labels, so the option is proposed. FPS is a column of BORIS that is not read either.
     """
-    rows = [[cell] for cell in cells]
-    clips, notices = import_files(with_columns(kind, ["mood"], *rows))
+    first, second, third = cells
 
-    assert not labels_of(clips)
+    clips, notices = import_files(with_columns(kind, ["mood"], [first], [second], [third]))
+
+    assert labels_of(clips) == set()
     assert len(clips) == 3
-    # FPS is a column of BORIS's own that is not read either.
     assert re.search(r"columns? not read \((FPS, )?mood\)", notices)
     assert options_in(notices)["mood"] == role
 
 
 @pytest.mark.parametrize("kind", BESIDE)
 def test_an_undeclared_column_without_labels_is_noted_and_not_read(import_files, kind):
+    """A person added a column "weather" to the table of a tool, which has two events "gaze"."""
     clips, notices = import_files(with_columns(kind, ["weather"], ("sun",), ("rain",)))
-    assert texts_of(clips) == ["gaze"] * 2
+    assert texts_of(clips) == ["gaze", "gaze"]
     assert "weather" in notices
 
 
 @pytest.mark.parametrize("kind", BESIDE)
 def test_a_word_of_no_codebook_in_a_column_called_level_is_refused(import_files, kind):
+    """A person added a column "level" to the table of a tool. Its second cell, Sx, is no level."""
     with pytest.raises(ManifestError, match="'Sx'"):
         import_files(with_columns(kind, ["level"], ("S",), ("Sx",)))
 
 
-EVENT = "Observation id\tTime\tMedia file path\tBehavior\tStatus\tlevel\no\t1\tf.mp4\tgaze\tSTART\tS\no\t5\tf.mp4\tgaze\tSTOP\t{}\n"
-"""An event of BORIS from 1 to 5 s, with a label in the rows of its start and its stop."""
+def event_of_boris(level_at_start, level_at_stop):
+    """Write an event of BORIS from 1 to 5 s, with a level in the rows of its start and its stop."""
+    return (
+        "Observation id\tTime\tMedia file path\tBehavior\tStatus\tlevel\n"
+        f"o\t1\tf.mp4\tgaze\tSTART\t{level_at_start}\n"
+        f"o\t5\tf.mp4\tgaze\tSTOP\t{level_at_stop}\n"
+    )
 
 
-def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(import_files):
-    for label_at_stop in ("S", ""):
-        clips, _ = import_files({"b.tsv": EVENT.format(label_at_stop)})
-        assert labels_of(clips) == {(1.0, 5.0, "S", ())}
+@pytest.mark.parametrize("level_at_stop", ["S", ""])
+def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(import_files, level_at_stop):
+    """BORIS has a row for the start of an event and one for its stop, each with a level, or none."""
+    clips, _ = import_files({"b.tsv": event_of_boris("S", level_at_stop)})
+    assert labels_of(clips) == {(1.0, 5.0, "S", ())}
+
+
+def test_an_event_of_two_levels_at_its_start_and_stop_is_refused(import_files):
+    """BORIS has a row for the start of an event, here with S, and one for its stop, with EN."""
     with pytest.raises(ManifestError, match="EN"):
-        import_files({"b.tsv": EVENT.format("EN")})
+        import_files({"b.tsv": event_of_boris("S", "EN")})
 
 
-DECLARED = (Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body; Look"), Mark("level", 6, 9, "EN"))
 SAME = {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
+"""What all formats here say: S with Look and Body from 1 to 5 s, and EN from 6 to 9 s."""
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(written, kind):
-    clips, _ = written(kind, *DECLARED)
-    assert labels_of(clips) == SAME
+def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(import_marks, kind):
+    """By their names, the tiers hold levels and concepts."""
+    marks = [Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body; Look"), Mark("level", 6, 9, "EN")]
+
+    clips, _ = import_marks(kind, *marks)
+
+    assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
 
 
 def test_a_table_gives_the_same_labels_as_tiers_do(import_files):
-    head = "movie,start_s,end_s,level,concepts,annotator\n"
-    clips, _ = import_files({"t.csv": f"{head}tt1,1,5,S,Body; Look,AB\ntt1,6,9,EN,,AB\n"})
-    assert labels_of(clips) == SAME
+    """The table has the columns level and concepts, as tools have tiers of these names."""
+    table = "movie,start_s,end_s,level,concepts,annotator\ntt1,1,5,S,Body; Look,AB\ntt1,6,9,EN,,AB\n"
+
+    clips, _ = import_files({"t.csv": table})
+
+    assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_tier_of_labels_alone_is_read_and_reported_in_every_format(written, kind):
+def test_a_tier_of_labels_alone_is_read_and_reported_in_every_format(import_marks, kind):
     """Three of three texts on the tier "gaze" are labels, so the tier is taken to hold labels.
 
     The user is told.
     """
-    clips, said = written(kind, *(mark._replace(tier="gaze") for mark in DECLARED))
-    assert labels_of(clips) == SAME
-    assert "'gaze': 3 of 3" in said
+    marks = [Mark("gaze", 1, 5, "S"), Mark("gaze", 1, 5, "Body; Look"), Mark("gaze", 6, 9, "EN")]
+
+    clips, notices = import_marks(kind, *marks)
+
+    assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
+    assert "'gaze': 3 of 3" in notices
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_tier_with_other_texts_holds_texts_unless_declared(written, kind):
+def test_a_tier_with_other_texts_holds_texts_unless_declared(import_marks, kind):
     """Two of three words are also names of labels, and "at" is not: these are spoken words.
 
-    The option reads them as labels all the same.
+    The option that the notice proposes reads them as labels all the same. Tiers of ELAN (eaf) are not read at
+    all unless the user says what they hold.
     """
     marks = (Mark("words", 1, 5, "look"), Mark("words", 6, 7, "at"), Mark("words", 8, 9, "S"))
-    clips, notices = written(kind, *marks)
-    assert not labels_of(clips)
-    if kind != "eaf":  # tiers of ELAN that are not declared are not read at all
+
+    clips, notices = import_marks(kind, *marks)
+    assert labels_of(clips) == set()
+    if kind != "eaf":
         assert {"S", "at", "look"} <= set(texts_of(clips))
     assert "'words': 2 of 3" in notices
     assert "read as labels" not in notices
-    clips, _ = written(kind, *marks, tiers=options_in(notices))
 
+    clips, _ = import_marks(kind, *marks, tiers=options_in(notices))
     assert labels_of(clips) == {(1.0, 5.0, None, ("Look",)), (8.0, 9.0, "S", ())}
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_tier_of_one_word_holds_texts_unless_declared(written, kind):
+def test_a_tier_of_one_word_holds_texts_unless_declared(import_marks, kind):
     """A tier that only says S may be of something else, such as a speaker. The option is proposed."""
     marks = (Mark("Ann", 1, 5, "S"), Mark("Ann", 6, 7, "S"))
-    clips, said = written(kind, *marks)
-    assert not labels_of(clips)
-    assert options_in(said) == {"Ann": "levels"}
-    clips, _ = written(kind, *marks, tiers=options_in(said))
+
+    clips, notices = import_marks(kind, *marks)
+    assert labels_of(clips) == set()
+    assert options_in(notices) == {"Ann": "levels"}
+
+    clips, _ = import_marks(kind, *marks, tiers={"Ann": "levels"})
     assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())}
 
 
 LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE = (Mark("", 1, 5, "S;Body;Look"), Mark("", 6, 9, "EN"))
+"""Marks of a format that names no tiers: they say what `SAME` has."""
 OF_NO_NAMED_TIER = {
     "rttm": "SPEAKER",
     "srt": "subtitle",
@@ -209,19 +244,27 @@ OF_NO_NAMED_TIER = {
 
 
 @pytest.mark.parametrize(("kind", "tier"), OF_NO_NAMED_TIER.items(), ids=OF_NO_NAMED_TIER)
-def test_a_format_of_texts_gives_labels_once_its_tier_is_declared(written, kind, tier):
-    """Subtitles and speakers are texts. They are labels only where the person says so."""
-    clips, said = written(kind, *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE)
+def test_a_format_of_texts_gives_labels_once_its_tier_is_declared(import_marks, kind, tier):
+    """Subtitles and speakers are texts. They are labels only where the person says so.
+
+    The texts are "S;Body;Look", from 1 to 5 s, and "EN", from 6 to 9 s, which `SAME` has as labels.
+    """
+    clips, notices = import_marks(kind, *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE)
     assert labels_of(clips) != SAME
-    assert options_in(said) == {tier: "labels"}
-    clips, _ = written(kind, *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE, tiers={tier: "labels"})
+    assert options_in(notices) == {tier: "labels"}
+
+    clips, _ = import_marks(kind, *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE, tiers={tier: "labels"})
     assert labels_of(clips) == SAME
 
 
-def test_the_labels_of_activitynet_are_the_same_unasked(written):
-    clips, said = written("activitynet", *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE)
-    assert labels_of(clips) == SAME
-    assert options_in(said) == {}
+def test_activitynet_gives_labels_without_a_declaration(import_marks):
+    """What a database of ActivityNet has are labels and no spoken texts."""
+    marks = [Mark("", 1, 5, "S;Body;Look"), Mark("", 6, 9, "EN")]
+
+    clips, notices = import_marks("activitynet", *marks)
+
+    assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
+    assert options_in(notices) == {}
 
 
 def test_every_format_of_one_tier_is_tested():
@@ -230,64 +273,84 @@ def test_every_format_of_one_tier_is_tested():
 
 # --- roles over all files of an import
 # ---------------------------------------------------------------------------
-def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(import_files):
-    """The tier "gaze" of two films holds labels alone.
+def textgrid_of(*marks):
+    return WITH_TIERS["textgrid"](marks)
 
-    With a third film, in which it says "kiss", it holds texts in all three.
-    """
-    as_textgrid = WITH_TIERS["textgrid"]
+
+def test_a_tier_of_labels_alone_in_all_files_holds_labels(import_files):
+    """The tier "gaze" of both films says nothing but levels."""
     files = {
-        "a.TextGrid": as_textgrid([Mark("gaze", 1, 5, "S")]),
-        "b.TextGrid": as_textgrid([Mark("gaze", 1, 5, "EN")]),
+        "a.TextGrid": textgrid_of(Mark("gaze", 1, 5, "S")),
+        "b.TextGrid": textgrid_of(Mark("gaze", 1, 5, "EN")),
     }
+
     clips, notices = import_files(files)
+
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'gaze': 2 of 2" in notices
-    with_another_word = files | {"c.TextGrid": as_textgrid([Mark("Gaze", 1, 5, "kiss")])}
-    clips, notices = import_files(with_another_word)
 
-    assert not labels_of(clips)
+
+def test_a_tier_with_another_text_in_one_file_holds_texts_in_all(import_files):
+    """The tier "gaze" of two films says nothing but levels, and "kiss" in a third film."""
+    files = {
+        "a.TextGrid": textgrid_of(Mark("gaze", 1, 5, "S")),
+        "b.TextGrid": textgrid_of(Mark("gaze", 1, 5, "EN")),
+        "c.TextGrid": textgrid_of(Mark("Gaze", 1, 5, "kiss")),
+    }
+
+    clips, notices = import_files(files)
+
+    assert labels_of(clips) == set()
     assert "'gaze': 2 of 3" in notices
 
 
 def test_tiers_of_one_name_by_several_annotators_have_one_role(import_files):
-    marks = [Mark("gaze@AB", 1, 5, "S"), Mark("gaze@CD", 1, 5, "EN")]
-    clips, _ = import_files({"a.TextGrid": WITH_TIERS["textgrid"](marks)})
+    """The tier "gaze" of AB says S alone, and that of CD EN alone. Together they have two levels."""
+    textgrid = textgrid_of(Mark("gaze@AB", 1, 5, "S"), Mark("gaze@CD", 1, 5, "EN"))
+
+    clips, _ = import_files({"a.TextGrid": textgrid})
+
     assert {clip.annotator: clip.level for clip in clips} == {"AB": "S", "CD": "EN"}
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
-def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(written, kind):
+def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(import_marks, kind):
+    """By its name, the tier holds levels. Sx is none."""
     with pytest.raises(ManifestError, match=r"tt1\.x: .*'Sx'"):
-        written(kind, Mark("level", 1, 5, "S"), Mark("level", 6, 7, "Sx"))
+        import_marks(kind, Mark("level", 1, 5, "S"), Mark("level", 6, 7, "Sx"))
 
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid"])
-def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(written, kind):
+def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(import_marks, kind):
     """Decisions are made by several annotators together, so they are of none of them."""
     decisions = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
-    clips, _ = written(kind, *decisions)
-    assert not labels_of(clips)
-    clips, _ = written(kind, *decisions, tiers={"human: decision level": "levels"})
+
+    clips, _ = import_marks(kind, *decisions)
+    assert labels_of(clips) == set()
+
+    clips, _ = import_marks(kind, *decisions, tiers={"human: decision level": "levels"})
     assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())}
 
 
-def test_a_comma_stands_between_concepts_where_no_concept_has_one(written):
-    clips, _ = written("textgrid", Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body, Look"))
+def test_a_comma_stands_between_concepts_where_no_concept_has_one(import_marks):
+    clips, _ = import_marks("textgrid", Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body, Look"))
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body"))}
 
 
-def test_a_concept_with_a_comma_in_its_name_is_one(written, tmp_path):
+def test_a_concept_with_a_comma_in_its_name_is_one(import_marks, tmp_path):
+    """The codebook has the concepts "sun, moon", "sun" and "moon"."""
     text = 'name = "v"\nversion = "1"\nlevels = ["S"]\nconcepts = ["sun, moon", "sun", "moon"]\n'
     (tmp_path / "v.toml").write_text(text)
     codebook = load_codebook(tmp_path / "v.toml")
-    clips, _ = written("textgrid", Mark("concepts", 1, 5, "sun, moon"), codebook=codebook)
+
+    clips, _ = import_marks("textgrid", Mark("concepts", 1, 5, "sun, moon"), codebook=codebook)
+
     assert labels_of(clips) == {(1.0, 5.0, None, ("sun, moon",))}
 
 
 # --- real kinds of tiers
 # ---------------------------------------------------------------------------
-def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(written):
+def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(import_marks):
     """A tier of phonemes, as speech aligners write it, spells "sells" as S EH1 L Z."""
     words = [Mark("words", 0, 4, "sells"), Mark("words", 4, 10, "look")]
     phonemes = [
@@ -296,38 +359,45 @@ def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(written):
         Mark("phones", 2, 3, "L"),
         Mark("phones", 3, 4, "Z"),
     ]
-    clips, _ = written("textgrid", *words, *phonemes)
+    clips, _ = import_marks("textgrid", *words, *phonemes)
 
     assert not labels_of(clips)
     assert texts_of(clips) == ["EH1", "L", "S", "Z", "look", "sells"]
 
 
-def test_a_language_is_no_level(written):
+def test_a_language_is_no_level(import_marks):
     """EN is the code of English here, and FR shows that the tier is of languages."""
     marks = [Mark("language", 0, 4, "EN"), Mark("language", 4, 8, "EN"), Mark("language", 8, 9, "FR")]
     for kind in WITH_TIERS:
-        clips, said = written(kind, *marks)
+        clips, notices = import_marks(kind, *marks)
         assert not labels_of(clips)
-        assert "'language': 2 of 3" in said
+        assert "'language': 2 of 3" in notices
 
 
-@pytest.mark.parametrize("names", [("S", "A"), ("SPEECH", "FEM"), ("S", "EN"), ("look", "body")])
-def test_a_speaker_is_no_label_whatever_the_name(written, names):
-    clips, _ = written("rttm", *(Mark("", 1 + n, 5 + n, name) for n, name in enumerate(names)))
-    assert not labels_of(clips)
-    assert texts_of(clips) == sorted(names)
+@pytest.mark.parametrize(
+    ("first_speaker", "second_speaker"), [("S", "A"), ("SPEECH", "FEM"), ("S", "EN"), ("look", "body")]
+)
+def test_a_speaker_is_no_label_whatever_the_name(import_marks, first_speaker, second_speaker):
+    """Two turns of speech in a file of RTTM name their speakers, in words that may be labels."""
+    clips, _ = import_marks("rttm", Mark("", 1, 5, first_speaker), Mark("", 2, 6, second_speaker))
+
+    assert labels_of(clips) == set()
+    assert texts_of(clips) == sorted([first_speaker, second_speaker])
 
 
-def test_the_export_of_a_film_gives_no_label_of_its_own_words(tmp_path):
+@pytest.mark.parametrize("kind", ["textgrid", "rttm", "srt", "vtt"])
+def test_the_export_of_a_scored_film_gives_no_label_when_it_is_imported(tmp_path, kind):
+    """A film that a model scored is exported with the model's words, such as "S". They are no person's labels."""
     from obygaze_film.exchange import export
     from tests.film.page.invented import invented_film
 
     film = invented_film(n_rows=40, duration_s=600.0)
-    for kind in ("textgrid", "rttm", "srt", "vtt"):
-        path = tmp_path / f"film.{kind}"
-        path.write_text(export(film, kind), encoding="utf-8")
-        imported = import_spans([path], tmp_path, annotator="AB", movie="tt0000042")
-        assert not [clip for clip in imported.manifest if clip.level or clip.concepts]
+    path = tmp_path / f"film.{kind}"
+    path.write_text(export(film, kind), encoding="utf-8")
+
+    imported = import_spans([path], tmp_path, annotator="AB", movie="tt0000042")
+
+    assert labels_of(imported.manifest) == set()
 
 
 # --- no mark changes another's label
@@ -336,19 +406,29 @@ TEXTS = st.sampled_from(["S", "EN", "Body", "Look", "kiss", "S;Body", "words"])
 
 
 @given(
-    rest=st.lists(st.tuples(st.sampled_from(["gaze", "words"]), TEXTS), max_size=5),
-    declared=st.lists(st.tuples(st.just("level"), st.sampled_from(["S", "EN"])), max_size=3),
-    moved=st.sampled_from(["S", "EN"]),
-    home=st.sampled_from(["gaze", "words"]),
+    texts=st.lists(st.tuples(st.sampled_from(["gaze", "words"]), TEXTS), max_size=5),
+    levels=st.lists(st.tuples(st.just("level"), st.sampled_from(["S", "EN"])), max_size=3),
+    moved_level=st.sampled_from(["S", "EN"]),
+    tier_before=st.sampled_from(["gaze", "words"]),
     kind=st.sampled_from(sorted(WITH_TIERS)),
 )
-def test_moving_a_mark_changes_no_other_label_without_a_notice(tmp_path, rest, declared, moved, home, kind):
-    """Without the mark, the tier that it was on may hold labels alone, or no longer enough of them."""
-    others = [Mark(name, 10 * n + 1, 10 * n + 5, text) for n, (name, text) in enumerate([*rest, *declared])]
+def test_moving_a_mark_changes_no_other_label_without_a_notice(
+    tmp_path, texts, levels, moved_level, tier_before, kind
+):
+    """A file has up to five texts on the tiers "gaze" and "words", and up to three levels on "level".
+
+    A further level, from 91 to 95 s, is moved from one of the first tiers to "level". Without it, that tier may
+    hold labels alone, or no longer enough of them, so that its other texts become labels, or no labels.
+    """
+    as_tool_writes = WITH_TIERS[kind]
+    others = []
+    for number, (tier, text) in enumerate([*texts, *levels]):
+        others.append(Mark(tier, 10 * number + 1, 10 * number + 5, text))
     path = tmp_path / "tt1.x"
-    path.write_text(WITH_TIERS[kind]([*others, Mark(home, 91, 95, moved)]), encoding="utf-8")
+
+    path.write_text(as_tool_writes([*others, Mark(tier_before, 91, 95, moved_level)]), encoding="utf-8")
     before = import_spans([path], tmp_path, kind, annotator="AB", movie="tt1", rate=25)
-    path.write_text(WITH_TIERS[kind]([*others, Mark("level", 91, 95, moved)]), encoding="utf-8")
+    path.write_text(as_tool_writes([*others, Mark("level", 91, 95, moved_level)]), encoding="utf-8")
     after = import_spans([path], tmp_path, kind, annotator="AB", movie="tt1", rate=25)
 
     if labels_but_from_91_s(before) != labels_but_from_91_s(after):

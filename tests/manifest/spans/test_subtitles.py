@@ -280,6 +280,7 @@ def test_rolling_captions_are_noted(read_file):
 
 
 def test_captions_that_show_each_line_once_need_no_note(read_file):
+    """Eight captions of a second follow each other."""
     cues = [(at(n), f"line {n}") for n in range(8)]
 
     _, account = read_file("f.srt", srt(*cues))
@@ -348,6 +349,7 @@ def test_an_encoding_that_is_given_counts_where_the_bytes_are_no_unicode(read_fi
 
 
 def test_an_encoding_that_does_not_exist_is_refused(read_file):
+    """The text is Russian, in cp1251. The user says that it is in "no-such"."""
     with pytest.raises(ManifestError, match=r"f.srt"):
         read_file("f.srt", srt((at(1), "Привет")), written_in="cp1251", encoding="no-such")
 

@@ -17,7 +17,8 @@ from obygaze_features.manifest.identity import refuse_twins
 from obygaze_features.manifest.spans.instant import DROPPING, instants
 from obygaze_features.manifest.spans.names import path_of, suggestion
 
-PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
+FILMS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
+"""Titles of three films by their names: two are called Psycho."""
 
 
 @pytest.mark.parametrize(
@@ -41,20 +42,21 @@ PSYCHOS = {"tt0054215": "Psycho", "tt0155975": "Psycho", "film0": "Déjà vu"}
     ],
 )
 def test_the_whole_column_decides_the_decimal_sign(cells, usual_sign, expected):
-    """A comma or a point may separate decimals or thousands, and other cells of the column tell which.
+    """The cells of a column are times, of which seconds are made. Clocks are hours, minutes and seconds.
 
-    Where no cell tells, the usual sign of a kind of tables counts; "" is of no kind.
+    A comma or a point may separate decimals or thousands, and other cells of the column tell which. Where no
+    cell tells, the usual sign of a kind of tables counts; "" is of no kind.
     """
     assert instants(cells, usual_sign) == expected
 
 
 @pytest.mark.parametrize(
-    ("cells", "usual"), [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")], ids=["commas", "points"]
+    ("cells", "usual_sign"), [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")], ids=["commas", "points"]
 )
-def test_an_ambiguous_decimal_sign_is_refused(cells, usual):
+def test_an_ambiguous_decimal_sign_is_refused(cells, usual_sign):
     """1,234 may be 1.234 s or 1,234 s, and no other cell of the column tells."""
     with pytest.raises(ManifestError, match=r"could be 1\.234 or 1234"):
-        instants(cells, usual)
+        instants(cells, usual_sign)
 
 
 def test_a_column_of_two_decimal_signs_is_refused():
@@ -63,7 +65,7 @@ def test_a_column_of_two_decimal_signs_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("cells", "usual"),
+    ("cells", "usual_sign"),
     [
         (["0.00104166666666667", "", "0.00105324074074074"], "."),
         (["0,0208333333333333", "0"], ""),
@@ -72,10 +74,10 @@ def test_a_column_of_two_decimal_signs_is_refused():
     ],
     ids=["alone", "with a comma", "beside a clock and seconds", "with an exponent"],
 )
-def test_shares_of_a_day_are_refused(cells, usual):
+def test_shares_of_a_day_are_refused(cells, usual_sign):
     """Spreadsheets keep 1 min 30 s as 0.00104166666666667, its share of the 86,400 s of a day."""
     with pytest.raises(ManifestError, match="as shares of a day have"):
-        instants(cells, usual)
+        instants(cells, usual_sign)
 
 
 @pytest.mark.parametrize(
@@ -84,23 +86,38 @@ def test_shares_of_a_day_are_refused(cells, usual):
     ids=["45 s in the column", "1.96 s in the row"],
 )
 def test_times_of_many_digits_beside_seconds_are_seconds(starts, ends):
-    """They could be shares of a day, which are refused, but shares are less than 1."""
+    """The cells of two columns, first all starts and then all ends, are read together.
+
+    0.958 and 0.125 could be shares of a day, which are refused. But shares are less than 1; an end is not.
+    """
     times = [*starts, *ends]
     assert instants([str(time) for time in times], n_columns=2) == times
 
 
-def test_drop_frame_time_codes_are_refused_beside_others_and_at_a_rate_that_drops_none():
-    """A semicolon before the frames is of a time code that drops labels, which only rates such as 29.97 do.
+def test_time_codes_of_drop_frame_are_refused_beside_others():
+    """A semicolon before the frames is of a time code that drops labels, as at 29.97 frames a second."""
+    with pytest.raises(ManifestError, match="drop labels"):
+        instants(["00:00:01:00", "", "00:01:05;00"], ".", frame_rate("29.97"))
 
-    At 25 frames it is an error of its cell, and the other cells of the column stay readable.
+
+def test_a_time_code_of_drop_frame_is_an_error_of_its_cell_at_a_rate_that_drops_none():
+    """A semicolon before the frames is of a time code that drops labels, which nobody does at 25 a second.
+
+    The other cells of the column stay readable.
     """
     cells = ["00:00:01:00", "", "00:01:05;00"]
-    with pytest.raises(ManifestError, match="drop labels"):
-        instants(cells, ".", frame_rate("29.97"))
+
     first, empty, drop_frame = instants(cells, ".", frame_rate("25"))
+
     assert first == 1.0
     assert empty is None
     assert isinstance(drop_frame, ManifestError)
+
+
+def test_a_rate_of_2000_frames_a_second_is_refused():
+    """A rate is at most 1000, as labels of frames have three digits."""
+    with pytest.raises(ManifestError):
+        frame_rate("2000")
 
 
 @pytest.mark.parametrize(
@@ -121,35 +138,52 @@ def test_drop_frame_time_codes_are_refused_beside_others_and_at_a_rate_that_drop
     ],
 )
 def test_an_unreadable_time_is_an_error_of_its_cell(cell):
-    """One bad cell must not spoil the column."""
+    """Each time of a column is a number of seconds or an error. The other cell, 2.5, is read all the same."""
     first, second = instants([cell, "2.5"])
     assert isinstance(first, ManifestError)
     assert second == 2.5
 
 
-def test_a_cell_of_many_digits_takes_no_longer_than_it_is_long():
-    values = instants(["9" * 500_000 + "x", "0" * 500_000 + ":"])
-    assert all(isinstance(value, ManifestError) and len(str(value)) < 2000 for value in values)
+def test_cells_of_half_a_million_digits_are_errors_with_short_messages():
+    """A pattern that divides the digits in several ways would take hours for such a cell."""
+    errors = instants(["9" * 500_000 + "x", "0" * 500_000 + ":"])
+
+    assert len(errors) == 2
+    for error in errors:
+        assert isinstance(error, ManifestError)
+        assert len(str(error)) < 2000
 
 
-@given(st.integers(0, 10**6), st.integers(0, 59), st.integers(0, 59), st.text("0123456789", max_size=30))
-def test_a_clock_is_rounded_once_however_many_digits_it_has(hours, minutes, seconds, rest):
+@given(
+    hours=st.integers(0, 10**6),
+    minutes=st.integers(0, 59),
+    seconds=st.integers(0, 59),
+    decimals=st.text("0123456789", max_size=30),
+)
+def test_a_clock_is_rounded_once_however_many_digits_it_has(hours, minutes, seconds, decimals):
     """The nearest float of the exact sum is returned, without adding up rounding errors."""
-    exact = hours * 3600 + minutes * 60 + Fraction(f"{seconds}.{rest}".rstrip("."))
-    assert time_code(f"{hours}:{minutes}:{seconds:02}.{rest}") == float(exact)
+    exact_seconds = Fraction(f"{seconds}.{decimals}".rstrip("."))
+    exact = hours * 3600 + minutes * 60 + exact_seconds
+    assert time_code(f"{hours}:{minutes}:{seconds:02}.{decimals}") == float(exact)
 
 
-RATES = [*map(Fraction, (24, 25, 30, 50, 60)), *(Fraction(n * 1000, 1001) for n in (24, 30, 60, 120))]
+WHOLE_RATES = [Fraction(rate) for rate in (24, 25, 30, 50, 60)]
+NTSC_RATES = [Fraction(rate * 1000, 1001) for rate in (24, 30, 60, 120)]
+FRAMES_OF_A_DAY = 24 * 60 * 60 * 24
 
 
-@given(st.sampled_from(RATES), st.integers(0, 24 * 3600 * 24), st.booleans())
-def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
+@given(
+    rate=st.sampled_from([*WHOLE_RATES, *NTSC_RATES]),
+    n_frames=st.integers(0, FRAMES_OF_A_DAY),
+    drops_labels=st.booleans(),
+)
+def test_the_time_code_of_a_frame_is_read_as_its_time(rate, n_frames, drops_labels):
     """A time code counts frames.
 
-    Rates such as 29.97 drop some labels, so that the clock stays near real time.
+    Rates such as 29.97 may drop some labels, so that the clock stays near real time.
     """
-    label = frame_label(frames, rate, drop=drop and rate in DROPPING)
-    assert time_code(label, rate) == float(frames / rate)
+    label = frame_label(n_frames, rate, drop=drops_labels and rate in DROPPING)
+    assert time_code(label, rate) == float(n_frames / rate)
 
 
 @pytest.mark.parametrize(
@@ -166,16 +200,21 @@ def test_a_label_of_frames_is_the_time_of_its_frame(rate, frames, drop):
         pytest.param("00;01;10:02", "29.97", id="a colon behind semicolons"),
         pytest.param("01:00:00:00", "12.5", id="a rate that labels no frames"),
         pytest.param("00:00:00:24", "24", id="frame 24 of a second with 0 to 23"),
-        pytest.param("00:00:00:24", "2000", id="a rate of more frames than labels have digits"),
     ],
 )
 def test_time_codes_that_cannot_exist_are_refused(text, rate):
+    """A semicolon says that labels are dropped, which 29.97 and its multiples do alone: 2 of 30 a minute."""
+    frames_per_second = frame_rate(rate)
     with pytest.raises(ManifestError):
-        time_code(text, frame_rate(rate))
+        time_code(text, frames_per_second)
 
 
-def test_letters_and_digits_of_full_width_are_the_same_names():
-    assert find_film("ＦＩＬＭ０", PSYCHOS) == "film0"
+def test_a_film_is_found_by_its_name_in_letters_and_digits_of_full_width():
+    """Keyboards of East Asia write ＦＩＬＭ０ for film0."""
+    assert find_film("ＦＩＬＭ０", FILMS) == "film0"
+
+
+def test_annotators_whose_names_differ_in_the_width_of_letters_are_one_name():
     with pytest.raises(ManifestError, match="are one name"):
         refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ＡＢ": ("a.csv", "line 3")})
 
@@ -186,23 +225,24 @@ def test_letters_and_digits_of_full_width_are_the_same_names():
     ids=["Cyrillic S", "Body with a Cyrillic o", "Body with an accent", "a letter of Tangut"],
 )
 def test_a_letter_that_looks_like_one_of_another_script_is_named(text, script):
-    """A Cyrillic letter looks like the Latin one, so the user can't see why the word is unknown.
+    """A Cyrillic letter looks like the Latin one, so the user can't see why a word is unknown.
 
-    Python may have no name of a letter.
+    The words that are known are S and Body. Python may have no name of a letter, such as that of Tangut.
     """
     message = suggestion(text, ["S", "Body"])
-    assert message
+
+    assert message != ""
     assert ("is CYRILLIC" in message) == (script == "CYRILLIC")
     assert "is LATIN" not in message
 
 
-def test_a_tenth_minute_drops_nothing():
+@pytest.mark.parametrize("ten_minutes", ["00:10:00;00", "00;10;00;00", "００；１０；００；００"])
+def test_a_tenth_minute_drops_nothing(ten_minutes):
     """At 29.97, two labels are dropped each minute but not each tenth.
 
     In ten minutes that is 10 * 60 * 30 - 9 * 2 = 17982 frames of 1001/30000 s.
     """
-    for text in ("00:10:00;00", "00;10;00;00", "００；１０；００；００"):
-        assert time_code(text, frame_rate("29.97")) == float(17982 * Fraction(1001, 30000))
+    assert time_code(ten_minutes, frame_rate("29.97")) == float(17982 * Fraction(1001, 30000))
 
 
 @pytest.mark.parametrize(
@@ -222,23 +262,32 @@ def test_a_tenth_minute_drops_nothing():
     ],
 )
 def test_a_film_is_found_by_its_id_file_or_title(text, movie):
-    """Ids of IMDb may lack zeros, and stand anywhere in a text. A name that only begins alike is another."""
-    assert find_film(text, PSYCHOS, titles=PSYCHOS) == movie
+    """The films are tt0054215 and tt0155975, which are both called Psycho, and film0, called Déjà vu.
+
+    Ids of IMDb may lack zeros, and stand anywhere in a text. A name that only begins alike is another.
+    """
+    assert find_film(text, FILMS, titles=FILMS) == movie
 
 
 def test_a_bare_number_is_an_imdb_id_where_no_titles_are_given():
-    """Where titles are given, a number may be a title, such as 1984."""
-    assert find_film("54215", PSYCHOS) == "tt0054215"
-    assert find_film("54215", PSYCHOS, titles=PSYCHOS) is None
+    """One film is tt0054215. Where titles are given, a number may be one, such as 1984."""
+    assert find_film("54215", FILMS) == "tt0054215"
+    assert find_film("54215", FILMS, titles=FILMS) is None
 
 
-def test_a_title_of_two_films_and_twins_are_refused():
-    """Two films are called Psycho. Two annotators whose names differ in capitals alone are one person."""
+def test_a_title_of_two_films_is_refused():
+    """tt0054215 and tt0155975 are both called Psycho."""
     with pytest.raises(ManifestError, match=r"tt0054215.*tt0155975"):
-        find_film("psycho", PSYCHOS, PSYCHOS)
-    refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")})
+        find_film("psycho", FILMS, FILMS)
+
+
+def test_annotators_whose_names_differ_in_capitals_alone_are_refused_with_their_lines():
     with pytest.raises(ManifestError, match=r"a\.csv: line 3.*line 2"):
         refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ab": ("a.csv", "line 3")})
+
+
+def test_annotators_of_different_names_are_not_refused():
+    refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")})
 
 
 @pytest.mark.parametrize(
@@ -258,11 +307,15 @@ def test_paths_of_every_system_end_in_their_file(place):
     ids=["commas", "semicolons", "tabs"],
 )
 def test_na_and_null_are_names_and_not_missing_values(tmp_path, separator, weight, encoding):
-    """Libraries for tables read NA and null as missing. Here they are names of clips and films."""
+    """Libraries for tables read NA and null as missing. Here they are names of clips and films.
+
+    The film 8.125 keeps its name too, and the weight beside it is a number.
+    """
     read_frames = pytest.importorskip("obygaze_models.evaluation.localise").read_frames
     rows = [["clip_id", "movie", "time_s", "weight"], ["NA", "NA", "0", weight], ["null", "8.125", "1", ""]]
     path = tmp_path / "frames.csv"
     path.write_text("".join(separator.join(row) + "\n" for row in rows), encoding=encoding)
+
     frames = read_frames(path)
 
     assert frames["clip_id"].tolist() == ["NA", "null"]

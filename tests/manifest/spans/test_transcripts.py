@@ -120,6 +120,7 @@ def test_words_of_amazon_are_joined_to_sentences(import_files):
 
 
 def test_segments_of_amazon_are_taken_as_they_are(import_files):
+    """Newer transcripts have segments with a text beside the words, which need not be joined."""
     segments = [
         {
             "id": 0,

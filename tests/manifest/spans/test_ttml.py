@@ -180,6 +180,7 @@ def test_a_text_without_readable_times_is_left_out_with_the_reason(import_files,
 
 
 def test_containers_nested_500_deep_are_refused_in_our_words(import_files):
+    """A reader that follows them one by one would exhaust Python's stack."""
     with pytest.raises(ManifestError, match="nested too deeply"):
         import_files({"a.ttml": ttml("<div>" * 500 + "</div>" * 500)})
 
