@@ -453,6 +453,8 @@ def _add_annotators(
     # How models were trained on the labels of several annotators.
     if plan.label_plan.by_annotator:
         record["experts"] = experts or "merged"
+    if plan.tests_left_out:
+        record["tests_left_out"] = dict(plan.tests_left_out)
     # How often each annotator is right, as estimated.
     if denoised:
         shares_of_folds = [labels.shares for labels in denoised.values()]

@@ -54,6 +54,8 @@ def _limits(run: Run) -> Iterator[str]:
     yield from chosen_layers(run)
     for model, reason in record["models_left_out"].items():
         yield f"{model} left out: {reason}"
+    for test, reason in record.get("tests_left_out", {}).items():
+        yield f"{test} left out: {reason}"
 
 
 def _deciding_modalities(run: Run) -> Iterator[str]:

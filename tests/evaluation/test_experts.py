@@ -258,16 +258,20 @@ def test_models_of_each_annotator_need_labels_of_several(corpus):
     [(["f0"], ""), (["f0", "f1"], ""), ([], "EN")],
     ids=["one film", "two films", "never S"],
 )
-def test_an_annotator_of_too_few_films_is_named(corpus, films_of_ben, level_elsewhere):
-    """Ann's labels would do, and so would merged ones."""
+def test_models_of_an_annotator_of_too_few_films_are_left_out_by_name(corpus, films_of_ben, level_elsewhere):
+    """Ann's labels do: the model that is trained on them is evaluated."""
     data = corpus.dataset()
     ben = data.labels.experts["ben"]
     levels = np.where(np.isin(ben.movies, films_of_ben), ben.levels, level_elsewhere)
     experts = {"ann": data.labels.experts["ann"], "ben": replace(ben, levels=levels)}
     data = replace(data, labels=replace(data.labels, experts=experts))
 
-    with pytest.raises(ProtocolError, match="ben"):
-        om.evaluate(data, ["linear"], "en_s", experts="each")
+    run = om.evaluate(data, ["linear"], "en_s", experts="each")
+
+    (reason,) = run.record["models_left_out"].values()
+    assert list(run.record["models_left_out"]) == ["models trained on ben"]
+    assert "by ben" in reason
+    assert {"linear@ann"} == {model for _, model in mean_auc(run) if model.startswith("linear")}
 
 
 def test_rows_of_annotators_are_read_back_from_a_file_and_refused_if_one_is_there_twice(corpus, tmp_path):
