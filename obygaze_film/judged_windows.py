@@ -160,7 +160,7 @@ class JudgedFilm:
     cell_of_place : dict
         Place in the draw, from 1 on -> cell.
     judged_places : dict
-        Judge -> places of the windows that they judged, also of those that are no cells of the film any more.
+        Judge -> places of the windows that they judged, also of those that have lost their content since.
     answers : dict
         Judge -> place in the draw -> whether the window is positive; None where the judge is not sure.
     notices : tuple of str
@@ -253,7 +253,7 @@ class JudgedFilm:
     def _windows_at(self, places: Iterable[int], judges: Sequence[str]) -> JudgedWindows:
         """Gather the answers of some judges for the windows at some places of the draw.
 
-        Left out are windows that none of them judged, and windows that are no cells of the film any more.
+        Left out are windows that none of them judged, and windows that have lost their content since.
         """
         by_cell: AnswersByCell = {}
         unsure = []
@@ -419,8 +419,12 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     # Judgements that do not count are left out step by step; the sieve notes how many, and why.
     sampling = _keep_drawn(sieve, timeline.movie)
     _drop_judges_without_concepts(sieve, positive)
-    # A judged window that is no cell of the film any more has no answer, and makes no gap in the draw either.
-    judged_places = _places_by_judge(judgements.with_clips(sieve.clips))
+    judges = _judges_under_one_definition(judgements.with_clips(sieve.clips))
+    _keep_cells(sieve, cells)
+    _refuse_two_draws(timeline.movie, sieve.clips)
+    # A judgement that was left out so far is a gap in the draw: nobody knows what was judged at its place. A
+    # window that is black or credits by now has no answer, and is no gap: it is no part of what is estimated.
+    judged_places = _places_by_judge(judges, sieve.clips)
     _keep_cells_with_content(sieve, cells)
     answers = _answers_by_judge(sieve, judged_places, judgements.codebook.labels, positive)
 
@@ -449,8 +453,8 @@ def _with_one_p(cells: Cells) -> Cells:
     return replace(cells, p=np.full_like(cells.p, np.average(cells.p, weights=weights)))
 
 
-def _places_by_judge(judgements: Manifest) -> dict[str, frozenset[int]]:
-    """Return the places of the draw that each judge judged.
+def _judges_under_one_definition(judgements: Manifest) -> tuple[str, ...]:
+    """Return the names of the judges, sorted.
 
     Raises
     ------
@@ -459,9 +463,14 @@ def _places_by_judge(judgements: Manifest) -> dict[str, frozenset[int]]:
     """
     blind = judgements_of(judgements)
     blind.refuse_two_definitions()
-    places: dict[str, set[int]] = {name: set() for name in blind.judges}
-    for judgement in blind.every:
-        places[judgement.judge].add(judgement.place)
+    return blind.judges
+
+
+def _places_by_judge(judges: Iterable[str], clips: Iterable[Clip]) -> dict[str, frozenset[int]]:
+    """Return the places of the draw at which each judge judged one of the clips."""
+    places: dict[str, set[int]] = {name: set() for name in judges}
+    for clip in clips:
+        places[clip.annotator].add(place_in(clip))
     return {judge: frozenset(places_of_judge) for judge, places_of_judge in places.items()}
 
 
@@ -537,7 +546,6 @@ def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
     sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
     sampling = sampling_of(sieve.clips)
     sieve.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
-    _refuse_two_draws(movie, sieve.clips)
     return sampling
 
 
@@ -571,9 +579,13 @@ def _is_by_another(judge: str, clip: Clip) -> bool:
 
 
 def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
-    """Raise FilmError if judgements are of two draws: of two seeds, or with two windows at one place."""
+    """Raise FilmError if judgements are of two draws.
+
+    They are if they have two seeds, two windows at one place, or one window at two places.
+    """
     seeds: set[int] = set()
     span_at: dict[int, tuple[float | None, float | None]] = {}  # by place
+    place_of: dict[tuple[float | None, float | None], int] = {}  # by span
     for clip in clips:
         seed = named_seed(clip)
         if seed is not None:
@@ -583,19 +595,19 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
         has_another_span = span_at.setdefault(place, span) != span
         if has_another_span or len(seeds) > 1:
             raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
+        other_place = place_of.setdefault(span, place)
+        if other_place != place:
+            places = {"column": PLACE, "place": other_place, "other": place}
+            raise FilmError(message("rate_places", movie=movie, clip=clip.clip_id, **places))
 
 
-def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
-    """Keep the judgements of cells that have content, or had it when drawn, in the order of the draw."""
+def _keep_cells(sieve: Sieve, cells: Cells) -> None:
+    """Keep the judgements of cells of the film, whose content when they were drawn is a possible one."""
     index_of = cache(cells.index_of)  # many judge the same windows
 
-    def is_cell_with_content(clip: Clip) -> bool:
-        """Whether the clip is a cell of the film that has content now, or states its content when drawn."""
-        cell = index_of(clip.start_s, clip.end_s)
-        if cell is None:
-            return False
-        states_content = content_at_draw(clip) is not None
-        return states_content or bool(cells.content_s[cell] > 0)
+    def is_cell(clip: Clip) -> bool:
+        """Whether the clip is a cell of the film."""
+        return index_of(clip.start_s, clip.end_s) is not None
 
     def has_possible_content(clip: Clip) -> bool:
         """Whether the content that the clip states, if any, is a possible one."""
@@ -604,8 +616,20 @@ def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
 
     first_start_s, first_end_s = cells.spans[0]
     cell_s = first_end_s - first_start_s
-    sieve.keep(is_cell_with_content, message("why_grid", seconds=f"{cell_s:g}"))
+    sieve.keep(is_cell, message("why_grid", seconds=f"{cell_s:g}"))
     sieve.keep(has_possible_content, message("why_content", column=CONTENT_S))
+
+
+def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
+    """Keep the judgements of cells that have content, or had it when drawn, in the order of the draw."""
+    index_with_content = cache(cells.index_with_content)  # many judge the same windows
+
+    def has_content(clip: Clip) -> bool:
+        """Whether the clip states its content when drawn, or its cell has content now."""
+        states_content = content_at_draw(clip) is not None
+        return states_content or index_with_content(clip.start_s, clip.end_s) is not None
+
+    sieve.keep(has_content, message("why_empty"))
     sieve.clips.sort(key=place_in)
 
 

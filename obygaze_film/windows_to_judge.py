@@ -209,14 +209,15 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
-    # None is among them if a judged window is not one of today's cells.
-    judged_cells = {cells.index_of(clip.start_s, clip.end_s) for clip in judged_of_film}
+    # A judgement of what is no cell today does not count: its place is free, and is drawn again.
+    judged_today = [clip for clip in judged_of_film if cells.index_of(clip.start_s, clip.end_s) is not None]
+    judged_cells = {cells.index_of(clip.start_s, clip.end_s) for clip in judged_today}
     place_in_order = {cell: place for place, cell in enumerate(draw.order(), start=1)}
     cells_left = [cell for cell in place_in_order if cell not in judged_cells]
     if draw.sampling == SUCCESSIVE:
         # Each next window is drawn among those left, and takes the next free place. Its place in the order
         # may be taken: if content changed since the judged windows were drawn, the order changed too.
-        places = _free_places(judged_of_film, len(cells_left))
+        places = _free_places(judged_today, len(cells_left))
     else:
         # By the method of earlier versions, only the first windows of the whole order are a sample.
         places = [place_in_order[cell] for cell in cells_left]

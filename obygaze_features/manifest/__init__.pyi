@@ -53,12 +53,14 @@ from .importers.proposal import UnreadColumnsError as UnreadColumnsError
 from .importers.repeated import repeated_concepts as repeated_concepts
 from .importers.spans import import_spans as import_spans
 from .judgements import CONTENT_S as CONTENT_S
+from .judgements import MODEL as MODEL
 from .judgements import PLACE as PLACE
 from .judgements import BlindLabels as BlindLabels
 from .judgements import Judgement as Judgement
 from .judgements import Judgements as Judgements
 from .judgements import blind_labels as blind_labels
 from .judgements import judgements_of as judgements_of
+from .judgements import machines_of as machines_of
 from .judgements import place_in as place_in
 from .krippendorff import METRICS as METRICS
 from .krippendorff import FilmUnitisedAlpha as FilmUnitisedAlpha

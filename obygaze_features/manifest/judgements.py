@@ -244,6 +244,12 @@ def judgement_of(clip: Clip) -> Judgement | None:
     )
 
 
+@checked
+def machines_of(manifest: Manifest) -> tuple[str, ...]:
+    """Return the names of annotators that are machines, which have a value in the column `model`, sorted."""
+    return tuple(sorted({clip.annotator for clip in manifest if clip.annotator and clip.extras.get(MODEL)}))
+
+
 class BlindLabels(NamedTuple):
     """Labels of annotators who can be compared, since none of these labels was given in sight of a score.
 

@@ -18,7 +18,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.agreement import positions
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.judgements import Judgement, Judgements, blind_labels, judgements_of
+from obygaze_features.manifest.judgements import MODEL, Judgement, Judgements, blind_labels, judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.unmarked_time import in_common_stretches
 
@@ -366,6 +366,8 @@ class LevelAlphas:
         Their labels.
     nominal, ordinal, interval : float or None
         Krippendorff's alpha, of the levels as names, by their order, and by their positions in the codebook.
+    machines : tuple of str
+        Names of the annotators that are machines (column `model`).
     """
 
     annotators: int
@@ -374,6 +376,7 @@ class LevelAlphas:
     nominal: float | None
     ordinal: float | None
     interval: float | None
+    machines: tuple[str, ...] = ()
 
 
 @checked
@@ -414,6 +417,7 @@ def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
                 ranks[row, column] = rank
                 level_positions[row, column] = position_of_rank[rank]
     n_labels = (~np.isnan(ranks)).sum(axis=0)  # of each window
+    machines = {judgement.judge for judgement in judged.every if judgement.clip.extras.get(MODEL)}
     return LevelAlphas(
         annotators=len(by_judge),
         n_clips=int((n_labels >= 2).sum()),
@@ -421,6 +425,7 @@ def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
         nominal=krippendorff_alpha(ranks, "nominal"),
         ordinal=krippendorff_alpha(ranks, "ordinal"),
         interval=krippendorff_alpha(level_positions, "interval"),
+        machines=tuple(sorted(machines)),
     )
 
 

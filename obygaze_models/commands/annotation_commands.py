@@ -117,7 +117,8 @@ def agreement(
     al. 2016), also in three ways: of segments and their levels, of what is marked at all, and of the levels
     where two annotators marked.
 
-    Judgements in sight of a model's score (column seen_score) are left out and counted. With --alpha above 0
+    Machines whose answers were imported count as annotators, and are named as machines. Judgements in sight
+    of a model's score (column seen_score) are left out and counted. With --alpha above 0
     an annotator who saw a score in a film is left out of this film.
 
     \b
@@ -138,6 +139,7 @@ def agreement(
         "codebook": labels.codebook.name,
         **result.parameters,
         "in_sight": result.blind.n_left_out,
+        "machines": manifests.machines_of(labels),
         "pairs": result.records,
         "krippendorff": result.krippendorff,
         "mean_gamma": result.mean_gammas,
@@ -211,6 +213,7 @@ def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float)
             *annotation_tables.agreement_on_segments(pairs, mean_gammas, _excluded_levels(labels)),
             "",
             *annotation_tables.alphas_of_segments(films),
+            *annotation_tables.machines_among_annotators(manifests.machines_of(labels)),
             *annotation_tables.in_sight(blind, whole_films=True),
             *annotation_tables.time_left_out(blind.manifest),
         ],
@@ -237,6 +240,7 @@ def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
             *annotation_tables.agreement_on_clips(pairs, mean_gammas, excluded_levels),
             "",
             *annotation_tables.alphas_of_levels(all_levels, labels_only, excluded_levels),
+            *annotation_tables.machines_among_annotators(manifests.machines_of(labels)),
             *annotation_tables.in_sight(blind),
         ],
         why_undefined=(
@@ -338,7 +342,11 @@ def disagreements(
         "levels": levels,
         "pairs": [_disagreement_record(pair, levels) for pair in pairs],
     }
-    lines = [*annotation_tables.disagreements(pairs, levels), *annotation_tables.in_sight(blind)]
+    lines = [
+        *annotation_tables.disagreements(pairs, levels),
+        *annotation_tables.machines_among_annotators(manifests.machines_of(labels)),
+        *annotation_tables.in_sight(blind),
+    ]
     results_of_machines = _compare_machines_if_possible(labels, common)
     if results_of_machines:
         document["machines"] = {name: result.record() for name, result in results_of_machines.items()}

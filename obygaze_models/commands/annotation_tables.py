@@ -138,9 +138,19 @@ def alphas_of_levels(
             f"interval {_format_coefficient(alphas.interval)}",
         ]
         clips = counted(alphas.n_clips, "clip")
-        basis = f"{alphas.annotators} annotators, {clips} with two labels or more"
+        basis = f"{_people_and_machines(alphas)}, {clips} with two labels or more"
         lines.append(f"{title}: {', '.join(values)} ({basis})")
     return lines
+
+
+def _people_and_machines(alphas: "LevelAlphas") -> str:
+    """Write how many annotators were compared; machines, if there are any, apart and by name."""
+    n_machines = len(alphas.machines)
+    if not n_machines:
+        return f"{alphas.annotators} annotators"
+    people = counted(alphas.annotators - n_machines, "person", "people")
+    machines = counted(n_machines, "machine")
+    return f"{people} and {machines} ({', '.join(alphas.machines)})"
 
 
 def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
@@ -189,6 +199,14 @@ def time_left_out(labels: "Manifest") -> list[str]:
         return []
     reason = "somebody who marks the lowest level too had not begun there, or had stopped"
     return [f"{left_out_s:,} s of segments left out: {reason}"]
+
+
+def machines_among_annotators(machines: Sequence[str]) -> list[str]:
+    """Write which annotators are machines, if any are: measures of agreement count them as annotators."""
+    if not machines:
+        return []
+    noun = "machine" if len(machines) == 1 else "machines"
+    return [f"{noun} among the annotators, which count in the numbers above: {', '.join(machines)}"]
 
 
 def in_sight(blind: "BlindLabels", *, whole_films: bool = False) -> list[str]:

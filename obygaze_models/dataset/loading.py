@@ -27,7 +27,7 @@ from obygaze_models.dataset.features import (
     why_unusable,
 )
 from obygaze_models.errors import DatasetError
-from obygaze_models.protocol.targets import Labels, experts_of, labels_of
+from obygaze_models.protocol.targets import Labels, labels_by_annotator, labels_of, labels_of_people
 from obygaze_models.reduction import reduce_tokens
 
 MOST_WINDOWS = 32
@@ -571,8 +571,8 @@ def _labels_by_annotator(manifest: Manifest) -> Labels:
     n_annotators = len({clip.annotator for clip in manifest})
     if labels.experts or n_annotators < 2:
         return labels
-    # As each segment has one row, the manifest is already what merging its annotators would give.
-    return replace(labels, experts=experts_of(manifest, merged=manifest))
+    # As each segment has one row, what people labelled is already what merging annotators would give.
+    return labels_by_annotator(manifest, merged=labels_of_people(manifest))
 
 
 class _Bags(NamedTuple):

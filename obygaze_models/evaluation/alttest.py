@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
-from obygaze_features.manifest import Manifest, blind_labels, why_unperceived
+from obygaze_features.manifest import Manifest, blind_labels, machines_of, why_unperceived
 from obygaze_features.text import composed
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Target, find_target
@@ -342,7 +342,7 @@ def compare_machines(
     """
     requested = [composed(name) for name in machines]
     _refuse_unknown_annotators(requested, labels)
-    imported = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
+    imported = list(machines_of(labels))
     tested = requested or imported
     if not tested:
         return {}

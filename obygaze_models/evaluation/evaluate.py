@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_models.dataset.dataset import Dataset, Reads
-from obygaze_models.evaluation.experts import SHARES, DenoisedLabels, Experts, Variant, denoise_labels
+from obygaze_models.evaluation.experts import (
+    SHARES,
+    DenoisedLabels,
+    Experts,
+    Variant,
+    denoise_labels,
+    uses_of_machines,
+)
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.plan import Plan, make_plan
 from obygaze_models.evaluation.run import (
@@ -162,6 +169,9 @@ def evaluate(
         origin=origin,
     )
     _add_annotators(record, plan, experts, denoised)
+    machines = uses_of_machines(data.labels, experts)
+    if machines:
+        record["machines"] = machines
     curves = pd.concat(results.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
     return Run(
         predictions=predictions,
@@ -453,6 +463,8 @@ def _add_annotators(
     # How models were trained on the labels of several annotators.
     if plan.label_plan.by_annotator:
         record["experts"] = experts or "merged"
+    if plan.tests_left_out:
+        record["tests_left_out"] = dict(plan.tests_left_out)
     # How often each annotator is right, as estimated.
     if denoised:
         shares_of_folds = [labels.shares for labels in denoised.values()]

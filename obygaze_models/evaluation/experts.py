@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.model_selection import GroupKFold
 
+from obygaze_features.text import counted
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.texts import GivenScore
 from obygaze_models.dataset.dataset import Dataset
@@ -102,6 +103,10 @@ def plan_labels(
     If no clip was judged by two annotators, the test on an annotator's labels is of all clips that this
     annotator judged, and there is no test on agreement.
 
+    Machines among annotators (`Labels.machines`) are trained on where `train_on` says so: by ``each``,
+    ``soft`` and ``noisy``. Tests are on labels of people. Beside one person and machines, labels are of one
+    annotator.
+
     Parameters
     ----------
     data : Dataset
@@ -122,7 +127,8 @@ def plan_labels(
     by_annotator = data.labels.experts
     # Keys are suffixes of models' names, as `LabelPlan.training_labels` describes.
     merged = {"": [target.of(data.labels)]}
-    if not by_annotator and train_on is None:
+    is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1
+    if train_on is None and (not by_annotator or is_of_one_person):
         tested = [Tested(test, test.of(data.labels), seen_score=data.labels.seen_score) for test in tests]
         return LabelPlan(merged, tested)
     if target.kind == "ordinal":
@@ -146,6 +152,21 @@ def plan_labels(
         training_labels = merged
     noisy = classes_of if train_on == "noisy" else {}
     return LabelPlan(training_labels, tests_by_annotators, by_annotator=True, noisy=noisy)
+
+
+def uses_of_machines(labels: Labels, train_on: Experts | None) -> dict[str, str]:
+    """Say what is done with the labels of each machine: name -> a text for reports."""
+    people_labelled = len(labels.people) < len(labels.experts)
+    uses = {}
+    for name, n_labels in labels.machines.items():
+        if not people_labelled:
+            use = "trained on and tested"
+        elif train_on in {"each", "soft", "noisy"}:
+            use = "trained on, not tested"
+        else:
+            use = "left out (--experts each, soft and noisy train on them)"
+        uses[name] = f"{counted(n_labels, 'label')}, {use}"
+    return uses
 
 
 class DenoisedLabels(NamedTuple):
@@ -203,9 +224,9 @@ def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
     """Yield a test on the labels of each annotator, and a test on the clips on which annotators agree.
 
     If no clip was judged by two annotators, each test has all clips of the annotator, and there is no test on
-    agreement. `merged` are the merged labels, which have those of each annotator.
+    agreement. `merged` are the merged labels, which have those of each annotator; machines are left out.
     """
-    by_annotator = merged.experts
+    by_annotator = merged.people
     labels_of = {name: test.of(labels) for name, labels in by_annotator.items()}
     all_labels = np.stack(list(labels_of.values()))  # [J annotators, N clips]
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
@@ -285,7 +306,10 @@ def make_variants(specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Datas
         for suffix in suffixes:
             title = spec.title
             if suffix:
-                title += f", trained on {suffix.removeprefix('@')}"
+                annotator = suffix.removeprefix("@")
+                title += f", trained on {annotator}"
+                if annotator in data.labels.machines:
+                    title += " (a machine)"
             yield Variant(suffix, replace(spec, name=f"{spec.name}{suffix}", title=title))
 
 

@@ -4,7 +4,7 @@ Everything that can be refused is refused here, before a model is trained.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.folds import GAP, FoldTable, Split, leave_movies_out, scene_blocks, splits
+from obygaze_models.protocol.selection import inner_folds
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
 
 Ints = NDArray[np.int64]
@@ -46,7 +47,9 @@ class Plan:
     variants : list of Variant
         The models, one for each set of labels.
     models_left_out : dict of str to str
-        Models that can't be trained here -> why.
+        Models that can't be trained here, or of which annotator's labels none can be -> why.
+    tests_left_out : dict of str to str
+        Tests of annotators' labels that lack a class -> which one.
     seeds : range
     n_seen_scores : int
         Number of clips that are not tested because annotators saw a model's score when they judged them.
@@ -60,6 +63,7 @@ class Plan:
     concepts: Mapping[str, Sequence[str]]
     variants: Sequence[Variant]
     models_left_out: Mapping[str, str]
+    tests_left_out: Mapping[str, str]
     seeds: range
     n_seen_scores: int
 
@@ -102,13 +106,24 @@ def make_plan(
         tests, n_seen_scores = _without_seen_scores(label_plan.tests)
     # A clip that has a label in several arrays is counted once: its first label decides on its class.
     first_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
-    _check_classes(target, first_labels, tests, data.levels)
+    needed = _needed_classes(target)
+    why_not_trained = _labels_without_a_class(first_labels, needed, data.levels)
+    first_labels = _without_unlearnable(first_labels, why_not_trained)
+    tests_left_out = _tests_without_a_class(tests, needed, data.levels)
+    tests = _without_tests(tests, tests_left_out, by_annotator=label_plan.by_annotator)
     _refuse_labels_among_features(data, target, first_labels, tests)
 
     # --- folds, and what can be learnt in them
     folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
+    why_not_learnt = _labels_not_learnable(folds, first_labels, data.movies, seen=seen)
+    if why_not_learnt:
+        first_labels = _without_unlearnable(first_labels, why_not_learnt)
+        folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
+    label_plan = _with_training_labels_of(label_plan, first_labels)
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, models_left_out = _drop_concept_models(specs, concepts, named_by_user=models is not None)
+    for suffix, reason in {**why_not_trained, **why_not_learnt}.items():
+        models_left_out[f"models trained{_by_annotator(suffix, 'on')}"] = reason
     return Plan(
         target=target,
         label_plan=label_plan,
@@ -118,6 +133,7 @@ def make_plan(
         concepts=concepts,
         variants=list(make_variants(specs, label_plan, data)),
         models_left_out=models_left_out,
+        tests_left_out=tests_left_out,
         seeds=seeds,
         n_seen_scores=n_seen_scores,
     )
@@ -229,7 +245,7 @@ def _make_folds(
     seen: bool,
     n_folds: int | None,
 ) -> list[_Fold]:
-    """Divide the clips into folds, and check that models can be trained in each.
+    """Divide the clips into folds.
 
     Parameters
     ----------
@@ -241,11 +257,6 @@ def _make_folds(
         Whether folds are blocks of scenes, instead of whole movies.
     n_folds : int, optional
         Number of folds of whole movies; by default one per movie.
-
-    Raises
-    ------
-    ProtocolError
-        The training clips of a fold lack a class.
     """
     is_learnable = np.any([labels != NOT_ASKED for labels in first_labels.values()], axis=0)
     is_testable = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
@@ -255,10 +266,7 @@ def _make_folds(
     for split in splits(table, is_learnable[rows_in_use], is_testable[rows_in_use]):
         # The split has indices among the clips in use, which are converted to rows of the dataset.
         split_of_rows = Split(split.fold, rows_in_use[split.train], rows_in_use[split.test])
-        fold = _make_fold(data, split_of_rows, seen=seen)
-        for suffix, labels in first_labels.items():
-            _check_learnable(fold, labels, suffix, seen=seen)
-        folds.append(fold)
+        folds.append(_make_fold(data, split_of_rows, seen=seen))
     return folds
 
 
@@ -295,8 +303,40 @@ def _with_seeds(folds: Sequence[_Fold], seeds: Sequence[int]) -> list[SeededFold
     return [SeededFold(fold.name, fold.split, fold.context_rows, seed) for seed in seeds for fold in folds]
 
 
-def _check_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) -> None:
-    """Raise if a fold has no training clips, or training clips of one class only.
+def _labels_not_learnable(
+    folds: Sequence[_Fold], first_labels: Mapping[str, Ints], movies: NDArray[np.str_], *, seen: bool
+) -> dict[str, str]:
+    """Say which training labels no model can be trained on in some fold: suffix of the models' names -> why.
+
+    `movies` [N] are those of all clips; the other parameters are those of `_why_not_learnable`.
+    """
+    reasons = {}
+    for suffix, labels in first_labels.items():
+        for fold in folds:
+            reason = _why_not_learnable(fold, labels, suffix, seen=seen)
+            if suffix and not reason:
+                reason = _why_no_inner_folds(fold, labels, suffix, movies)
+            if reason and suffix not in reasons:
+                reasons[suffix] = reason
+    return reasons
+
+
+def _why_no_inner_folds(fold: _Fold, labels: Ints, suffix: str, movies: NDArray[np.str_]) -> str:
+    """Say why the training clips of a fold cannot be divided into inner folds; "" if they can.
+
+    `labels` and `movies` [N] are those of all clips, and `suffix` that of the labels' models.
+    """
+    has_label = labels[fold.split.train] != NOT_ASKED
+    rows = fold.split.train[has_label]
+    try:
+        inner_folds(labels[rows], movies[rows])
+    except ProtocolError as error:
+        return f"without {fold.left_out}, labels{_by_annotator(suffix)}: {error}"
+    return ""
+
+
+def _why_not_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) -> str:
+    """Say that a fold has no training clips, or training clips of one class only; "" if it has both.
 
     Parameters
     ----------
@@ -310,15 +350,13 @@ def _check_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) -> N
     """
     missing = _missing_class(labels[fold.split.train])
     if not missing:
-        return
+        return ""
     left_out = fold.left_out
     advice = "both classes must be in at least 3 movies"
     if seen:
         left_out += f" and the {GAP} clips on either side of it in each movie"
         advice = "movies are too short for blocks; leave whole movies out instead"
-    raise ProtocolError(
-        f"without {left_out} there is {missing}{_by_annotator(suffix)} to learn from: {advice}"
-    )
+    return f"without {left_out} there is {missing}{_by_annotator(suffix)} to learn from: {advice}"
 
 
 def _missing_class(labels: Ints) -> str:
@@ -336,26 +374,74 @@ def _missing_class(labels: Ints) -> str:
     return ""
 
 
-def _check_classes(
-    target: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested], levels: NDArray[np.str_]
-) -> None:
-    """Raise if training or test labels lack a class; of ordered levels, the lowest or the highest one.
+def _labels_without_a_class(
+    first_labels: Mapping[str, Ints], needed: Mapping[int, str], levels: NDArray[np.str_]
+) -> dict[str, str]:
+    """Say which training labels lack a class: suffix of the models' names -> what is missing.
 
     Parameters
     ----------
-    target : Target
-        The target that models learn.
     first_labels : mapping of str to ndarray
         Sets of training labels [N], by the suffix of the models' names.
-    tests : sequence of Tested
-    levels : ndarray of str, shape [N]
-        Level of each clip, for the message.
+    needed, levels
+        As for `_why_class_missing`.
     """
-    needed = _needed_classes(target)
+    reasons = {}
     for suffix, labels in first_labels.items():
-        _check_classes_of_labels(labels, needed, levels, purpose=f"trained on{_by_annotator(suffix)}")
+        purpose = f"trained on{_by_annotator(suffix)}"
+        reason = _why_class_missing(labels, needed, levels, purpose=purpose)
+        if reason:
+            reasons[suffix] = reason
+    return reasons
+
+
+def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str, str]) -> dict[str, Ints]:
+    """Leave out the training labels for which there is a reason (suffix of the models' names -> reason).
+
+    Raises
+    ------
+    ProtocolError
+        None are left.
+    """
+    remaining = {suffix: labels for suffix, labels in first_labels.items() if suffix not in reasons}
+    if not remaining:
+        raise ProtocolError(next(iter(reasons.values())))
+    return remaining
+
+
+def _with_training_labels_of(label_plan: LabelPlan, first_labels: Mapping[str, Ints]) -> LabelPlan:
+    """Keep of a plan's training labels those that models are trained on."""
+    kept = {suffix: arrays for suffix, arrays in label_plan.training_labels.items() if suffix in first_labels}
+    return replace(label_plan, training_labels=kept)
+
+
+def _tests_without_a_class(
+    tests: Sequence[Tested], needed: Mapping[int, str], levels: NDArray[np.str_]
+) -> dict[str, str]:
+    """Say which tests lack a class: name of the target -> what is missing (`_why_class_missing`)."""
+    reasons = {}
     for test in tests:
-        _check_classes_of_labels(test.labels, needed, levels, purpose=f"tested on ({test.target.name})")
+        reason = _why_class_missing(test.labels, needed, levels, purpose="tested on")
+        if reason:
+            reasons[test.target.name] = reason
+    return reasons
+
+
+def _without_tests(
+    tests: Sequence[Tested], reasons: Mapping[str, str], *, by_annotator: bool
+) -> list[Tested]:
+    """Leave out the tests for which there is a reason (name of the target -> reason).
+
+    Raises
+    ------
+    ProtocolError
+        None are left; or a test that is left out was asked for, because tests are not `by_annotator`.
+    """
+    remaining = [test for test in tests if test.target.name not in reasons]
+    if reasons and not (by_annotator and remaining):
+        name, reason = next(iter(reasons.items()))
+        raise ProtocolError(f"{name}: {reason}")
+    return remaining
 
 
 def _needed_classes(target: Target) -> dict[int, str]:
@@ -367,22 +453,24 @@ def _needed_classes(target: Target) -> dict[int, str]:
     return {lowest: target.classes[lowest][0], highest: target.classes[highest][0]}
 
 
-def _check_classes_of_labels(
+def _why_class_missing(
     labels: Ints, needed: Mapping[int, str], levels: NDArray[np.str_], *, purpose: str
-) -> None:
-    """Raise if labels [N] lack one of the `needed` classes (label -> title).
+) -> str:
+    """Say which of the `needed` classes (label -> title) labels [N] lack; "" if they lack none.
 
-    `purpose` says in the message what the clips are needed for, and `levels` [N] are those of the clips.
+    Of ordered levels the lowest and the highest one are needed (`_needed_classes`). `purpose` says in the
+    message what the clips are needed for, and `levels` [N] are those of the clips.
     """
     has_label = labels != NOT_ASKED
     for label, title in needed.items():
         if not (labels == label).any():
             n_clips = int(has_label.sum())
             names_of_levels = ", ".join(np.unique(levels[has_label])) or "none"
-            raise ProtocolError(
+            return (
                 f"no {title} clip to be {purpose}: {counted(n_clips, 'clip')} with features, of the levels "
                 f"{names_of_levels}"
             )
+    return ""
 
 
 def _refuse_labels_among_features(
@@ -395,9 +483,9 @@ def _refuse_labels_among_features(
     refuse_labels(data, labels_by_name)
 
 
-def _by_annotator(suffix: str) -> str:
+def _by_annotator(suffix: str, preposition: str = "by") -> str:
     """Return " by NAME", for messages, from a suffix "@NAME" of models' names; "" from an empty suffix."""
-    return f" by {suffix.removeprefix('@')}" if suffix else ""
+    return f" {preposition} {suffix.removeprefix('@')}" if suffix else ""
 
 
 # --- concepts

@@ -361,6 +361,10 @@ class RunRecord(Struct, kw_only=True):
     prevalence: Annotated[dict[str, Number | None], Meta(description="an object of shares, or null")]
     excluded: list[Excluded]
     models_left_out: Texts
+    tests_left_out: Texts | UnsetType = UNSET
+    """Tests on annotators' labels that lack a class, and which one."""
+    machines: Texts | UnsetType = UNSET
+    """Machines that gave labels, and what was done with these."""
     folds: list[FoldRecord]
     models: Annotated[dict[str, dict[str, str]], Meta(description="an object of the models' settings")]
     versions: Versions

@@ -1,6 +1,7 @@
 """Define targets: a task of levels, the presence of a concept, or ordered levels."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Annotated, Literal, NotRequired, TypedDict
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.manifest import (
     BUILTIN,
+    MODEL,
     SEEN_SCORE,
     Clip,
     Codebook,
     Manifest,
     Task,
     judgements_of,
+    machines_of,
     merge_annotators,
 )
 from obygaze_features.schema import Text
@@ -124,9 +127,12 @@ class Labels:
     experts : dict of str to Labels
         If several annotators labelled the clips: name -> this annotator's labels of the same N clips; a clip
         that the annotator did not label has no level there. The other attributes are then merged labels
-        (`merge_annotators`).
+        (`merge_annotators`). If people and machines labelled the clips, people's labels alone are merged.
     annotators : tuple of str
-        Names of those who labelled clips; empty if the manifest does not say.
+        Names of those whose labels these are; empty if the manifest does not say.
+    machines : dict of str to int
+        Machines that labelled clips (column `model`) -> number of their labels: those among `experts`, or, if
+        each clip has one row, those whose labels are among these.
     """
 
     clip_ids: NDArray[np.str_]
@@ -139,6 +145,13 @@ class Labels:
     not_visual: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     experts: dict[str, "Labels"] = field(default_factory=dict)
     annotators: tuple[str, ...] = ()
+    machines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def people(self) -> dict[str, "Labels"]:
+        """The labels of each person among `experts`; of all of them if all are machines."""
+        of_people = {name: labels for name, labels in self.experts.items() if name not in self.machines}
+        return of_people or self.experts
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Select the clips in some rows."""
@@ -153,6 +166,7 @@ class Labels:
             not_visual={name: present[rows] for name, present in self.not_visual.items()},
             experts={name: labels.take(rows) for name, labels in self.experts.items()},
             annotators=self.annotators,
+            machines=self.machines,
         )
 
     def has(self, concept: str) -> NDArray[np.bool_]:
@@ -166,7 +180,9 @@ class Labels:
 def labels_of(manifest: Manifest) -> Labels:
     """Collect the labels of a manifest's clips, in its order.
 
-    Rows of several annotators are merged; each annotator's labels are kept too (`Labels.experts`).
+    Rows of several annotators are merged; each annotator's labels are kept too (`Labels.experts`). If there
+    are people among them, the labels of machines (column `model`) are not merged with theirs: models are to
+    be trained and tested on what people say.
 
     Raises
     ------
@@ -177,9 +193,50 @@ def labels_of(manifest: Manifest) -> Labels:
     judgements_of(manifest).refuse_two_definitions()
     if not manifest.is_per_annotator:
         return _labels_of_clips(manifest)
-    merged = merge_annotators(manifest)
-    labels = _labels_of_clips(merged)
-    return replace(labels, experts=experts_of(manifest, merged), annotators=_annotators(manifest))
+    return labels_by_annotator(manifest, merge_annotators(labels_of_people(manifest)))
+
+
+def labels_by_annotator(manifest: Manifest, merged: Manifest) -> Labels:
+    """Collect the labels of a merged manifest, and those that each annotator gave to its clips.
+
+    `manifest` has the rows of all annotators, and `merged` a row for each clip.
+    """
+    return replace(
+        _labels_of_clips(merged),
+        experts=experts_of(manifest, merged),
+        annotators=_annotators(labels_of_people(manifest)),
+        machines=_count_labels_of_machines(manifest),
+    )
+
+
+def labels_of_people(manifest: Manifest) -> Manifest:
+    """Return a manifest in which rows of machines have no label; as it is if nobody else labelled a clip."""
+    machines = machines_of(manifest)
+    rows = []
+    for clip in manifest:
+        is_of_machine = clip.annotator in machines
+        rows.append(replace(clip, level=None, concepts=()) if is_of_machine else clip)
+    has_label_of_people = any(clip.level is not None for clip in rows)
+    return manifest.with_clips(rows) if has_label_of_people else manifest
+
+
+def _count_labels_of_machines(manifest: Manifest) -> dict[str, int]:
+    """Count the labels of each machine among a manifest's annotators: name -> number of labelled rows."""
+    counts = dict.fromkeys(machines_of(manifest), 0)
+    for clip in manifest:
+        if clip.annotator in counts and clip.level is not None:
+            counts[clip.annotator] += 1
+    return counts
+
+
+def _count_labels_of_models(clips: Iterable[Clip]) -> dict[str, int]:
+    """Count the labels that machines gave, of clips with one row each: value of `model` -> number."""
+    counts = Counter[str]()
+    for clip in clips:
+        name = clip.extras.get(MODEL, "")
+        if name and clip.level is not None:
+            counts[name] += 1
+    return dict(counts)
 
 
 def _labels_of_clips(manifest: Manifest) -> Labels:
@@ -204,6 +261,7 @@ def _labels_of_clips(manifest: Manifest) -> Labels:
         seen_score=seen_score,
         not_visual={name: _mark_concept(clips, name) for name in not_visual},
         annotators=_annotators(manifest),
+        machines=_count_labels_of_models(clips),
     )
 
 

@@ -54,6 +54,10 @@ def _limits(run: Run) -> Iterator[str]:
     yield from chosen_layers(run)
     for model, reason in record["models_left_out"].items():
         yield f"{model} left out: {reason}"
+    for test, reason in record.get("tests_left_out", {}).items():
+        yield f"{test} left out: {reason}"
+    for machine, use in record.get("machines", {}).items():
+        yield f"labels of a machine, {machine}: {use}"
 
 
 def _deciding_modalities(run: Run) -> Iterator[str]:

@@ -1,0 +1,142 @@
+"""A machine among the annotators is named as one, and what people say is trained on and tested."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.manifest import Clip, Manifest, merge_annotators, write_manifest
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.protocol.targets import labels_of
+from obygaze_models.report.run_tables import short_report
+from tests.command import obygaze
+
+FILMS = [f"film{number}" for number in range(4)]
+CLIPS_A_FILM = 20
+N_CLIPS = 80
+
+
+def row(film, number, annotator, is_positive, model=""):
+    level = "S" if is_positive else "EN"
+    clip_id = f"{film}-{number:02}"
+    return Clip(clip_id, film, "", level=level, annotator=annotator, extras={"model": model})
+
+
+def plant(folder, *, people):
+    """Plant 80 clips whose features know people's labels; gpt calls every second one positive."""
+    generator = np.random.default_rng(0)
+    movie_of = {}
+    rows = []
+    X = []
+    for film in FILMS:
+        for number in range(CLIPS_A_FILM):
+            is_positive = number % 4 == 0
+            movie_of[f"{film}-{number:02}"] = film
+            X.append(generator.normal(size=3) + 4 * is_positive)
+            rows += [row(film, number, person, is_positive) for person in people]
+            rows.append(row(film, number, "gpt", number % 2 == 1, model="gpt-9"))
+    store = seal_arrays(folder / "store", movie_of, {"lab": {"pooled": np.array(X, np.float32)}})
+    return of.open_store(store), Manifest(tuple(rows), Path())
+
+
+def tasks_of(run):
+    return set(run.predictions.table["task"])
+
+
+def n_positive(labels):
+    return int((labels.levels == "S").sum())
+
+
+@pytest.mark.parametrize("people", [["AB"], ["AB", "CD"]])
+def test_merged_labels_are_those_of_people(tmp_path, people):
+    """People call 20 clips S; the highest of their labels and the machine's would be S in 60."""
+    _, manifest = plant(tmp_path, people=people)
+
+    labels = labels_of(manifest)
+
+    assert n_positive(labels) == 20
+    assert labels.annotators == tuple(people)
+    assert (labels.machines, list(labels.people)) == ({"gpt": N_CLIPS}, people)
+    assert n_positive(labels.experts["gpt"]) == 40
+
+
+def test_a_clip_that_only_a_machine_labelled_has_no_merged_label(tmp_path):
+    """AB labelled all clips but those of film3."""
+    _, manifest = plant(tmp_path, people=["AB"])
+    clips = [clip for clip in manifest if clip.annotator == "gpt" or clip.movie != "film3"]
+
+    labels = labels_of(manifest.with_clips(clips))
+
+    assert set(labels.levels[labels.movies == "film3"].tolist()) == {""}
+
+
+def test_an_evaluation_of_one_person_and_a_machine_is_that_of_the_person(tmp_path):
+    """There is no test on the machine's labels, and it is not the row `other_expert`."""
+    store, manifest = plant(tmp_path, people=["AB"])
+    alone = manifest.with_clips(clip for clip in manifest if clip.annotator == "AB")
+
+    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
+    run_alone = om.evaluate(om.load_dataset(store, alone), ["linear"], "en_s")
+
+    assert tasks_of(run) == {"en_s>en_s"}
+    assert run.metrics.equals(run_alone.metrics)
+    assert run.record["machines"] == {
+        "gpt": "80 labels, left out (--experts each, soft and noisy train on them)"
+    }
+    assert any("labels of a machine, gpt: 80 labels, left out" in note for note in short_report(run).notes)
+
+
+def test_two_people_and_a_machine_are_tested_on_people(tmp_path):
+    store, manifest = plant(tmp_path, people=["AB", "CD"])
+    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
+    assert tasks_of(run) == {"en_s>en_s@AB", "en_s>en_s@CD", "en_s>en_s@agreed"}
+
+
+def test_a_model_is_trained_on_a_machines_labels_where_that_is_asked_for(tmp_path):
+    store, manifest = plant(tmp_path, people=["AB"])
+
+    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s", experts="each")
+
+    assert run.titles["linear@gpt"].endswith("trained on gpt (a machine)")
+    assert tasks_of(run) == {"en_s>en_s@AB"}
+    assert run.record["machines"] == {"gpt": "80 labels, trained on, not tested"}
+
+
+def test_labels_of_machines_alone_count_and_are_named(tmp_path):
+    """Nobody else labelled the clips: these labels are what there is."""
+    store, manifest = plant(tmp_path, people=[])
+    two = [replace(clip, annotator="vlm", extras={"model": "vlm-2"}) for clip in manifest]
+    both = manifest.with_clips([*manifest, *two])
+
+    run = om.evaluate(om.load_dataset(store, both), ["linear"], "en_s")
+
+    assert tasks_of(run) == {"en_s>en_s@gpt", "en_s>en_s@vlm", "en_s>en_s@agreed"}
+    assert run.record["machines"]["gpt"] == "80 labels, trained on and tested"
+
+
+def test_labels_that_somebody_merged_count_and_are_named(tmp_path):
+    """The machine's label is the higher one in 40 of the 80 clips: its name stays on them."""
+    store, manifest = plant(tmp_path, people=["AB"])
+
+    run = om.evaluate(om.load_dataset(store, merge_annotators(manifest, "highest")), ["linear"], "en_s")
+
+    # In 20 more clips both say EN.
+    assert run.record["machines"] == {"gpt-9": "60 labels, trained on and tested"}
+
+
+@pytest.mark.parametrize("people", [["AB"], ["AB", "CD"]])
+def test_agreement_counts_people_and_machines_apart(tmp_path, capsys, people):
+    _, manifest = plant(tmp_path, people=people)
+    write_manifest(manifest, tmp_path / "labels.csv")
+
+    assert obygaze("manifest", "agreement", tmp_path / "labels.csv") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ("1 person" if len(people) == 1 else "2 people") + " and 1 machine (gpt)" in shown
+    assert "machine among the annotators, which count in the numbers above: gpt" in shown
+
+    assert obygaze("manifest", "agreement", tmp_path / "labels.csv", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["machines"] == ["gpt"]
