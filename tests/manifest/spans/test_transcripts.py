@@ -60,9 +60,10 @@ def test_whisper_cpp_and_whispers_table_count_in_milliseconds(read):
         "systeminfo": "", "result": {"language": "fr"},
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],
     }  # fmt: skip
-    clips, notices = read({"a.json": json.dumps(cpp), "b.tsv": "start\tend\ttext\n1500\t2500\ta\tb\n"})
+    tsv = "start\tend\ttext\n1500\t2500\ta\tb\n3000000\t3001000\tc\n"
+    clips, notices = read({"a.json": json.dumps(cpp), "b.tsv": tsv})
 
-    assert texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
+    assert texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", ""), (3000.0, 3001.0, "c", "")]
     assert "language: fr" in notices
 
 
