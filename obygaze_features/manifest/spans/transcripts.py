@@ -137,12 +137,17 @@ def _of_table(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _of_segments(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
-    """Yield the segments of Whisper and WhisperX, or the utterances of other recognisers."""
+    """Yield the segments of Whisper and WhisperX, the utterances of other recognisers, or texts of YouTube.
+
+    The texts of YouTube (youtube-transcript-api) have a duration in place of an end.
+    """
     segments = []
     for place, item in enumerate(items, start=1):
         speaker = text_of(item.get("speaker")) or _speaker_of_words(objects_of(item.get("words")))
         start = number(item.get("start"))
         end = number(item.get("end"))
+        if "end" not in item:
+            end = start + number(item.get("duration"))
         segments.append(Segment(f"segment {place}", start, end, text_of(item.get("text")), speaker))
     has_decimals = _have_decimals(items)
     yield from _in_seconds(file, segments, has_decimals=has_decimals, longest_s=LONGEST_TEXT_S)
@@ -167,7 +172,7 @@ def _of_words_alone(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Itera
 def _have_decimals(items: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether a time of some JSON objects is written with a decimal sign, as 4.0 is."""
     for item in items:
-        for time in (item.get("start"), item.get("end")):
+        for time in (item.get("start"), item.get("end"), item.get("duration")):
             if isinstance(time, float) or (isinstance(time, str) and "." in time):
                 return True
     return False
