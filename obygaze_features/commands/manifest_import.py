@@ -60,7 +60,7 @@ def spans(
         tuple[str, ...],
         option(
             "Read WORD of the files as this level or concept, such as 0=EN; repeatable. 'WORD=' reads it as "
-            "no label.",
+            "no label, and a mark as no; 'x=yes' reads the mark x as yes.",
             name="word",
             metavar="WORD=LABEL",
         ),

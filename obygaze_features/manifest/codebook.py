@@ -416,6 +416,8 @@ def codebook_parameters(text: str) -> dict[str, Any]:
         file = msgspec.convert(tables, CodebookFile)
     except msgspec.ValidationError as error:
         raise ManifestError(misfit(error)) from None
+    except ManifestError:
+        raise  # it is a ValueError too, and says more than that this is not TOML
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise ManifestError(f"not TOML: {reason}") from None
@@ -496,6 +498,8 @@ def _as_in_schema(value: Any, key: str = "") -> Any:
         for item in value:
             if key in NAMED and isinstance(item, str):
                 items.append({"name": item})
+            elif key in NAMED and isinstance(item, int | float) and not isinstance(item, bool):
+                raise ManifestError(f'{key}: {item} is a number, and a name was expected: write "{item}"')
             else:
                 items.append(_as_in_schema(item))
         return items

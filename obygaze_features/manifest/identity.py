@@ -19,10 +19,13 @@ from typing import NamedTuple
 from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
-from obygaze_features.identity import SameNames, same_names
+from obygaze_features.identity import SameNames, as_typed, same_names
 from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.spans.names import imdb_id, plain
+from obygaze_features.manifest.spans.names import imdb_id, plain, without_zeros
 from obygaze_features.text import first_few
+
+_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+"""Zeros before the other digits of a number."""
 
 _IMDB_ID = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
 
@@ -153,8 +156,11 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
     """Find names that are spellings of one name, or may be.
 
     In the column `movie` names are also equal if they are forms of one IMDb id, or differ in where the
-    article stands.
+    article stands. In the column `annotator` they are if they are one number, as 1 and 01, which spreadsheets
+    write for each other; names with letters, as R1 and R01, may be one then.
     """
+    if column == "annotator":
+        return _same_annotators(names)
     if column != "movie":
         return same_names(names)
     first_of_key: dict[str, str] = {}
@@ -166,6 +172,29 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
             respelled.append((name, first))
     pairs = same_names(first_of_key.values())
     return SameNames([*respelled, *pairs.same], pairs.doubtful)
+
+
+def _same_annotators(names: Iterable[str]) -> SameNames:
+    """Find names of annotators that are spellings of one, or may be; zeros before numbers do not count."""
+    first_of_key: dict[str, str] = {}
+    same = []
+    doubtful = []
+    for name in dict.fromkeys(names):
+        key = _LEADING_ZEROS.sub("", as_typed(without_zeros(name)))
+        first = first_of_key.setdefault(key, name)
+        if first == name:
+            continue
+        is_number = key.isdecimal()
+        is_respelled = as_typed(first) == as_typed(name)
+        if is_number or is_respelled:
+            same.append((name, first))
+        else:
+            doubtful.append((name, first))
+    known_pairs = {*same, *doubtful}
+    others = same_names(names)
+    same += [pair for pair in others.same if pair not in known_pairs]
+    doubtful += [pair for pair in others.doubtful if pair not in known_pairs]
+    return SameNames(same, doubtful)
 
 
 def _note_on_foreign_letter(name: str, twin: str) -> str:

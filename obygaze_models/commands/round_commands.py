@@ -223,9 +223,10 @@ def rank(
 ) -> Answer:
     """Rank clips on a scale from judgements of pairs (Bradley-Terry).
 
-    COMPARISONS are tables with the columns worker, left and right (two clips), and chosen (the clip of the
-    two that is stronger on the scale). Each worker's reliability, the share of judgements that are not
-    random, is estimated together with the ranking. Workers who judge at random are named, and hardly count.
+    COMPARISONS are tables with the columns worker, left and right (ids of two clips), and chosen (the id of
+    the one that is stronger on the scale; empty if nobody judged yet). Each worker's reliability, the share
+    of judgements that are not random, is estimated together with the ranking. Workers who judge at random are
+    named, and hardly count.
 
     The manifest that is written has these columns:
 
@@ -307,10 +308,12 @@ def _write_pairs(pairs: Iterable[tuple[str, str]], out: Path) -> None:
 def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     """Read a table of comparisons of two clips.
 
-    All invalid rows are reported together: rows without a worker, with clips that are not among `clip_ids`,
-    or with a chosen clip that is not one of the two.
+    Rows without a chosen clip are not judged yet: they are left out, and their number is printed. All invalid
+    rows are reported together: rows without a worker, with clips that are not among `clip_ids`, or with a
+    chosen clip that is not one of the two.
     """
     judgements = []
+    n_not_judged = 0
     table_of_comparisons = manifests.read_table(path, COLUMNS)
     problems = table_of_comparisons.problems
     # After the last row, `checked` raises an error if there are problems. Then nothing is returned, so that
@@ -321,17 +324,24 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
         left = cells["left"]
         right = cells["right"]
         chosen = cells["chosen"]
+        if not chosen:
+            n_not_judged += 1
+            continue
         if not worker:
             problems.add(row.line, "no worker is named", "worker")
         for column, clip_id in (("left", left), ("right", right)):
             if clip_id not in clip_ids:
                 problems.add(row.line, f"{clip_id!r:.60} is no clip of the manifest", column)
         if chosen not in {left, right}:
-            problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
+            reason = f"{chosen!r:.60} is neither of the two clips: write {left!r:.60} or {right!r:.60}"
+            problems.add(row.line, reason, "chosen")
         elif left == right:
             problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
         other = left if chosen == right else right
         judgements.append(Judgement(worker, chosen, other, path, row.line))
+    if n_not_judged:
+        rows = manifests.counted(n_not_judged, "row")
+        click.echo(f"{path}: {rows} left out, as no clip is chosen", err=True)
     return judgements
 
 

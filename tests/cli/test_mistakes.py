@@ -60,7 +60,7 @@ MISTAKES = f"""
 1 codebook guess in/wide.csv --out out/a.toml
     --column level=AB
 1 manifest rank in/scaled.csv in/one-pair.csv --scale valence --out out/r.csv
-    line 2, column chosen: 'm0-02' is neither left nor right
+    line 2, column chosen: 'm0-02' is neither of the two clips: write
 2 manifest rank in/scaled.csv --scale valence --ask --master w0 --out out/r.csv
     with --ask all workers count the same
 1 manifest rank in/scaled.csv --scale valence --out out/r.csv

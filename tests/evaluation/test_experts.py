@@ -325,7 +325,7 @@ def test_models_of_an_annotator_of_too_few_films_are_left_out_by_name(corpus, fi
     (reason,) = run.record["models_left_out"].values()
     assert list(run.record["models_left_out"]) == ["models trained on ben"]
     assert "by ben" in reason
-    assert {"linear@ann"} == {model for _, model in mean_auc(run) if model.startswith("linear")}
+    assert {"linear@ann"} == {model for _, model in mean_aucs(run) if model.startswith("linear")}
 
 
 def test_rows_of_annotators_are_read_back_from_a_file(corpus, tmp_path):

@@ -15,12 +15,23 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import path_of, plain, without_zeros
 from obygaze_features.manifest.text_tables import Table
 
-YES: Final = {
-    "1", "1.0", "x", "xx", "✓", "✔", "☑", "☒", "●", "•", "*", "+", "yes", "y", "true", "ja", "j", "wahr",
-    "oui", "vrai", "sí", "sì", "si", "vero", "verdadero", "verdadeiro", "sim", "present", "vorhanden",
-    "présent", "checked",
+SIGNS_OF_YES: Final = {
+    "number": {"1", "1.0"},
+    "cross": {"x", "xx", "☒"},
+    "tick": {"✓", "✔", "☑"},
+    "dot": {"●", "•"},
+    "star": {"*"},
+    "plus": {"+"},
+    "word": {
+        "yes", "y", "true", "ja", "j", "wahr", "oui", "vrai", "sí", "sì", "si", "vero", "verdadero",
+        "verdadeiro", "sim", "present", "vorhanden", "présent", "checked",
+    },
 }  # fmt: skip
-"""Marks that say that the label in a column's heading is there, as names are compared (`plain`)."""
+"""Kind of sign -> marks that say that the label in a column's heading is there, as names are compared.
+Two kinds of them in one column may be a yes and a no, so that `LabelReader` asks."""
+
+YES: Final = frozenset[str]().union(*SIGNS_OF_YES.values())
+"""Marks that say that the label in a column's heading is there."""
 
 NO: Final = {
     "", "0", "0.0", "-", "–", "—", "☐", "○", "✗", "✘", "no", "n", "false", "nein", "falsch", "non", "faux",
@@ -258,6 +269,21 @@ def has_yes_marks(cells: Sequence[str]) -> bool:
     """Return whether a cell is a mark of yes, such as `x`, and no number such as 1, which may be a grade."""
     marks = {plain(cell) for cell in cells}
     return any(mark in YES and not mark.isdecimal() for mark in marks)
+
+
+def kinds_of_yes(cells: Sequence[str]) -> dict[str, str]:
+    """Return the kinds of signs for yes among some cells, in their order -> the first cell of each kind."""
+    cell_of_kind: dict[str, str] = {}
+    for cell in dict.fromkeys(cells):
+        for kind, signs in SIGNS_OF_YES.items():
+            if plain(cell) in signs:
+                cell_of_kind.setdefault(kind, cell)
+    return cell_of_kind
+
+
+def has_no_marks(cells: Sequence[str]) -> bool:
+    """Return whether a cell is a mark of no, such as `-`; an empty cell is none."""
+    return any(plain(cell) in NO for cell in set(cells) if cell)
 
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
@@ -15,7 +16,9 @@ from obygaze_features.manifest.importers.column_contents import (
     YES,
     are_marks,
     cells_of,
+    has_no_marks,
     is_of_marks,
+    kinds_of_yes,
     label_of_heading,
     range_in,
     texts_in_heading,
@@ -391,6 +394,7 @@ class LabelReader:
                 self.annotators[annotator] = label_columns
         self._shared = self._shared_columns(headings)
         self._refuse_levels_or_annotators_given_twice(headings)
+        self._note_doubtful_signs()
 
     def _shared_columns(self, headings: Headings) -> list[LabelColumn]:
         """Return the columns of labels that belong to no single annotator."""
@@ -472,6 +476,53 @@ class LabelReader:
                 f"the table has a column {other_columns[0]} besides: leave one of them out"
             )
 
+    def _note_doubtful_signs(self) -> None:
+        """Add a problem for a second sign for yes where there is none for no: it may mean no.
+
+        In a column of ✓ and x, or of 1 and x, one sign says yes and the other no, and which is which only the
+        person knows. Ticks and crosses are so too if they are in different columns of marks. Of all columns
+        the sign that comes first is taken as yes, and each other sign is asked about once.
+        """
+        open_cells = {column: self._open_marks(column) for column in self._columns_of_marks()}
+        all_cells = list(chain.from_iterable(open_cells.values()))
+        first_cells = kinds_of_yes(all_cells)
+        doubtful_kinds = set[str]()
+        for cells in open_cells.values():
+            kinds = kinds_of_yes(cells).keys()
+            if len(kinds) > 1 and not has_no_marks(cells):
+                doubtful_kinds |= kinds
+        if {"tick", "cross"} <= first_cells.keys() and not has_no_marks(all_cells):
+            doubtful_kinds |= {"tick", "cross"}
+        first, *others = [kind for kind in first_cells if kind in doubtful_kinds] or [""]
+        for kind in others:
+            self._add_problem_of_sign(first_cells[kind], first_cells[first], list(open_cells))
+
+    def _columns_of_marks(self) -> list[str]:
+        """Return the columns of marks, each once."""
+        label_columns = [*self._shared, *self._annotator_columns()]
+        return list(dict.fromkeys(column.column for column in label_columns if column.marked_label))
+
+    def _open_marks(self, column: str) -> list[str]:
+        """Return the cells of a column of marks that are not empty and that the person does not explain."""
+        cells = cells_of(self._table, column)
+        return [
+            cell for cell in cells if self._words.explained(cell) is None and not self._words.is_yes(cell)
+        ]
+
+    def _add_problem_of_sign(self, cell: str, first: str, columns: Sequence[str]) -> None:
+        """Add a problem for the first cell of some columns that has a sign for yes beside `first`."""
+        no = shlex.quote(f"{cell}=")
+        yes = shlex.quote(f"{cell}=yes")
+        reason = (
+            f"{cell!r} stands beside {first!r}, and no sign for no: --word {no} if it means no, --word {yes} "
+            "if it means yes"
+        )
+        for row in self._table.rows:
+            for column in columns:
+                if row.cells[column].strip() == cell:
+                    self._table.problems.add(row.line, reason, column)
+                    return
+
     @property
     def columns(self) -> list[str]:
         """The columns that labels are read from."""
@@ -527,7 +578,7 @@ class LabelReader:
             return False  # the person says so, even of a usual sign for yes
         mark = plain(cell)
         label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
-        if mark in YES or label_in_cell == label:
+        if mark in YES or self._words.is_yes(cell) or label_in_cell == label:
             return True
         if cell and mark not in NO and not self._words.is_no_concept(cell):
             typed = shlex.quote(f"{cell}={label}")

@@ -399,8 +399,8 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
         return False
     if layout is None or not layout.table.rows:
         return False
-    if file.reading.headings.are_in(layout.headings):
-        return True
+    if file.reading.headings.is_header(layout.headings):
+        return True  # with headings that the person names, or a manifest's own
     # The first rows are enough for nearly every table, and a table may be long.
     first_rows = replace(layout.table, rows=layout.table.rows[:TELLING_ROWS])
     if _holds_spans(file, layout._replace(table=first_rows), words):

@@ -190,7 +190,11 @@ class WordProposals:
     def _unknown_marks(self, column: str) -> list[str]:
         """Return the cells of a column of marks that are neither yes, no, nor a concept of the codebook."""
         unknown_cells = [cell for cell in self._cells[column] if plain(cell) not in YES | NO]
-        return [cell for cell in unknown_cells if not self._known_words.concept_of(cell)]
+        words = self._known_words
+        open_cells = [
+            cell for cell in unknown_cells if not words.is_yes(cell) and words.explained(cell) is None
+        ]
+        return [cell for cell in open_cells if not words.concept_of(cell)]
 
     def _unknown_concepts(self, column: str) -> list[str]:
         """Return the words in a column's cells that the codebook does not have, repeated ones included.

@@ -3,6 +3,10 @@
 A marker's tier is its colour. An event without a marker of Resolve is a cut, on the tier `cut`; markers of
 Avid (`* LOC:`) are points, which are left out. In exports of obygaze comments say the rate, the start, and
 the tier of each marker. Sources: CMX 3600; DaVinci Resolve, "Import Timeline Markers from EDL".
+
+A line `FCM` (frame code mode) above the first event says whether the time codes of the list are drop frame,
+also where they have `:` before the frames: `;` is an addition of later tools. Such lines between events are
+of the sources, whose times are not read. Source: Apple, "Final Cut Pro 7 User Manual", elements of an EDL.
 """
 
 import re
@@ -44,6 +48,9 @@ PICTURE_TRACKS: Final = ("V", "B")
 """How the names of tracks with pictures begin: V for video, B for both video and audio."""
 
 COMMENT: Final = re.compile(r"\s*+\*\s*+([A-Z ]{2,40}): ?(.*+)", re.IGNORECASE)
+MODE: Final = re.compile(r"\s*+FCM\s*+:\s*+(NON[- ]?)?DROP[- ]?FRAME\s*+", re.IGNORECASE)
+"""A line that says whether time codes are drop frame."""
+
 COLOUR: Final = "ResolveColor"
 CUT: Final = "cut"
 CLIP_NAME: Final = "from clip name"
@@ -109,9 +116,11 @@ def read_edl(file: SpanFile) -> Iterator[RawSpan]:
     codes = []
     for event in events:
         codes += [event.start, event.end]
+    is_dropping = _is_drop_frame(file, lines)
     # Our exports state the rate and the start of the time line in comments of the first event.
     comments = events[0].comments
-    times = time_line(file, codes, rate=comments.get(RATE, ""), start=comments.get(START, ""))
+    rate = comments.get(RATE, "")
+    times = time_line(file, codes, rate=rate, start=comments.get(START, ""), is_dropping=is_dropping)
     for event in events:
         yield from _records(event, times)
 
@@ -126,6 +135,29 @@ def _events(lines: Sequence[str]) -> list[Event]:
         elif events:
             _add_line(events[-1], line)
     return events
+
+
+def _is_drop_frame(file: SpanFile, lines: Sequence[str]) -> bool:
+    """Return whether the lines above the first event say that the list's time codes are drop frame.
+
+    That a line between events says another mode is noted, as it is of the sources.
+    """
+    is_dropping = False
+    is_above_events = True
+    for number, line in enumerate(lines, start=1):
+        if _event(number, line) is not None:
+            is_above_events = False
+        mode = MODE.fullmatch(line)
+        if mode is None:
+            continue
+        says_dropping = mode[1] is None
+        if is_above_events:
+            is_dropping = says_dropping
+        elif says_dropping != is_dropping:
+            file.account.note(
+                f"line {number}, {line.strip()}: taken as the mode of the source, which is not read"
+            )
+    return is_dropping
 
 
 def _event(number: int, line: str) -> Event | None:

@@ -91,7 +91,8 @@ class LabelWords:
         The codebook of the import.
     meanings
         The words that a person explains, and the level or concept that each stands for; "" if it stands for
-        neither.
+        neither, and `yes` if it says that the label in the heading of its column is there (`no`: that it is
+        not), unless the codebook has a label of that name.
 
     Raises
     ------
@@ -105,6 +106,7 @@ class LabelWords:
         self._meanings = dict(meanings or {})  # as given, for `with_guesses` and messages
         self._codebook_levels = _names(codebook.levels)  # spelling -> name
         self._codebook_concepts = _names(codebook.concepts)  # spelling -> name
+        self._words_for_yes = self._marks_explained_as("yes")
         self._explained = self._explained_words()  # word -> its labels by the person
         self._explained_and_read = set[str]()  # those of them that `note_read` met in a file
         # Spelling -> name, of all words. Those that are explained are not the codebook's any more.
@@ -128,9 +130,13 @@ class LabelWords:
         """
         explained: dict[str, Labels] = {}
         text_of_key: dict[str, str] = {}
+        words_for_no = self._marks_explained_as("no")
         for text, label in self._meanings.items():
             key = _key_of_word(text)
-            labels = self._labels_named(text, label) if label else Labels("", ())
+            if key in self._words_for_yes:
+                continue
+            says_nothing = not label or key in words_for_no
+            labels = Labels("", ()) if says_nothing else self._labels_named(text, label)
             if explained.setdefault(key, labels) != labels:
                 first_text = text_of_key[key]
                 first_label = self._meanings[first_text]
@@ -140,6 +146,12 @@ class LabelWords:
                 )
             text_of_key.setdefault(key, text)
         return explained
+
+    def _marks_explained_as(self, answer: str) -> set[str]:
+        """Return the words that the person explains as `yes` or `no`, which must be no label itself."""
+        if answer in self._codebook_levels or answer in self._codebook_concepts:
+            return set()
+        return {_key_of_word(text) for text, label in self._meanings.items() if plain(label) == answer}
 
     def _labels_named(self, text: str, label: str) -> Labels:
         """Return the level or concept that a word stands for, by the codebook's own words.
@@ -218,9 +230,13 @@ class LabelWords:
         # A single letter that is no word itself, such as s, may be the other case of one that is explained.
         return self._explained.get(stripped.swapcase()) if len(stripped) == 1 else None
 
+    def is_yes(self, text: str) -> bool:
+        """Return whether the person says that a mark means yes: the label in its heading is there."""
+        return _key_of_word(text.strip()) in self._words_for_yes
+
     def note_read(self, text: str) -> None:
         """Remember that a text of labels was read, so that `words_not_read` knows the words in it."""
-        if not self._explained:
+        if not self._meanings:
             return
         for part in (text, *self.parts_of(text), *_BETWEEN_SPELLINGS.split(text)):
             self._explained_and_read.add(_key_of_word(part.strip()))

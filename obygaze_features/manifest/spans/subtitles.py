@@ -25,7 +25,9 @@ from obygaze_features.text import counted
 _GAP = re.compile(r"\n\s*\n")
 """An empty line inside of a text."""
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
-_TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:(?:\s+|(?=[a-z]+:))((?:(?!-->).)*+))?", re.ASCII)
+_ARROW = r"(?:-{1,3}|[–—])>"
+"""`-->`, and what people and programs write for it."""
+_TIMES = re.compile(rf"\s*+{_CLOCK}\s*{_ARROW}\s*+{_CLOCK}(?:(?:\s+|(?=[a-z]+:))((?:(?!-->).)*+))?", re.ASCII)
 _SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
 """Places, of SRT (`X1:10`) and WebVTT (`align:start`)."""
 _BROKEN = re.compile(

@@ -5,7 +5,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.instant import FRAME_CODE, frame_rate, time_in, with_ascii_digits
+from obygaze_features.manifest.spans.instant import (
+    DROPPING,
+    FRAME_CODE,
+    frame_rate,
+    time_in,
+    with_ascii_digits,
+)
 from obygaze_features.manifest.spans.span_file import SpanFile
 
 
@@ -18,10 +24,13 @@ class TimeLine(NamedTuple):
         Frames per second; None if it is not known.
     start_s
         Seconds of the time code that the film's first frame has.
+    is_dropping
+        Whether time codes with `:` before the frames are drop frame too.
     """
 
     rate: Fraction | None
     start_s: float
+    is_dropping: bool = False
 
     def seconds(self, code: str) -> float:
         """Convert a time code to seconds from the start of the film.
@@ -31,7 +40,8 @@ class TimeLine(NamedTuple):
         ManifestError
             The text is empty, or is no time code at this rate.
         """
-        time_s = time_in(code.strip(), self.rate)
+        code = code.strip()
+        time_s = time_in(_as_drop_frame(code) if self.is_dropping else code, self.rate)
         if time_s is None:
             raise ManifestError("no time")
         return time_s - self.start_s
@@ -41,7 +51,9 @@ class TimeLine(NamedTuple):
         return self.rate is not None and round((end_s - start_s) * self.rate) == 1
 
 
-def time_line(file: SpanFile, codes: Iterable[str], *, rate: str = "", start: str = "") -> TimeLine:
+def time_line(
+    file: SpanFile, codes: Iterable[str], *, rate: str = "", start: str = "", is_dropping: bool = False
+) -> TimeLine:
     """Return the time line of a file: the rate and the start by which its time codes become seconds.
 
     Parameters
@@ -53,12 +65,15 @@ def time_line(file: SpanFile, codes: Iterable[str], *, rate: str = "", start: st
     rate, start
         Frames per second, and the time code of the film's first frame, as the file states them; "" if it does
         not.
+    is_dropping
+        Whether the file says that its time codes are drop frame, however they are written. Else those are
+        with `;` before the frames.
 
     Raises
     ------
     ManifestError
-        Time codes end in frames and no rate is known, only some of them have drop frame, or the start is no
-        time code.
+        Time codes end in frames and no rate is known, or the rate has no drop frame and they have, or only
+        some of them have; or the start is no time code.
     """
     frames_per_second = file.reading.rate or (frame_rate(rate) if rate else None)
     matches = [match for match in map(FRAME_CODE.fullmatch, map(with_ascii_digits, codes)) if match]
@@ -66,9 +81,25 @@ def time_line(file: SpanFile, codes: Iterable[str], *, rate: str = "", start: st
         raise file.error(f"time codes end in frames ({matches[0][0]}): give their rate, as in --rate 25")
     if len({match["sign_of_frames"] for match in matches}) > 1:
         raise file.error("some time codes drop numbers of frames (';') and some do not (':')")
+    if matches and is_dropping and frames_per_second not in DROPPING:
+        raise file.error(
+            "its time codes are drop frame, which 29.97 and 59.94 fps alone have, not "
+            f"{float(frames_per_second or 0):g}: give the film's rate by --rate"
+        )
+    has_drop_signs = any(match["sign_of_frames"] == ";" for match in matches)
     start = file.reading.start or start
+    if is_dropping or has_drop_signs:
+        start = _as_drop_frame(start)  # a time line counts its start as its other codes
     try:
         start_s = time_in(start, frames_per_second) or 0.0
     except ManifestError as error:
         raise file.error(f"--start: {error}") from None
-    return TimeLine(frames_per_second, start_s)
+    return TimeLine(frames_per_second, start_s, is_dropping)
+
+
+def _as_drop_frame(code: str) -> str:
+    """Write a time code with `;` before its frames, which is read as drop frame; another text stays."""
+    match = FRAME_CODE.fullmatch(with_ascii_digits(code))
+    if match is None:
+        return code
+    return f"{match['hours']}:{match['minutes']}:{match['seconds']};{match['frames']}"

@@ -3,11 +3,15 @@
 Each segment is a text with its times, and its speaker, if one is named, is the `subject`: words are no
 labels. Where only words have times they are put together to sentences, which is said. Sources: openai/whisper
 (writers of JSON and TSV), m-bain/whisperX, ggml-org/whisper.cpp, Amazon Transcribe, "Transcription output".
+
+Whisper's TSV counts milliseconds, and its JSON seconds, but tables and lists of other people and programs
+look the same. Which of the two whole numbers are is told by the speech (`_seconds_per_number`), or asked.
 """
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any, Final, NamedTuple
 
 from obygaze_features.manifest.spans.json_values import number, object_of, objects_of, text_of
@@ -15,10 +19,11 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import split_people_tier
+from obygaze_features.manifest.spans.units import FRAMES, seconds_of_unit
 from obygaze_features.text import counted
 
 TSV: Final = re.compile(r"start\tend\ttext\s*")
-"""The header of Whisper's table, whose times are milliseconds."""
+"""The header of Whisper's table."""
 
 PARTS: Final[Mapping[str, type]] = {
     "segments": list,
@@ -33,6 +38,18 @@ ENDS_SENTENCE: Final = (".", "?", "!", "…", "。", "？", "！")
 LONGEST_PAUSE_S: Final = 2.0
 """Words with a longer pause between them are of two sentences."""
 
+MOST_CHARACTERS_A_S: Final = 30.0
+"""Nobody speaks so many characters a second for long: fast speakers of English reach 25."""
+
+LONGEST_TEXT_S: Final = 3600.0
+"""No text of a transcript lasts so long."""
+
+LONGEST_WORD_S: Final = 30.0
+"""No word lasts so long."""
+
+LONGEST_FILM_S: Final = 5 * 3600.0
+"""Hardly any film lasts so long."""
+
 NO_SPACE_BEFORE: Final = re.compile(r" (?=[,.;:?!…%)\]])")
 
 
@@ -43,6 +60,26 @@ class Word(NamedTuple):
     start_s: float
     end_s: float
     speaker: str
+
+
+class Segment(NamedTuple):
+    """A text with its times, as numbers of a unit that may not be known yet.
+
+    Attributes
+    ----------
+    where
+        Its place in the file.
+    start, end
+        Its times; NaN if they cannot be read.
+    text, speaker
+        What is said, and by whom, if somebody is named.
+    """
+
+    where: str
+    start: float
+    end: float
+    text: str
+    speaker: str = ""
 
 
 def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
@@ -73,10 +110,9 @@ def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
     elif "chunks" in transcript:
         yield from _of_chunks(objects_of(transcript["chunks"]))
     elif objects_of(transcript.get("segments")):
-        yield from _of_segments(objects_of(transcript["segments"]))
+        yield from _of_segments(file, objects_of(transcript["segments"]))
     else:
-        words = [_word(item) for item in objects_of(transcript.get("words"))]
-        yield from _of_words(file, words)
+        yield from _of_words_alone(file, objects_of(transcript.get("words")))
 
 
 def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = "") -> RawSpan:
@@ -87,23 +123,120 @@ def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = 
 
 
 def _of_table(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the rows of Whisper's table."""
+    """Yield the rows of a table of starts, ends and texts, as Whisper writes it."""
+    segments = []
+    has_decimals = False
     for line_number, line in enumerate(file.lines[1:], start=2):
         if not line.strip():
             continue
         start, _, rest = line.partition("\t")
         end, _, text = rest.partition("\t")
-        yield _record(f"line {line_number}", number(start) / 1000, number(end) / 1000, text)
+        has_decimals = has_decimals or "." in start + end
+        segments.append(Segment(f"line {line_number}", number(start), number(end), text))
+    yield from _in_seconds(file, segments, has_decimals=has_decimals, longest_s=LONGEST_TEXT_S)
 
 
-def _of_segments(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
-    """Yield the segments of Whisper and WhisperX."""
-    for place, segment in enumerate(segments, start=1):
-        start_s = number(segment.get("start"))
-        end_s = number(segment.get("end"))
-        speaker = text_of(segment.get("speaker")) or _speaker_of_words(objects_of(segment.get("words")))
-        text = text_of(segment.get("text"))
-        yield _record(f"segment {place}", start_s, end_s, text, speaker)
+def _of_segments(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
+    """Yield the segments of Whisper and WhisperX, the utterances of other recognisers, or texts of YouTube.
+
+    The texts of YouTube (youtube-transcript-api) have a duration in place of an end.
+    """
+    segments = []
+    for place, item in enumerate(items, start=1):
+        speaker = text_of(item.get("speaker")) or _speaker_of_words(objects_of(item.get("words")))
+        start = number(item.get("start"))
+        end = number(item.get("end"))
+        if "end" not in item:
+            end = start + number(item.get("duration"))
+        segments.append(Segment(f"segment {place}", start, end, text_of(item.get("text")), speaker))
+    has_decimals = _have_decimals(items)
+    yield from _in_seconds(file, segments, has_decimals=has_decimals, longest_s=LONGEST_TEXT_S)
+
+
+def _of_words_alone(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
+    """Yield the sentences of words with times."""
+    words = []
+    for place, item in enumerate(items, start=1):
+        text = text_of(item.get("word")) or text_of(item.get("text"))
+        start = number(item.get("start"))
+        end = number(item.get("end"))
+        words.append(Segment(f"word {place}", start, end, text, text_of(item.get("speaker"))))
+    unit_s = _seconds_per_number(file, words, has_decimals=_have_decimals(items), longest_s=LONGEST_WORD_S)
+    yield from _of_words(
+        file, [Word(word.text, word.start * unit_s, word.end * unit_s, word.speaker) for word in words]
+    )
+
+
+# --- the unit of numbers
+# ---------------------------------------------------------------------------
+def _have_decimals(items: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a time of some JSON objects is written with a decimal sign, as 4.0 is."""
+    for item in items:
+        for time in (item.get("start"), item.get("end"), item.get("duration")):
+            if isinstance(time, float) or (isinstance(time, str) and "." in time):
+                return True
+    return False
+
+
+def _in_seconds(
+    file: SpanFile, segments: Sequence[Segment], *, has_decimals: bool, longest_s: float
+) -> Iterator[RawSpan]:
+    """Yield segments with their times in seconds; the parameters are those of `_seconds_per_number`."""
+    unit_s = _seconds_per_number(file, segments, has_decimals=has_decimals, longest_s=longest_s)
+    for where, start, end, text, speaker in segments:
+        yield _record(where, start * unit_s, end * unit_s, text, speaker)
+
+
+def _seconds_per_number(
+    file: SpanFile, segments: Sequence[Segment], *, has_decimals: bool, longest_s: float
+) -> float:
+    """Return the seconds of the unit in which a transcript counts.
+
+    The person says it by --unit. Else numbers with decimals are seconds. Whole ones are seconds if nobody
+    could say the texts in so many milliseconds, and milliseconds if no text, or no film, lasts so many
+    seconds.
+
+    Parameters
+    ----------
+    file
+        The file, with the unit that the person gives. Its account notes a unit other than seconds.
+    segments
+        All texts with their times.
+    has_decimals
+        Whether a time is written with decimals.
+    longest_s
+        How long no text lasts.
+
+    Raises
+    ------
+    ManifestError
+        Both units are possible.
+    """
+    file.account.uses_unit = True
+    unit = file.reading.unit
+    if unit == FRAMES:
+        file.account.uses_rate = True
+        return file.seconds(1, "its times")
+    if unit:
+        return seconds_of_unit(unit)
+    timed = [segment for segment in segments if segment.text.strip() and segment.end > segment.start]
+    if has_decimals or not timed:
+        return 1.0
+    lengths = [segment.end - segment.start for segment in timed]
+    n_characters = sum(len(segment.text.strip()) for segment in timed)
+    are_too_short_for_ms = n_characters > MOST_CHARACTERS_A_S * sum(lengths) / 1000
+    last_end = max(segment.end for segment in timed)
+    are_too_long_for_s = median(lengths) >= longest_s or last_end > LONGEST_FILM_S
+    if are_too_short_for_ms and not are_too_long_for_s:
+        return 1.0
+    if are_too_long_for_s and not are_too_short_for_ms:
+        file.account.note("times are milliseconds: as seconds, texts or the film would last hours")
+        return 0.001
+    where, start, end, text, _ = timed[0]
+    raise file.error(
+        f"{where}: is {text.strip()!r:.40} from {start:g} to {end:g} in seconds or in milliseconds? Give "
+        "--unit s or --unit ms"
+    )
 
 
 def _speaker_of_words(words: Iterable[Mapping[str, Any]]) -> str:
@@ -165,12 +298,6 @@ def _amazon_speakers(labels: Mapping[str, Any]) -> dict[str, str]:
         for item in objects_of(segment.get("items")):
             speakers[text_of(item.get("start_time"))] = text_of(item.get("speaker_label"))
     return speakers
-
-
-def _word(item: Mapping[str, Any]) -> Word:
-    """Read a word with its times in seconds."""
-    text = text_of(item.get("word")) or text_of(item.get("text"))
-    return Word(text, number(item.get("start")), number(item.get("end")), text_of(item.get("speaker")))
 
 
 def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:

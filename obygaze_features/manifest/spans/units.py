@@ -39,7 +39,9 @@ _HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])")
 """Where a new word begins within a heading such as `startMillis`."""
 
 _WORDS = re.compile(r"[^\W\d_]+")
-_CLOCK = re.compile(r"[^\W\d_]+(?:[:;.,][^\W\d_]+)+")
+_CLOCK = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,3}+(?:[:;.,][^\W\d_]{1,3}+)++")
+"""The form of a clock, such as `hh:mm:ss`: parts of three letters at most, with signs between them."""
+
 _PART_OF_CLOCK = re.compile(r"([:;.,]?)([^\W\d_]+)")
 _PARTS: Final = {
     "h": "h", "hh": "h", "hhh": "h", "std": "h",

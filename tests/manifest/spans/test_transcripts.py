@@ -66,11 +66,11 @@ def test_whisper_cpp_and_whispers_table_count_in_milliseconds(import_files):
         "systeminfo": "", "result": {"language": "fr"},
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],
     }  # fmt: skip
-    table_of_whisper = "start\tend\ttext\n1500\t2500\ta\tb\n"
+    table_of_whisper = "start\tend\ttext\n1500\t2500\ta\tb\n3000000\t3001000\tc\n"
 
     clips, notices = import_files({"a.json": json.dumps(document_of_whisper_cpp), "b.tsv": table_of_whisper})
 
-    assert spoken_texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
+    assert spoken_texts_of(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", ""), (3000.0, 3001.0, "c", "")]
     assert "language: fr" in notices
 
 

@@ -1,0 +1,22 @@
+"""Levels that are called 0, 1, 2 are texts in a codebook: TOML tells numbers from texts by their quotes."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.codebook import codebook_of_text
+
+
+@pytest.mark.parametrize("key", ["levels", "concepts"])
+def test_a_number_in_place_of_a_name_is_refused_with_what_to_type(key):
+    other = "" if key == "levels" else 'levels = ["a", "b"]\n'
+
+    with pytest.raises(ManifestError) as refusal:
+        codebook_of_text(f'name = "v"\nversion = "1"\n{other}{key} = [0, 1, 2]\n')
+
+    assert str(refusal.value) == f'{key}: 0 is a number, and a name was expected: write "0"'
+
+
+def test_numbers_in_quotes_are_names():
+    codebook = codebook_of_text('name = "v"\nversion = "1"\nlevels = ["0", "1", "2"]\n')
+
+    assert codebook.level_names == ("0", "1", "2")
