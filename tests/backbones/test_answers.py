@@ -144,6 +144,7 @@ def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(class
 @pytest.mark.long
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
 def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
+    """Answers and layers are groups of their own, beside the vectors."""
     vectors_alone = load(model_type, classifiers[model_type])
     with_more = load(model_type, classifiers[model_type], answers=True, layers=Layers((1,)))
     clips = prepared_clips(vectors_alone, n_clips=2)

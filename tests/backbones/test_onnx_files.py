@@ -390,6 +390,7 @@ def test_a_file_that_holds_no_network_is_refused_by_what_it_is(tmp_path, damage,
     """A broken download, a pointer in place of the file, and an empty file are common mistakes."""
     path = write_network(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
+
     with pytest.raises(BackboneError, match=words):
         load_backbone(f"onnx:{path}", 4)
 

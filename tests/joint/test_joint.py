@@ -516,33 +516,52 @@ def test_products_that_no_clips_can_have_are_refused(labs, change, tmp_path):
         read_sums(tmp_path / "bad.sums")
 
 
-def test_counts_means_and_products_that_no_clips_can_have_are_refused(labs, tmp_path):
-    """Sums of a film are the count of its clips, means of columns, and sums of products of columns."""
+def multiplied_in_column_0(means):
+    means = means.copy()
+    means[:, 0] *= 1e200
+    return means
+
+
+def lopsided(products):
+    """Change the product of columns 0 and 1, and not that of 1 and 0, which is the same."""
+    products = products.copy()
+    products[:, 0, 1] *= 0.9
+    return products
+
+
+@pytest.mark.parametrize(
+    "changed_parts",
+    [
+        pytest.param(lambda sums: {"products": -sums.products}, id="negative products"),
+        pytest.param(lambda sums: {"products": sums.products + 1e300}, id="huge products"),
+        pytest.param(lambda sums: {"products": lopsided(sums.products)}, id="lopsided products"),
+        pytest.param(lambda sums: {"products": np.triu(sums.products)}, id="half of the products"),
+        pytest.param(lambda sums: {"products": sums.products[:, :-1]}, id="a column of products less"),
+        pytest.param(lambda sums: {"means": multiplied_in_column_0(sums.means)}, id="a huge mean"),
+        pytest.param(lambda sums: {"means": sums.means * np.nan}, id="no means"),
+        pytest.param(lambda sums: {"means": sums.means + 2}, id="means that are shifted"),
+        pytest.param(lambda sums: {"counts": sums.counts + 1e15}, id="huge counts"),
+        pytest.param(
+            lambda sums: {"counts": sums.counts * 1e7, "products": sums.products * 1e7},
+            id="more clips than there can be",
+        ),
+        pytest.param(lambda sums: {"counts": sums.counts + 1}, id="a clip more than the products have"),
+        pytest.param(lambda sums: {"counts": sums.counts + 0.5}, id="half a clip more"),
+        pytest.param(lambda sums: {"counts": sums.counts * 0}, id="no clips"),
+        pytest.param(lambda _sums: {"start": {"start_mean": np.zeros(3)}}, id="the start of a round"),
+    ],
+)
+def test_counts_means_and_products_that_no_clips_can_have_are_refused(labs, changed_parts, tmp_path):
+    """Sums of a film are the count of its clips, means of columns, and sums of products of columns.
+
+    A round of logistic regression has a start, and these sums are of no round.
+    """
     sums = gram(labs["a"], TASK, least=10)
-    huge_mean = sums.means.copy()
-    huge_mean[:, 0] *= 1e200
-    lopsided = sums.products.copy()
-    lopsided[:, 0, 1] *= 0.9  # and not [:, 1, 0], which is the same product
-    impossible = {
-        "negative products": {"products": -sums.products},
-        "huge products": {"products": sums.products + 1e300},
-        "lopsided products": {"products": lopsided},
-        "half of the products": {"products": np.triu(sums.products)},
-        "a column of products less": {"products": sums.products[:, :-1]},
-        "a huge mean": {"means": huge_mean},
-        "no means": {"means": sums.means * np.nan},
-        "means that are shifted": {"means": sums.means + 2},
-        "huge counts": {"counts": sums.counts + 1e15},
-        "more clips than there can be": {"counts": sums.counts * 1e7, "products": sums.products * 1e7},
-        "a clip more than the products have": {"counts": sums.counts + 1},
-        "half a clip more": {"counts": sums.counts + 0.5},
-        "no clips": {"counts": sums.counts * 0},
-        "the start of a round": {"start": {"start_mean": np.zeros(3)}},
-    }
-    for name, changed in impossible.items():
-        write_sums(replace(sums, **changed), tmp_path / f"{name}.sums")
-        with pytest.raises(ModelError):
-            read_sums(tmp_path / f"{name}.sums")
+    impossible_sums = replace(sums, **changed_parts(sums))
+    write_sums(impossible_sums, tmp_path / "bad.sums")
+
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0], ids=["all negative", "all positive"])

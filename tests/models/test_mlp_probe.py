@@ -110,6 +110,7 @@ def test_validation_clips_choose_the_epoch(learnable):
 
 
 def test_features_are_standardised_by_training_clips_without_validation_clips(learnable):
+    """The clips of the last movie are for validation."""
     X = learnable.X
     y = y_of(learnable)
     train = learnable.movies != learnable.movies[-1]

@@ -149,6 +149,7 @@ def test_probes_that_differ_in_more_than_their_seed_are_not_trained_together(fil
 
 
 def test_a_probe_whose_clips_have_one_class_is_refused_among_others(films):
+    """The first probe has all clips, the second has negative ones alone."""
     y = y_of(films)
     all_rows = np.arange(len(y))
     negative_rows = np.flatnonzero(y == 0)
