@@ -324,7 +324,7 @@ def test_a_linear_model_in_a_file_scores_clips_as_the_planes_that_were_saved(joi
 
 
 def test_a_joint_model_in_a_file_knows_its_films_and_gives_no_probabilities(joint, labs, tmp_path):
-    """Sums over films say too little of single clips to calibrate scores."""
+    """Without a calibration there is no probability (column p); all films of the labs were trained on."""
     save_joint(joint, joint.linear(), tmp_path / "joint.model")
 
     model = om.load_model(tmp_path / "joint.model")
