@@ -90,8 +90,8 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def saved(networks, tmp_path):
-    """Save the network of a type in the hub's format, with its processor beside it."""
+def save_network(networks, tmp_path):
+    """Save the tiny network of a type in the hub's format, with its processor beside it; its folder."""
 
     def save(model_type, **changes):
         folder = tmp_path / model_type
@@ -119,35 +119,53 @@ def vector_by_hand(model_type, network, folder, frame):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", TYPES_THAT_PASS_THE_CHECK)
-def test_an_unlisted_type_gives_what_its_class_gives_by_hand(saved, networks, model_type):
-    """General rules load these types; a clip has the mean of its frames."""
-    folder = saved(model_type)
-    backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
-    prepared = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
-    arrays = backbone.encode(prepared)
-    expected = [
-        torch.stack([vector_by_hand(model_type, networks[model_type], folder, frame) for frame in clip])
-        for clip in FRAMES
-    ]
-    expected = torch.stack(expected)  # [2, 3, D]
+def test_an_unlisted_type_gives_what_its_class_gives_by_hand(save_network, networks, model_type):
+    """networks.toml does not list these types; general rules load them.
 
+    Each frame of two clips of three frames is given to transformers alone. A clip has the mean of its frames.
+    """
+    folder = save_network(model_type)
+    backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
+    clips = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
+
+    arrays = backbone.encode(clips)
+
+    vectors_of_clips = []
+    for clip in FRAMES:
+        vectors = [vector_by_hand(model_type, networks[model_type], folder, frame) for frame in clip]
+        vectors_of_clips.append(torch.stack(vectors))
+    expected = torch.stack(vectors_of_clips)  # [2, 3, D]
     assert_close(arrays["frames"], expected, NETWORK_ROUNDING)
     assert_close(arrays["pooled"], expected.mean(dim=1), NETWORK_ROUNDING)
-    assert {output.name: output.shape for output in backbone.outputs} == {
-        "frames": tuple(expected.shape[1:]),
-        "pooled": tuple(expected.shape[2:]),
-    }
+    width = expected.shape[2]
+    stated_shapes = {output.name: output.shape for output in backbone.outputs}
+    assert stated_shapes == {"frames": (3, width), "pooled": (width,)}
 
 
 @pytest.mark.parametrize("model_type", ["siglip2_vision_model", "qwen3_vl_vision"])
-def test_wide_high_and_square_frames_are_prepared_to_one_shape_also_in_decode_workers(saved, model_type):
-    """These networks take pictures of any shape, but a store needs one; workers get a pickle."""
-    prepare = load_backbone("image", 1, weights=str(saved(model_type)), compute=cpu()).prepare
-    wide, high, square = (np.zeros((*sides, 3), np.uint8) for sides in ((90, 160), (160, 90), (64, 64)))
-    assert prepare(wide).shape == prepare(high).shape == prepare(square).shape
+def test_wide_high_and_square_frames_are_prepared_to_one_shape(save_network, model_type):
+    """These networks take pictures of any shape, but a store needs one."""
+    folder = save_network(model_type)
+    prepare = load_backbone("image", 1, weights=str(folder), compute=cpu()).prepare
 
-    sent = pickle.loads(pickle.dumps(prepare))  # noqa: S301 - our own bytes
-    assert np.array_equal(sent(FRAMES[0, 0]), prepare(FRAMES[0, 0]))
+    shape_of_wide = prepare(np.zeros((90, 160, 3), np.uint8)).shape
+    shape_of_high = prepare(np.zeros((160, 90, 3), np.uint8)).shape
+    shape_of_square = prepare(np.zeros((64, 64, 3), np.uint8)).shape
+
+    assert shape_of_wide == shape_of_high
+    assert shape_of_wide == shape_of_square
+
+
+@pytest.mark.parametrize("model_type", ["siglip2_vision_model", "qwen3_vl_vision"])
+def test_decode_workers_prepare_frames_in_the_same_way(save_network, model_type):
+    """Workers are processes, which get the function that prepares frames as a pickle."""
+    folder = save_network(model_type)
+    prepare = load_backbone("image", 1, weights=str(folder), compute=cpu()).prepare
+    frame = FRAMES[0, 0]
+
+    prepare_in_worker = pickle.loads(pickle.dumps(prepare))  # noqa: S301 - our own bytes
+
+    assert np.array_equal(prepare_in_worker(frame), prepare(frame))
 
 
 @pytest.fixture
@@ -178,27 +196,42 @@ def test_texts_of_a_siglip_2_are_padded_to_16_tokens_as_by_transformers(siglip2)
     """SigLIP 2 was trained on texts padded to a fixed length, here 16 (`max_position_embeddings`)."""
     folder, network = siglip2
     backbone = load_text_backbone("text", weights=str(folder), compute=cpu())
-    (tokens,) = backbone.tokenize(["a sad man"])
-    ids = torch.tensor([tokens.ids])
-    assert ids.shape == (1, 16)
-    expected = network.get_text_features(input_ids=ids).pooler_output
 
-    assert_close(backbone.encode(ids.numpy()), expected, NETWORK_ROUNDING)
+    (tokens,) = backbone.tokenize(["a sad man"])
+    ids = np.array([tokens.ids])
+    vectors = backbone.encode(ids)
+
+    assert ids.shape == (1, 16)
+    expected = network.get_text_features(input_ids=torch.from_numpy(ids)).pooler_output
+    assert_close(vectors, expected, NETWORK_ROUNDING)
 
 
 @pytest.mark.long
 @without_gradients
-def test_pictures_of_a_siglip_2_share_a_space_with_its_texts(siglip2):
+def test_pictures_of_a_siglip_2_have_the_vectors_of_transformers(siglip2):
+    """The three frames of a clip are the same picture."""
     folder, network = siglip2
+    picture = FRAMES[0, 0]
     backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
+
+    clip = np.array([[backbone.prepare(picture)] * 3])
+    vector = backbone.encode(clip)["frames"][0, 0]
+
     processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
-    inputs = processor(images=[FRAMES[0, 0]], return_tensors="pt")
+    inputs = processor(images=[picture], return_tensors="pt")
     expected = network.get_image_features(**inputs).pooler_output[0]
-    clip = np.array([[backbone.prepare(FRAMES[0, 0])] * 3])
-    assert_close(backbone.encode(clip)["frames"][0, 0], expected, NETWORK_ROUNDING)
+    assert_close(vector, expected, NETWORK_ROUNDING)
+
+
+@pytest.mark.long
+def test_pictures_of_a_siglip_2_share_a_space_with_its_texts(siglip2):
+    """Vectors of one space may be compared, such as a text with pictures."""
+    folder, _network = siglip2
+
+    of_pictures = load_backbone("image", 3, weights=str(folder), compute=cpu())
     of_texts = load_text_backbone("text", weights=str(folder), compute=cpu())
 
-    assert backbone.provenance["space"] == of_texts.provenance["space"]
+    assert of_pictures.provenance["space"] == of_texts.provenance["space"]
 
 
 @pytest.fixture
@@ -215,16 +248,24 @@ def test_the_page_encoder_types_has_the_table_of_outcomes(encoder_types):
     """The script benchmarks/encoder_types.py tried each type of transformers and wrote this table."""
     script, outcomes = encoder_types
     page = (ROOT / "docs" / "encoder-types.md").read_text(encoding="utf-8")
+
     for line in script.table_lines(outcomes):
         assert line in page
 
 
 def test_types_that_the_check_refused_are_in_the_table(encoder_types):
-    """The type vit_mae masks at random, and pixtral gives one row for several pictures."""
+    """The type vit_mae masks at random, and pixtral gives one row for several pictures.
+
+    Of more than 100 types at least 75 passed, so that the check is not too strict.
+    """
     _script, outcomes = encoder_types
-    results = {outcome.model_type: outcome.result for outcome in outcomes}
-    assert results["vit_mae"] == results["pixtral"] == "refused by the check"
-    assert list(results.values()).count("passed") >= 75  # of more than 100: the check isn't too strict
+
+    result_of = {outcome.model_type: outcome.result for outcome in outcomes}
+
+    assert result_of["vit_mae"] == "refused by the check"
+    assert result_of["pixtral"] == "refused by the check"
+    n_passed = list(result_of.values()).count("passed")
+    assert n_passed >= 75
 
 
 @pytest.mark.parametrize(
@@ -233,10 +274,13 @@ def test_types_that_the_check_refused_are_in_the_table(encoder_types):
     ids=["it masks a picture at random", "it gives one row for several pictures"],
 )
 def test_a_network_without_a_stable_vector_for_each_picture_fails_the_weights_check(
-    saved, model_type, reason
+    save_network, model_type, reason
 ):
+    """A network of a type that networks.toml does not list is checked when it is loaded first."""
+    folder = save_network(model_type)
+
     with pytest.raises(BackboneError, match=f"{reason}.*weights check"):
-        load_backbone("image", weights=str(saved(model_type)), compute=cpu())
+        load_backbone("image", weights=str(folder), compute=cpu())
 
 
 def test_a_network_that_gives_nan_for_a_clip_alone_fails_the_check_of_batches():
@@ -247,86 +291,112 @@ def test_a_network_that_gives_nan_for_a_clip_alone_fails_the_check_of_batches():
             return {"pooled": torch.full((1, 4), float("nan"))}
         return {"pooled": torch.ones(len(clips), 4)}
 
-    clips = torch.zeros(2, 3, 3, 8, 8)
-    outcome = _is_batch_invariant(give_nan_alone, clips, give_nan_alone(clips))
+    two_clips = torch.zeros(2, 3, 3, 8, 8)
+    arrays_of_both = give_nan_alone(two_clips)
+
+    outcome = _is_batch_invariant(give_nan_alone, two_clips, arrays_of_both)
+
     assert not outcome.passed
 
 
 def test_a_network_whose_second_run_gives_nan_is_not_deterministic():
     """The NaN is in an array that comes after one that is equal in both runs."""
-    clips = torch.zeros(2, 3, 3, 8, 8)
-    first_results = {"pooled": torch.ones(2, 4), "frames": torch.ones(2, 3, 4)}
-    second_results = {"pooled": torch.ones(2, 4), "frames": torch.full((2, 3, 4), float("nan"))}
-    outcome = _is_deterministic(lambda _clips: second_results, clips, first_results)
+    two_clips = torch.zeros(2, 3, 3, 8, 8)
+    arrays_of_first_run = {"pooled": torch.ones(2, 4), "frames": torch.ones(2, 3, 4)}
+    arrays_of_second_run = {"pooled": torch.ones(2, 4), "frames": torch.full((2, 3, 4), float("nan"))}
+
+    outcome = _is_deterministic(lambda _clips: arrays_of_second_run, two_clips, arrays_of_first_run)
+
     assert not outcome.passed
 
 
-def test_a_network_without_a_processor_beside_it_is_refused(saved):
-    folder = saved("convnext")
+def test_a_network_without_a_processor_beside_it_is_refused(save_network):
+    """Nothing says how its pictures are prepared."""
+    folder = save_network("convnext")
     (folder / "preprocessor_config.json").unlink()
+
     with pytest.raises(BackboneError, match="processor"):
         load_backbone("image", weights=str(folder), compute=cpu())
 
 
-def test_a_processor_whose_pictures_have_no_fixed_size_is_refused(saved):
+def test_a_processor_whose_pictures_have_no_fixed_size_is_refused(save_network):
     """Only the shorter side is resized, to 32, and nothing is cropped: a wider frame stays wider."""
-    folder = saved(
+    folder = save_network(
         "beit", do_center_crop=False, size={"shortest_edge": 32}, image_processor_type="BitImageProcessor"
     )
+
     with pytest.raises(BackboneError, match="sizes that depend on the frame"):
         load_backbone("image", weights=str(folder), compute=cpu())
 
 
-def test_a_network_of_pictures_is_no_backbone_of_clips(saved):
+def test_a_network_of_pictures_is_no_backbone_of_clips(save_network):
     """ConvNeXt takes single pictures. The error names the backbone that fits."""
+    folder = save_network("convnext")
+
     with pytest.raises(BackboneError, match="--backbone image"):
-        load_backbone("video", weights=str(saved("convnext")), compute=cpu())
+        load_backbone("video", weights=str(folder), compute=cpu())
 
 
 @pytest.mark.parametrize(("option", "value"), [("tokens", "patches"), ("layers", "1")])
-def test_tokens_and_layers_of_an_unlisted_type_are_refused(saved, option, value):
+def test_tokens_and_layers_of_an_unlisted_type_are_refused(save_network, option, value):
     """Where the tokens and layers of a network are is only known for types that networks.toml lists."""
+    folder = save_network("convnext")
+
     with pytest.raises(BackboneError, match=f"--{option}"):
-        load_backbone("image", weights=str(saved("convnext")), compute=cpu(), **{option: value})
+        load_backbone("image", weights=str(folder), compute=cpu(), **{option: value})
+
+
+def flip_the_last_bit(file):
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
 
 
 @pytest.mark.long
-def test_the_check_runs_once_for_each_file_of_weights(saved, cache, monkeypatch):
-    """The same weights are not checked again; weights with one changed bit are."""
-    folder = saved("convnext")
+def test_the_check_runs_once_for_each_file_of_weights(save_network, cache, monkeypatch):
+    """A network that is loaded for the first time is checked, and a record of it is kept.
+
+    The same weights are not checked again; weights with one changed bit are.
+    """
+    folder = save_network("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
     assert len(list(cache.rglob("*.json"))) == 1
 
-    def never(*_):
+    def fail_when_checked(*_):
         raise AssertionError("checked again")
 
-    monkeypatch.setattr(conformance, "_run_checks", never)
+    monkeypatch.setattr(conformance, "_run_checks", fail_when_checked)
     load_backbone("image", weights=str(folder), compute=cpu())
-    tensors = bytearray((folder / "model.safetensors").read_bytes())
-    tensors[-1] ^= 1
-    (folder / "model.safetensors").write_bytes(tensors)
 
+    flip_the_last_bit(folder / "model.safetensors")
     with pytest.raises(AssertionError, match="checked again"):
         load_backbone("image", weights=str(folder), compute=cpu())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("library", ["transformers", "torch", "timm"])
-def test_the_check_runs_again_with_another_version_of_a_library(saved, cache, monkeypatch, library):
-    folder = saved("convnext")
+def test_the_check_runs_again_with_another_version_of_a_library(save_network, cache, monkeypatch, library):
+    """Each check leaves a record. Before the second load, a library pretends to have the version 99.0."""
+    folder = save_network("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
-    installed = conformance.version
-    monkeypatch.setattr(conformance, "version", lambda name: "99.0" if name == library else installed(name))
+    installed_version = conformance.version
+
+    def version(name):
+        return "99.0" if name == library else installed_version(name)
+
+    monkeypatch.setattr(conformance, "version", version)
     load_backbone("image", weights=str(folder), compute=cpu())
+
     assert len(list(cache.rglob("*.json"))) == 2
 
 
 @pytest.mark.long
-def test_a_damaged_record_of_a_passed_check_is_written_again(saved, cache):
-    folder = saved("convnext")
+def test_a_damaged_record_of_a_passed_check_is_written_again(save_network, cache):
+    folder = save_network("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
     (record,) = cache.rglob("*.json")
     content = record.read_bytes()
+
     record.write_text("{")
     load_backbone("image", weights=str(folder), compute=cpu())
 
@@ -338,17 +408,23 @@ def test_a_damaged_record_of_a_passed_check_is_written_again(saved, cache):
     [("convnext", True, 0, "pooler_output"), ("vit_mae", False, 3, "last_hidden_state")],
 )
 def test_weights_check_prints_its_findings_and_the_output_it_uses(
-    saved, model_type, passes, exit_code, vector
+    save_network, model_type, passes, exit_code, vector
 ):
-    """The masked autoencoder fails (exit code 3), as it masks at random and is not deterministic."""
-    arguments = ["weights", "check", str(saved(model_type)), "--json"]
-    result = CliRunner().invoke(root_command(), arguments, catch_exceptions=False)
-    assert result.exit_code == exit_code
-    shown = json.loads(result.stdout)
+    """The masked autoencoder fails (exit code 3), as it masks at random and is not deterministic.
 
-    assert shown["model_type"] == model_type
-    assert shown["passed"] is passes
-    checks = {finding["check"]: finding["passed"] for finding in shown["findings"]}
-    assert list(checks) == list(conformance.CHECKS)
-    assert checks["deterministic"] is passes
-    assert vector in shown["pooled"]
+    `vector` is the name in transformers of the output that a vector is made of.
+    """
+    folder = save_network(model_type)
+
+    result = CliRunner().invoke(
+        root_command(), ["weights", "check", str(folder), "--json"], catch_exceptions=False
+    )
+
+    assert result.exit_code == exit_code
+    output = json.loads(result.stdout)
+    assert output["model_type"] == model_type
+    assert output["passed"] is passes
+    passed_of_check = {finding["check"]: finding["passed"] for finding in output["findings"]}
+    assert list(passed_of_check) == list(conformance.CHECKS)
+    assert passed_of_check["deterministic"] is passes
+    assert vector in output["pooled"]

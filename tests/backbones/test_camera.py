@@ -15,8 +15,8 @@ GAP_S = 0.5
 """Seconds between the two pictures of a pair."""
 
 
-def motion_of(*pairs, gap_s=GAP_S, pixel_width=1.0):
-    """Return the motions read in pairs of pictures; `pixel_width` is in heights of a pixel."""
+def motion_between(*pairs, gap_s=GAP_S, pixel_width=1.0):
+    """Return what is read in pairs of pictures, by name; `pixel_width` is in heights of a pixel."""
     frames = np.stack([prepare(picture, pixel_width) for pair in pairs for picture in pair])
     times = np.ravel([[2.0 * number, 2.0 * number + gap_s] for number in range(len(pairs))])
     return camera_values(encode(frames[None])["frames"][0], times)
@@ -53,22 +53,32 @@ MOTIONS = {
 )
 @pytest.mark.parametrize("pixel_width", [1, 2])
 def test_planted_motions_are_read_with_sign_and_unit(name, move, speed, pixel_width):
-    """The pictures are half a second (GAP_S) apart, so the speed is twice the motion between them."""
-    pair = [squeezed(picture, pixel_width) for picture in (START, filmed(SCENE, **move))]
-    values = motion_of(pair, pixel_width=pixel_width)
-    assert_moves(values, **{name: speed})
-    assert values["inliers"] > 0.5
+    """The camera moves in one way between two pictures, such as 32 pixels to the right.
+
+    They are half a second apart, so the speed a second is twice the motion between them. Pixels may be twice
+    as wide as high.
+    """
+    before = squeezed(START, pixel_width)
+    after = squeezed(filmed(SCENE, **move), pixel_width)
+
+    motion = motion_between((before, after), pixel_width=pixel_width)
+
+    assert_moves(motion, **{name: speed})
+    assert motion["inliers"] > 0.5
 
 
 @pytest.mark.parametrize(
     ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
 )
 def test_camera_is_the_root_mean_square_speed_of_all_points(name, move, speed):
-    """A pan or tilt moves all points alike; a zoom or roll moves a point by its distance from the centre."""
+    """A pan or tilt moves all points alike; a zoom or roll moves a point by its distance from the centre.
+
+    The root mean square distance is computed from a grid of points, in widths of the picture.
+    """
     x = np.linspace(-0.5, 0.5, 101)
-    y = np.linspace(-0.5, 0.5, 101) * 180 / 320  # in widths of the picture, as x
-    distances = np.hypot(*np.meshgrid(x, y))
-    mean_distance = np.sqrt((distances**2).mean())
+    y = np.linspace(-0.5, 0.5, 101) * 180 / 320  # the picture is 320 x 180
+    x_of_points, y_of_points = np.meshgrid(x, y)
+    mean_distance = np.sqrt((x_of_points**2 + y_of_points**2).mean())
     expected = {
         "pan": speed,
         "tilt": speed,
@@ -76,16 +86,27 @@ def test_camera_is_the_root_mean_square_speed_of_all_points(name, move, speed):
         "roll": np.radians(speed) * mean_distance,
     }
 
-    assert motion_of((START, filmed(SCENE, **move)))["camera"] == pytest.approx(expected[name], rel=0.06)
+    motion = motion_between((START, filmed(SCENE, **move)))
+
+    assert motion["camera"] == pytest.approx(expected[name], rel=0.06)
 
 
 def test_a_camera_that_stands_still_does_not_move():
-    assert motion_of((START, START))["camera"] < 1e-3
+    """The same picture is seen twice."""
+    motion = motion_between((START, START))
+
+    assert motion["camera"] < 1e-3
 
 
 def test_black_bars_above_and_below_do_not_count_as_picture():
-    pair = [np.pad(each, ((40, 40), (0, 0), (0, 0))) for each in (START, filmed(SCENE, down=-16))]
-    assert motion_of(pair)["tilt"] == pytest.approx(16 / 320 / GAP_S, rel=0.05)
+    """The camera tilts by 16 pixels of 320 in half a second, between two bars of 40 pixels."""
+    bars = ((40, 40), (0, 0), (0, 0))
+    before = np.pad(START, bars)
+    after = np.pad(filmed(SCENE, down=-16), bars)
+
+    motion = motion_between((before, after))
+
+    assert motion["tilt"] == pytest.approx(16 / 320 / 0.5, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -95,26 +116,39 @@ def test_black_bars_above_and_below_do_not_count_as_picture():
     ("name", "move", "speed"), [(name, *MOTIONS[name]) for name in ("pan", "zoom", "roll")]
 )
 def test_a_dark_area_at_the_edge_counts_as_picture(dark, name, move, speed):
-    """A dark part of the scene moves with it, unlike a black bar."""
-    pair = [START.copy(), filmed(SCENE, **move).copy()]
-    for picture in pair:
-        picture[dark] //= 12
-    values = motion_of(pair)
-    for other in ("pan", "zoom", "roll"):
-        tolerance = 0.21 if other == "roll" else 0.01  # roll is in degrees
-        assert values[other] == pytest.approx(speed if other == name else 0, rel=0.05, abs=tolerance)
+    """A part of both pictures is a twelfth as bright. A black bar would not count as picture.
+
+    The camera moves in one way, and stands still in the other two.
+    """
+    before = START.copy()
+    after = filmed(SCENE, **move).copy()
+    before[dark] //= 12
+    after[dark] //= 12
+
+    motion = motion_between((before, after))
+
+    expected = {"pan": 0.0, "zoom": 0.0, "roll": 0.0}
+    expected[name] = speed
+    assert motion["pan"] == pytest.approx(expected["pan"], rel=0.05, abs=0.01)
+    assert motion["zoom"] == pytest.approx(expected["zoom"], rel=0.05, abs=0.01)
+    assert motion["roll"] == pytest.approx(expected["roll"], rel=0.05, abs=0.21)  # in degrees
 
 
 def test_a_motion_of_three_tenths_of_the_width_is_found():
-    """96 of 320 pixels between two pictures is a fast pan."""
-    assert motion_of((START, filmed(SCENE, right=96)))["pan"] == pytest.approx(96 / 320 / GAP_S, rel=0.05)
+    """96 of 320 pixels in half a second is a fast pan."""
+    motion = motion_between((START, filmed(SCENE, right=96)))
+
+    assert motion["pan"] == pytest.approx(96 / 320 / 0.5, rel=0.05)
 
 
 def test_a_picture_is_shrunk_to_320_pixels_of_width_at_most():
     """A picture of 640 x 360 is halved, and one of 200 pixels of width keeps its size."""
-    doubled = np.repeat(np.repeat(START, 2, axis=0), 2, axis=1)
-    assert prepare(doubled).shape == (180, 320, 1)
-    assert prepare(doubled[:, :200]).shape == (360, 200, 1)
+    wide = np.repeat(np.repeat(START, 2, axis=0), 2, axis=1)
+    narrow = wide[:, :200]
+    assert wide.shape == (360, 640, 3)
+
+    assert prepare(wide).shape == (180, 320, 1)
+    assert prepare(narrow).shape == (360, 200, 1)
 
 
 OTHER_SCENE = filmed(leaves(np.random.default_rng(1)))
@@ -155,28 +189,37 @@ def dots_that_move_at_random():
     ],
 )
 def test_pictures_that_do_not_show_how_the_camera_moved_have_no_motion(pair):
-    """The motion is unknown, not 0."""
-    assert motion_of(pair) == {}
+    """The motion is unknown, not 0, so that nothing is read."""
+    assert motion_between(pair) == {}
 
 
 def test_pictures_more_than_a_second_apart_have_no_motion():
     """In 1.2 s a camera may have moved and come back."""
-    assert motion_of((START, START), gap_s=1.2) == {}
+    assert motion_between((START, START), gap_s=1.2) == {}
 
 
 def test_a_pair_without_motion_does_not_change_the_other_pair():
-    """The first pair crosses a cut; the second stands still."""
-    assert motion_of((START, OTHER_SCENE), (START, START)) == motion_of((START, START))
+    """In the first pair a cut lies between the pictures; in the second the camera stands still."""
+    across_a_cut = (START, OTHER_SCENE)
+    standing_still = (START, START)
+
+    motion = motion_between(across_a_cut, standing_still)
+
+    assert motion == motion_between(standing_still)
 
 
-@pytest.mark.parametrize(("asked", "n_frames"), [(32, 4), (5, 4), (3, 2), (1, 2)])
-def test_the_backbone_takes_two_pairs_of_frames_or_one(asked, n_frames):
-    backbone = load_backbone("camera", asked)
+@pytest.mark.parametrize(("n_asked_for", "n_frames"), [(32, 4), (5, 4), (3, 2), (1, 2)])
+def test_the_backbone_takes_two_pairs_of_frames_or_one(n_asked_for, n_frames):
+    """It takes four frames where four or more are asked for, and two otherwise, with five numbers each."""
+    backbone = load_backbone("camera", n_asked_for)
+
     assert backbone.n_frames == n_frames
     assert [output.shape for output in backbone.outputs] == [(n_frames, 5)]
 
 
 def test_the_backbone_camera_without_opencv_says_what_to_install(monkeypatch):
+    """OpenCV is pretended to be missing."""
     monkeypatch.setattr("obygaze_features.backbones.camera.opencv", lambda: None)
+
     with pytest.raises(BackboneError, match=r"OpenCV.*obygaze\[extract\]"):
         load_backbone("camera")

@@ -540,8 +540,10 @@ def test_a_processor_of_a_class_that_is_not_understood_is_refused(folder_of, tmp
     ids=["texts alone", "pictures with texts alone", "unknown to transformers"],
 )
 def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_path, backbone, model_type):
-    (tmp_path / "model.safetensors").write_bytes(b"")  # is refused before it is read
+    """The file of weights is empty: the network is refused before it is read."""
+    (tmp_path / "model.safetensors").write_bytes(b"")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+
     with pytest.raises(BackboneError, match=model_type):
         load_backbone(backbone, weights=str(tmp_path))
 

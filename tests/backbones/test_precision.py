@@ -61,7 +61,11 @@ for setting in sys.argv[1].strip().splitlines():
 
 @pytest.mark.long  # in processes of their own
 def test_the_precision_set_by_the_user_is_put_back_after_a_network_ran():
-    """Each line of SETTINGS_OF_USERS is a way to set it: before our network runs, while it runs, or after."""
+    """Each line of SETTINGS_OF_USERS is a way to set the precision of products by PyTorch.
+
+    The script TRY_SETTINGS uses each before, while and after our network runs. It ends with an error if the
+    precision in a network is not ours, or if that of the user is not put back.
+    """
     command = [
         sys.executable,
         "-W",
@@ -72,6 +76,7 @@ def test_the_precision_set_by_the_user_is_put_back_after_a_network_ran():
         TRY_SETTINGS,
         SETTINGS_OF_USERS,
     ]
+
     result = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert result.returncode == 0, result.stdout + result.stderr
@@ -79,29 +84,43 @@ def test_the_precision_set_by_the_user_is_put_back_after_a_network_ran():
 
 @pytest.mark.parametrize("tf32", [False, True])
 def test_a_network_may_use_the_older_interface_while_it_runs(tf32):
-    """`cudnn.flags` reads `allow_tf32`, which raises where both interfaces disagree."""
+    """PyTorch has an older and a newer interface for the precision of products.
+
+    `cudnn.flags` reads the older one, `allow_tf32`, and would raise an error if the two disagreed.
+    """
     with matmul_precision(tf32=tf32), torch.backends.cudnn.flags(enabled=False):
         pass
 
 
 @pytest.mark.filterwarnings(f"ignore:{WARNING_OF_OLDER_INTERFACE}")
 def test_products_on_a_cpu_are_in_float32_whatever_the_user_allows():
-    """Where the processor has bfloat16, oneDNN would use it for float32 products."""
-    before = torch.get_float32_matmul_precision()
+    """The user allows products of the precision "medium", for which bfloat16 would do.
+
+    Where the processor has bfloat16, oneDNN would use it for float32 products then. Ours stay the same.
+    """
+    setting_before = torch.get_float32_matmul_precision()
     torch.manual_seed(0)
-    a, b = torch.randn(64, 256), torch.randn(256, 64)
+    a = torch.randn(64, 256)
+    b = torch.randn(256, 64)
     with matmul_precision(tf32=True):
         exact = a @ b
+
     try:
         torch.set_float32_matmul_precision("medium")
         with matmul_precision(tf32=True):
-            assert torch.equal(a @ b, exact)
+            product = a @ b
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(setting_before)
+
+    assert torch.equal(product, exact)
 
 
 def test_a_network_runs_in_float32_inside_an_autocast_of_the_user():
+    """Inside `torch.autocast` products are in bfloat16, but for those of our network."""
     compute = Compute(device="cpu")
-    a = torch.ones(2, 2)
+    matrix = torch.ones(2, 2)
+
     with torch.autocast("cpu", torch.bfloat16), inference(compute, torch.device("cpu")):
-        assert (a @ a).dtype == torch.float32
+        product = matrix @ matrix
+
+    assert product.dtype == torch.float32

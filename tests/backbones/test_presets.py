@@ -68,14 +68,19 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "size"), CASES, ids=str)
 def test_presets_give_the_pixels_of_the_processors_of_transformers(name, size):
-    frame = noise(*size)
+    """A preset resizes, crops and normalises a frame as the processor of a network does.
+
+    Rounding of float32 is allowed; one of 256 levels would be a difference of .0039 or more.
+    """
+    height, width = size
+    frame = noise(height, width)
     preset = PRESETS[name]
 
+    pixels = pixels_of_preset(preset, frame)
+
+    expected = pixels_of_transformers(name, frame)
     assert preset.geometry(frame).shape == (224, 224, 3)
-    # One of 256 levels would be a difference of .0039 or more.
-    assert (
-        pixels_of_preset(preset, frame) - pixels_of_transformers(name, frame)
-    ).abs().max() <= PIXEL_ROUNDING
+    assert (pixels - expected).abs().max() <= PIXEL_ROUNDING
 
 
 @pytest.mark.parametrize(
@@ -85,53 +90,82 @@ def test_presets_give_the_pixels_of_the_processors_of_transformers(name, size):
 def test_the_margin_of_a_crop_is_rounded_to_even_for_clip_and_down_for_xclip(
     n_pixels_too_many, margin_of_clip, margin_of_xclip
 ):
-    """CLIP's own library, torchvision, rounds a half to even; transformers rounds down."""
-    assert PRESETS["clip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_clip
-    assert PRESETS["xclip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_xclip
+    """Of a side with too many pixels, half of them is cut off before the crop: of 1 pixel, .5 of a pixel.
+
+    CLIP's own library, torchvision, rounds a half to even; transformers, as for X-CLIP, rounds down.
+    """
+    side = 224 + n_pixels_too_many
+
+    assert PRESETS["clip"].geometry.margin(side, 224) == margin_of_clip
+    assert PRESETS["xclip"].geometry.margin(side, 224) == margin_of_xclip
 
 
-def test_the_preset_obygaze12_normalises_as_the_backbone_does():
-    normalisation_of_xclip = Affine.of(*IMAGENET)
-    assert choose_preset("obygaze12", ("xclip", "obygaze12")).affine == normalisation_of_xclip
+def test_the_preset_obygaze12_normalises_as_x_clip_does():
+    """X-CLIP's frames are normalised by the means and deviations of ImageNet."""
+    preset = choose_preset("obygaze12", ("xclip", "obygaze12"))
+
+    assert preset.affine == Affine.of(*IMAGENET)
 
 
 def test_a_preset_of_another_backbone_is_refused():
+    """X-CLIP has the presets xclip and obygaze12, and is asked for one of ViViT's."""
+    presets_of_xclip = ("xclip", "obygaze12")
+
     with pytest.raises(BackboneError, match=r"'vivit-hub' .*xclip, obygaze12"):
-        choose_preset("vivit-hub", ("xclip", "obygaze12"))
+        choose_preset("vivit-hub", presets_of_xclip)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_geometry_survives_pickling(name):
     """Frames are prepared in worker processes, to which the geometry is sent as a pickle."""
     geometry = choose_preset(name, ("clip", name)).geometry
-    again = pickle.loads(pickle.dumps(geometry))  # noqa: S301 - our own
-    assert again == geometry
-    assert hash(again) == hash(geometry)
-    assert np.array_equal(again(noise(90, 120)), geometry(noise(90, 120)))
+    frame = noise(90, 120)
+
+    unpickled = pickle.loads(pickle.dumps(geometry))  # noqa: S301 - our own
+
+    assert unpickled == geometry
+    assert hash(unpickled) == hash(geometry)
+    assert np.array_equal(unpickled(frame), geometry(frame))
 
 
 def test_decode_workers_need_neither_torch_nor_transformers():
-    """Importing these libraries takes seconds and memory in each worker, and decoding needs none of them."""
+    """Importing these libraries takes seconds and memory in each worker, and decoding needs none of them.
+
+    A new process imports what workers import, and prints which of the two are loaded.
+    """
     code = (
         "import sys; import obygaze_features.backbones.presets, obygaze_features.backbones.weights; "
         "print({'torch', 'transformers'} & {*sys.modules})"
     )
+
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
     assert result.stdout.strip() == "set()"
 
 
-def test_the_record_of_a_preset_in_a_store_stays_the_same():
-    """Stores of earlier versions hold these words, and stores are compared by them."""
-    records = {name: choose_preset(name, ("clip", name)).record() for name in NAMES}
-    assert {name: (record["resize"], record["crop"]) for name, record in records.items()} == {
-        "obygaze12": ("squash to 224x224, opencv-bilinear", None),
-        "xclip": ("shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
-        "vivit-hub": ("shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
-        "vivit-scenic": (
+@pytest.mark.parametrize(
+    ("name", "resize", "crop"),
+    [
+        ("obygaze12", "squash to 224x224, opencv-bilinear", None),
+        ("xclip", "shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
+        ("vivit-hub", "shortest edge to 224, pillow-bilinear", "centre 224x224, half a pixel rounded down"),
+        (
+            "vivit-scenic",
             "shortest edge to 256, pillow-bilinear",
             "centre 224x224, half a pixel rounded down",
         ),
-        "clip": ("shortest edge to 224, pillow-bicubic", "centre 224x224, half a pixel rounded even"),
-        "siglip": ("squash to 224x224, pillow-bicubic", None),
-        "siglip2": ("squash to 224x224, pillow-bilinear", None),
-    }
+        ("clip", "shortest edge to 224, pillow-bicubic", "centre 224x224, half a pixel rounded even"),
+        ("siglip", "squash to 224x224, pillow-bicubic", None),
+        ("siglip2", "squash to 224x224, pillow-bilinear", None),
+    ],
+)
+def test_the_record_of_a_preset_in_a_store_stays_the_same(name, resize, crop):
+    """Stores of earlier versions hold these words, and stores are compared by them."""
+    record = choose_preset(name, ("clip", name)).record()
+
+    assert record["resize"] == resize
+    assert record["crop"] == crop
+
+
+def test_the_record_of_every_preset_is_tried():
+    assert set(NAMES) == {"obygaze12", "xclip", "vivit-hub", "vivit-scenic", "clip", "siglip", "siglip2"}

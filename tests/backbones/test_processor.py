@@ -88,11 +88,11 @@ def tiny_siglip2(tiny_with_processor):
     return make
 
 
-def images(folder, **options):
+def load_for_pictures(folder, **options):
     return load_backbone("clip", 1, weights=str(folder), compute=cpu(), **options)
 
 
-def texts(folder):
+def load_for_texts(folder):
     return load_text_backbone("clip-text", weights=str(folder), compute=cpu())
 
 
@@ -107,9 +107,12 @@ def texts(folder):
 def test_a_siglip_resizes_with_the_filter_that_its_processor_names(
     tiny_with_processor, processor, preset, resize, citation
 ):
-    """By this number alone the two are told apart: 3 is Pillow's bicubic filter, 2 the bilinear one."""
+    """By this number alone the two are told apart: 3 is Pillow's bicubic filter, 2 the bilinear one.
+
+    What a store records of pixels gives those of transformers' own processor.
+    """
     folder = tiny_with_processor("siglip", processor)
-    backbone = images(folder)
+    backbone = load_for_pictures(folder)
 
     prepared = backbone.prepare(FRAME)
 
@@ -119,41 +122,55 @@ def test_a_siglip_resizes_with_the_filter_that_its_processor_names(
     assert record["name"] == preset
     assert record["resize"].endswith(resize)
     assert backbone.provenance["citation"].startswith(citation)
-    pixels = prepared * np.array(record["constants"]["scale"]) + np.array(record["constants"]["shift"])
-    theirs = SiglipImageProcessorPil.from_pretrained(folder)([FRAME], return_tensors="np")["pixel_values"][0]
+    constants = record["constants"]
+    pixels = prepared * np.array(constants["scale"]) + np.array(constants["shift"])
+    processor_of_transformers = SiglipImageProcessorPil.from_pretrained(folder)
+    expected_pixels = processor_of_transformers([FRAME], return_tensors="np")["pixel_values"][0]
+    assert np.abs(pixels.transpose(2, 0, 1) - expected_pixels).max() <= PIXEL_ROUNDING
 
-    assert np.abs(pixels.transpose(2, 0, 1) - theirs).max() <= PIXEL_ROUNDING
+
+@pytest.mark.parametrize("class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
+def test_a_processor_is_read_by_any_class_name_and_from_the_newer_file(tiny_with_processor, class_name):
+    """Newer releases of transformers write processor_config.json; here it is that of a SigLIP 2."""
+    processor = {"image_processor": SIGLIP2 | {"image_processor_type": class_name}}
+    folder = tiny_with_processor("siglip", processor, "processor_config.json")
+
+    assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
 
 
-@pytest.mark.parametrize("kind", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
-def test_a_processor_is_read_by_any_class_name_and_from_the_newer_file(tiny_with_processor, kind):
-    """Newer releases write processor_config.json, which counts where both files exist."""
-    folder = tiny_with_processor(
-        "siglip", {"image_processor": SIGLIP2 | {"image_processor_type": kind}}, "processor_config.json"
-    )
-    assert images(folder).provenance["preset"]["name"] == "siglip2"
-    write(folder, "preprocessor_config.json", SIGLIP)  # transformers reads the newer one first, too
-    assert images(folder).provenance["preset"]["name"] == "siglip2"
+@pytest.mark.parametrize("class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
+def test_of_two_files_of_processors_the_newer_one_counts(tiny_with_processor, class_name):
+    """The newer file is of a SigLIP 2, the older one of a SigLIP. transformers reads the newer one, too."""
+    processor = {"image_processor": SIGLIP2 | {"image_processor_type": class_name}}
+    folder = tiny_with_processor("siglip", processor, "processor_config.json")
+    write(folder, "preprocessor_config.json", SIGLIP)
+
+    assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
 
 
 def test_the_processor_of_clip_in_its_format_of_2021_gives_the_preset_clip(tiny_with_processor):
+    """It is the file that OpenAI's repository had in 2021."""
     folder = tiny_with_processor("clip", CLIP)
-    assert images(folder).provenance["preset"]["name"] == "clip"
+
+    assert load_for_pictures(folder).provenance["preset"]["name"] == "clip"
     assert load_network("clip", str(folder)).preset.name == "clip"
 
 
 @pytest.mark.parametrize("family", ["clip", "siglip"])
 def test_without_a_processor_the_usual_preset_is_taken(family, tmp_path):
+    """Older files processor_config.json say nothing of pictures."""
     folder = tiny_text_checkpoint(family, tmp_path / "net")
-    write(folder, "processor_config.json", {"processor_class": "any"})  # older ones say nothing of pictures
-    assert images(folder).provenance["preset"]["name"] == family
+    write(folder, "processor_config.json", {"processor_class": "any"})
+
+    assert load_for_pictures(folder).provenance["preset"]["name"] == family
 
 
 def test_a_siglip_with_gemmas_tokenizer_is_taken_for_a_siglip_2(tiny_siglip2):
-    """SigLIP 2 has the tokenizer of Gemma, and SigLIP has not."""
+    """SigLIP 2 has the tokenizer of Gemma, and SigLIP has not. There is no file of a processor."""
     folder = tiny_siglip2()
     (folder / "preprocessor_config.json").unlink()
-    assert images(folder).provenance["preset"]["name"] == "siglip2"
+
+    assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
 
 
 CLIPS_THAT_NO_PRESET_SERVES = [
@@ -173,17 +190,24 @@ NO_PRESET_SERVES = [
 def test_a_processor_that_no_preset_serves_is_refused_by_its_field(
     tiny_with_processor, family, processor, field
 ):
+    """One field of the processor's file is not as in any CLIP or SigLIP that is known."""
     folder = tiny_with_processor(family, processor)
+
     with pytest.raises(BackboneError, match=field) as refused:
-        images(folder)
+        load_for_pictures(folder)
+
     assert "\n" not in str(refused.value)
     assert str(folder) in str(refused.value)
 
 
 @pytest.mark.parametrize(("family", "processor", "_field"), NO_PRESET_SERVES)
 def test_a_named_preset_overrides_the_processor(tiny_with_processor, family, processor, _field):
+    """The processors beside these weights would be refused."""
     folder = tiny_with_processor(family, processor)
-    assert images(folder, preset=family).provenance["preset"]["name"] == family
+
+    backbone = load_for_pictures(folder, preset=family)
+
+    assert backbone.provenance["preset"]["name"] == family
 
 
 @pytest.mark.long
@@ -191,66 +215,93 @@ def test_a_named_preset_overrides_the_processor(tiny_with_processor, family, pro
 def test_load_network_refuses_a_processor_that_no_preset_serves_too(
     tiny_with_processor, family, processor, field
 ):
+    """`load_network` gives studies the network of a backbone; the processor beside it is read as well."""
+    folder = tiny_with_processor(family, processor)
+
     with pytest.raises(BackboneError, match=field):
-        load_network(family, str(tiny_with_processor(family, processor)))
+        load_network(family, str(folder))
 
 
 @pytest.mark.parametrize(
-    ("family", "processor", "change"),
+    ("family", "processor", "change", "class_name"),
     [
-        ("siglip", SIGLIP2, {"rescale_factor": 1 / 127.5}),
-        ("clip", CLIP, {"image_mean": [0.5] * 3}),
-        ("clip", CLIP, {"image_std": [1, 1, 1]}),
-        ("clip", CLIP, {"size": 256}),
+        ("siglip", SIGLIP2, {"rescale_factor": 1 / 127.5}, "SiglipImageProcessor"),
+        ("clip", CLIP, {"image_mean": [0.5] * 3}, "CLIPImageProcessor"),
+        ("clip", CLIP, {"image_std": [1, 1, 1]}, "CLIPImageProcessor"),
+        ("clip", CLIP, {"size": 256}, "CLIPImageProcessor"),
     ],
 )
 def test_a_processor_with_other_numbers_is_followed_and_recorded_by_class(
-    tiny_with_processor, family, processor, change
+    tiny_with_processor, family, processor, change, class_name
 ):
-    """The steps are those of a preset, only the numbers differ."""
+    """The steps are those of a preset, only the numbers differ, so a store records no preset's name."""
     folder = tiny_with_processor(family, processor | change)
-    name = {"siglip": "SiglipImageProcessor", "clip": "CLIPImageProcessor"}[family]
-    assert images(folder).provenance["preset"]["name"] == name
+
+    backbone = load_for_pictures(folder)
+
+    assert backbone.provenance["preset"]["name"] == class_name
 
 
 def test_a_processor_that_cannot_be_read_is_refused(tiny_with_processor):
     folder = tiny_with_processor("clip", CLIP)
-    (folder / "preprocessor_config.json").write_text("{")
+    (folder / "preprocessor_config.json").write_text("{")  # which is no JSON
+
     with pytest.raises(BackboneError, match="preprocessor_config"):
-        images(folder)
+        load_for_pictures(folder)
 
 
-@pytest.mark.parametrize("config", [{"do_lower_case": True}, {}, {"tokenizer_class": "GemmaTokenizerFast"}])
+WHERE_CAPITALS_DO_NOT_COUNT = pytest.mark.parametrize(
+    "config", [{"do_lower_case": True}, {}, {"tokenizer_class": "GemmaTokenizerFast"}], ids=str
+)
+
+
+@WHERE_CAPITALS_DO_NOT_COUNT
 def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
-    """SigLIP 2 was trained on texts in small letters."""
+    """SigLIP 2 was trained on texts in small letters. The tokens are those of transformers' own tokenizer."""
     folder = tiny_siglip2(**config)
-    backbone = texts(folder)
-    capitals, small = backbone.tokenize(["A Woman", "a woman"])
-    assert capitals == small
-    theirs = Siglip2Tokenizer.from_pretrained(folder)
-    assert list(small.ids) == theirs("A Woman", padding="max_length")["input_ids"]
-    vectors = backbone.encode(np.array([capitals.ids, small.ids]))
+    backbone = load_for_texts(folder)
 
-    assert np.array_equal(vectors[0], vectors[1])
-    assert backbone.provenance["tokenizer"]["lower_case"] is True
-    assert backbone.provenance["citation"].startswith("Tschannen et al.")
-    assert backbone.provenance["space"] == images(folder).provenance["space"]
+    capitals, small = backbone.tokenize(["A Woman", "a woman"])
+    vector_of_capitals, vector_of_small = backbone.encode(np.array([capitals.ids, small.ids]))
+
+    assert capitals == small
+    expected_ids = Siglip2Tokenizer.from_pretrained(folder)("A Woman", padding="max_length")["input_ids"]
+    assert list(small.ids) == expected_ids
+    assert np.array_equal(vector_of_capitals, vector_of_small)
+
+
+@WHERE_CAPITALS_DO_NOT_COUNT
+def test_the_provenance_of_texts_of_siglip_2_says_that_capitals_do_not_count(tiny_siglip2, config):
+    folder = tiny_siglip2(**config)
+
+    provenance = load_for_texts(folder).provenance
+
+    assert provenance["tokenizer"]["lower_case"] is True
+    assert provenance["citation"].startswith("Tschannen et al.")
+    assert provenance["space"] == load_for_pictures(folder).provenance["space"]
 
 
 def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
     """`do_lower_case: false` in the tokenizer's configuration overrides SigLIP 2's default."""
-    backbone = texts(tiny_siglip2(do_lower_case=False))
+    folder = tiny_siglip2(do_lower_case=False)
+    backbone = load_for_texts(folder)
+
     capitals, small = backbone.tokenize(["A Woman", "a woman"])
+
     assert capitals.ids != small.ids
     assert backbone.provenance["tokenizer"]["lower_case"] is False
 
 
 def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, save_as_hub_snapshot):
+    """The repository lab/net, in the cache of Hugging Face's hub, is a copy of a tiny SigLIP 2."""
     folder = tiny_siglip2()
     save_as_hub_snapshot(folder)
-    shown = json.loads(CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False).stdout)
-    assert "preprocessor_config.json" in shown["beside"]
-    fetched = load_backbone("clip", 1, weights="lab/net", compute=cpu()).provenance
 
-    assert fetched["preset"]["name"] == "siglip2"
-    assert fetched["weights_sha256"] == shown["sha256"] == images(folder).provenance["weights_sha256"]
+    result = CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False)
+    of_repository = load_backbone("clip", 1, weights="lab/net", compute=cpu()).provenance
+
+    output = json.loads(result.stdout)
+    assert "preprocessor_config.json" in output["beside"]
+    assert of_repository["preset"]["name"] == "siglip2"
+    assert of_repository["weights_sha256"] == output["sha256"]
+    assert of_repository["weights_sha256"] == load_for_pictures(folder).provenance["weights_sha256"]

@@ -115,19 +115,25 @@ CLIPS_AT_ONCE = st.integers(1, 16)
     n_waiting=st.integers(0, 3),
 )
 def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once, late, compiled, n_waiting):
-    """A batch that leaves places free is filled up; a `late` card works only when it is waited for."""
+    """Batches of so many clips (`sizes`) are encoded on a pretended card, `at_once` clips in a call.
+
+    A batch that leaves places free is filled up. A `late` card works only when it is waited for. Each call
+    keeps the card busy for a second, and nothing that was uploaded is kept.
+    """
     batches = [clips(n) for n in sizes]
     card = Card(late=late)
+
     run, results = encode_on_card(
         batches, card, n_waiting=n_waiting, clips_at_once=at_once, compiled=compiled
     )
+
     assert_same_bits(results, encode_on_cpu(batches))
     n_calls = sum(math.ceil(n / at_once) for n in sizes)
-
     assert run.network.sizes == [at_once] * n_calls
-    assert all((result.at_once == at_once).all() for result in results)
-    assert run.busy_s == n_calls  # a second each
-    assert len(card.uploads) == 0  # none is kept in memory
+    for result in results:
+        assert (result.at_once == at_once).all()
+    assert run.busy_s == n_calls
+    assert len(card.uploads) == 0
 
 
 class PlannedFailures:
@@ -168,20 +174,26 @@ FAILING_CALLS = {
 def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
     sizes, at_once, late, n_waiting, numbers, calls, kind
 ):
+    """Calls of a pretended card with some `numbers`, of some kinds (`calls`), run out of memory.
+
+    They do so at most as often as clips at once can be halved. The allocator gives memory back after a
+    failure and only then, when no upload is kept any more.
+    """
     batches = [clips(n) for n in sizes]
     failures = PlannedFailures(numbers, calls, kind, most=n_halvings_to_one(at_once))
     card = Card(late=late, fails=failures)
+
     run, results = encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
 
     assert_same_bits(results, encode_on_cpu(batches))
-    assert run.clips_at_once == halved(at_once, failures.n_failures)
-    assert set(run.network.sizes) <= {halved(at_once, n) for n in range(failures.n_failures + 1)}
-    # The allocator gives memory back after a failure and only then, and no upload is kept in it by then.
+    n_failures = failures.n_failures
+    assert run.clips_at_once == halved(at_once, n_failures)
+    possible_sizes = {halved(at_once, n_times) for n_times in range(n_failures + 1)}
+    assert set(run.network.sizes) <= possible_sizes
     uploads_kept_at_each_release = card.alive_at_release
     was_released = len(uploads_kept_at_each_release) > 0
-
-    assert was_released == (failures.n_failures > 0)
-    assert all(n == 0 for n in uploads_kept_at_each_release)
+    assert was_released == (n_failures > 0)
+    assert all(n_uploads == 0 for n_uploads in uploads_kept_at_each_release)
 
 
 @pytest.mark.long
@@ -196,7 +208,10 @@ def test_out_of_memory_halves_the_clips_at_once_and_changes_no_bit(
 def test_a_single_clip_that_runs_out_of_memory_ends_the_run(
     sizes, at_once, late, n_waiting, numbers, calls, kind
 ):
-    """Every forward pass fails, and some other calls, so that no number of clips ever fits."""
+    """Every forward pass on the pretended card fails, and some other calls, so that no clip ever fits.
+
+    There is one failure for every halving of the clips at once, and at least one more with a single clip.
+    """
     forward_fails = PlannedFailures(range(1, 10_000), {"forward"}, kind)
     others_fail = PlannedFailures(numbers, calls - {"forward"}, kind)
 
@@ -204,12 +219,13 @@ def test_a_single_clip_that_runs_out_of_memory_ends_the_run(
         return forward_fails(call, number) or others_fail(call, number)
 
     card = Card(late=late, fails=fails)
+    batches = [clips(n) for n in sizes]
 
     with pytest.raises(BackboneError, match="not fit in the memory"):
-        encode_on_card([clips(n) for n in sizes], card, n_waiting=n_waiting, clips_at_once=at_once)
+        encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
 
-    # One failure for every halving, and at least one more with a single clip.
-    assert forward_fails.n_failures + others_fail.n_failures > n_halvings_to_one(at_once)
+    n_failures = forward_fails.n_failures + others_fail.n_failures
+    assert n_failures > n_halvings_to_one(at_once)
 
 
 def n_halvings_to_one(at_once):
@@ -222,33 +238,41 @@ def halved(at_once, n_times):
 
 
 @pytest.mark.parametrize(
-    ("place", "kind"),
+    ("failing_call", "kind"),
     [
-        *((place, "driver") for place in CALLS_OF_A_CARD),
+        *((call, "driver") for call in CALLS_OF_A_CARD),
         *(("forward", kind) for kind in OUT_OF_MEMORY_ERRORS),
     ],
 )
 @pytest.mark.parametrize(("n_failures", "at_once"), [(1, 2), (2, 1)])
-def test_each_failure_halves_the_clips_at_once(place, kind, n_failures, at_once):
-    """Starting from 4 clips at once, one failure leaves 2, and two leave 1."""
-    failures = PlannedFailures(range(1, 10_000), {place}, kind, most=n_failures)
-    batches = [clips(10)]
+def test_each_failure_halves_the_clips_at_once(failing_call, kind, n_failures, at_once):
+    """Starting from 4 clips at once, one failure leaves 2, and two leave 1.
 
-    run, (result,) = encode_on_card(batches, Card(fails=failures), clips_at_once=4)
+    One kind of calls of the pretended card runs out of memory, with an error of the driver or a library.
+    """
+    failures = PlannedFailures(range(1, 10_000), {failing_call}, kind, most=n_failures)
+    ten_clips = clips(10)
 
-    assert_same_bits([result], encode_on_cpu(batches))
+    run, (result,) = encode_on_card([ten_clips], Card(fails=failures), clips_at_once=4)
+
+    assert_same_bits([result], encode_on_cpu([ten_clips]))
     assert run.clips_at_once == at_once
     assert set(result.at_once.tolist()) == {at_once}  # as the result says of each clip
 
 
-@pytest.mark.parametrize("place", CALLS_OF_A_CARD)
-def test_memory_that_never_suffices_ends_in_one_sentence(place):
+@pytest.mark.parametrize("failing_call", CALLS_OF_A_CARD)
+def test_memory_that_never_suffices_ends_in_one_sentence(failing_call):
     """If a single clip does not fit either, halving can't help. The error is one line that names the card."""
-    card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
-    with pytest.raises(
-        BackboneError, match=rf"not fit in the memory of cuda \({pretended_card.NAME}"
-    ) as refused:
-        encode_on_card([clips(9)] * 3, card, n_waiting=1, clips_at_once=4)
+
+    def fails(call, _number):
+        return out_of_memory("driver") if call == failing_call else None
+
+    three_batches = [clips(9)] * 3
+    message = rf"not fit in the memory of cuda \({pretended_card.NAME}"
+
+    with pytest.raises(BackboneError, match=message) as refused:
+        encode_on_card(three_batches, Card(fails=fails), n_waiting=1, clips_at_once=4)
+
     assert "\n" not in str(refused.value)
 
 
@@ -267,20 +291,26 @@ def real_card():
 def test_on_a_real_card_batches_that_overlap_give_the_bits_of_single_clips(sizes, at_once, n_waiting):
     """A batch is started while earlier ones are still computed, which must not change their results."""
     batches = [clips(n) for n in sizes]
-    results = encode_overlapping(runner("cuda", clips_at_once=at_once), batches, n_waiting)
-    of_single_clips = runner("cuda", clips_at_once=at_once)
+    run = runner("cuda", clips_at_once=at_once)
+    run_of_single_clips = runner("cuda", clips_at_once=at_once)
+
+    results = encode_overlapping(run, batches, n_waiting)
+
     for result, batch in zip(results, batches, strict=True):
-        singles = [of_single_clips(clip[None]) for clip in batch]
+        arrays_of_clips = [run_of_single_clips(clip[None]) for clip in batch]
         for output in OUTPUTS:
-            expected = np.concatenate([single[output.name] for single in singles])
+            expected = np.concatenate([arrays[output.name] for arrays in arrays_of_clips])
             assert np.array_equal(result.arrays[output.name], expected)
 
 
 @pytest.mark.gpu
 @pytest.mark.usefixtures("real_card")
 def test_on_a_real_card_values_are_those_of_a_cpu_to_five_digits():
+    """Batches of five and of nine clips; the second is started while the first is computed."""
     batches = [clips(5), clips(9)]
+
     results = encode_overlapping(runner("cuda", clips_at_once=4), batches, n_waiting=1)
+
     for result, on_cpu in zip(results, encode_on_cpu(batches), strict=True):
         assert_close(result.arrays["frames"], on_cpu["frames"], 1e-5)
 
@@ -319,39 +349,55 @@ def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit(mo
             zeros = gigabytes[:, 0].view(-1, 1, 1, 1, 1)
             return super().forward(pixels + zeros)
 
+    five_clips = clips(5)
     run = runner("cuda", network=TakesAGigabyteForEveryClip(), clips_at_once=8)
-    result = run.start(clips(5)).result()
-    assert run.clips_at_once == 2
-    assert result.at_once.tolist() == [2] * 5
-    (on_cpu,) = encode_on_cpu([clips(5)])
 
+    result = run.start(five_clips).result()
+
+    assert run.clips_at_once == 2
+    assert result.at_once.tolist() == [2, 2, 2, 2, 2]
+    (on_cpu,) = encode_on_cpu([five_clips])
     assert_close(result.arrays["frames"], on_cpu["frames"], 1e-5)
 
 
-@pytest.mark.parametrize("place", ["forward", "synchronize"])
-def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
-    def fails(what, _number):
-        return RuntimeError("CUDA error: an illegal memory access was encountered") if what == place else None
+@pytest.mark.parametrize("failing_call", ["forward", "synchronize"])
+def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(failing_call):
+    """The pretended card fails in a forward pass, or when it is waited for. The error is passed on."""
+
+    def fails(call, _number):
+        if call == failing_call:
+            return RuntimeError("CUDA error: an illegal memory access was encountered")
+        return None
 
     with pytest.raises(RuntimeError, match="illegal memory access"):
         encode_on_card([clips(2)], Card(fails=fails))
 
 
 def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
+    """Of three batches, each is uploaded once, and one may wait while the next is uploaded.
+
+    "synchronize" is the call that waits for a batch.
+    """
     card = Card()
-    encode_on_card([clips(4)] * 3, card, n_waiting=1, clips_at_once=4)
-    order = [call for call in card.calls if call in ("upload", "synchronize")]  # start, and wait for, a batch
-    assert order == ["upload", "upload", "synchronize", "upload", "synchronize", "synchronize"]
+    three_batches = [clips(4)] * 3
+
+    encode_on_card(three_batches, card, n_waiting=1, clips_at_once=4)
+
+    uploads_and_waits = [call for call in card.calls if call in ("upload", "synchronize")]
+    assert uploads_and_waits == ["upload", "upload", "synchronize", "upload", "synchronize", "synchronize"]
 
 
 def test_clips_with_values_that_are_not_finite_are_marked_in_the_result(monkeypatch):
-    """Values of 1e9 become infinite in float16, which ends at 65,504."""
+    """Tokens are stored as float16, which ends at 65,504: values of about 1e9 become infinite."""
     card = Card()
     card.install(monkeypatch)
     network = Network(card)
-    network.weight.data[0, 0] = 1e9  # tokens are stored as float16
+    network.weight.data[0, 0] = 1e9  # by which tokens are computed
     run = runner("cuda", network=network)
-    assert not run.start(clips(3)).result().finite.any()
+
+    result = run.start(clips(3)).result()
+
+    assert result.finite.tolist() == [False, False, False]
 
 
 VOLTA, TURING, ADA = (7, 0), (7, 5), (8, 9)
@@ -370,26 +416,42 @@ def install_card_of(capability, monkeypatch):
     ids=["Turing", "Volta"],
 )
 def test_a_precision_that_an_old_card_does_not_have_is_refused(monkeypatch, capability, precision, message):
+    """A card of a generation is pretended; neither Turing nor Volta computes in bfloat16."""
     install_card_of(capability, monkeypatch)
+    compute = Compute(device="cuda", precision=precision)
+
     with pytest.raises(BackboneError, match=message):
-        Compute(device="cuda", precision=precision).torch_device()
+        compute.torch_device()
 
 
 @pytest.mark.parametrize(
     ("capability", "precision"), [(ADA, "bfloat16"), (TURING, "float16")], ids=["Ada", "Turing"]
 )
 def test_a_precision_that_a_card_has_is_taken(monkeypatch, capability, precision):
+    """A card of a generation is pretended."""
     install_card_of(capability, monkeypatch)
-    assert Compute(device="cuda", precision=precision).torch_device().type == "cuda"
+    compute = Compute(device="cuda", precision=precision)
+
+    assert compute.torch_device().type == "cuda"
 
 
 def test_a_card_without_kernels_is_reported_in_one_line(monkeypatch):
-    """PyTorch has no kernels for very old or very new cards."""
+    """PyTorch has no kernels for very old or very new cards, and says so in two lines.
+
+    The error names the network, `net`, and the pretended card.
+    """
     words = "CUDA error: no kernel image is available for execution on the device\nSearch for it."
-    card = Card(fails=lambda what, _number: RuntimeError(words) if what == "forward" else None)
+
+    def fails(call, _number):
+        return RuntimeError(words) if call == "forward" else None
+
+    card = Card(fails=fails)
     card.install(monkeypatch)
+    run = runner("cuda", card)
+
     with pytest.raises(BackboneError, match=f"'net' .*{pretended_card.NAME}: .*no kernel image") as refused:
-        runner("cuda", card).warm_up()
+        run.warm_up()
+
     assert "\n" not in str(refused.value)
 
 
@@ -398,7 +460,9 @@ def test_a_card_without_kernels_is_reported_in_one_line(monkeypatch):
 def test_the_benchmark_of_cards_runs_with_tiny_networks_on_a_cpu():
     """The script is for machines with a GPU; this keeps it working as the package changes."""
     benchmark = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
-    environment = {**os.environ, "TORCHDYNAMO_DISABLE": "1"}  # a compiler takes minutes
     command = [sys.executable, str(benchmark), "--tiny", "--device", "cpu"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    without_compiling = {**os.environ, "TORCHDYNAMO_DISABLE": "1"}  # which takes minutes
+
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=without_compiling)
+
     assert result.returncode == 0, result.stdout + result.stderr

@@ -15,7 +15,7 @@ from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
 from tests.later import cpu, later
 from tests.rounding import network_rounding
-from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint, write_modules
+from tests.tiny_checkpoints import tiny_text_checkpoint, write_modules
 
 torch = later("torch")
 transformers = later("transformers")
@@ -25,7 +25,7 @@ load_lsmdc = later("obygaze_features.backbones.xclip_lsmdc", "load")
 sentence_vectors = later("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
 NETWORK_ROUNDING = network_rounding(1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
-LONG = "a sad man of a sad man of a sad man of a sad man"
+LONG_TEXT = "a sad man of a sad man of a sad man of a sad man"
 """A text of more tokens than the networks take."""
 FIRST_TOKEN, END_TOKEN, PADDING = 97, 98, 0
 """Of the vocabulary of the tiny CLIP."""
@@ -33,21 +33,24 @@ FIRST_TOKEN, END_TOKEN, PADDING = 97, 98, 0
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
+    """Tiny checkpoints with text encoders and tokenizers: name -> folder."""
     folder = tmp_path_factory.mktemp("texts")
     names = ("clip", "siglip", "sentence", "xclip", "xclip-lsmdc")
     return {name: tiny_text_checkpoint(name, folder / name) for name in names}
 
 
 def load(name, folder, **options):
+    """Load a backbone of texts with the weights in a folder."""
     return load_text_backbone(name, weights=str(folder), compute=cpu(), **options)
 
 
-def vectors(backbone, texts):
-    return np.concatenate([backbone.encode(np.array([one.ids])) for one in backbone.tokenize(texts)])
+def vectors_of(backbone, texts):
+    """Encode texts one by one: [texts, width]."""
+    return np.concatenate([backbone.encode(np.array([tokens.ids])) for tokens in backbone.tokenize(texts)])
 
 
-def rewrite(path, change):
-    """Change a JSON file in place."""
+def change_json(path, change):
+    """Change the content of a JSON file by a function."""
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -63,29 +66,46 @@ def tokens_by_hand(folder, texts, padding=True):
 @pytest.mark.parametrize("eos_token_id", [2, END_TOKEN], ids=["as older files", "as newer files"])
 @pytest.mark.parametrize(("name", "network"), [("clip", "CLIPModel"), ("xclip", "XCLIPModel")])
 def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, network, eos_token_id):
+    """The end token is token 98. Older files state 2 in its place, and both mean the same.
+
+    One of the texts is cut, as it has more tokens than the network takes.
+    """
     folder = shutil.copytree(folders[name], tmp_path / name)
-    rewrite(folder / "config.json", lambda config: config["text_config"].update(eos_token_id=eos_token_id))
+    change_json(
+        folder / "config.json", lambda config: config["text_config"].update(eos_token_id=eos_token_id)
+    )
     backbone = load(f"{name}-text", folder)
+    texts = ("a", "a photo of a man", "sad man", "A Sad Man", LONG_TEXT)
+
+    vectors = vectors_of(backbone, texts)
+
     model = getattr(transformers, network).from_pretrained(folder).eval()
     with torch.inference_mode():
-        expected = model.get_text_features(**tokens_by_hand(folder, (*TEXTS, LONG))).pooler_output
-
-    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=NETWORK_ROUNDING)
+        expected = model.get_text_features(**tokens_by_hand(folder, texts)).pooler_output
+    np.testing.assert_allclose(vectors, expected, atol=NETWORK_ROUNDING)
     assert backbone.width == expected.shape[1]
 
 
 def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
-    """X-CLIP adapts texts to the video too; with alpha = 0 that part is switched off."""
-    model = transformers.XCLIPModel.from_pretrained(folders["xclip"]).eval()
-    model.prompts_generator.alpha.data.zero_()
-    texts = load("xclip-text", folders["xclip"])
-    videos = load_backbone("xclip", weights=str(folders["xclip"]), preset="xclip", compute=cpu())
-    pixels = pixels_of_x_clip(clips[:2])
-    with torch.inference_mode():
-        logits = model(pixel_values=pixels, **tokens_by_hand(folders["xclip"], TEXTS)).logits_per_video
-        expected = logits / model.logit_scale.exp()
-    cosines = unit(videos.encode(clips[:2])["pooled"]) @ unit(vectors(texts, TEXTS)).T
+    """X-CLIP's own scores are cosines times a scale.
 
+    It adapts texts to the video too; with alpha = 0 that part is switched off.
+    """
+    folder = folders["xclip"]
+    text_backbone = load("xclip-text", folder)
+    video_backbone = load_backbone("xclip", weights=str(folder), preset="xclip", compute=cpu())
+    two_clips = clips[:2]
+
+    vectors_of_videos = video_backbone.encode(two_clips)["pooled"]
+    vectors_of_texts = vectors_of(text_backbone, TEXTS)
+    cosines = unit(vectors_of_videos) @ unit(vectors_of_texts).T
+
+    model = transformers.XCLIPModel.from_pretrained(folder).eval()
+    model.prompts_generator.alpha.data.zero_()
+    pixels = pixels_of_x_clip(two_clips)
+    with torch.inference_mode():
+        logits = model(pixel_values=pixels, **tokens_by_hand(folder, TEXTS)).logits_per_video
+        expected = logits / model.logit_scale.exp()
     np.testing.assert_allclose(cosines, expected, atol=NETWORK_ROUNDING)
 
 
@@ -103,58 +123,69 @@ def unit(rows):
 
 
 def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
-    """The score is s * (t M) v: the vector of a text includes the matrix M, and v is that of a video."""
+    """The authors' score is scale * (t M) v, where t is the unit vector of a text, and v that of a video.
+
+    Our vector of a text is t M, so that its product with v is the score but for the scale. What the authors'
+    code gave for some texts and videos is kept.
+    """
     oracle = shared_data / "oracles" / "xclip_lsmdc_oracle"
-    inputs, expected = np.load(oracle / "inputs.npz"), np.load(oracle / "expected_fp32.npz")
-    weights = oracle / "weights.safetensors"
-    network, _ = load_lsmdc(find_weights(weights))
+    token_ids = np.load(oracle / "inputs.npz")["input_ids"]
+    original = np.load(oracle / "expected_fp32.npz")
+    network, _ = load_lsmdc(find_weights(oracle / "weights.safetensors"))
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
-    result = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(inputs["input_ids"])
 
-    np.testing.assert_allclose(
-        result, unit(expected["sentence_output"][:, 0]) @ matrix, atol=NETWORK_ROUNDING
-    )
-    scores = scale * result @ expected["video_embedding"].T
-    np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=NETWORK_ROUNDING * scale)
+    vectors = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(token_ids)
+
+    sentences = unit(original["sentence_output"][:, 0])
+    np.testing.assert_allclose(vectors, sentences @ matrix, atol=NETWORK_ROUNDING)
+    scores = scale * vectors @ original["video_embedding"].T
+    np.testing.assert_allclose(scores, original["logits_video_sentence"], atol=NETWORK_ROUNDING * scale)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp_path, side):
-    """SigLIP was trained on texts padded to a fixed length, on the side that its tokenizer states."""
+    """SigLIP was trained on texts padded to a fixed length, here 16, on the side its tokenizer states."""
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
-    rewrite(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
+    change_json(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
     backbone = load("clip-text", folder)
+
+    for tokens in backbone.tokenize(TEXTS):
+        assert len(tokens.ids) == 16
+        assert not tokens.is_cut
+    vectors = vectors_of(backbone, TEXTS)
+
     model = transformers.SiglipModel.from_pretrained(folder).eval()
+    padded = tokens_by_hand(folder, TEXTS, padding="max_length")
     with torch.inference_mode():
-        batch = tokens_by_hand(folder, TEXTS, padding="max_length")
-        expected = model.get_text_features(input_ids=batch["input_ids"]).pooler_output
-
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
-    assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
-    assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
+        expected = model.get_text_features(input_ids=padded["input_ids"]).pooler_output
+    np.testing.assert_allclose(vectors, expected, atol=NETWORK_ROUNDING)
 
 
-def last_layer_of_sentences(folder):
-    """Run the tiny BERT on TEXTS: its last layer `[4, tokens, width]`, and which tokens are of texts."""
+def token_vectors_of_sentences(folder):
+    """Run the tiny BERT on TEXTS: for each text, the vectors of its tokens in the last layer."""
     model = transformers.BertModel.from_pretrained(folder).eval()
     batch = tokens_by_hand(folder, TEXTS)
     with torch.inference_mode():
-        return model(**batch).last_hidden_state.numpy(), batch["attention_mask"].numpy().astype(bool)
+        last_layer = model(**batch).last_hidden_state.numpy()  # [texts, tokens with padding, width]
+    is_of_text = batch["attention_mask"].numpy().astype(bool)
+    return [vectors[mask] for vectors, mask in zip(last_layer, is_of_text, strict=True)]
 
 
 @pytest.mark.parametrize(
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
+    """The encoder is a tiny BERT in the files of sentence-transformers."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     if states_it:
         write_modules(folder, mode="mean", normalise=True)
     backbone = load("sentence", folder)
-    layer, is_of_text = last_layer_of_sentences(folder)
-    means = np.stack([tokens[mask].mean(axis=0) for tokens, mask in zip(layer, is_of_text, strict=True)])
 
-    np.testing.assert_allclose(vectors(backbone, TEXTS), unit(means), atol=NETWORK_ROUNDING)
+    vectors = vectors_of(backbone, TEXTS)
+
+    means = np.stack([tokens.mean(axis=0) for tokens in token_vectors_of_sentences(folder)])
+    np.testing.assert_allclose(vectors, unit(means), atol=NETWORK_ROUNDING)
     assert backbone.provenance["space"].startswith("sentence-mean sha256:")
 
 
@@ -163,8 +194,11 @@ def test_a_sentence_is_its_first_token_where_the_files_ask_for_that(folders, tmp
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", normalise=False)
     backbone = load("sentence", folder)
-    layer, _ = last_layer_of_sentences(folder)
-    np.testing.assert_allclose(vectors(backbone, TEXTS), layer[:, 0], atol=NETWORK_ROUNDING)
+
+    vectors = vectors_of(backbone, TEXTS)
+
+    class_tokens = np.stack([tokens[0] for tokens in token_vectors_of_sentences(folder)])
+    np.testing.assert_allclose(vectors, class_tokens, atol=NETWORK_ROUNDING)
     assert backbone.provenance["space"].startswith("sentence-cls sha256:")
 
 
@@ -177,94 +211,134 @@ TEXT_BACKBONES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES)
-def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
-    backbone = load(name, folders[folder])
-    ids = np.array([one.ids for one in backbone.tokenize(["a man", "b man", "c man", "d man", "e man"])])
-    alone = np.concatenate([backbone.encode(ids[row : row + 1]) for row in range(len(ids))])
-    assert np.array_equal(backbone.encode(ids), alone)
-    several = load_text_backbone(
-        name, weights=str(folders[folder]), compute=Compute(device="cpu", clips_at_once=3)
-    )
+@pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES)
+def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, checkpoint):
+    backbone = load(name, folders[checkpoint])
+    texts = ["a man", "b man", "c man", "d man", "e man"]
+    ids = np.array([tokens.ids for tokens in backbone.tokenize(texts)])
 
-    np.testing.assert_allclose(several.encode(ids), alone, atol=NETWORK_ROUNDING)
+    one_by_one = np.concatenate([backbone.encode(ids[row : row + 1]) for row in range(5)])
+    all_at_once = backbone.encode(ids)
+
+    assert np.array_equal(all_at_once, one_by_one)
+
+
+@pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES)
+def test_texts_that_a_network_takes_three_at_a_time_get_the_same_vectors(folders, name, checkpoint):
+    """They may differ by rounding. Of five texts, the second call has two, and is filled up."""
+    folder = folders[checkpoint]
+    one_at_a_time = load(name, folder)
+    three_at_a_time = load_text_backbone(
+        name, weights=str(folder), compute=Compute(device="cpu", clips_at_once=3)
+    )
+    texts = ["a man", "b man", "c man", "d man", "e man"]
+    ids = np.array([tokens.ids for tokens in one_at_a_time.tokenize(texts)])
+
+    expected = np.concatenate([one_at_a_time.encode(ids[row : row + 1]) for row in range(5)])
+    np.testing.assert_allclose(three_at_a_time.encode(ids), expected, atol=NETWORK_ROUNDING)
 
 
 @pytest.mark.parametrize(
-    ("family", "name"),
+    ("checkpoint", "name"),
     [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc", "xclip-lsmdc")],
 )
-def test_texts_and_pictures_of_one_file_share_a_space(folders, family, name):
-    """Their common space is named by the digest of the weights."""
-    texts = load(f"{name}-text", folders[family])
-    images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=cpu())
-    assert texts.provenance["space"] == embedding_space({"name": name, **images.provenance})
+def test_texts_and_pictures_of_one_file_share_a_space(folders, checkpoint, name):
+    """Their common space, in which they can be compared, is named by the digest of the weights."""
+    folder = folders[checkpoint]
+    n_frames = 1 if name == "clip" else None
+
+    texts = load(f"{name}-text", folder)
+    pictures = load_backbone(name, n_frames, weights=str(folder), compute=cpu())
+
+    assert texts.provenance["space"] == embedding_space({"name": name, **pictures.provenance})
     assert texts.provenance["weights_sha256"] in texts.provenance["space"]
-    assert texts.width == images.outputs[0].shape[-1]
+    assert texts.width == pictures.outputs[0].shape[-1]
 
 
 def test_texts_of_the_lsmdc_x_clip_are_padded_or_cut_to_8_tokens(folders):
-    """As by the authors' tokenizer; the last token is the end, where the network reads the meaning."""
-    short, long = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize(["a", LONG])
+    """As by the authors' tokenizer. The end token, where the network reads the meaning, is never cut off."""
+    backbone = load("xclip-lsmdc-text", folders["xclip-lsmdc"])
+
+    short, long = backbone.tokenize(["a", LONG_TEXT])
+
     letter_a = short.ids[1]
-    assert short.ids == (FIRST_TOKEN, letter_a, END_TOKEN, *[PADDING] * 5)
+    assert short.ids == (FIRST_TOKEN, letter_a, END_TOKEN, PADDING, PADDING, PADDING, PADDING, PADDING)
     assert not short.is_cut
-    assert (long.is_cut, len(long.ids), long.ids[-1]) == (True, 8, END_TOKEN)
+    assert len(long.ids) == 8
+    assert long.ids[-1] == END_TOKEN
+    assert long.is_cut
 
 
-@pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES[:3])
-def test_a_text_that_is_too_long_is_cut_and_marked_as_cut(folders, name, folder):
-    backbone = load(name, folders[folder])
-    (cut,), (whole,) = backbone.tokenize([LONG]), backbone.tokenize(["a man"])
-    assert (cut.is_cut, len(cut.ids), cut.limit) == (True, LIMIT, LIMIT)
-    assert cut.n_tokens > LIMIT
-    assert cut.ids[-1] == whole.ids[-1]  # the end token is kept
-    assert not whole.is_cut
+@pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES[:3])
+def test_a_text_that_is_too_long_is_cut_and_marked_as_cut(folders, name, checkpoint):
+    """The networks take 16 tokens. The end token of a text is kept."""
+    backbone = load(name, folders[checkpoint])
+
+    (short,) = backbone.tokenize(["a man"])
+    (long,) = backbone.tokenize(["a sad man of a sad man of a sad man of a sad man"])
+
+    assert not short.is_cut
+    assert long.is_cut
+    assert len(long.ids) == 16
+    assert long.limit == 16
+    assert long.n_tokens > 16
+    assert long.ids[-1] == short.ids[-1]
 
 
 def test_older_and_newer_files_of_sentence_transformers_mean_the_same(folders, tmp_path):
-    """Newer versions of the library renamed files, fields and classes."""
+    """Newer versions of the library renamed a file, fields and classes."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", max_seq_length=5)
     of_older_files = load("sentence", folder).provenance
     assert of_older_files["tokenizer"]["max_tokens"] == 5
 
-    (folder / "1_Pooling/config.json").write_text('{"embedding_dimension": 32, "pooling_mode": "cls"}')
     (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
-    older_module, newer_module = (
-        "sentence_transformers.models",
-        "sentence_transformers.sentence_transformer.modules.pooling",
-    )
+    (folder / "1_Pooling/config.json").write_text('{"embedding_dimension": 32, "pooling_mode": "cls"}')
+    older_module = "sentence_transformers.models"
+    newer_module = "sentence_transformers.sentence_transformer.modules.pooling"
     modules = (folder / "modules.json").read_text(encoding="utf-8")
     (folder / "modules.json").write_text(modules.replace(older_module, newer_module))
+    of_newer_files = load("sentence", folder).provenance
 
-    assert load("sentence", folder).provenance == of_older_files
+    assert of_newer_files == of_older_files
 
 
 def test_a_sentence_encoder_that_pools_in_two_ways_is_refused(folders, tmp_path):
+    """Its files ask for the class token and for the maximum over tokens."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder)
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": ["cls", "max"]}')
+
     with pytest.raises(BackboneError, match="cls, max"):
         load("sentence", folder)
 
 
 def test_the_tokenizers_files_are_recorded_with_their_digests(folders):
-    """Another vocabulary would give other tokens and so other vectors."""
-    recorded = load("clip-text", folders["clip"]).provenance["tokenizer"]
-    assert recorded["sha256"].keys() == {"tokenizer_config.json", "vocab.json", "merges.txt"}
-    assert recorded["max_tokens"] == LIMIT
+    """Another vocabulary would give other tokens and so other vectors. The tiny CLIP takes 16 tokens."""
+    backbone = load("clip-text", folders["clip"])
+
+    tokenizer = backbone.provenance["tokenizer"]
+    assert tokenizer["sha256"].keys() == {"tokenizer_config.json", "vocab.json", "merges.txt"}
+    assert tokenizer["max_tokens"] == 16
 
 
 def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, save_as_hub_snapshot):
+    """lab/net is in the cache of Hugging Face's hub, in a folder that is named after the commit."""
     commit = save_as_hub_snapshot(folders["sentence"]).name
-    backbone = load("sentence", "lab/net")
-    assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": commit}
-    assert backbone.provenance["space"] == load("sentence", folders["sentence"]).provenance["space"]
-    assert "vocab.txt" in backbone.provenance["tokenizer"]["sha256"]
-    shown = CliRunner().invoke(fetch, ["lab/net"], catch_exceptions=False).stdout
 
-    assert "tokenizer_config.json, vocab.txt\n" in shown
+    of_repository = load("sentence", "lab/net").provenance
+
+    assert of_repository["hub"] == {"repository": "lab/net", "revision": commit}
+    assert of_repository["space"] == load("sentence", folders["sentence"]).provenance["space"]
+    assert "vocab.txt" in of_repository["tokenizer"]["sha256"]
+
+
+def test_weights_fetch_prints_the_files_of_the_tokenizer(folders, save_as_hub_snapshot):
+    save_as_hub_snapshot(folders["sentence"])  # as lab/net
+
+    result = CliRunner().invoke(fetch, ["lab/net"], catch_exceptions=False)
+
+    assert "tokenizer_config.json, vocab.txt\n" in result.stdout
 
 
 POOLING, MODULES = "1_Pooling/config.json", "modules.json"
@@ -291,6 +365,10 @@ DENSE = [
     ],
 )
 def test_a_sentence_encoder_that_cannot_be_followed_is_refused(folders, tmp_path, modules, files, message):
+    """Files beside the weights say how tokens become a vector; a file that says something else is an error.
+
+    `modules` changes what the usual files say, and `files` replaces or removes (None) some of them.
+    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, **modules)
     for name, content in files.items():
@@ -304,24 +382,29 @@ def test_a_sentence_encoder_that_cannot_be_followed_is_refused(folders, tmp_path
 
 
 def test_code_beside_the_weights_is_never_run(folders, tmp_path):
-    """Transformers can run Python files of a repository (`auto_map`), and weights come from strangers."""
+    """Transformers can run Python files of a repository (`auto_map`), and weights come from strangers.
+
+    The file beside these weights would end the program.
+    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
-    auto = {"AutoConfig": "labnet.Config", "AutoModel": "labnet.Model"}
-    rewrite(folder / "config.json", lambda config: config.update(model_type="labnet", auto_map=auto))
     (folder / "labnet.py").write_text("raise SystemExit('it was run')\n")
+    auto_map = {"AutoConfig": "labnet.Config", "AutoModel": "labnet.Model"}
+    change_json(folder / "config.json", lambda config: config.update(model_type="labnet", auto_map=auto_map))
+
     with pytest.raises(BackboneError, match="'labnet'"):
         load("sentence", folder)
 
 
 def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(folders, tmp_path):
-    """The end token gets the number of another one: the network looks for the highest number."""
+    """The end token exchanges its number with an unused one; the network looks for the highest number."""
     folder = shutil.copytree(folders["clip"], tmp_path / "clip")
-    unused, end = "<|unused0|>", "<|endoftext|>"
 
-    def swap(vocabulary):
-        vocabulary[unused], vocabulary[end] = vocabulary[end], vocabulary[unused]
+    def exchange_numbers(vocabulary):
+        number_of_end = vocabulary["<|endoftext|>"]
+        vocabulary["<|endoftext|>"] = vocabulary["<|unused0|>"]
+        vocabulary["<|unused0|>"] = number_of_end
 
-    rewrite(folder / "vocab.json", swap)
+    change_json(folder / "vocab.json", exchange_numbers)
 
     with pytest.raises(BackboneError, match="end token"):
         load("clip-text", folder)
@@ -330,25 +413,30 @@ def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(folders, tmp
 def test_a_tokenizer_that_cannot_pad_is_refused_for_a_siglip(folders, tmp_path):
     """SigLIP needs texts padded to a fixed length, and this tokenizer has no padding token."""
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
-    rewrite(folder / "tokenizer_config.json", lambda config: config.update(pad_token=None))
+    change_json(folder / "tokenizer_config.json", lambda config: config.update(pad_token=None))
+
     with pytest.raises(BackboneError, match="fill texts up"):
         load("clip-text", folder)
 
 
 def test_weights_of_a_sentence_encoder_are_refused_for_clip_text(folders):
+    """They are of a BERT, and the backbone clip-text reads CLIPs."""
     with pytest.raises(BackboneError, match="expected clip"):
         load("clip-text", folders["sentence"])
 
 
 @pytest.mark.parametrize(("name", "weights"), [("sentence", "random:0:roberta"), ("text", "random:0")])
 def test_random_weights_that_a_text_backbone_does_not_offer_are_refused(name, weights):
-    """`sentence` makes BERT alone from a seed, and `text` needs a type."""
+    """`random:SEED:TYPE` means an untrained network. `sentence` makes BERT alone, and `text` needs a type."""
     with pytest.raises(BackboneError, match="random:0"):
         load(name, weights)
 
 
-def test_backbones_of_texts_and_of_frames_are_not_confused(folders):
+def test_a_backbone_of_texts_is_refused_as_one_of_frames(folders):
     with pytest.raises(BackboneError, match="'sentence'"):
         load_backbone("sentence", weights=str(folders["sentence"]))
+
+
+def test_a_backbone_of_frames_is_refused_as_one_of_texts(folders):
     with pytest.raises(BackboneError, match="'clip'"):
         load_text_backbone("clip", weights=str(folders["clip"]))

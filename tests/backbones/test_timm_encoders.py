@@ -26,8 +26,8 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def vit(tmp_path):
-    """Save a tiny network of timm as its repositories on the hub are: timm's own names, no `model_type`."""
+def vit_of_timm(tmp_path):
+    """A tiny network of timm and its folder, which is as timm's repositories: own names, no `model_type`."""
     network = untrained(lambda: timm.create_model("test_vit", num_classes=0), 0)
     folder = tmp_path / "vit"
     folder.mkdir()
@@ -41,41 +41,70 @@ def vit(tmp_path):
 
 
 @without_gradients
-def test_the_vectors_of_a_repository_of_timm_are_those_of_timm(vit):
-    folder, network = vit
+def test_the_vectors_of_a_repository_of_timm_are_those_of_timm(vit_of_timm):
+    folder, network = vit_of_timm
     backbone = load_backbone("image", 4, weights=str(folder), compute=cpu())
-    arrays = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
-    processor = transformers.AutoImageProcessor.from_pretrained(folder)
-    pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
 
-    assert_close(arrays["frames"][0], network(pixels), NETWORK_ROUNDING)
+    vectors_of_frames = backbone.encode(clip_of_four_frames(backbone))["frames"][0]
+
+    expected = network(pixels_by_processor(folder))
+    assert_close(vectors_of_frames, expected, NETWORK_ROUNDING)
     assert backbone.provenance["architecture"]["type"] == "timm_wrapper"
+
+
+def clip_of_four_frames(backbone):
+    """Prepare FRAMES as one clip for a backbone."""
+    return np.array([[backbone.prepare(frame) for frame in FRAMES]])
+
+
+def pixels_by_processor(folder):
+    """Prepare FRAMES by transformers' processor beside the weights: [4, 3, h, w]."""
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    return torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
+
+
+def save_classifier(architecture, folder):
+    """Save a tiny classifier of timm, of the classes "a kiss", "a barbell" and "a stove", and return it."""
+    network = untrained(lambda: timm.create_model(architecture, num_classes=3), 0)
+    save_file(network.state_dict(), folder / "model.safetensors")
+    prepared = {"input_size": [3, 160, 160], "interpolation": "bicubic", "crop_pct": 0.95,
+                "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.2, 0.3], "fixed_input_size": True}  # fmt: skip
+    config = {"architecture": architecture, "num_classes": 3, "num_features": 64,
+              "label_names": ["a kiss", "a barbell", "a stove"], "pretrained_cfg": prepared}  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    return network
 
 
 @without_gradients
 @pytest.mark.parametrize("architecture", ["test_vit", "test_resnet", "test_convnext", "test_efficientnet"])
-def test_a_classifier_of_timm_has_answers_and_the_same_vectors(tmp_path, architecture):
-    network = untrained(lambda: timm.create_model(architecture, num_classes=3), 0)
-    save_file(network.state_dict(), tmp_path / "model.safetensors")
-    prepared = {"input_size": [3, 160, 160], "interpolation": "bicubic", "crop_pct": 0.95,
-                "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.2, 0.3], "fixed_input_size": True}  # fmt: skip
-    names = ["a kiss", "a barbell", "a stove"]
-    config = {"architecture": architecture, "num_classes": 3, "num_features": 64, "label_names": names,
-              "pretrained_cfg": prepared}  # fmt: skip
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    plain = load_backbone("image", 4, weights=str(tmp_path), compute=cpu())
-    with_answers = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
-    batch = np.array([[plain.prepare(frame) for frame in FRAMES]])
-    arrays = with_answers.encode(batch)
-    processor = transformers.AutoImageProcessor.from_pretrained(tmp_path)
-    pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
-    expected = network(pixels).softmax(dim=-1).mean(dim=0)
+def test_answers_of_a_classifier_of_timm_are_its_probabilities(tmp_path, architecture):
+    """They are averaged over the four frames of a clip. The tiny classifier has three classes."""
+    network = save_classifier(architecture, tmp_path)
+    backbone = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
 
-    assert np.abs(arrays["answers/pooled"][0] - expected.numpy()).max() <= 1e-6
-    for name, array in plain.encode(batch).items():
-        assert np.array_equal(arrays[name], array)
-    (answers,) = with_answers.side_groups
-    assert answers.provenance["architecture"]["features"] == names
+    answers = backbone.encode(clip_of_four_frames(backbone))["answers/pooled"][0]
+
+    probabilities_of_frames = network(pixels_by_processor(tmp_path)).softmax(dim=-1)
+    expected = probabilities_of_frames.mean(dim=0).numpy()
+    assert np.abs(answers - expected).max() <= 1e-6
+    (group_of_answers,) = backbone.side_groups
+    names = group_of_answers.provenance["architecture"]["features"]
+    assert names == ["a kiss", "a barbell", "a stove"]
+
+
+@without_gradients
+@pytest.mark.parametrize("architecture", ["test_vit", "test_resnet", "test_convnext", "test_efficientnet"])
+def test_vectors_of_a_classifier_of_timm_are_the_same_with_answers_as_without(tmp_path, architecture):
+    save_classifier(architecture, tmp_path)
+    without_answers = load_backbone("image", 4, weights=str(tmp_path), compute=cpu())
+    with_answers = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
+    clip = clip_of_four_frames(without_answers)
+
+    arrays = without_answers.encode(clip)
+    arrays_beside_answers = with_answers.encode(clip)
+
+    for name, array in arrays.items():
+        assert np.array_equal(arrays_beside_answers[name], array)
 
 
 TINY_TRANSFORMER = {
@@ -129,30 +158,38 @@ def save_perception_encoder(kind, fields, folder):
 @pytest.mark.parametrize("kind", ["pe_video_encoder", "pe_audio_video"])
 def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_path, kind):
     """The joint network of sound and video gives those of its video encoder."""
-    is_joint = kind == "pe_audio_video"
-    whole = save_perception_encoder(kind, SOUND_AND_VIDEO if is_joint else VIDEO, tmp_path)
-    network = whole.video_model.video_encoder if is_joint else whole
+    if kind == "pe_audio_video":
+        joint = save_perception_encoder(kind, SOUND_AND_VIDEO, tmp_path)
+        video_encoder = joint.video_model.video_encoder
+    else:
+        video_encoder = save_perception_encoder(kind, VIDEO, tmp_path)
     backbone = load_backbone("video", 4, weights=str(tmp_path), compute=cpu())
-    arrays = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
+
+    arrays = backbone.encode(clip_of_four_frames(backbone))
+
     processor = transformers.AutoVideoProcessor.from_pretrained(tmp_path)
     video = torch.from_numpy(FRAMES).permute(0, 3, 1, 2)
     inputs = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
-    expected = network(pixel_values_videos=inputs["pixel_values_videos"])
-
+    expected = video_encoder(pixel_values_videos=inputs["pixel_values_videos"])
     assert_close(arrays["pooled"], expected.pooler_output, NETWORK_ROUNDING)
     assert_close(arrays["frames"], expected.last_hidden_state, NETWORK_ROUNDING)
 
 
 @without_gradients
 def test_a_perception_encoder_of_sound_gives_the_steps_of_transformers(tmp_path):
-    """A step is 1920 samples, the product of the downsampling ratios 2, 8, 10 and 12."""
-    network = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path).audio_model.audio_encoder
+    """A step is 1920 samples, the product of the downsampling ratios 2, 8, 10 and 12.
+
+    So a second of noise, at 48 kHz, has 25 steps.
+    """
+    joint = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path)
     encoder = load_backbone("waveform", 2, weights=str(tmp_path), compute=cpu()).encode
     assert encoder.rate == 48_000
-    samples = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
-    steps, middles = encoder.steps(samples)
-    extractor = transformers.PeAudioFeatureExtractor.from_pretrained(tmp_path)
-    inputs = extractor(samples, sampling_rate=48_000, return_tensors="pt")
+    second_of_noise = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
 
-    assert_close(steps, network(**inputs).last_hidden_state[0], NETWORK_ROUNDING)
-    assert len(middles) == 48_000 // (2 * 8 * 10 * 12)
+    steps, middles = encoder.steps(second_of_noise)
+
+    extractor = transformers.PeAudioFeatureExtractor.from_pretrained(tmp_path)
+    inputs = extractor(second_of_noise, sampling_rate=48_000, return_tensors="pt")
+    expected = joint.audio_model.audio_encoder(**inputs).last_hidden_state[0]
+    assert_close(steps, expected, NETWORK_ROUNDING)
+    assert len(middles) == 25

@@ -20,7 +20,7 @@ torch = later("torch")
 transformers = later("transformers")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 waveform = later("obygaze_features.backbones.waveform")
-KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
+SOUNDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 RATE = 16_000
 NETWORK_ROUNDING = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions
 TYPES = (
@@ -33,17 +33,19 @@ LONGEST_WINDOW_S = {"whisper": 4.0, "audio-spectrogram-transformer": 1.28, "clap
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
+    """Tiny checkpoints of networks of sound: type -> folder."""
     folder = tmp_path_factory.mktemp("hearing")
     return {model_type: tiny_sound_checkpoint(model_type, folder / model_type) for model_type in TYPES}
 
 
-def test_every_kind_is_tried():
-    # A whole PE-AV needs timm for its pictures: its sound is tried in test_timm_encoders.py.
-    assert {*TYPES, "pe_audio_video"} == {*KINDS.keys()}
+def test_every_type_of_network_of_sound_is_tried():
+    """All but PE-AV are in TYPES, which tests here run on; it needs timm, as test_timm_encoders.py does."""
+    assert set(TYPES) | {"pe_audio_video"} == set(SOUNDS.keys())
 
 
-def samples(seconds, seed=0):
-    return np.random.default_rng(seed).normal(0, 0.1, round(seconds * RATE)).astype(np.float32)
+def noise(seconds):
+    """Return noise at 16 kHz."""
+    return np.random.default_rng(0).normal(0, 0.1, round(seconds * RATE)).astype(np.float32)
 
 
 @without_gradients
@@ -76,13 +78,18 @@ def steps_by_hand(model_type, folder, window):
 @pytest.mark.parametrize("model_type", TYPES)
 @pytest.mark.parametrize("seconds", [0.9, 4.5])
 def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, seconds):
-    """A sound longer than the network takes is cut into windows of equal length, as few as possible."""
-    encoder = load_backbone("waveform", 4, weights=str(folders[model_type])).encode
-    sound = samples(seconds)
-    n_windows = math.ceil(seconds / LONGEST_WINDOW_S.get(model_type, 30.0))  # as few as there can be
+    """A sound longer than the network takes is cut into windows of equal length, as few as possible.
+
+    Whisper takes 4 s here, a spectrogram transformer 1.28 s, and CLAP 2 s; others get 30 s at most. A step,
+    such as 20 ms, has a vector and a middle.
+    """
+    folder = folders[model_type]
+    encoder = load_backbone("waveform", 4, weights=str(folder)).encode
+    sound = noise(seconds)
+    n_windows = math.ceil(seconds / LONGEST_WINDOW_S.get(model_type, 30.0))
     size = len(sound) // n_windows
     windows = [sound[k * size : (k + 1) * size] for k in range(n_windows)]
-    expected = np.concatenate([steps_by_hand(model_type, folders[model_type], window) for window in windows])
+    expected = np.concatenate([steps_by_hand(model_type, folder, window) for window in windows])
 
     steps, middles = encoder.steps(sound)
 
@@ -92,36 +99,45 @@ def test_steps_equal_those_of_transformers_for_each_window(folders, model_type, 
     assert 0 < middles[0] <= middles[-1] < len(sound)
 
 
-def test_a_sound_shorter_than_two_steps_of_whisper_has_one(folders):
+@pytest.mark.parametrize(("milliseconds", "n_steps"), [(1, 1), (39, 1), (40, 2)])
+def test_a_sound_shorter_than_two_steps_of_whisper_has_one(folders, milliseconds, n_steps):
     """A step is 20 ms. The padding behind the sound, to the network's window, has no steps."""
     encoder = load_backbone("waveform", 1, weights=str(folders["whisper"])).encode
-    n_steps = {}
-    for milliseconds in (1, 39, 40):
-        steps, _ = encoder.steps(samples(milliseconds / 1000))
-        n_steps[milliseconds] = len(steps)
-    assert n_steps == {1: 1, 39: 1, 40: 2}
+
+    steps, _middles = encoder.steps(noise(milliseconds / 1000))
+
+    assert len(steps) == n_steps
 
 
 @pytest.mark.parametrize("model_type", TYPES)
-def test_parts_are_means_of_steps_and_clips_are_means_of_parts_in_any_batch(folders, model_type):
-    """A clip has a part for each frame; a step belongs to the part in which its middle lies."""
+def test_a_clip_has_the_mean_of_its_parts_and_the_same_bytes_in_any_batch(folders, model_type):
+    """A clip has a part for each of its frames, here three."""
     backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
-    sound = samples(3.6)
-    clip = in_three_parts(sound)
-    reversed_clip = clip[::-1].copy()
+    clip = in_three_parts(noise(3.6))
+    another_clip = clip[::-1].copy()
 
     alone = backbone.encode([clip])
-    in_a_batch = backbone.encode([reversed_clip, clip])
+    in_a_batch = backbone.encode([another_clip, clip])
 
     frames = alone["frames"][0]
     assert frames.shape == backbone.outputs[0].shape
     assert np.array_equal(frames, in_a_batch["frames"][1])
     assert np.allclose(alone["pooled"][0], frames.mean(axis=0), atol=NETWORK_ROUNDING)
-    if model_type != "clap":  # one step of it is a whole window, which lies in several parts
-        steps, middles = backbone.encode.steps(sound)
-        part_length = len(sound) // 3
-        in_second_part = (middles >= part_length) & (middles < 2 * part_length)
-        assert np.allclose(frames[1], steps[in_second_part].mean(axis=0), atol=NETWORK_ROUNDING)
+
+
+@pytest.mark.parametrize("model_type", [model_type for model_type in TYPES if model_type != "clap"])
+def test_a_part_has_the_mean_of_the_steps_whose_middles_lie_in_it(folders, model_type):
+    """The second of three parts is looked at. One step of CLAP is a whole window, longer than a part."""
+    backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
+    sound = noise(3.6)
+
+    frames = backbone.encode([in_three_parts(sound)])["frames"][0]
+
+    steps, middles = backbone.encode.steps(sound)
+    length_of_part = len(sound) // 3
+    is_in_second_part = (middles >= length_of_part) & (middles < 2 * length_of_part)
+    expected = steps[is_in_second_part].mean(axis=0)
+    assert np.allclose(frames[1], expected, atol=NETWORK_ROUNDING)
 
 
 def in_three_parts(sound):
@@ -131,24 +147,25 @@ def in_three_parts(sound):
 
 
 def test_a_part_shorter_than_a_step_gets_the_nearest_step(folders):
-    """The second part is one sample long, and no step (20 ms) has its middle there."""
+    """The second part is one sample long, and no step (20 ms) has its middle there: it gets the last step."""
     backbone = load_backbone("waveform", 2, weights=str(folders["hubert"]))
-    parts = np.full((2, 16_000), np.nan, np.float32)
-    parts[0] = samples(1.0)
-    parts[1, 0] = 0.0  # a part of one sample
-    frames = backbone.encode([parts])["frames"][0]
-    steps, _ = backbone.encode.steps(parts[np.isfinite(parts)])
+    parts = np.full((2, 16_000), np.nan, np.float32)  # NaN after the end of a part
+    parts[0] = noise(1.0)
+    parts[1, 0] = 0.0
 
-    assert np.array_equal(frames[1], steps[-1])
+    _first, second = backbone.encode([parts])["frames"][0]
+
+    whole_sound = parts[np.isfinite(parts)]
+    steps, _middles = backbone.encode.steps(whole_sound)
+    assert np.array_equal(second, steps[-1])
 
 
 def test_a_network_of_texts_is_refused_with_the_types_that_hear(tmp_path):
     """BERT reads texts and hears nothing. The error names its type, and the types that can be loaded."""
     from transformers import BertConfig, BertModel
 
-    BertModel(BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)).save_pretrained(
-        tmp_path
-    )
+    config = BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)
+    BertModel(config).save_pretrained(tmp_path)
 
     with pytest.raises(BackboneError, match="'bert' is not one that hears here; there is wav2vec2"):
         load_backbone("waveform", weights=str(tmp_path))
@@ -169,34 +186,39 @@ def test_a_network_of_texts_is_refused_with_the_types_that_hear(tmp_path):
 def test_an_extractor_configuration_that_does_not_fit_the_network_is_refused(
     tmp_path, model_type, change, message
 ):
+    """The file beside the weights says how sound is prepared. One field is changed, or the file removed."""
     folder = tiny_sound_checkpoint(model_type, tmp_path / "network")
-    beside = folder / waveform.EXTRACTOR
+    file = folder / waveform.EXTRACTOR
     if change is None:
-        beside.unlink()
+        file.unlink()
     else:
-        beside.write_text(json.dumps(json.loads(beside.read_text()) | change), encoding="utf-8")
+        configuration = json.loads(file.read_text())
+        file.write_text(json.dumps(configuration | change), encoding="utf-8")
 
     with pytest.raises(BackboneError, match=message):
         load_backbone("waveform", weights=str(folder))
 
 
 def test_weights_must_be_named():
+    """The backbone `waveform` is of any network of sound, so there are no weights by default."""
     with pytest.raises(BackboneError, match="give --weights"):
         load_backbone("waveform")
 
 
 def test_windows_are_encoded_fewer_at_once_when_memory_runs_out(folders, monkeypatch):
-    """Nine seconds are five windows of CLAP (2 s each at most), and the memory of this network holds two."""
+    """Nine seconds are five windows of CLAP (2 s each at most). Memory for two at once is pretended."""
     encoder = load_backbone("waveform", 4, weights=str(folders["clap"])).encode
-    sound, forward = samples(9.0), encoder._forward
+    sound = noise(9.0)
     expected, _ = encoder.steps(sound)
+    forward = encoder._forward
 
-    def small(windows):
+    def run_out_of_memory_above_two_windows(windows):
         if len(windows) > 2:
             raise torch.OutOfMemoryError
         return forward(windows)
 
-    monkeypatch.setattr("obygaze_features.backbones.runner.PAUSE_S", 0)
-    monkeypatch.setattr(encoder, "_forward", small)
+    monkeypatch.setattr("obygaze_features.backbones.runner.PAUSE_S", 0)  # before it tries again
+    monkeypatch.setattr(encoder, "_forward", run_out_of_memory_above_two_windows)
+    steps, _ = encoder.steps(sound)
 
-    np.testing.assert_allclose(encoder.steps(sound)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(steps, expected, rtol=0, atol=1e-5 * np.abs(expected).max())

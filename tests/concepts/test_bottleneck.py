@@ -177,6 +177,7 @@ def test_the_head_learns_from_standardised_concept_values(clips):
 
 
 def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
+    """Five values of C, the inverse of the penalty, are candidates."""
     model = fitted_bottleneck(clips, "logistic")
 
     names = [candidate.name for candidate in model.candidates_]

@@ -194,6 +194,7 @@ def test_the_values_of_a_bank_do_not_depend_on_the_number_of_threads(kind):
 
 
 def test_a_concept_that_is_in_all_clips_or_in_none_is_refused():
+    """Look, the second concept, does not vary, so that nothing can be learnt of it."""
     X, present, *_ = clips_with_concept()  # of 720 clips
     bank = ConceptBank(concepts=["Body", "Look"])
 

@@ -87,6 +87,7 @@ def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_
 
 
 def test_without_movies_all_clips_count_as_of_one():
+    """A bank without movies is that of twelve clips which are all of movie 7."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 3, 4)).astype(np.float32)  # clips, frames, features
     present = np.arange(12) % 2

@@ -184,6 +184,7 @@ def test_levels_are_scored_by_the_texts_of_all_concepts(folder, data):
 
 
 def test_labels_do_not_change_a_zero_shot_score(folder, data):
+    """A zero-shot model compares clips with texts; it is given labels like any other, and ignores them."""
     has_body = data.present["Body"].to_numpy().astype(int)
     opposite_labels = 1 - has_body
     definition, _instances = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
@@ -195,6 +196,7 @@ def test_labels_do_not_change_a_zero_shot_score(folder, data):
 
 
 def test_texts_whose_vectors_are_noise_do_not_find_a_concept(folder, data):
+    """The AUC is near that of chance, .5."""
     has_body = data.present["Body"].to_numpy().astype(int)
     _definition, instances = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
 

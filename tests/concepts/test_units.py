@@ -30,8 +30,8 @@ def clips():
     return np.random.default_rng(0).normal(size=(60, 32, 16)).astype(np.float32)
 
 
-def learnt(clips, **settings):
-    """Learn a small dictionary of clips [N, T, D]."""
+def learn_small_dictionary(clips, **settings):
+    """Learn a dictionary of 24 units, 4 of them active, of clips [N, T, D]."""
 
     def read(rows):
         return clips[rows].reshape(-1, clips.shape[-1])
@@ -45,36 +45,55 @@ def bytes_of(dictionary):
 
 @pytest.mark.long
 def test_planted_atoms_are_found_and_dead_units_are_renewed():
+    """Each token is a sum of 4 of 64 planted directions ("atoms"), and noise.
+
+    A dictionary of 128 units has a unit near each, and leaves less than a tenth of the variance unexplained.
+    """
     tokens, atoms = tokens_of(np.random.default_rng(1), 6000)
+
     dictionary = dictionary_of(tokens, n_units=128)
-    cosine_of_nearest_unit = (atoms @ dictionary.decoder.T).max(axis=1)
+
+    cosines = atoms @ dictionary.decoder.T  # [atoms, units]
+    cosine_of_nearest_unit = cosines.max(axis=1)
     assert cosine_of_nearest_unit.mean() > 0.95
     assert dictionary.unexplained < 0.1
 
 
 def test_the_same_seed_gives_the_same_bytes(clips):
-    dictionary = learnt(clips, seed=0, n_active=4)
-    assert bytes_of(learnt(clips, seed=0, n_active=4)) == bytes_of(dictionary)
-    assert bytes_of(learnt(clips, seed=1, n_active=4)) != bytes_of(dictionary)
+    dictionary = learn_small_dictionary(clips, seed=0)
+
+    assert bytes_of(learn_small_dictionary(clips, seed=0)) == bytes_of(dictionary)
+    assert bytes_of(learn_small_dictionary(clips, seed=1)) != bytes_of(dictionary)
+
+
+def test_of_each_frame_at_most_so_many_units_are_active_and_all_of_them_are_positive(clips):
+    """Four of 24 units may be active in a frame."""
+    dictionary = learn_small_dictionary(clips, n_active=4)
+
     activations = dictionary.encode(dictionary.scaled(clips[0]))  # a sparse matrix, [frames, units]
+
     n_active_in_frames = np.diff(activations.indptr)
     assert n_active_in_frames.max() <= 4
     assert (activations.data > 0).all()
 
 
 def test_a_dictionary_resumed_after_an_epoch_has_the_bytes_of_one_learnt_at_once(clips):
+    """It is learnt in six epochs, and resumed from its arrays after the third."""
     arrays_after_epochs = []
 
-    def keep(dictionary):
+    def keep_arrays(dictionary):
         arrays_after_epochs.append({name: array.copy() for name, array in dictionary.to_arrays().items()})
 
-    learnt_at_once = learnt(clips, after_epoch=keep)
+    learnt_at_once = learn_small_dictionary(clips, after_epoch=keep_arrays)
+
     after_third_epoch = Dictionary.from_arrays(arrays_after_epochs[2])
-    resumed = learnt(clips, resume_from=after_third_epoch)
+    resumed = learn_small_dictionary(clips, resume_from=after_third_epoch)
+
     assert bytes_of(resumed) == bytes_of(learnt_at_once)
 
 
 def test_clips_are_read_in_blocks(clips, monkeypatch):
+    """A block is limited to the bytes of ten of the sixty clips."""
     block_sizes = []
 
     def read(rows):
@@ -83,25 +102,38 @@ def test_clips_are_read_in_blocks(clips, monkeypatch):
 
     bytes_of_ten_clips = 10 * clips[0].nbytes
     monkeypatch.setattr("obygaze_models.concepts.dictionary_learning.BLOCK_BYTES", bytes_of_ten_clips)
+
     dictionary = learn_dictionary(read, len(clips), **SMALL)
+
     assert max(block_sizes) == 10
     assert np.isfinite(dictionary.unexplained)
 
 
-def test_too_many_active_units_and_tokens_that_are_all_equal_are_refused(clips):
+def test_more_active_units_than_there_are_are_refused(clips):
+    """The small dictionary has 24 units."""
     with pytest.raises(ModelError, match="30 active units of 24"):
-        learnt(clips, n_active=30)
+        learn_small_dictionary(clips, n_active=30)
+
+
+def test_tokens_that_are_all_equal_are_refused(clips):
+    """They do not vary, so there is nothing to explain."""
+    equal_tokens = np.full_like(clips, 0.1)
+
     with pytest.raises(ModelError):
-        learnt(np.full_like(clips, 0.1))
+        learn_small_dictionary(equal_tokens)
 
 
 def test_a_clip_with_absent_frames_has_the_unit_values_of_the_frames_that_are_there(clips):
+    """Absent frames are NaN; here all but the first 20 of 32 are."""
     bank = UnitBank(24, 4, 2).fit(clips)
-    without_last_frames = clips[:3].copy()
-    without_last_frames[:, 20:] = np.nan
-    expected = bank.transform(clips[:3, :20])
-    np.testing.assert_allclose(bank.transform(without_last_frames), expected, rtol=1e-5, atol=1e-6)
-    assert np.isnan(bank.frame_scores(without_last_frames)[:, 20:]).all()
+    first_20_frames = clips[:3, :20]
+    others_absent = clips[:3].copy()
+    others_absent[:, 20:] = np.nan
+
+    values = bank.transform(others_absent)
+
+    np.testing.assert_allclose(values, bank.transform(first_20_frames), rtol=1e-5, atol=1e-6)
+    assert np.isnan(bank.frame_scores(others_absent)[:, 20:]).all()
 
 
 MOVIES = np.repeat([f"film{number}" for number in range(4)], 20)
@@ -152,29 +184,40 @@ def scores_by(name, frames, folder):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["units", "pcbm_time", "pcbm_time_definition", "concepts_in_time"])
 def test_nothing_of_a_film_tested_enters_its_model(tmp_path, name):
-    """Frames of half of film0's clips are replaced: scores of its other half are the same."""
+    """There are four films of 20 clips. Frames of the first ten clips of film0 are replaced.
+
+    Held-out scores and thresholds of its other ten clips are the same; those of other films, whose models
+    were trained on the replaced clips, change.
+    """
     rng = np.random.default_rng(4)
     frames = rng.normal(size=(80, 8, 6)).astype(np.float32)
     is_replaced = np.arange(80) < 10
-    replaced = frames.copy()
-    replaced[is_replaced] = 5 * rng.normal(size=(10, 8, 6))
+    replaced_frames = frames.copy()
+    replaced_frames[is_replaced] = 5 * rng.normal(size=(10, 8, 6))
+
     before = scores_by(name, frames, tmp_path / "before")
-    after = scores_by(name, replaced, tmp_path / "after")
-    is_other_half = (MOVIES == "film0") & ~is_replaced
+    after = scores_by(name, replaced_frames, tmp_path / "after")
+
+    is_film0 = MOVIES == "film0"
+    is_other_half = is_film0 & ~is_replaced
     np.testing.assert_array_equal(after[is_other_half], before[is_other_half])
-    # The models of other films were trained on the replaced clips.
-    assert (after[MOVIES != "film0"] != before[MOVIES != "film0"]).any()
+    assert (after[~is_film0] != before[~is_film0]).any()
 
 
 def test_the_one_unit_of_thirty_that_goes_with_a_concept_is_found():
+    """Values of units are noise of standard deviation 1. Unit 7 is 1.5 higher in clips with concept 1."""
     rng = np.random.default_rng(0)
     movies = np.repeat([f"m{number}" for number in range(6)], 40)
-    present = rng.random((240, 2)) < 0.3
+    present = rng.random((240, 2)) < 0.3  # of two concepts
     unit_values = rng.normal(size=(240, 30))
     unit_values[:, 7] += 1.5 * present[:, 1]
+
     auc, p = associate(unit_values, present, movies)
-    assert np.argwhere(p <= 0.05).tolist() == [[7, 1]]  # unit 7 and concept 1
-    assert 0.75 < np.nanmean(auc[:, 7, 1]) < 0.95
+
+    units_and_concepts = np.argwhere(p <= 0.05).tolist()
+    assert units_and_concepts == [[7, 1]]
+    mean_auc_over_movies = np.nanmean(auc[:, 7, 1])
+    assert 0.75 < mean_auc_over_movies < 0.95
 
 
 @pytest.fixture
@@ -201,24 +244,38 @@ def run_units(tmp_path):
     return call
 
 
-def test_the_command_describes_units_and_resumes_after_the_last_epoch(run_units, tmp_path, monkeypatch):
-    def killed(*_):
+def test_the_command_describes_units_by_their_strongest_frames_and_their_concepts(run_units, tmp_path):
+    """Half of the clips show a body in one frame, so that a unit goes with the concept Body."""
+    folder = tmp_path / "units"
+
+    assert run_units(folder).exit_code == 0
+
+    lines_of_body = [line for line in (folder / "units.csv").read_text().splitlines() if "Body" in line]
+    assert " s" in lines_of_body[0]  # the times of its strongest frames, in seconds
+    assert "units go with a concept" in (folder / "units.md").read_text()
+
+
+def test_the_command_that_was_killed_after_the_last_epoch_does_not_learn_again(
+    run_units, tmp_path, monkeypatch
+):
+    """It is killed when all epochs are done, before units are described. Then nothing is left to learn.
+
+    A step of learning would kill the second call. Its file is that of a command that was not killed.
+    """
+
+    def kill(*_):
         raise KeyboardInterrupt
 
-    whole = tmp_path / "whole"
-    assert run_units(whole).exit_code == 0
-    first_of_body = next(line for line in (whole / "units.csv").read_text().splitlines() if "Body" in line)
-    assert " s" in first_of_body  # the times of its strongest frames
-    assert "units go with a concept" in (whole / "units.md").read_text()
-
-    # Killed when all epochs are done, before units are described.
-    monkeypatch.setattr("obygaze_models.concepts.dictionary.strongest_activations", killed)
-    run_units(tmp_path / "resumed")
+    not_killed = tmp_path / "not_killed"
+    run_units(not_killed)
+    resumed = tmp_path / "resumed"
+    with monkeypatch.context() as patch:
+        patch.setattr("obygaze_models.concepts.dictionary.strongest_activations", kill)
+        run_units(resumed)
     assert (tmp_path / "resumed.partial.npz").exists()
-    monkeypatch.undo()
 
-    # Nothing is left to learn: a step would end the command.
-    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning._training_step", killed)
-    assert run_units(tmp_path / "resumed").exit_code == 0
+    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning._training_step", kill)
+    assert run_units(resumed).exit_code == 0
+
     assert not (tmp_path / "resumed.partial.npz").exists()
-    assert (tmp_path / "resumed" / "units.npz").read_bytes() == (whole / "units.npz").read_bytes()
+    assert (resumed / "units.npz").read_bytes() == (not_killed / "units.npz").read_bytes()

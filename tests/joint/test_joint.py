@@ -87,57 +87,79 @@ def joint(labs):
     return join([gram(data, TASK, least=10) for data in labs.values()])
 
 
-def assert_eight_digits(result, expected):
+def assert_equal_to_eight_digits(result, expected):
     """Compare two arrays."""
     np.testing.assert_allclose(result, expected, rtol=1e-8, atol=1e-8)
 
 
 # --- joint is pooled
 # ---------------------------------------------------------------------------
-def test_joint_models_standardise_features_by_mean_and_deviation_of_all_clips(joint, labs, pooled):
+def test_joint_models_standardise_features_by_mean_and_deviation_of_all_clips(joint, pooled):
+    """`joint` is made of the sums of three labs, `pooled` has all their clips."""
     scaler = StandardScaler().fit(pooled.X)
-    planes = joint.linear(penalty=1.0)
-    assert_eight_digits(planes.mean, scaler.mean_)
-    assert_eight_digits(planes.scale, scaler.scale_)
 
-    # Constant features are not scaled, and those far from zero are.
+    planes = joint.linear(penalty=1.0)
+
+    assert_equal_to_eight_digits(planes.mean, scaler.mean_)
+    assert_equal_to_eight_digits(planes.scale, scaler.scale_)
+
+
+def test_constant_features_are_not_scaled_and_those_far_from_zero_are(labs):
+    """Features of one lab are moved by 100, the first is 7 for all clips. StandardScaler does the same."""
     data = labs["a"]
     X = data.X + np.float32(100)
     X[:, 0] = 7
-    scaler = StandardScaler().fit(X[np.isin(data.levels, ["calm", "violent"])])
-    of_lab_a = join([gram(replace(data, X=X), TASK, least=10)]).linear(penalty=1.0)
-    assert_eight_digits(of_lab_a.scale, scaler.scale_)
+    in_task = np.isin(data.levels, ["calm", "violent"])
+    scaler = StandardScaler().fit(X[in_task])
+
+    sums = join([gram(replace(data, X=X), TASK, least=10)])
+    planes = sums.linear(penalty=1.0)
+
+    assert_equal_to_eight_digits(planes.scale, scaler.scale_)
 
 
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 300.0])
 def test_ridge_regression_is_that_of_scikit_learn_on_all_clips(joint, pooled, penalty):
+    """`joint` is made of the sums of three labs, `pooled` has all their clips."""
     expected = Ridge(alpha=penalty).fit(pooled.standardised, pooled.y)
+
     planes = joint.linear(penalty=penalty)
-    assert_eight_digits(planes.weights[0], expected.coef_)
-    assert_eight_digits(planes.decision_function(pooled.X)[:, 0], expected.predict(pooled.standardised))
+
+    assert_equal_to_eight_digits(planes.weights[0], expected.coef_)
+    scores = planes.decision_function(pooled.X)[:, 0]
+    assert_equal_to_eight_digits(scores, expected.predict(pooled.standardised))
 
 
 def test_least_squares_is_that_of_all_clips(joint, pooled):
-    with_intercept = np.column_stack([pooled.standardised, np.ones(len(pooled.y))])
-    expected = np.linalg.lstsq(with_intercept, pooled.y, rcond=None)[0]
+    """Without a penalty many solutions are as good, as one feature is constant: the shortest is taken."""
+    X_and_ones = np.column_stack([pooled.standardised, np.ones(len(pooled.y))])
+    weights_and_intercept = np.linalg.lstsq(X_and_ones, pooled.y, rcond=None)[0]
+
     planes = joint.linear(penalty=0.0)
-    assert_eight_digits(planes.weights[0], expected[:-1])  # one feature is constant: the shortest solution
-    assert_eight_digits(planes.decision_function(pooled.X)[:, 0], with_intercept @ expected)
+
+    assert_equal_to_eight_digits(planes.weights[0], weights_and_intercept[:-1])
+    scores = planes.decision_function(pooled.X)[:, 0]
+    assert_equal_to_eight_digits(scores, X_and_ones @ weights_and_intercept)
+
+
+def test_a_concept_that_no_clip_has_cannot_be_learnt(joint):
+    """No clip of the three labs has the third concept, Shouting."""
+    assert joint.about.concepts[:3] == ["Gun", "Dim light", "Shouting"]
+    assert joint.learnable() == ("Gun", "Dim light")
 
 
 def test_a_ridge_cav_is_that_of_all_clips(joint, pooled):
-    """No clip has the third concept, Shouting, which cannot be learnt."""
-    assert "Shouting" in joint.about.concepts
-    assert joint.learnable() == ("Gun", "Dim light")
-    penalty = 10.0
+    """`joint` is made of the sums of three labs, `pooled` has all their clips; C is the inverse penalty."""
     present = pooled.present.astype(float)
     expected = fit_hyperplanes(
-        pooled.standardised, present, names=("Gun", "Dim light"), kind="ridge", C=1 / penalty
+        pooled.standardised, present, names=("Gun", "Dim light"), kind="ridge", C=1 / 10
     )
-    planes = joint.cav(penalty=penalty)
-    assert_eight_digits(planes.weights, expected.weights)
-    assert_eight_digits(planes.intercepts, expected.intercepts)
-    assert_eight_digits(planes.distances(pooled.X), expected.distances(pooled.standardised))
+
+    planes = joint.cav(penalty=10.0)
+
+    assert_equal_to_eight_digits(planes.weights, expected.weights)
+    assert_equal_to_eight_digits(planes.intercepts, expected.intercepts)
+    assert_equal_to_eight_digits(planes.distances(pooled.X), expected.distances(pooled.standardised))
 
 
 @pytest.mark.parametrize(
@@ -146,81 +168,108 @@ def test_a_ridge_cav_is_that_of_all_clips(joint, pooled):
     ids=["in two films", "in one film alone", "absent from a clip of one film alone", "absent in two films"],
 )
 def test_a_concept_can_be_learnt_if_it_varies_whichever_film_is_left_out(joint, marked_of_ten, is_learnable):
-    """Three films of ten clips each, in some of which the first concept is marked, and no other is."""
+    """Three films of ten clips each, in some of which the first concept is marked, and no other is.
+
+    The sums of films have the share of clips in which a concept is marked, in columns behind those of
+    features and of the label.
+    """
     three_films = joint.without(joint.about.movies[3:]).sums
     means = three_films.means.copy()
-    first_concept_column = joint.about.n_features + 1  # columns are features, the label, concepts
-    means[:, first_concept_column:] = 0
-    means[:, first_concept_column] = np.array(marked_of_ten) / 10
+    first_concept = joint.about.n_features + 1
+    means[:, first_concept:] = 0
+    means[:, first_concept] = np.array(marked_of_ten) / 10
     planted = replace(joint, sums=replace(three_films, counts=np.full(3, 10.0), means=means))
-    assert planted.learnable() == ((joint.about.concepts[0],) if is_learnable else ())
+
+    learnable = planted.learnable()
+
+    assert learnable == ((joint.about.concepts[0],) if is_learnable else ())
 
 
 def test_without_a_penalty_each_cav_takes_the_one_with_the_least_error_on_films_left_out(joint, pooled):
+    """The expected penalties and planes are chosen on all clips of the three labs."""
     expected = tuned_ridge(pooled.standardised, pooled.present.astype(bool), pooled.movies)
-    planes = joint.cav()
     error_of_each_penalty = expected.losses  # [penalties, concepts]
-    assert_eight_digits(planes.losses, error_of_each_penalty.min(axis=0))
-    assert_eight_digits(planes.weights, expected.hyperplanes.weights)
-    assert_eight_digits(planes.intercepts, expected.hyperplanes.intercepts)
-    of_two_films = joint.without(joint.about.movies[2:])
-    assert np.isfinite(of_two_films.linear().losses).all()
+
+    planes = joint.cav()
+
+    assert_equal_to_eight_digits(planes.losses, error_of_each_penalty.min(axis=0))
+    assert_equal_to_eight_digits(planes.weights, expected.hyperplanes.weights)
+    assert_equal_to_eight_digits(planes.intercepts, expected.hyperplanes.intercepts)
+
+
+def test_a_penalty_can_be_chosen_on_two_films(joint):
+    sums_of_two_films = joint.without(joint.about.movies[2:])
+
+    planes = sums_of_two_films.linear()
+
+    assert np.isfinite(planes.losses).all()
 
 
 def test_a_bottleneck_is_that_of_all_clips(joint, pooled):
-    """Ridge CAVs give distances; ridge regression of the label on them gives the head."""
+    """It is computed here from all clips of the three labs.
+
+    Ridge CAVs give distances, those of a clip by CAVs without its film; a ridge regression of the label on
+    the standardised distances is the head. Its penalty is one of five multiples of the mean eigenvalue.
+    """
     cavs = tuned_ridge(pooled.standardised, pooled.present.astype(bool), pooled.movies)
     distances_without_own_film = cavs.distances
     scaler = StandardScaler().fit(distances_without_own_film)
     values = scaler.transform(distances_without_own_film)
     chosen = tuned_ridge(values, (pooled.y == 1)[:, None], pooled.movies).chosen[0]
-    mean_eigenvalue = (values**2).sum() / min(values.shape)  # penalties are multiples of it
-    penalty = np.array([100.0, 10.0, 1.0, 0.1, 0.01])[chosen] * mean_eigenvalue
+    mean_eigenvalue = (values**2).sum() / min(values.shape)
+    penalty = [100.0, 10.0, 1.0, 0.1, 0.01][chosen] * mean_eigenvalue
     expected_head = Ridge(alpha=penalty).fit(values, pooled.y)
+    values_with_all_films = scaler.transform(cavs.hyperplanes.distances(pooled.standardised))
+    expected_scores = expected_head.predict(values_with_all_films)
 
     bottleneck = joint.bottleneck()
 
-    assert_eight_digits(bottleneck.head.mean, scaler.mean_)
-    assert_eight_digits(bottleneck.head.scale, scaler.scale_)
-    assert_eight_digits(bottleneck.head.weights[0], expected_head.coef_)
-    values_with_all_films = scaler.transform(cavs.hyperplanes.distances(pooled.standardised))
-    expected = expected_head.predict(values_with_all_films)
-    assert_eight_digits(bottleneck.decision_function(pooled.X), expected)
+    assert_equal_to_eight_digits(bottleneck.head.mean, scaler.mean_)
+    assert_equal_to_eight_digits(bottleneck.head.scale, scaler.scale_)
+    assert_equal_to_eight_digits(bottleneck.head.weights[0], expected_head.coef_)
+    assert_equal_to_eight_digits(bottleneck.decision_function(pooled.X), expected_scores)
 
 
 def test_sums_without_a_film_give_the_bytes_of_sums_that_never_had_it(joint, labs):
-    without_film = joint.without(["f5"])  # all that lab c has
-    without_lab_c = join([gram(labs[lab], TASK, least=10) for lab in "ab"])
-    assert without_film.linear().weights.tobytes() == without_lab_c.linear().weights.tobytes()
+    """Lab c has the film f5 alone, so that without it the sums are those of the labs a and b."""
+    sums_without_f5 = joint.without(["f5"])
+    sums_of_a_and_b = join([gram(labs["a"], TASK, least=10), gram(labs["b"], TASK, least=10)])
+
+    assert sums_without_f5.linear().weights.tobytes() == sums_of_a_and_b.linear().weights.tobytes()
 
 
 @pytest.mark.parametrize("film", ["f0", "f5"])
 def test_the_error_on_a_film_is_the_mean_squared_error_on_its_clips(joint, pooled, film):
-    errors = joint.film_errors(joint.without(["f5"]).linear(penalty=1.0))
+    """The model knows f0 and does not know f5. It is fitted here to the clips of all films but f5."""
     is_known = pooled.movies != "f5"
     scaler = StandardScaler().fit(pooled.X[is_known])
     model = Ridge(alpha=1.0).fit(scaler.transform(pooled.X[is_known]), pooled.y[is_known])
     of_film = pooled.movies == film
     residuals = model.predict(scaler.transform(pooled.X[of_film])) - pooled.y[of_film]
-    assert_eight_digits(errors[film], np.mean(residuals**2))
+
+    errors = joint.film_errors(joint.without(["f5"]).linear(penalty=1.0))
+
+    assert_equal_to_eight_digits(errors[film], np.mean(residuals**2))
 
 
 def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, pooled, tmp_path):
     """In each round labs sum up their losses at the model of the round before.
 
-    The change of a round is the largest change of a weight over the largest weight.
+    The change of a round is the largest change of a weight over the largest weight. The last round says that
+    it is the last; then the model is scikit-learn's on all clips.
     """
     expected = LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000).fit(pooled.standardised, pooled.y)
     path = tmp_path / "round.model"
     planes = joint.linear(penalty=1.0)
     save_joint(joint, planes, path)
+
     for _ in range(10):
         model = om.load_model(path)
         losses = join([gram(data, TASK, least=10, at=model) for data in labs.values()])
         step = newton_step(losses, C=0.5)
         before = np.append(planes.weights, planes.intercepts)
         after = np.append(step.planes.weights, step.planes.intercepts)
-        assert_eight_digits(step.change, np.abs(after - before).max() / np.abs(after).max())
+        assert_equal_to_eight_digits(step.change, np.abs(after - before).max() / np.abs(after).max())
         planes = step.planes
         path.unlink()
         save_joint(losses, planes, path)
@@ -228,70 +277,101 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, pooled, tmp
             break
 
     assert step.is_last
-    assert_eight_digits(planes.weights[0], expected.coef_[0])
+    assert_equal_to_eight_digits(planes.weights[0], expected.coef_[0])
     logits = expected.decision_function(pooled.standardised)
-    assert_eight_digits(planes.decision_function(pooled.X)[:, 0], logits)
+    assert_equal_to_eight_digits(planes.decision_function(pooled.X)[:, 0], logits)
     assert planes.penalties == [1 / 0.5]
     card = om.load_model(path).card
     assert card.threshold == 0.0
     assert card.n_positives == 0  # which cannot be read from sums of losses
 
 
-def test_sums_in_files_are_joined_in_any_order_and_written_again_as_they_were(labs, joint, tmp_path):
-    sums_of_lab = {}
+def test_sums_that_are_read_from_a_file_are_written_again_as_they_were(labs, tmp_path):
+    for lab, data in labs.items():
+        file = tmp_path / f"{lab}.sums"
+        file_again = tmp_path / f"{lab}-again.sums"
+
+        write_sums(gram(data, TASK, least=10), file)
+        write_sums(read_sums(file), file_again)
+
+        assert file_again.read_bytes() == file.read_bytes()
+
+
+def test_sums_in_files_are_joined_in_any_order(labs, joint, tmp_path):
+    """`joint` has the sums of the labs a, b and c, joined in this order."""
     for lab, data in labs.items():
         write_sums(gram(data, TASK, least=10), tmp_path / f"{lab}.sums")
-        sums_of_lab[lab] = read_sums(tmp_path / f"{lab}.sums")
-        write_sums(sums_of_lab[lab], tmp_path / f"{lab}-again.sums")
-        assert (tmp_path / f"{lab}-again.sums").read_bytes() == (tmp_path / f"{lab}.sums").read_bytes()
 
-    from_files = join([sums_of_lab[lab] for lab in ("c", "a", "b")])
-    assert from_files.about.movies == joint.about.movies == ["f0", "f1", "f2", "f3", "f4", "f5"]
-    assert from_files.cav().weights.tobytes() == joint.cav().weights.tobytes()
+    c_a_b = join([read_sums(tmp_path / f"{lab}.sums") for lab in ("c", "a", "b")])
+
+    assert joint.about.movies == ["f0", "f1", "f2", "f3", "f4", "f5"]
+    assert c_a_b.about.movies == joint.about.movies
+    assert c_a_b.cav().weights.tobytes() == joint.cav().weights.tobytes()
 
 
-def test_a_linear_model_in_a_file_scores_clips_as_the_planes_that_were_saved(joint, labs, pooled, tmp_path):
+def test_a_linear_model_in_a_file_scores_clips_as_the_planes_that_were_saved(joint, pooled, tmp_path):
+    """Its card states C, the inverse of the penalty, as scikit-learn does."""
     planes = joint.linear()
     save_joint(joint, planes, tmp_path / "joint.model")
+
     model = om.load_model(tmp_path / "joint.model")
 
-    assert_eight_digits(model.logits(pooled.X), planes.decision_function(pooled.X)[:, 0])
+    assert_equal_to_eight_digits(model.logits(pooled.X), planes.decision_function(pooled.X)[:, 0])
     assert model.card.threshold == 0.5
-    assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])  # as scikit-learn states it
+    assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
     assert model.card.n_positives == pooled.y.sum()
     assert [metric["task"] for metric in model.card.metrics] == [TASK]
-    # It knows its films and has no probabilities.
-    assert set(model.card.movies) == {movie for movies in LABS.values() for movie in movies}
+
+
+def test_a_joint_model_in_a_file_knows_its_films_and_gives_no_probabilities(joint, labs, tmp_path):
+    """Without a calibration there is no probability (column p); all films of the labs were trained on."""
+    save_joint(joint, joint.linear(), tmp_path / "joint.model")
+
+    model = om.load_model(tmp_path / "joint.model")
+    predicted = om.predict(model, open_store(labs["a"].group._store.path))
+
+    assert set(model.card.movies) == {"f0", "f1", "f2", "f3", "f4", "f5"}
     assert model.calibration is None
     assert model.out_of_distribution is None
-    predicted = om.predict(model, open_store(labs["a"].group._store.path))
     assert predicted.table["p"].isna().all()
     assert predicted.has("trained_on").all()
 
 
-def test_models_of_a_concept_in_a_file_name_it_as_their_target(joint, labs, pooled, tmp_path):
-    """A CAV scores clips as the saved plane. A penalty that was given has no error on films left out."""
+def test_a_cav_in_a_file_scores_clips_as_the_plane_that_was_saved_and_names_its_concept(
+    joint, pooled, tmp_path
+):
+    """Its card states C, the inverse of the penalty, as scikit-learn does. Gun is the first concept."""
     planes = joint.cav("Gun")
     save_joint(joint, planes, tmp_path / "cav.model", concept="Gun")
+
     cav = om.load_model(tmp_path / "cav.model")
-    assert_eight_digits(cav.logits(pooled.X), planes.distances(pooled.X)[:, 0])
+
+    assert_equal_to_eight_digits(cav.logits(pooled.X), planes.distances(pooled.X)[:, 0])
     assert cav.card.threshold == 0.0
     assert cav.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
     assert cav.card.n_positives == pooled.present[:, 0].sum()
     assert [metric["task"] for metric in cav.card.metrics] == ["Gun"]
 
+
+def test_a_linear_model_of_a_concept_in_a_file_names_it_as_its_target(labs, tmp_path):
+    """The penalty is given and not chosen, so that there is no error on films left out to state."""
     sums_of_gun = join([gram(labs["a"], "concept:Gun", least=10)])
     save_joint(sums_of_gun, sums_of_gun.linear(penalty=1.0), tmp_path / "linear.model")
-    linear = om.load_model(tmp_path / "linear.model")
-    assert linear.card.target["concept"] == "Gun"
-    assert linear.card.metrics == ()
+
+    model = om.load_model(tmp_path / "linear.model")
+
+    assert model.card.target["concept"] == "Gun"
+    assert model.card.metrics == ()
 
 
 def test_films_of_few_clips_are_left_out_and_counted(labs):
-    """Film f0 has four clips here."""
+    """Film f0 has four clips here, and sums need ten of a film."""
     data = labs["a"]
-    four_clips_of_f0 = data.take(np.flatnonzero((data.movies != "f0") | (np.arange(len(data)) < 4)))
-    sums = gram(four_clips_of_f0, TASK, least=10)
+    is_kept = (data.movies != "f0") | (np.arange(len(data)) < 4)
+    data_with_four_clips_of_f0 = data.take(np.flatnonzero(is_kept))
+
+    sums = gram(data_with_four_clips_of_f0, TASK, least=10)
+
     assert sums.about.movies == ["f1", "f2"]
     assert sums.about.left_out.keys() == {"f0"}
     assert sums.counts.min() >= 10
@@ -304,8 +384,11 @@ def test_films_of_few_clips_are_left_out_and_counted(labs):
     ids=["films of few clips alone", "features of no store", "features of several stores"],
 )
 def test_clips_that_cannot_be_summed_up_are_refused(labs, change, least):
+    """`least` is how many clips a film needs."""
+    data = replace(labs["a"], **change)
+
     with pytest.raises(ModelError):
-        gram(replace(labs["a"], **change), TASK, least=least)
+        gram(data, TASK, least=least)
 
 
 @pytest.mark.parametrize(
@@ -319,14 +402,17 @@ def test_clips_that_cannot_be_summed_up_are_refused(labs, change, least):
     ids=["another backbone", "another provenance", "other concepts", "the same films"],
 )
 def test_sums_of_other_features_or_concepts_or_the_same_films_are_not_joined(labs, field, value):
-    sums = gram(labs["a"], TASK, least=10)
-    of_lab_b = gram(labs["b"], TASK, least=10)  # films f3 and f4
-    changed = replace(of_lab_b, about=structs.replace(of_lab_b.about, **{field: value}))
+    """Lab a has the films f0, f1 and f2, and lab b has f3 and f4. What the sums of b say of b is changed."""
+    sums_of_a = gram(labs["a"], TASK, least=10)
+    sums_of_b = gram(labs["b"], TASK, least=10)
+    changed = replace(sums_of_b, about=structs.replace(sums_of_b.about, **{field: value}))
+
     with pytest.raises(ModelError):
-        join([sums, changed])
+        join([sums_of_a, changed])
 
 
 def of_positive_clips_alone(labs):
+    """Sums of the violent clips of lab b."""
     violent = labs["b"].take(labs["b"].levels == "violent")
     return join([gram(violent, TASK, least=5)])
 
@@ -358,8 +444,11 @@ def of_one_film(labs):
     ],
 )
 def test_what_sums_cannot_give_is_refused(labs, make_sums, ask):
+    """The sums are of violent clips alone, or of one film, f5, in which there is no gun."""
+    sums = make_sums(labs)
+
     with pytest.raises(ModelError):
-        ask(make_sums(labs))
+        ask(sums)
 
 
 # Sums of films are `products` `[films, columns, columns]`, sums over clips of one column times another, each
@@ -416,49 +505,80 @@ def let_label_and_concept_share_less_than_no_clip(products, label, sums):
     ],
 )
 def test_products_that_no_clips_can_have_are_refused(labs, change, tmp_path):
-    write_sums(changed_products(gram(labs["a"], TASK, least=10), change), tmp_path / "bad.sums")
+    """Sums have, for each film, sums over clips of one column times another: features, label and concepts.
+
+    `change` makes them impossible, such as two columns that go along more than they can.
+    """
+    sums = gram(labs["a"], TASK, least=10)
+    write_sums(changed_products(sums, change), tmp_path / "bad.sums")
+
     with pytest.raises(ModelError):
         read_sums(tmp_path / "bad.sums")
 
 
-def test_counts_means_and_products_that_no_clips_can_have_are_refused(labs, tmp_path):
+def multiplied_in_column_0(means):
+    means = means.copy()
+    means[:, 0] *= 1e200
+    return means
+
+
+def lopsided(products):
+    """Change the product of columns 0 and 1, and not that of 1 and 0, which is the same."""
+    products = products.copy()
+    products[:, 0, 1] *= 0.9
+    return products
+
+
+@pytest.mark.parametrize(
+    "changed_parts",
+    [
+        pytest.param(lambda sums: {"products": -sums.products}, id="negative products"),
+        pytest.param(lambda sums: {"products": sums.products + 1e300}, id="huge products"),
+        pytest.param(lambda sums: {"products": lopsided(sums.products)}, id="lopsided products"),
+        pytest.param(lambda sums: {"products": np.triu(sums.products)}, id="half of the products"),
+        pytest.param(lambda sums: {"products": sums.products[:, :-1]}, id="a column of products less"),
+        pytest.param(lambda sums: {"means": multiplied_in_column_0(sums.means)}, id="a huge mean"),
+        pytest.param(lambda sums: {"means": sums.means * np.nan}, id="no means"),
+        pytest.param(lambda sums: {"means": sums.means + 2}, id="means that are shifted"),
+        pytest.param(lambda sums: {"counts": sums.counts + 1e15}, id="huge counts"),
+        pytest.param(
+            lambda sums: {"counts": sums.counts * 1e7, "products": sums.products * 1e7},
+            id="more clips than there can be",
+        ),
+        pytest.param(lambda sums: {"counts": sums.counts + 1}, id="a clip more than the products have"),
+        pytest.param(lambda sums: {"counts": sums.counts + 0.5}, id="half a clip more"),
+        pytest.param(lambda sums: {"counts": sums.counts * 0}, id="no clips"),
+        pytest.param(lambda _sums: {"start": {"start_mean": np.zeros(3)}}, id="the start of a round"),
+    ],
+)
+def test_counts_means_and_products_that_no_clips_can_have_are_refused(labs, changed_parts, tmp_path):
+    """Sums of a film are the count of its clips, means of columns, and sums of products of columns.
+
+    A round of logistic regression has a start, and these sums are of no round.
+    """
     sums = gram(labs["a"], TASK, least=10)
-    huge_mean = sums.means.copy()
-    huge_mean[:, 0] *= 1e200
-    lopsided = sums.products.copy()
-    lopsided[:, 0, 1] *= 0.9
-    impossible = {
-        "negative products": {"products": -sums.products},
-        "huge products": {"products": sums.products + 1e300},
-        "lopsided products": {"products": lopsided},
-        "half of the products": {"products": np.triu(sums.products)},
-        "a column of products less": {"products": sums.products[:, :-1]},
-        "a huge mean": {"means": huge_mean},
-        "no means": {"means": sums.means * np.nan},
-        "means that are shifted": {"means": sums.means + 2},
-        "huge counts": {"counts": sums.counts + 1e15},
-        "more clips than there can be": {"counts": sums.counts * 1e7, "products": sums.products * 1e7},
-        "a clip more than the products have": {"counts": sums.counts + 1},
-        "half a clip more": {"counts": sums.counts + 0.5},
-        "no clips": {"counts": sums.counts * 0},
-        "the start of a round": {"start": {"start_mean": np.zeros(3)}},
-    }
-    for name, changed in impossible.items():
-        write_sums(replace(sums, **changed), tmp_path / f"{name}.sums")
-        with pytest.raises(ModelError):
-            read_sums(tmp_path / f"{name}.sums")
+    impossible_sums = replace(sums, **changed_parts(sums))
+    write_sums(impossible_sums, tmp_path / "bad.sums")
+
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0], ids=["all negative", "all positive"])
 def test_films_in_which_all_clips_have_one_label_and_the_same_concepts_are_read(labs, share, tmp_path):
+    """Their means are 0 or 1 in the columns of label and concepts, and products around the means are 0."""
     sums = gram(labs["a"], TASK, least=10)
-    label_and_concepts = slice(sums.about.n_features, None)
+    label = sums.about.n_features  # concepts are behind it
     means = sums.means.copy()
-    means[:, label_and_concepts] = share
+    means[:, label:] = share
     products = sums.products.copy()
-    products[:, label_and_concepts] = products[:, :, label_and_concepts] = 0
-    write_sums(replace(sums, means=means, products=products), tmp_path / "alike.sums")
-    assert read_sums(tmp_path / "alike.sums").about == sums.about
+    products[:, label:, :] = 0
+    products[:, :, label:] = 0
+    file = tmp_path / "alike.sums"
+
+    write_sums(replace(sums, means=means, products=products), file)
+
+    assert read_sums(file).about == sums.about
 
 
 @pytest.mark.parametrize(
@@ -498,7 +618,11 @@ def test_a_file_that_holds_no_sums_is_refused(tmp_path, content):
 def test_curvatures_and_gradients_that_no_clips_can_have_are_refused(
     labs, joint, tmp_path, knows_nothing, factor, shift, is_possible
 ):
-    """At a model that knows nothing each clip has the largest possible curvature."""
+    """In a round of logistic regression a lab sums up gradients and curvatures of its losses.
+
+    They are written multiplied by a factor, or shifted. At a model that knows nothing each clip has the
+    largest possible curvature.
+    """
     planes = joint.linear(penalty=1.0)
     if knows_nothing:
         planes = replace(planes, weights=0 * planes.weights, intercepts=0 * planes.intercepts)
@@ -515,14 +639,18 @@ def test_curvatures_and_gradients_that_no_clips_can_have_are_refused(
 
 
 def test_a_labs_error_is_that_of_a_model_of_all_others(joint, pooled):
+    """Lab b has the films f3 and f4. Beside it stands the error of the others' mean label."""
     is_lab_b = np.isin(pooled.movies, ["f3", "f4"])
+    y_of_lab_b = pooled.y[is_lab_b]
     y_of_others = pooled.y[~is_lab_b]
     scaler = StandardScaler().fit(pooled.X[~is_lab_b])
     model = Ridge(alpha=3.0).fit(scaler.transform(pooled.X[~is_lab_b]), y_of_others)
     predicted = model.predict(scaler.transform(pooled.X[is_lab_b]))
+
     error, error_of_mean = joint.lab_error(["f3", "f4"], 3.0)
-    assert_eight_digits(error, np.mean((predicted - pooled.y[is_lab_b]) ** 2))
-    assert_eight_digits(error_of_mean, np.mean((y_of_others.mean() - pooled.y[is_lab_b]) ** 2))
+
+    assert_equal_to_eight_digits(error, np.mean((predicted - y_of_lab_b) ** 2))
+    assert_equal_to_eight_digits(error_of_mean, np.mean((y_of_others.mean() - y_of_lab_b) ** 2))
 
 
 @pytest.mark.parametrize(
@@ -545,8 +673,11 @@ def test_a_labs_error_is_that_of_a_model_of_all_others(joint, pooled):
     ],
 )
 def test_sums_of_films_or_a_provenance_that_no_model_may_have_are_refused(labs, tmp_path, field, value):
+    """Sums come from other labs. One field of good sums, of the films f0, f1 and f2, is changed."""
     sums = gram(labs["a"], TASK, least=10)
-    write_sums(replace(sums, about=structs.replace(sums.about, **{field: value})), tmp_path / "bad.sums")
+    bad_sums = replace(sums, about=structs.replace(sums.about, **{field: value}))
+    write_sums(bad_sums, tmp_path / "bad.sums")
+
     with pytest.raises(ModelError):
         read_sums(tmp_path / "bad.sums")
 
@@ -595,15 +726,21 @@ def raw_products(sums):
 
 
 def test_the_difference_of_two_sums_would_reveal_the_features_of_a_clip(labs):
-    """That is why sums that differ from earlier ones in few clips are refused, whatever `least` is."""
+    """One clip of f0, the first film, is violent (1) in the first sums and calm (0) in the second.
+
+    The sums of features times the label differ by its features. That is why sums that differ from earlier
+    ones in few clips are refused, whatever `least` is.
+    """
     data = labs["a"]
     clip = first_violent_clip(data)
     before = raw_products(gram(data, TASK, least=10))
     after = raw_products(gram(with_level(data, clip, "calm"), TASK, least=10))
-    label = data.X.shape[1]
-    f0 = 0
-    features_by_label = (before - after)[f0, :label, label]
-    assert features_by_label == pytest.approx(data.X[clip], abs=1e-9)
+
+    label = data.X.shape[1]  # the column behind those of features
+    difference_of_f0 = before[0] - after[0]
+    revealed = difference_of_f0[:label, label]
+
+    assert revealed == pytest.approx(data.X[clip], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -612,31 +749,48 @@ def test_the_difference_of_two_sums_would_reveal_the_features_of_a_clip(labs):
     ids=["another level", "a clip less", "a concept more or less"],
 )
 def test_sums_that_differ_from_earlier_ones_in_a_clip_are_refused(labs, change, tmp_path):
+    """A lab records which clips it summed up, one record for each of its three films.
+
+    Its second sums differ in a clip of f0, and their difference would reveal the clip. Nothing is recorded.
+    """
     data = labs["a"]
     release_sums(data, tmp_path)
+    changed_data = change(data, first_violent_clip(data))
+
     with pytest.raises(ModelError, match="f0"):
-        release_sums(change(data, first_violent_clip(data)), tmp_path)
-    assert n_records(tmp_path) == 3  # of f0, f1 and f2, before
+        release_sums(changed_data, tmp_path)
+
+    assert n_records(tmp_path) == 3
+
+
+def test_a_record_of_released_sums_names_the_positive_clips_of_a_film(labs, tmp_path):
+    """Lab b has two films. The column of the label is called "", those of concepts by their names."""
+    data = labs["b"]
+
+    release_sums(data, tmp_path, least=2)
+
+    first_line, _second_line = (tmp_path / RECORD).read_text("utf-8").splitlines()
+    record = msgspec.json.decode(first_line)
+    is_positive = (data.movies == record["movie"]) & (data.levels == "violent")
+    assert record["columns"][""] == sorted(data.clip_ids[is_positive])
 
 
 def test_sums_that_differ_in_half_of_a_films_clips_are_released_and_recorded_once(labs, tmp_path):
-    """A record names the clips of the label, and those of each concept."""
+    """Lab b has the films f3 and f4. The second sums lack half of the clips of f3, so f3 is recorded again.
+
+    Both sums may be released again, and are not recorded again.
+    """
     data = labs["b"]
-    of_f3 = np.flatnonzero(data.movies == "f3")
-    half_of_f3 = without_clip(data, of_f3[: len(of_f3) // 2])
+    rows_of_f3 = np.flatnonzero(data.movies == "f3")
+    data_of_half_f3 = without_clip(data, rows_of_f3[: len(rows_of_f3) // 2])
 
     release_sums(data, tmp_path, least=2)
-    assert n_records(tmp_path) == 2  # f3 and f4
-    first_record, _ = (tmp_path / RECORD).read_text("utf-8").splitlines()
-    record = msgspec.json.decode(first_record)
-    is_positive = (data.movies == record["movie"]) & (data.levels == "violent")
-    label = ""  # the others are names of concepts
-    assert record["columns"][label] == sorted(data.clip_ids[is_positive])
-
-    release_sums(half_of_f3, tmp_path, least=2)
+    assert n_records(tmp_path) == 2
+    release_sums(data_of_half_f3, tmp_path, least=2)
     assert n_records(tmp_path) == 3
+
     release_sums(data, tmp_path, least=2)
-    release_sums(half_of_f3, tmp_path, least=2)
+    release_sums(data_of_half_f3, tmp_path, least=2)
     assert n_records(tmp_path) == 3
 
 
@@ -644,11 +798,17 @@ def test_sums_of_other_features_may_differ_in_one_clip(labs, tmp_path):
     """Pooled by their maximum, features are others than by their mean: no difference reveals them."""
     data = labs["a"]
     release_sums(data, tmp_path)
-    changed = with_level(data, first_violent_clip(data), "calm")
-    release_sums(replace(changed, pool="max"), tmp_path)
+    changed_data = with_level(data, first_violent_clip(data), "calm")
+    changed_data_of_maxima = replace(changed_data, pool="max")
+
+    release_sums(changed_data_of_maxima, tmp_path)
+
+    assert n_records(tmp_path) == 6  # of three films, for either kind of features
 
 
 def test_a_damaged_record_stops_and_is_named(labs, tmp_path):
+    """Without the record nobody knows which sums were released."""
     (tmp_path / RECORD).write_text("{}\n", "utf-8")
+
     with pytest.raises(ModelError, match=RECORD):
         release_sums(labs["a"], tmp_path)

@@ -55,12 +55,17 @@ def torch_logits_and_penalty(torch, network, prepared, tensor):
     ids=["four hidden units", "with the time of frames", "without hidden units"],
 )
 def test_logits_loss_and_gradient_equal_those_of_pytorch(clips, n_hidden, timed):
+    """Six clips of nine frames, of which two lack the last ones, have weights from .5 to 2.
+
+    What is minimised is the weighted mean of their losses, and a penalty.
+    """
     torch = pytest.importorskip("torch")
     X, y = clips
+    weights = np.linspace(0.5, 2, 6)
     network = AttentionNetwork(5, n_hidden, timed, 5.0)
     prepared = network.prepare(X, *network.mean_and_scale(X))
     parameters = network.initial_parameters(np.random.default_rng(0), prepared, y)[0]
-    weights = np.linspace(0.5, 2, 6)
+
     gradient = np.full_like(parameters, np.nan)
     scores = network.backward(
         network.layers_of(parameters), prepared, y, network.layers_of(gradient), weights
@@ -70,8 +75,8 @@ def test_logits_loss_and_gradient_equal_those_of_pytorch(clips, n_hidden, timed)
     logits, penalty = torch_logits_and_penalty(torch, network, prepared, tensor)
     cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
     losses = cross_entropy(logits, torch.from_numpy(y), reduction="none")
-    ((losses * torch.from_numpy(weights)).mean() + penalty).backward()
-
+    weighted_mean = (losses * torch.from_numpy(weights)).mean()
+    (weighted_mean + penalty).backward()
     np.testing.assert_allclose(scores, logits.detach().numpy(), rtol=1e-10)
     np.testing.assert_allclose(gradient, tensor.grad.numpy(), rtol=1e-6, atol=1e-12)
     assert network.loss(scores, y) == pytest.approx(losses.mean().item(), rel=1e-10)
@@ -109,18 +114,23 @@ def test_attention_finds_an_event_that_the_mean_of_frames_does_not_show():
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
 @pytest.mark.nightly
 def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(correlation):
-    """It trains 20 times: bad initial parameters miss the event in a few corpora, which one corpus hides."""
+    """It trains 20 times: bad initial parameters miss the event in a few corpora, which one corpus hides.
+
+    The event, three moved frames of a positive clip, is found if new films are ranked well, and if the frame
+    with the largest weight is one of the three in 9 of 10 clips.
+    """
     n_found = 0
     for seed in range(20):
         X, y, movies, is_event = planted_frames(
             n_per_movie=60, n_features=24, seed=seed, correlation=correlation
         )
-        train = movies < 8
-        model = AttentionPooling(random_state=seed).fit(X[train], y[train])
-        precision = average_precision_score(y[~train], model.decision_function(X[~train]))
-        positive = ~train & (y == 1)
-        heaviest_frame = model.weights(X[positive]).argmax(axis=1)
-        if precision >= 0.9 and is_event[positive, heaviest_frame].mean() >= 0.9:
+        is_new = movies >= 8
+        model = AttentionPooling(random_state=seed).fit(X[~is_new], y[~is_new])
+        precision = average_precision_score(y[is_new], model.decision_function(X[is_new]))
+        is_positive = is_new & (y == 1)
+        heaviest_frame = model.weights(X[is_positive]).argmax(axis=1)
+        share_of_found_frames = is_event[is_positive, heaviest_frame].mean()
+        if precision >= 0.9 and share_of_found_frames >= 0.9:
             n_found += 1
 
     assert n_found >= 19
@@ -129,15 +139,18 @@ def test_the_event_is_found_in_19_of_20_corpora_whatever_the_frames_correlation(
 def test_training_continues_from_the_best_of_several_initial_parameters():
     """Initial parameters come in pairs: one attends to the event, and its mirror image away from it.
 
-    With this seed the first ones of both pairs attend away from it, so that taking the first would fail.
+    All are trained for a few epochs. With this seed the first ones of both pairs attend away from the event,
+    so that going on from the first would fail.
     """
     X, y, _, _ = planted_frames(n_movies=8, n_per_movie=60, n_features=24, seed=12)
-    curve = AttentionPooling(random_state=12).fit(X, y).curve_
-    losses_after_trial = curve.start_losses
 
+    curve = AttentionPooling(random_state=12).fit(X, y).curve_
+
+    losses_after_trial = curve.start_losses
     assert losses_after_trial.shape == (2 * N_PAIRS,)
     assert losses_after_trial.max() > losses_after_trial.min() + 0.05
-    assert curve.train_loss[N_TRIAL_EPOCHS - 1] < losses_after_trial.min() + 0.05
+    loss_at_end_of_trial = curve.train_loss[N_TRIAL_EPOCHS - 1]
+    assert loss_at_end_of_trial < losses_after_trial.min() + 0.05
     assert curve.train_loss[-1] < 0.1
 
 
@@ -147,30 +160,41 @@ def test_absent_frames_have_no_weight_and_change_no_score():
     """Clips of different length are filled up with absent frames (NaN), here four."""
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
     X = X.astype(np.float64)
-    longer = np.concatenate([X, np.full((len(X), 4, X.shape[2]), ABSENT)], axis=1)
+    four_absent_frames = np.full((len(X), 4, X.shape[2]), ABSENT)
+    longer = np.concatenate([X, four_absent_frames], axis=1)
     attention = AttentionPooling(max_epochs=3)
+
     for estimator in (attention, make_frames_probe("mean")):
         expected = estimator.fit(X, y).decision_function(X)
         scores = estimator.fit(longer, y).decision_function(longer)
         np.testing.assert_allclose(scores, expected, rtol=1e-9)
 
-    assert (attention.fit(longer, y).weights(longer)[:, -4:] == 0).all()
+    weights = attention.fit(longer, y).weights(longer)
+    assert (weights[:, -4:] == 0).all()
 
 
-def test_an_array_that_holds_no_frames_of_clips_is_refused():
+def test_one_vector_a_clip_in_place_of_frames_is_refused():
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    without_frames_of_clip_3 = X.copy()
-    without_frames_of_clip_3[3] = ABSENT
-    without_feature_0 = X.copy()
-    without_feature_0[:, :, 0] = ABSENT
-    model = AttentionPooling(max_epochs=1)
+    first_frames = X[:, 0]  # [N, D]
 
     with pytest.raises(ValueError, match=r"expected clips' frames \[N, F, D\]"):
-        model.fit(X[:, 0], y)
+        AttentionPooling(max_epochs=1).fit(first_frames, y)
+
+
+def test_a_clip_whose_frames_are_all_absent_is_refused():
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    X[3] = ABSENT
+
     with pytest.raises(ValueError, match="clip 3 has no frame"):
-        model.fit(without_frames_of_clip_3, y)
+        AttentionPooling(max_epochs=1).fit(X, y)
+
+
+def test_a_frame_that_is_absent_in_one_feature_alone_is_refused():
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    X[:, :, 0] = ABSENT
+
     with pytest.raises(ValueError, match="in all of its features or in none"):
-        model.fit(without_feature_0, y)
+        AttentionPooling(max_epochs=1).fit(X, y)
 
 
 # --- determinism and controls
@@ -179,23 +203,38 @@ def test_an_array_that_holds_no_frames_of_clips_is_refused():
 
 @pytest.mark.parametrize("n_frames", [1, 7, 32])
 def test_a_clip_has_the_same_outputs_alone_and_among_others(n_frames):
-    """The score of a clip must not depend on which others are scored with it, to the last bit."""
+    """The score of a clip must not depend on which others are scored with it, to the last bit.
+
+    120 clips are scored together, and some of them alone or in another company.
+    """
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=40)
     X = X[:, :n_frames]
     model = AttentionPooling(max_epochs=2).fit(X, y)
-    for method in (model.decision_function, model.weights, model.evidence):
-        together = method(X)
-        for some_clips in (slice(0, 1), slice(5, 6), slice(3, 40), slice(len(X) - 1, None)):
-            assert method(X[some_clips]).tobytes() == together[some_clips].tobytes()
+
+    for outputs_of in (model.decision_function, model.weights, model.evidence):
+        of_all = outputs_of(X)
+        first, sixth, many, last = slice(0, 1), slice(5, 6), slice(3, 40), slice(119, 120)
+        for some_clips in (first, sixth, many, last):
+            of_some = outputs_of(X[some_clips])
+            assert of_some.tobytes() == of_all[some_clips].tobytes()
 
 
-def test_the_controls_shuffle_frames_within_clips_and_exchange_them_within_a_movie_and_label():
+def test_a_control_shuffles_the_frames_within_each_clip():
+    """Each clip has the same numbers as before, in another order of frames."""
     X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
+
     shuffled = AttentionPooling(disturb="shuffle")._disturb_frames(X, y, movies)
+
     assert not np.array_equal(shuffled, X)
     np.testing.assert_array_equal(np.sort(shuffled, axis=1), np.sort(X, axis=1))
 
+
+def test_a_control_exchanges_frames_among_the_clips_of_one_movie_and_label():
+    """Clips do not have the same numbers as before, but all clips of a movie and label together have."""
+    X, y, movies, _ = planted_frames(n_movies=3, n_per_movie=20)
+
     exchanged = AttentionPooling(disturb="exchange")._disturb_frames(X, y, movies)
+
     assert not np.array_equal(np.sort(exchanged, axis=1), np.sort(X, axis=1))
     for movie in np.unique(movies):
         for label in (0, 1):
@@ -205,24 +244,43 @@ def test_the_controls_shuffle_frames_within_clips_and_exchange_them_within_a_mov
             np.testing.assert_array_equal(np.sort(frames_after, axis=0), np.sort(frames_before, axis=0))
 
 
-def test_attention_is_evaluated_where_it_is_asked_for_beside_poolings_and_controls():
-    names = [spec.name for spec in models_for("levels", ["attention"]) if spec.looks_at_features]
-    assert names == ["attention", "mean_frames", "max_frames", "attention_uniform", "attention_exchanged"]
-    assert "attention_shuffled" in {spec.name for spec in models_for("levels", ["attention_time"])}
+def names_of_models(asked_for):
+    """List the models of levels that are evaluated, without baselines."""
+    return [spec.name for spec in models_for("levels", asked_for) if spec.looks_at_features]
+
+
+def test_attention_is_evaluated_beside_poolings_and_controls():
+    assert names_of_models(["attention"]) == [
+        "attention",
+        "mean_frames",
+        "max_frames",
+        "attention_uniform",
+        "attention_exchanged",
+    ]
+
+
+def test_attention_that_knows_the_time_of_frames_is_evaluated_beside_one_of_shuffled_frames():
+    assert "attention_shuffled" in names_of_models(["attention_time"])
+
+
+def test_models_of_attention_are_evaluated_only_where_they_are_asked_for():
+    names_of_attention = {spec.name for spec in SPECS}
+
     usual_names = {spec.name for spec in models_for("levels", None)}
-    assert usual_names.isdisjoint(spec.name for spec in SPECS)
+
+    assert usual_names.isdisjoint(names_of_attention)
 
 
 @pytest.mark.parametrize(("pool", "reduce"), [("mean", np.mean), ("max", np.max)])
 def test_the_probe_on_pooled_frames_is_scikit_learns_regression(pool, reduce):
     """It is a logistic regression with C = 0.01 on standardised means or maxima over frames."""
-    frames = np.random.default_rng(0).normal(size=(60, 4, 3))
+    frames = np.random.default_rng(0).normal(size=(60, 4, 3))  # clips, frames, features
     y = np.arange(60) % 2
     frames[y == 1] += 0.5
     pooled = reduce(frames, axis=1)
     regression = LogisticRegression(C=0.01, tol=1e-6, max_iter=10_000)
     reference = make_pipeline(StandardScaler(), regression).fit(pooled, y)
-    probe = make_frames_probe(pool).fit(frames, y)
-    np.testing.assert_allclose(
-        probe.decision_function(frames), reference.decision_function(pooled), atol=1e-6
-    )
+
+    scores = make_frames_probe(pool).fit(frames, y).decision_function(frames)
+
+    np.testing.assert_allclose(scores, reference.decision_function(pooled), atol=1e-6)

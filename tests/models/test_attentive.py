@@ -76,18 +76,21 @@ def loss_clip_by_clip(probes, X, y, rows):
 
 @pytest.mark.long
 def test_the_gradient_equals_finite_differences_of_the_loss(clips):
+    """The loss is computed clip by clip, with each parameter a little above and below its value."""
     X, y, folds = clips
-    rows = np.array([0, 2, 5, 7, 8, 11])
+    rows_of_batch = np.array([0, 2, 5, 7, 8, 11])
     probes = untrained_probes(X, y, folds)
     probes.parameters += np.random.default_rng(0).normal(size=probes.parameters.size) * 0.3
-    probes.backward(rows)
+
+    probes.backward(rows_of_batch)
+
     step = 1e-6
     expected = np.empty_like(probes.gradient)
     for index, parameter in enumerate(probes.parameters.copy()):
         probes.parameters[index] = parameter + step
-        loss_above = loss_clip_by_clip(probes, X, y, rows)
+        loss_above = loss_clip_by_clip(probes, X, y, rows_of_batch)
         probes.parameters[index] = parameter - step
-        loss_below = loss_clip_by_clip(probes, X, y, rows)
+        loss_below = loss_clip_by_clip(probes, X, y, rows_of_batch)
         probes.parameters[index] = parameter
         expected[index] = (loss_above - loss_below) / (2 * step)
     np.testing.assert_allclose(probes.gradient, expected, rtol=1e-5, atol=1e-7)
@@ -95,28 +98,42 @@ def test_the_gradient_equals_finite_differences_of_the_loss(clips):
 
 @pytest.mark.parametrize("held_out_fold", [0, 1, 2, None])
 def test_tokens_are_standardised_by_the_clips_a_probe_learns_from(clips, held_out_fold):
-    """Clips held out for a probe must not influence it, not even by their mean."""
+    """Clips held out for a probe must not influence it, not even by their mean.
+
+    Groups 0 to 2 of probes hold out the fold of their number, group 3 nothing. A token has five numbers.
+    """
     X, y, folds = clips
+    if held_out_fold is None:
+        group = 3
+        training_clips = X
+    else:
+        group = held_out_fold
+        training_clips = X[folds != held_out_fold]
+
     probes = untrained_probes(X.astype(np.float32), y, folds)
-    group = 3 if held_out_fold is None else held_out_fold
-    tokens = X[folds != held_out_fold].reshape(-1, 5) if held_out_fold is not None else X.reshape(-1, 5)
+
+    tokens = training_clips.reshape(-1, 5)
     np.testing.assert_allclose(probes.mean[group], np.nanmean(tokens, axis=0), rtol=1e-5)
     np.testing.assert_allclose(probes.scale[group], np.nanstd(tokens, axis=0), rtol=1e-4)
 
 
 def test_a_fitted_model_has_the_scores_it_had_in_training(clips):
+    """In training, probes of all folds and penalties are computed together.
+
+    The last of them has the last penalty and learns from all clips; its parameters are put into a model.
+    """
     X, y, folds = clips
     probes = untrained_probes(X, y, folds)
     probes.parameters += np.random.default_rng(0).normal(size=probes.parameters.size) * 0.3
-    last_penalty = len(PENALTIES) - 1
-    on_all_clips = -1  # the last group, and with the last penalty the last probe
+    logits_in_training = probes.backward(np.arange(12))[:, -1]
+
     model = AttentiveProbe(n_queries=6)
-    model.parameters_ = probes.parameters_on_all_clips(last_penalty)
-    model.mean_ = probes.mean[on_all_clips]
-    model.scale_ = probes.scale[on_all_clips]
+    model.parameters_ = probes.parameters_on_all_clips(len(PENALTIES) - 1)
+    model.mean_ = probes.mean[-1]
+    model.scale_ = probes.scale[-1]
     model.n_features_in_ = 5
     model.classes_ = np.array([0, 1])
-    logits_in_training = probes.backward(np.arange(12))[:, on_all_clips]
+
     np.testing.assert_allclose(model.decision_function(X), logits_in_training, rtol=1e-9)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(logits_in_training), rtol=1e-9)
 
@@ -126,16 +143,21 @@ def test_a_fitted_model_has_the_scores_it_had_in_training(clips):
 @pytest.mark.long  # simulates
 @pytest.mark.nightly
 def test_one_query_finds_an_event_that_the_mean_does_not_show():
-    """Three frames of a positive clip are moved so that the mean over frames stays the same."""
-    X, y, movies, is_event = planted_frames(n_per_movie=60)
-    train = movies < 10
-    model = AttentiveProbe().fit(X[train], y[train], groups=movies[train])
-    assert average_precision_score(y[~train], model.decision_function(X[~train])) >= 0.95
-    positive = ~train & (y == 1)
-    heaviest_frames = model.weights(X[positive]).argmax(axis=1)  # [N, M], of each query
-    is_found = np.take_along_axis(is_event[positive], heaviest_frames, axis=1)
-    share_found_by_query = is_found.mean(axis=0)
+    """Three frames of a positive clip are moved so that the mean over frames stays the same.
 
+    A query gives a weight to each frame. In new movies, the frame with the largest weight of one query is
+    among the three moved ones in 9 of 10 positive clips.
+    """
+    X, y, movies, is_event = planted_frames(n_per_movie=60)
+    is_new = movies >= 10
+
+    model = AttentiveProbe().fit(X[~is_new], y[~is_new], groups=movies[~is_new])
+
+    assert average_precision_score(y[is_new], model.decision_function(X[is_new])) >= 0.95
+    is_positive = is_new & (y == 1)
+    heaviest_frames = model.weights(X[is_positive]).argmax(axis=1)  # [clips, queries]
+    is_found = np.take_along_axis(is_event[is_positive], heaviest_frames, axis=1)
+    share_found_by_query = is_found.mean(axis=0)
     assert share_found_by_query.max() >= 0.9
 
 
@@ -168,75 +190,94 @@ def make_films(folder, n_tokens):
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
+    """Clips of 1568 tokens, of which one tells the label."""
     return make_films(tmp_path_factory.mktemp("tokens"), 1568)
 
 
 @pytest.mark.long  # simulates
 @pytest.mark.nightly
 def test_one_query_finds_the_single_telling_token_among_1568(films):
+    """One token of a positive clip is moved far; a query gives a weight to each token.
+
+    In film3, which is not trained on, one query has its largest weight at this token in every positive clip.
+    """
     y, movies = films.y, films.data.movies
     tokens = films.data.read("tokens", stream=True)
-    train = movies != "film3"
-    model = AttentiveProbe(max_epochs=12).fit(tokens[train], y[train], groups=movies[train])
-    np.testing.assert_array_equal(model.predict(tokens[~train]), y[~train])
-    positive = ~train & (y == 1)
-    heaviest_tokens = model.weights(tokens[positive]).argmax(axis=1)  # [N, M], of each query
-    is_found = heaviest_tokens == films.telling_token[positive, None]
+    is_new = movies == "film3"
+
+    model = AttentiveProbe(max_epochs=12).fit(tokens[~is_new], y[~is_new], groups=movies[~is_new])
+
+    np.testing.assert_array_equal(model.predict(tokens[is_new]), y[is_new])
+    is_positive = is_new & (y == 1)
+    heaviest_tokens = model.weights(tokens[is_positive]).argmax(axis=1)  # [clips, queries]
+    is_found = heaviest_tokens == films.telling_token[is_positive, None]
     share_found_by_query = is_found.mean(axis=0)
-
     assert share_found_by_query.max() == 1
-
-
-N_TOKENS = 200
 
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_in_an_evaluation_tokens_tell_what_their_mean_does_not_and_are_scored_in_blocks(
-    tmp_path, monkeypatch
-):
-    films = make_films(tmp_path, N_TOKENS)
+def test_in_an_evaluation_tokens_tell_what_their_mean_does_not(tmp_path):
+    """One of 200 tokens tells the label. The linear probe, which stands beside, reads their mean."""
+    films = make_films(tmp_path, 200)
+
     run = evaluate(films.data, ["attentive_tokens"], "hn_s")
+
     auc = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["pooled"]
     assert auc["attentive_tokens"] >= 0.95
     assert auc["linear"] <= 0.8
 
+
+@pytest.mark.long
+@pytest.mark.nightly
+def test_clips_that_are_scored_in_blocks_have_the_scores_of_all_at_once(tmp_path, monkeypatch):
+    """A block is limited to the bytes of seven clips: 200 tokens of 16 numbers of 2 bytes each."""
+    films = make_films(tmp_path, 200)
+    run = evaluate(films.data, ["attentive_tokens"], "hn_s")
     (path,) = save_models(run, films.data, ["attentive_tokens"], tmp_path).values()
     model = load_model(path)
-    scores = model.estimator.decision_function(films.store["toy"].tokens())
-    bytes_of_number = 2  # float16
-    tokens_of_seven_clips = 7 * N_TOKENS * TOKEN_WIDTH
-    monkeypatch.setattr(reading, "BYTES_OF_TOKENS", tokens_of_seven_clips * bytes_of_number)
-    predicted = predict(model, films.store).table.set_index("clip_id")["logit"]
-    np.testing.assert_array_equal(predicted.loc[list(films.store["toy"].clip_ids)], scores)
+    scores_at_once = model.estimator.decision_function(films.store["toy"].tokens())
+
+    monkeypatch.setattr(reading, "BYTES_OF_TOKENS", 7 * 200 * 16 * 2)
+    scores_in_blocks = predict(model, films.store).table.set_index("clip_id")["logit"]
+
+    clip_ids = list(films.store["toy"].clip_ids)
+    np.testing.assert_array_equal(scores_in_blocks.loc[clip_ids], scores_at_once)
 
 
 @pytest.mark.long
 def test_a_probe_that_streams_clips_equals_one_trained_in_memory(films, monkeypatch):
-    """The tokens of a large store do not fit in memory, so they are read clip by clip."""
-    n_clips_of_reads = []
-    read = StoredClips.__array__
+    """The tokens of a large store do not fit in memory, so they are read in blocks, here of one clip."""
+    sizes_of_blocks = []
+    read_block = StoredClips.__array__
 
-    def count_and_read(clips, *args, **kwargs):
-        n_clips_of_reads.append(len(clips))
-        return read(clips, *args, **kwargs)
+    def count_clips_and_read_block(clips, *args, **kwargs):
+        sizes_of_blocks.append(len(clips))
+        return read_block(clips, *args, **kwargs)
 
-    monkeypatch.setattr(StoredClips, "__array__", count_and_read)
-    in_store = films.data.read("tokens", stream=True)
-    in_memory = films.store["toy"].tokens()
+    monkeypatch.setattr(StoredClips, "__array__", count_clips_and_read_block)
+    tokens_in_store = films.data.read("tokens", stream=True)
+    tokens_in_memory = films.store["toy"].tokens()
     movies = films.data.movies
-    streamed = AttentiveProbe(max_epochs=2).fit(in_store, films.y, groups=movies)
-    assert max(n_clips_of_reads) == 1  # the tokens of one clip fill a block
-    in_memory = AttentiveProbe(max_epochs=2).fit(in_memory, films.y, groups=movies)
+
+    streamed = AttentiveProbe(max_epochs=2).fit(tokens_in_store, films.y, groups=movies)
+    assert max(sizes_of_blocks) == 1
+    in_memory = AttentiveProbe(max_epochs=2).fit(tokens_in_memory, films.y, groups=movies)
+
     assert streamed.held_out_.scores.tobytes() == in_memory.held_out_.scores.tobytes()
-    for name in ("parameters_", "mean_", "scale_"):
-        assert getattr(streamed, name).tobytes() == getattr(in_memory, name).tobytes()
+    assert streamed.parameters_.tobytes() == in_memory.parameters_.tobytes()
+    assert streamed.mean_.tobytes() == in_memory.mean_.tobytes()
+    assert streamed.scale_.tobytes() == in_memory.scale_.tobytes()
 
 
 # --- what it never sees
 # ---------------------------------------------------------------------------
 def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
-    """Where clips and labels of fold 1 are changed, only the probes that hold out fold 1 stay the same."""
+    """Clips and labels of fold 1 are changed. Only the probes that hold out fold 1 stay the same.
+
+    There are two probes, of two penalties, that hold out fold 0, two for fold 1, two for fold 2, and two that
+    hold out nothing.
+    """
     X, y, folds = clips
     X = X.astype(np.float32)
     changed_X = X.copy()
@@ -244,7 +285,7 @@ def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
     changed_y = np.where(folds == 1, 1 - y, y)
 
     def parameters_of_probes(X, y):
-        """Train 4 x 2 probes for three epochs; return the projection of each."""
+        """Train the 4 x 2 probes for three epochs; return the projection of each."""
         probes = untrained_probes(X, y, folds)
         for _ in range(3):
             probes.epoch(np.random.default_rng(0))
@@ -253,64 +294,78 @@ def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
 
     before = parameters_of_probes(X, y)
     after = parameters_of_probes(changed_X, changed_y)
+
     is_unchanged = [np.array_equal(*probes) for probes in zip(before, after, strict=True)]
-    holding_out = {"fold 0": is_unchanged[:2], "fold 1": is_unchanged[2:4]}
-    holding_out |= {"fold 2": is_unchanged[4:6], "nothing": is_unchanged[6:]}
-    assert holding_out == {
-        "fold 0": [False, False],
-        "fold 1": [True, True],
-        "fold 2": [False, False],
-        "nothing": [False, False],
-    }
+    fold_0, fold_1, fold_2, nothing = [False, False], [True, True], [False, False], [False, False]
+    assert is_unchanged == fold_0 + fold_1 + fold_2 + nothing
 
 
 def test_the_penalty_and_the_number_of_epochs_have_the_lowest_loss_on_held_out_movies():
     X, y, movies, _ = planted_frames(n_movies=6, n_per_movie=30, n_features=8)
+
     model = AttentiveProbe(max_epochs=12).fit(X, y, groups=movies)
+
     (chosen,) = [candidate for candidate in model.candidates_ if candidate.chosen]
     assert chosen.inner_loss == min(candidate.inner_loss for candidate in model.candidates_)
-    assert chosen.inner_loss == model.curve_.validation_loss[model.n_epochs_ - 1]
+    loss_after_chosen_epochs = model.curve_.validation_loss[model.n_epochs_ - 1]
+    assert chosen.inner_loss == loss_after_chosen_epochs
     assert log_loss(y, model.held_out_.scores) == pytest.approx(chosen.inner_loss, rel=1e-12)
 
 
 def test_without_movies_all_epochs_are_run_with_the_given_penalty():
+    """Nothing can be held out, so nothing is chosen and there is no loss of validation."""
     X, y, _, _ = planted_frames(n_movies=2, n_per_movie=30, n_features=8)
+
     model = AttentiveProbe(max_epochs=3, penalty=0.5).fit(X, y)
+
     assert model.n_epochs_ == 3
     assert not hasattr(model, "candidates_")
     assert np.isnan(model.curve_.validation_loss).all()
 
 
 def test_a_token_that_is_infinite_is_refused(clips):
+    """NaN stands for an absent token; an infinite number is an error."""
     X, y, _ = clips
     X[5, 0, 3] = np.inf
+
     with pytest.raises(ValueError, match="infin"):
         AttentiveProbe().fit(X, y)
 
 
 def test_the_estimated_hours_of_a_probe_on_tokens_are_near_the_measured_ones():
-    """Of ViViT's 3,137 tokens of 768 numbers, a clip takes 51 ms in each epoch of each fold."""
-    n_clips, n_folds, n_epochs = 1914, 20, AttentiveProbe().max_epochs
+    """Of ViViT's 3,137 tokens of 768 numbers, a clip took 51 ms in each epoch of each fold."""
+    n_clips = 1914
+    n_folds = 20
+    n_epochs = AttentiveProbe().max_epochs
     measured_hours = n_clips * n_folds * n_epochs * 0.051 / 3600
-    assert most_cpu_hours(n_clips, 3137, 768, n_folds) == pytest.approx(measured_hours, rel=0.02)
+
+    estimated_hours = most_cpu_hours(n_clips, 3137, 768, n_folds)
+
+    assert estimated_hours == pytest.approx(measured_hours, rel=0.02)
 
 
-def test_a_model_that_takes_hours_is_announced_beforehand(capsys):
-    """Tokens of 1914 clips take hours, and `--reduce` makes them fewer; pooled vectors take seconds."""
+class DataOfManyTokens:
+    """A dataset of 1914 clips of 20 movies; its array takes no memory, as all numbers are the same one."""
 
-    class DataOfManyTokens:
-        """A dataset of 20 movies; its array takes no memory, as all numbers are the same one."""
+    reduction = None
+    movies = np.arange(20)
 
-        reduction = None
-        movies = np.arange(20)
+    def read(self, what, *, stream):
+        assert (what, stream) == ("tokens", True)
+        return np.broadcast_to(np.float16(0), (1914, 3137, 768))
 
-        def read(self, what, *, stream):
-            assert (what, stream) == ("tokens", True)
-            return np.broadcast_to(np.float16(0), (1914, 3137, 768))
 
+def test_a_model_of_tokens_that_takes_hours_is_announced_beforehand(capsys):
+    """Of 1914 clips of 3,137 tokens; the option `--reduce` would make tokens fewer."""
     _announce_hours(DataOfManyTokens(), {"pooled", "tokens"})
+
     assert "--reduce" in capsys.readouterr().err
+
+
+def test_a_model_of_pooled_vectors_is_not_announced(capsys):
+    """It takes seconds, however many tokens the store has."""
     _announce_hours(DataOfManyTokens(), {"pooled"})
+
     assert capsys.readouterr().err == ""
 
 

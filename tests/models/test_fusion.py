@@ -1,4 +1,4 @@
-"""Fused models find what is planted_corpus in one modality or in both, and mask what clips lack."""
+"""Fused models find what is planted in one modality or in both, and mask what clips lack."""
 
 import functools
 from dataclasses import replace
@@ -15,17 +15,17 @@ from obygaze_models.models.linear import PENALTIES
 from tests.planted_modalities import PER_FILM, WIDTHS
 from tests.planted_modalities import planted as planted_corpus
 
-N_FILMS = 4
-N_UNHEARD = N_FILMS * PER_FILM // 5
-"""Clips, every fifth, that the store of what is heard lacks."""
 FIRST_HEARD = WIDTHS["seen"]
 """First column of what is heard, where it stands after what is seen."""
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Four films whose level is planted in the stores `seen` and `heard`, and a store of `noise`."""
-    return planted_corpus(tmp_path_factory.mktemp("fusion"), n_films=N_FILMS)
+    """Four films whose level is planted in the stores `seen` and `heard`, and a store of `noise`.
+
+    The store of what is heard lacks every fifth clip.
+    """
+    return planted_corpus(tmp_path_factory.mktemp("fusion"), n_films=4)
 
 
 def load(corpus, *names):
@@ -52,148 +52,208 @@ def evaluated(corpus):
     return evaluate_fused
 
 
-def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(corpus):
+def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
+    """What is seen has 6 features, what is heard 4. Every fifth clip is missing in the store of sound.
+
+    The columns of a modality are those that it has when it is loaded alone.
+    """
     manifest, stores = corpus
+
     data = load(corpus, "seen", "heard")
+
     assert data.clip_ids.tolist() == [clip.clip_id for clip in manifest]
     seen, heard = data.modalities
+    n_unheard = 4 * PER_FILM // 5  # of four films
     assert (seen.name, seen.start, seen.stop, seen.missing) == ("seen", 0, 6, 0)
-    assert (heard.name, heard.start, heard.stop, heard.missing) == ("heard", 6, 10, N_UNHEARD)
+    assert (heard.name, heard.start, heard.stop, heard.missing) == ("heard", 6, 10, n_unheard)
     for modality in (seen, heard):
         alone = om.load_dataset(stores[modality.name], manifest)
         rows = data.rows(alone.clip_ids.tolist())
         assert np.array_equal(data.X[rows, modality.start : modality.stop], alone.X)
 
-    assert np.isnan(data.X[:, FIRST_HEARD:]).all(axis=1).sum() == N_UNHEARD
-    assert np.isfinite(data.X[:, :FIRST_HEARD]).all()
+
+def test_clips_that_a_store_lacks_have_nan_in_its_columns(corpus):
+    """What is seen has 6 features of all clips, what is heard 4 of all but every fifth clip."""
+    data = load(corpus, "seen", "heard")
+
+    n_unheard = 4 * PER_FILM // 5  # of four films
+    assert np.isnan(data.X[:, 6:10]).all(axis=1).sum() == n_unheard
+    assert np.isfinite(data.X[:, 0:6]).all()
 
 
 @pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluated, how):
+    """The level is planted in both modalities.
+
+    Fusing by the maximum may cost a little: the largest of two scores has the larger of two noises.
+    """
     aucs = auc_by_model(evaluated(how, "seen", "heard"))
+
     best_alone = max(aucs["linear:seen"], aucs["linear:heard"])
     assert best_alone > 0.8
-    if how == "max":
-        # The largest of two scores has the larger of two noises: fusing may cost a little.
-        assert aucs["linear"] > best_alone - 0.05
-    else:
-        assert aucs["linear"] > best_alone + 0.01
+    least = best_alone - 0.05 if how == "max" else best_alone + 0.01
+    assert aucs["linear"] > least
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
-def test_noise_beside_a_signal_gains_nothing_and_loses_little(corpus, evaluated, how):
-    _, stores = corpus
+def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
+    """`linear` is the model of both modalities, `linear:seen` and `linear:noise` are those of one."""
     run = evaluated(how, "seen", "noise")
+
     aucs = auc_by_model(run)
     assert abs(aucs["linear"] - aucs["linear:seen"]) < 0.03
     assert 0.35 < aucs["linear:noise"] < 0.65
-    seen, noise = run.record["modalities"]
-    assert (seen["name"], seen["store"], seen["missing"]) == ("seen", stores["seen"].fingerprint, 0)
-    assert (noise["name"], noise["store"]) == ("noise", stores["noise"].fingerprint)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["concat", "late"])
+def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus, evaluated, how):
+    _manifest, stores = corpus
+
+    seen, noise = evaluated(how, "seen", "noise").record["modalities"]
+
+    assert seen["name"] == "seen"
+    assert seen["store"] == stores["seen"].fingerprint
+    assert seen["missing"] == 0
+    assert noise["name"] == "noise"
+    assert noise["store"] == stores["noise"].fingerprint
 
 
 @pytest.mark.nightly
 @pytest.mark.long  # simulates
 def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evaluated):
+    """`linear` is the model of all, `linear:-noise` that without the store of noise."""
     aucs = auc_by_model(evaluated("late", "seen", "heard", "noise"))
-    of_all = "linear"
+
+    names = {name for name in aucs if name.startswith("linear")}
     of_one = {"linear:seen", "linear:heard", "linear:noise"}
     without_one = {"linear:-seen", "linear:-heard", "linear:-noise"}
-    assert {name for name in aucs if name.startswith("linear")} == {of_all} | of_one | without_one
+    assert names == {"linear"} | of_one | without_one
     assert aucs["linear:-noise"] > aucs["linear:-heard"] > aucs["linear:noise"]
 
 
 def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus):
-    """A fifth of the clips is missing in the store "heard"."""
+    """A fifth of the clips is missing in the store "heard". A probe of what is seen is fitted beside."""
     data = load(corpus, "seen", "heard")
-    (spec, *_) = om.fused(["linear"], data, "late")
-    model = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
-    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
+    is_s = data.levels == "S"
     seen = data.X[:, :FIRST_HEARD]
-    probe_of_seen = om.GroupedSelection(om.linear_probe(), PENALTIES)
-    probe_of_seen.fit(seen, data.levels == "S", groups=data.movies)
+    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
+    visual_probe = om.GroupedSelection(om.linear_probe(), PENALTIES)
+    visual_probe.fit(seen, is_s, groups=data.movies)
+
+    spec_of_both, *_of_each = om.fused(["linear"], data, "late")
+    model = spec_of_both.make(0).fit(data.X, is_s, groups=data.movies)
     scores = model.decision_function(data.X)
 
-    assert np.array_equal(scores[is_unheard], probe_of_seen.decision_function(seen[is_unheard]))
+    assert np.array_equal(scores[is_unheard], visual_probe.decision_function(seen[is_unheard]))
 
 
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(corpus, how):
     """S clips are the fewer, so that most scores are below 0: a 0 would make such a clip look like S."""
     data = load(corpus, "seen", "heard")
-    _of_both, _of_seen, spec_of_heard = om.fused(["linear"], data, how)
+    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
+    _spec_of_both, _spec_of_seen, spec_of_heard = om.fused(["linear"], data, how)
+
     model = spec_of_heard.make(0).fit(data.X, data.levels == "S", groups=data.movies)
     scores = model.decision_function(data.X)
-    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
-    assert scores[is_unheard] == pytest.approx(scores[~is_unheard].mean(), abs=1e-6)
+
+    mean_of_heard = scores[~is_unheard].mean()
+    assert scores[is_unheard] == pytest.approx(mean_of_heard, abs=1e-6)
 
 
 @pytest.mark.parametrize("n_films", [1, 2])
 def test_a_modality_of_too_few_films_is_refused(corpus, n_films):
+    """Of four films, all are seen, and the first one or two are heard."""
     data = load(corpus, "seen", "heard")
+    heard_films = np.unique(data.movies)[:n_films]
     X = data.X.copy()
-    first_films = np.unique(data.movies)[:n_films]
-    X[~np.isin(data.movies, first_films), FIRST_HEARD:] = np.nan
-    few = replace(data, X=X)
+    X[~np.isin(data.movies, heard_films), FIRST_HEARD:] = np.nan
+    data_of_few_heard_films = replace(data, X=X)
+    specs = om.fused(["linear"], data_of_few_heard_films, "late")
 
     with pytest.raises(ObygazeError, match="modalit"):
-        om.evaluate(few, om.fused(["linear"], few, "late"), "en_s")
+        om.evaluate(data_of_few_heard_films, specs, "en_s")
 
 
 @pytest.mark.long
 def test_the_telling_modality_is_penalised_less_than_noise(tmp_path):
-    """Features are concatenated, and each modality has a penalty of its own, chosen on inner folds."""
+    """Features are concatenated, and each modality has a C, the inverse of its penalty, of its own.
+
+    The level is planted in what is heard alone.
+    """
     corpus = planted_corpus(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
     has_both = np.isfinite(data.X).all(axis=1)
-    (spec, *_) = om.fused(["linear"], data, "concat")
-    y = data.levels[has_both] == "S"
-    model = spec.make(0).fit(data.X[has_both], y, groups=data.movies[has_both])
-    (estimator,) = model.models_[0, 1].models  # of the clips that have modalities 0 and 1
-    strength_of_noise, strength_of_heard = estimator.relative_  # C, the inverse of the penalty
+    is_s = data.levels[has_both] == "S"
+    spec_of_both, *_of_each = om.fused(["linear"], data, "concat")
 
-    assert strength_of_heard > strength_of_noise
+    model = spec_of_both.make(0).fit(data.X[has_both], is_s, groups=data.movies[has_both])
+
+    (estimator,) = model.models_[0, 1].models  # of the clips that have modalities 0 and 1
+    C_of_noise, C_of_heard = estimator.relative_
+    assert C_of_heard > C_of_noise
 
 
 @pytest.mark.long
 def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evaluated):
-    """Film f0 is changed.
+    """The features of film f0 are changed.
 
     The weights chosen for testing f0 stay the same; those for f1, which learn from f0, change.
     """
     data = load(corpus, "seen", "heard")
-    changed = data.X.copy()
-    changed[data.movies == "f0"] *= -3
-    changed_data = replace(data, X=changed)
+    changed_X = data.X.copy()
+    changed_X[data.movies == "f0"] *= -3
+    changed_data = replace(data, X=changed_X)
+
     run = evaluated("late", "seen", "heard")
     run_of_changed = om.evaluate(changed_data, om.fused(["linear"], changed_data, "late"), "en_s")
 
-    def candidates(run, film):
+    def weights_of_modalities(run, film):
         is_of_film = (run.selection["model"] == "linear") & (run.selection["movie"] == film)
-        return run.selection.loc[is_of_film, "candidate"].tolist()  # weights of the modalities
+        return run.selection.loc[is_of_film, "candidate"].tolist()
 
-    assert candidates(run_of_changed, "f0") == candidates(run, "f0")
-    assert candidates(run_of_changed, "f1") != candidates(run, "f1")
+    assert weights_of_modalities(run_of_changed, "f0") == weights_of_modalities(run, "f0")
+    assert weights_of_modalities(run_of_changed, "f1") != weights_of_modalities(run, "f1")
 
 
-def test_fusing_takes_models_of_vectors_and_two_different_stores(corpus):
-    manifest, stores = corpus
+def test_frames_that_the_stores_do_not_have_are_refused(corpus):
+    """The two stores have one vector a clip."""
     data = load(corpus, "seen", "heard")
+
     with pytest.raises(DatasetError):
         data.read("frames")
+
+
+def test_a_model_of_frames_is_not_fused(corpus):
+    """Attention sums frames; models of one vector a clip are fused."""
+    data = load(corpus, "seen", "heard")
+
     with pytest.raises(ModelError):
         om.fused(["attention"], data, "late")
+
+
+def test_one_modality_alone_is_not_fused(corpus):
+    data = load(corpus, "seen")
+
     with pytest.raises(ModelError):
-        om.fused(["linear"], load(corpus, "seen"), "late")
+        om.fused(["linear"], data, "late")
+
+
+def test_a_store_that_is_given_twice_is_refused(corpus):
+    manifest, stores = corpus
+
     with pytest.raises(DatasetError):
         om.load_dataset([stores["seen"], stores["seen"]], manifest)
 
 
 def test_a_modality_that_no_clip_has_is_refused():
+    """Its two columns are NaN, which stands for absent, in all four clips."""
     absent = np.full((4, 2), np.nan)
     classifier = FusedClassifier(om.linear_probe(), columns=(slice(0, 2),))
+
     with pytest.raises(ValueError, match="modality"):
         classifier.fit(absent, [0, 1, 0, 1], ["a", "b", "c", "d"])

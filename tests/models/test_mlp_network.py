@@ -72,6 +72,7 @@ def gradient_of(parameters, X, y, network=ONE_LOGIT):
 
 @pytest.mark.parametrize("network", [ONE_LOGIT, TWO_CLASSES], ids=["ours", "the paper's"])
 def test_logits_loss_and_gradient_equal_those_of_pytorch(batch, network):
+    """The same network is built of PyTorch's layers, with the same parameters. It runs on 16 clips."""
     X, y = batch
     # Three times as large as usual, so that scores are far enough from 0 for softmaxes not to be linear.
     parameters = 3 * initial_parameters(network, np.random.default_rng(0))
@@ -94,50 +95,68 @@ def test_logits_loss_and_gradient_equal_those_of_pytorch(batch, network):
 
 @pytest.mark.long
 def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
-    """In so many steps our Adam rescales its running sums twice."""
+    """In so many steps our Adam rescales its running sums twice. A step is on 16 of 60 clips."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, N_FEATURES))
     y = (rng.random(60) < 0.3).astype(np.float64)
     parameters = initial_parameters(ONE_LOGIT, rng)
-    twin = torch_network(parameters)
-    optimiser = torch.optim.Adam(twin.parameters(), lr=1e-3)
     state = Adam.zeros_like(parameters)
+    twin = torch_network(parameters)
+    adam_of_torch = torch.optim.Adam(twin.parameters(), lr=1e-3)
+
     for _ in range(600):
         rows = rng.permutation(60)[:N_CLIPS]
-        optimiser.zero_grad()
-        torch_loss(twin, X[rows], y[rows]).backward()
-        optimiser.step()
         adam_step(parameters, gradient_of(parameters, X[rows], y[rows]), state, 1e-3)
+        adam_of_torch.zero_grad()
+        torch_loss(twin, X[rows], y[rows]).backward()
+        adam_of_torch.step()
+
     np.testing.assert_allclose(parameters, flat_parameters(twin.parameters()), atol=1e-6, rtol=0)
 
 
 def test_initial_parameters_are_uniform_within_the_bounds_of_torch_linear():
-    network = Perceptron(400, 100)
-    parameters = initial_parameters(network, np.random.default_rng(0))
-    layers = network.layers_of(parameters)
-    assert parameters.size == network.n_parameters == 400 * 100 + 100 + 100 + 1
-    values_and_n_inputs = [
-        (layers.hidden_weight, 400),
-        (layers.hidden_bias, 400),
-        (layers.output_weight, 100),
-    ]
-    for values, n_inputs in values_and_n_inputs:
-        bound = n_inputs**-0.5
-        assert np.abs(values).max() <= bound
-        # The standard deviation of a uniform distribution between -bound and bound.
-        assert values.std() == pytest.approx(bound / 3**0.5, rel=0.15)
+    """The bound is 1 / root(number of inputs): 400 features, and then 100 hidden units.
 
-    assert abs(layers.output_bias[0]) <= 100**-0.5
-
-
-def test_losses_of_extreme_logits_are_finite_and_the_papers_stay_above_that_of_probabilities():
-    """Computed naively, the exponential of 10,000 would be infinite: one of three clips is wrong by so much.
-
-    The published code takes probabilities for logits: even certain and right predictions have 0 and 1 there.
+    The standard deviation of a uniform distribution between -bound and bound is bound / root(3).
     """
-    one_of_three_is_wrong = np.array([1e4, -1e4, 1e4])
-    assert ONE_LOGIT.loss(one_of_three_is_wrong, np.array([1.0, 0.0, 0.0])) == pytest.approx(1e4 / 3)
+    network = Perceptron(400, 100)
 
-    certain_and_right = np.array([50.0, -50.0])
-    loss = TWO_CLASSES.loss(certain_and_right, np.array([1.0, 0.0]))
+    parameters = initial_parameters(network, np.random.default_rng(0))
+
+    assert parameters.size == 400 * 100 + 100 + 100 + 1
+    assert network.n_parameters == parameters.size
+    layers = network.layers_of(parameters)
+    bound_of_hidden = 1 / 400**0.5
+    bound_of_output = 1 / 100**0.5
+    for values, bound in (
+        (layers.hidden_weight, bound_of_hidden),
+        (layers.hidden_bias, bound_of_hidden),
+        (layers.output_weight, bound_of_output),
+    ):
+        assert np.abs(values).max() <= bound
+        assert values.std() == pytest.approx(bound / 3**0.5, rel=0.15)
+    assert abs(layers.output_bias[0]) <= bound_of_output
+
+
+def test_the_loss_of_extreme_logits_is_finite():
+    """Computed naively, the exponential of 10,000 would be infinite.
+
+    The third of three clips is wrong by so much, and the others cost nothing.
+    """
+    logits = np.array([1e4, -1e4, 1e4])
+    labels = np.array([1.0, 0.0, 0.0])
+
+    assert ONE_LOGIT.loss(logits, labels) == pytest.approx(1e4 / 3)
+
+
+def test_the_papers_loss_of_certain_and_right_predictions_is_not_0():
+    """The published code takes the probabilities of the two classes, here 0 and 1, for logits.
+
+    The softmax of the right class is then exp(1) / (exp(0) + exp(1)), about .73.
+    """
+    certain_logits = np.array([50.0, -50.0])
+    labels = np.array([1.0, 0.0])
+
+    loss = TWO_CLASSES.loss(certain_logits, labels)
+
     assert loss == pytest.approx(-np.log(np.exp(1) / (np.exp(0) + np.exp(1))))

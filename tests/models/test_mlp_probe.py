@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.models import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess
-from obygaze_models.models.scaling import CLIP, mean_and_scale
+from obygaze_models.models.scaling import mean_and_scale
 
 
 def y_of(data):
@@ -36,6 +36,7 @@ EXPECTED_FAILURES = {
     ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator), {})
 )
 def test_estimators_keep_the_conventions_of_scikit_learn(estimator, check):
+    """Each check of scikit-learn runs on perceptrons and baselines, but for two that guesses cannot pass."""
     check(estimator)
 
 
@@ -46,45 +47,75 @@ def learnable(make_planted):
 
 
 def test_a_planted_direction_is_learnt_and_holds_in_a_movie_not_seen(learnable):
-    X, y = learnable.X, y_of(learnable)
+    """S clips lie 3 standard deviations from the others along one direction, in every movie alike."""
+    X = learnable.X
+    y = y_of(learnable)
     is_new = learnable.movies == learnable.movies[-1]
+
     probe = MLPProbe(max_epochs=20).fit(X[~is_new], y[~is_new])
+
     assert auc(y[is_new], probe.decision_function(X[is_new])) > 0.9
 
 
 def test_constant_and_huge_features_do_no_harm(learnable):
+    """The first feature is constant, the second is multiplied by a million."""
+    y = y_of(learnable)
     X = learnable.X.copy()
     X[:, 0] = 1e7
     X[:, 1] *= 1e6
-    probe = MLPProbe(max_epochs=20).fit(X, y_of(learnable))
-    assert np.isfinite(probe.decision_function(X)).all()
-    assert auc(y_of(learnable), probe.decision_function(X)) > 0.9
+
+    scores = MLPProbe(max_epochs=20).fit(X, y).decision_function(X)
+
+    assert np.isfinite(scores).all()
+    assert auc(y, scores) > 0.9
 
 
 def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(learnable):
-    """Standardised features are clipped at CLIP deviations. One strange value can't decide a score."""
-    X, y = learnable.X, y_of(learnable)
+    """So one strange value can't decide a score. Without the limit (`clip=None`) it does."""
+    X = learnable.X
+    y = y_of(learnable)
     probe = MLPProbe(max_epochs=10).fit(X, y)
-    unlimited = MLPProbe(max_epochs=10, clip=None).fit(X, y)
+    unlimited_probe = MLPProbe(max_epochs=10, clip=None).fit(X, y)
     far_clip = X[:1].copy()
     far_clip[0, 3] = 1e9
-    at_limit = X[:1].copy()
-    at_limit[0, 3] = probe.mean_[3] + CLIP * probe.scale_[3]
+    clip_at_limit = X[:1].copy()
+    clip_at_limit[0, 3] = probe.mean_[3] + 5 * probe.scale_[3]
 
-    scores = probe.decision_function(far_clip)
-    np.testing.assert_allclose(scores, probe.decision_function(at_limit), rtol=1e-4)
-    assert abs(unlimited.decision_function(far_clip)[0]) > 1e6
-    assert probe.threshold_ == 0.0  # without out-of-fold scores
+    (score_of_far_clip,) = probe.decision_function(far_clip)
+    (score_at_limit,) = probe.decision_function(clip_at_limit)
+    (unlimited_score,) = unlimited_probe.decision_function(far_clip)
+
+    assert score_of_far_clip == pytest.approx(score_at_limit, rel=1e-4, abs=0)
+    assert abs(unlimited_score) > 1e6
 
 
-def test_validation_clips_choose_the_epoch_and_do_not_standardise_features(learnable):
-    X, y = learnable.X, y_of(learnable)
+def test_the_threshold_is_0_where_no_scores_of_held_out_clips_could_choose_another(learnable):
+    probe = MLPProbe(max_epochs=10).fit(learnable.X, y_of(learnable))
+
+    assert probe.threshold_ == 0.0
+
+
+def test_validation_clips_choose_the_epoch(learnable):
+    """The probe is that of a training that ends after the best epoch on the validation clips."""
+    X = learnable.X
+    y = y_of(learnable)
     train = learnable.movies != learnable.movies[-1]
+
     probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
+
     best_epoch = probe.n_epochs_
     assert best_epoch < len(probe.curve_.validation_loss)
-    stopped_there = MLPProbe(learning_rate=0.02, max_epochs=best_epoch).fit(X[train], y[train])
-    assert stopped_there.parameters_.tobytes() == probe.parameters_.tobytes()
+    ended_there = MLPProbe(learning_rate=0.02, max_epochs=best_epoch).fit(X[train], y[train])
+    assert ended_there.parameters_.tobytes() == probe.parameters_.tobytes()
+
+
+def test_features_are_standardised_by_training_clips_without_validation_clips(learnable):
+    """The clips of the last movie are for validation."""
+    X = learnable.X
+    y = y_of(learnable)
+    train = learnable.movies != learnable.movies[-1]
+
+    probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
 
     mean, scale = mean_and_scale(X[train])
     assert np.array_equal(probe.mean_, mean)
@@ -94,19 +125,27 @@ def test_validation_clips_choose_the_epoch_and_do_not_standardise_features(learn
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable, dtype):
     X = learnable.X.astype(dtype)
-    first, again, other = (
-        MLPProbe(max_epochs=4, random_state=seed).fit(X, y_of(learnable)) for seed in (0, 0, 1)
-    )
+    y = y_of(learnable)
 
-    assert first.parameters_.dtype == dtype
-    assert first.parameters_.tobytes() == again.parameters_.tobytes()
-    assert first.parameters_.tobytes() != other.parameters_.tobytes()
+    seed_0 = MLPProbe(max_epochs=4, random_state=0).fit(X, y)
+    seed_0_again = MLPProbe(max_epochs=4, random_state=0).fit(X, y)
+    seed_1 = MLPProbe(max_epochs=4, random_state=1).fit(X, y)
+
+    assert seed_0.parameters_.dtype == dtype
+    assert seed_0.parameters_.tobytes() == seed_0_again.parameters_.tobytes()
+    assert seed_0.parameters_.tobytes() != seed_1.parameters_.tobytes()
 
 
-def test_clips_without_two_classes_or_labels_are_refused(learnable):
-    X, y = learnable.X, y_of(learnable)
+def test_training_clips_of_one_class_are_refused(learnable):
     with pytest.raises(ValueError, match="two classes"):
-        MLPProbe().fit(X, np.zeros_like(y))
+        MLPProbe().fit(learnable.X, np.zeros_like(y_of(learnable)))
+
+
+def test_validation_clips_without_labels_or_with_unknown_ones_are_refused(learnable):
+    """Labels are 0 and 1; here validation clips have 1 and 2."""
+    X = learnable.X
+    y = y_of(learnable)
+
     with pytest.raises(ValueError, match="X_val and y_val"):
         MLPProbe().fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="label 2"):

@@ -32,53 +32,88 @@ def ordinal_model(clips):
 
 
 def test_a_planted_order_is_learnt_and_holds_in_movies_not_seen(clips, ordinal_model):
-    X, y, movies = clips
-    new = movies >= "m6"
-    scores = ordinal_model.scores(X[new], movies[new])
-    assert ((scores >= 0) & (scores <= 3)).all()
-    assert spearman(y[new], scores) > 0.7
-    nearest_levels = np.clip(np.floor(scores + 0.5), 0, 3)
+    """Levels 0 to 3 lie along one direction. The model was trained on m0 to m5, and m6 and m7 are new.
 
-    assert quadratic_kappa(y[new], nearest_levels) > 0.6
+    A score lies between the lowest level and the highest, and is rounded to the nearest level.
+    """
+    X, levels, movies = clips
+    is_new = movies >= "m6"
+
+    scores = ordinal_model.scores(X[is_new], movies[is_new])
+
+    assert ((scores >= 0) & (scores <= 3)).all()
+    assert spearman(levels[is_new], scores) > 0.7
+    nearest_levels = np.clip(np.floor(scores + 0.5), 0, 3)
+    assert quadratic_kappa(levels[is_new], nearest_levels) > 0.6
 
 
 def test_a_score_is_the_sum_of_the_probabilities_of_being_above_each_level(clips, ordinal_model):
-    X, y, movies = clips
+    """For each of the levels 0, 1 and 2 there is a linear model of whether a clip is above it.
+
+    The model was trained on the movies m0 to m5.
+    """
+    X, levels, movies = clips
     train = movies < "m6"
     assert isinstance(ordinal_model, OrdinalModel)
-    expected = np.zeros(len(y))
-    for level in range(3):
-        is_above = (y[train] > level).astype(np.int64)
+    expected = np.zeros(len(levels))
+    for level in (0, 1, 2):
+        is_above = (levels[train] > level).astype(np.int64)
         model_of_level = fit(BUILTIN_MODELS["linear"], 0, X[train], is_above, movies=movies[train])
         expected += expit(model_of_level.scores(X, movies))
-    np.testing.assert_array_equal(ordinal_model.scores(X, movies), expected)
+
+    scores = ordinal_model.scores(X, movies)
+
+    np.testing.assert_array_equal(scores, expected)
 
 
 def test_a_level_that_a_single_movie_has_is_refused(clips):
-    """Where that movie is held out, the model of "above level 2" has no positive clip to learn from."""
-    X, y, movies = clips
-    level_3_in_m1_alone = np.where((y == 3) & (movies != "m1"), 2, y)
+    """Level 3 is in m1 alone: other clips of level 3 get level 2.
+
+    Where m1 is held out, the model of "above level 2" has no positive clip to learn from.
+    """
+    X, levels, movies = clips
+    is_3_elsewhere = (levels == 3) & (movies != "m1")
+    changed_levels = np.where(is_3_elsewhere, 2, levels)
+
     with pytest.raises(ProtocolError, match="no positive clip"):
-        fit_ordinal(BUILTIN_MODELS["linear"], 0, X, level_3_in_m1_alone, n_levels=4, movies=movies)
+        fit_ordinal(BUILTIN_MODELS["linear"], 0, X, changed_levels, n_levels=4, movies=movies)
 
 
-def test_baselines_of_levels_look_at_no_feature(clips):
-    X, y, movies = clips
-    other_X = -X
-    baselines_of_levels = [spec for spec in SPECS if "ordinal" in spec.kinds]
-    for spec in baselines_of_levels:
-        scores = fit_ordinal(spec, 0, X, y, n_levels=4, movies=movies).scores(X, movies)
-        scores_of_other_X = fit_ordinal(spec, 0, other_X, y, n_levels=4, movies=movies).scores(
-            other_X, movies
-        )
-        np.testing.assert_array_equal(scores, scores_of_other_X)
+BASELINES_OF_LEVELS = [spec for spec in SPECS if "ordinal" in spec.kinds]
 
 
-def test_baselines_of_levels_give_the_median_or_draw_at_the_shares_of_training_clips():
+@pytest.mark.parametrize("spec", BASELINES_OF_LEVELS, ids=lambda spec: spec.name)
+def test_baselines_of_levels_look_at_no_feature(clips, spec):
+    """Features of the opposite sign give the same scores."""
+    X, levels, movies = clips
+
+    model = fit_ordinal(spec, 0, X, levels, n_levels=4, movies=movies)
+    model_of_other_features = fit_ordinal(spec, 0, -X, levels, n_levels=4, movies=movies)
+
+    scores = model.scores(X, movies)
+    scores_of_other_features = model_of_other_features.scores(-X, movies)
+    np.testing.assert_array_equal(scores, scores_of_other_features)
+
+
+def test_there_are_baselines_of_levels():
+    assert BASELINES_OF_LEVELS
+
+
+def test_a_baseline_of_levels_gives_the_lower_median_of_training_clips():
     """Of the levels 0, 1, 2 and 3 the middle two are 1 and 2: the lower one is taken."""
-    assert MedianLevel().fit(np.zeros((4, 1)), [0, 1, 2, 3]).level_ == 1
+    no_features = np.zeros((4, 1))
 
-    levels = np.repeat([0, 1, 2, 3], [40, 30, 20, 10])
+    model = MedianLevel().fit(no_features, [0, 1, 2, 3])
+
+    assert model.level_ == 1
+
+
+def test_a_baseline_of_levels_draws_at_the_shares_of_training_clips():
+    """Of 100 training clips, 40 have level 0, 30 level 1, 20 level 2 and 10 level 3."""
+    levels = [0] * 40 + [1] * 30 + [2] * 20 + [3] * 10
     model = RandomLevel(random_state=3).fit(np.zeros((100, 6)), levels)
-    drawn = model.decision_function(np.zeros((20_000, 6))).astype(int)
-    assert np.bincount(drawn) / len(drawn) == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=0.02)
+
+    drawn_levels = model.decision_function(np.zeros((20_000, 6))).astype(int)
+
+    shares = np.bincount(drawn_levels) / 20_000
+    assert shares == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=0.02)

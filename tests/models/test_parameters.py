@@ -8,7 +8,7 @@ from obygaze_models.concepts.time_bank import TimeBank
 from obygaze_models.concepts.units import UnitBank
 from obygaze_models.models.frames import FramePool
 
-WRONG = {
+WRONG_VALUES = {
     models.AttentionPooling: {
         "n_hidden": 0,
         "attention": "soft",
@@ -31,9 +31,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("kind", WRONG)
-def test_a_parameter_is_what_its_type_says_or_is_refused_by_its_name(kind):
-    kind()._validate_params()
-    for name, value in WRONG[kind].items():
-        with pytest.raises(ValueError, match=f"'{name}' parameter of {kind.__name__}"):
-            kind(**{name: value})._validate_params()
+@pytest.mark.parametrize("estimator", WRONG_VALUES)
+def test_a_parameter_is_what_its_type_says_or_is_refused_by_its_name(estimator):
+    """WRONG_VALUES has, for each estimator, parameters with a value of another type or out of range."""
+    estimator()._validate_params()  # the values by default are right
+
+    for name, wrong_value in WRONG_VALUES[estimator].items():
+        with pytest.raises(ValueError, match=f"'{name}' parameter of {estimator.__name__}"):
+            estimator(**{name: wrong_value})._validate_params()

@@ -157,6 +157,7 @@ def test_clips_that_reach_the_threshold_are_called_positive(clips, name):
 
 @pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
 def test_the_probabilities_of_the_two_classes_add_up_to_1(clips, name):
+    """Whether a threshold, a penalty or a number of epochs was chosen."""
     X, y, movies = clips
     estimator, choice = ESTIMATOR_AND_CHOICE[name]
     selection = GroupedSelection(estimator, choice).fit(X, y, groups=movies)
@@ -165,6 +166,7 @@ def test_the_probabilities_of_the_two_classes_add_up_to_1(clips, name):
 
 
 def test_a_grid_takes_the_value_of_the_lowest_loss(clips):
+    """The inner loss of a candidate is the loss of its scores of held-out movies."""
     X, y, movies = clips
     selection = GroupedSelection(LogisticRegression(), Grid("C", (1e-6, 0.1, 10.0)))
 

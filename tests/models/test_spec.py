@@ -109,27 +109,37 @@ def within_movie_aucs(run):
 def test_a_model_of_an_installed_package_is_found_by_its_name(data, text, name):
     """It may be named by module and attribute, or by the entry point that the package offers.
 
-    The two values of the grid of `lab_grid` are recorded for each of the four films left out.
+    Only the spec, `lab_grid`, has something to choose: the two values of its grid are recorded for each of
+    the four films left out.
     """
     run = evaluate(data, [text], "enhn_s")
+
     assert within_movie_aucs(run)[name] > 0.8
     assert next(iter(run.record["models"])) == name
-    assert (run.selection["model"] == name).sum() == (2 * 4 if name == "lab_grid" else 0)
+    n_recorded_candidates = (run.selection["model"] == name).sum()
+    assert n_recorded_candidates == (2 * 4 if name == "lab_grid" else 0)
 
 
 def test_a_pipeline_of_scikit_learn_keeps_its_own_scores(data):
-    """The evaluation trains it on all films but one, as is done here by hand."""
+    """The evaluation trains it on all films but one, as is done here by hand for the first fold."""
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
+
     run = evaluate(data, {"mine": pipeline}, "enhn_s")
-    scores = run.predictions.table.query("model == 'mine' and fold == 0")["score"]
-    y = data.levels == "S"
+
+    scores_of_first_fold = run.predictions.table.query("model == 'mine' and fold == 0")["score"]
+    is_s = data.levels == "S"
     held_out = data.movies == data.movies[0]
-    pipeline.fit(data.X[~held_out], y[~held_out])
-    np.testing.assert_allclose(scores, pipeline.decision_function(data.X[held_out]), atol=1e-5)
+    pipeline.fit(data.X[~held_out], is_s[~held_out])
+    expected = pipeline.decision_function(data.X[held_out])
+    np.testing.assert_allclose(scores_of_first_fold, expected, atol=1e-5)
 
 
 @pytest.mark.long
 def test_a_skorch_estimator_is_evaluated(data):
+    """Skorch makes an estimator of scikit-learn from a network of PyTorch.
+
+    Two runs have the same record, in which the network has no address in memory, such as "at 0x7f".
+    """
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
     skorch = pytest.importorskip("skorch")
@@ -148,15 +158,16 @@ def test_a_skorch_estimator_is_evaluated(data):
             Net, max_epochs=4, lr=0.5, batch_size=30, train_split=None, verbose=0
         )
 
-    first = evaluate(data, {"skorch": make}, "enhn_s")
-    again = evaluate(data, {"skorch": make}, "enhn_s")
-    assert within_movie_aucs(first)["skorch"] > 0.8
-    assert " at 0x" not in str(first.record["models"]["skorch"])
-    assert first.record == again.record
+    first_run = evaluate(data, {"skorch": make}, "enhn_s")
+    second_run = evaluate(data, {"skorch": make}, "enhn_s")
+
+    assert within_movie_aucs(first_run)["skorch"] > 0.8
+    assert " at 0x" not in str(first_run.record["models"]["skorch"])
+    assert first_run.record == second_run.record
 
 
 class NeedsMovies(LogisticRegression):
-    """Weighs movies alike; requests them by scikit-learn's metadata routing, and refuses to do without."""
+    """Weighs movies alike; requests them by scikit-learn's metadata routing, and fails without them."""
 
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 - as scikit-learn writes it
 
@@ -170,26 +181,37 @@ class NeedsMovies(LogisticRegression):
 
 @pytest.mark.long
 def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(data):
+    """The estimator fails without movies: alone, in a pipeline, and where its penalty is chosen."""
     models = {
         "plain": NeedsMovies(),
         "in_pipeline": make_pipeline(StandardScaler(), NeedsMovies()),
         "in_spec": ModelSpec("in_spec", "", lambda _: NeedsMovies(), choose=Grid("C", (0.1, 1.0))),
     }
-    auc_of = within_movie_aucs(evaluate(data, models, "enhn_s"))  # which fails where movies are not given
 
-    for name in models:
-        assert auc_of[name] > 0.8
+    auc_of = within_movie_aucs(evaluate(data, models, "enhn_s"))
+
+    assert auc_of["plain"] > 0.8
+    assert auc_of["in_pipeline"] > 0.8
+    assert auc_of["in_spec"] > 0.8
 
 
-def test_every_part_of_an_estimator_draws_from_the_runs_seed():
+def test_a_network_in_a_pipeline_gets_the_runs_seed_and_the_users_own_object_is_not_changed():
     network = MLPClassifier(4, max_iter=3, early_stopping=False)
     spec = as_spec("net", make_pipeline(StandardScaler(), network))
-    for seed in (3, 4):
-        assert spec.make(seed).get_params()["mlpclassifier__random_state"] == seed
+
+    assert spec.make(3).get_params()["mlpclassifier__random_state"] == 3
+    assert spec.make(4).get_params()["mlpclassifier__random_state"] == 4
     assert network.random_state is None
 
-    of_factory = as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
-    assert of_factory.make(5).random_state == 5
+
+def test_a_factory_gets_the_runs_seed():
+    spec = as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
+
+    assert spec.make(5).random_state == 5
+
+
+def test_an_estimator_draws_random_numbers_if_it_has_a_seed():
+    """A network has the parameter `random_state`, and a scaler has none."""
     assert as_spec("net", MLPClassifier()).draws()
     assert not as_spec("plain", StandardScaler()).draws()
 
@@ -200,45 +222,56 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
     "name", [name for name, spec in BUILTIN_MODELS.items() if spec.reads in ("frames", "tokens")]
 )
 def test_frames_in_another_unit_have_the_same_scores(name):
-    """Even in units in which the squares of features are too large, or too small, for float32."""
+    """Even in units in which the squares of features, 2^160 or 2^-160, are no numbers of float32.
+
+    The frames of 32 clips show the label, and two concepts.
+    """
     rng = np.random.default_rng(0)
     y = np.arange(32) % 2
     movies = np.repeat(["a", "b", "c", "d"], 8)
     present = pd.DataFrame(rng.integers(2, size=(32, 2)), columns=["Body", "Look"])
-    X = rng.standard_normal((32, 3, 4)).astype(np.float32)
+    X = rng.standard_normal((32, 3, 4)).astype(np.float32)  # clips, frames, features
     X[:, 1, 0] += 2 * y
-    X[..., 1:3] += present.to_numpy()[:, None]
+    X[:, :, 1:3] += present.to_numpy()[:, None]
 
     def scores_in_unit(scale):
         frames = X * np.float32(scale)
         model = fit(BUILTIN_MODELS[name], 0, frames, y, movies=movies, present=present)
         return model.scores(frames, movies)
 
-    for scale in (2.0**80, 2.0**-80):
-        np.testing.assert_allclose(scores_in_unit(scale), scores_in_unit(1), rtol=1e-3, atol=1e-4)
+    expected = scores_in_unit(1)
+    np.testing.assert_allclose(scores_in_unit(2.0**80), expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(scores_in_unit(2.0**-80), expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("model", ["own/planted_net.py:make", "own.planted_net:make"])
 def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypatch, model):
+    """The working folder has own/planted_net.py, whose function `make` gives a LinearSVC."""
     (tmp_path / "own").mkdir()
-    text = "from sklearn.svm import LinearSVC\n\n\ndef make():\n    return LinearSVC()\n"
-    (tmp_path / "own" / "planted_net.py").write_text(text, encoding="utf-8")
+    source = "from sklearn.svm import LinearSVC\n\n\ndef make():\n    return LinearSVC()\n"
+    (tmp_path / "own" / "planted_net.py").write_text(source, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in ("own", "own.planted_net"):
+    for name in ("own", "own.planted_net"):  # which another case may have imported
         monkeypatch.delitem(sys.modules, name, raising=False)
+
     (spec,) = [spec for spec in models_for("levels", [model]) if spec.name == model]
 
     assert type(spec.make(0)).__name__ == "LinearSVC"
 
 
-def test_a_model_of_a_module_may_be_given_a_name_that_is_free():
-    spec, *_ = models_for("levels", ["forest=sklearn.ensemble:HistGradientBoostingClassifier"])
-    assert (spec.name, spec.title) == ("forest", "forest")
+def test_a_model_of_a_module_may_be_given_a_name():
+    spec, *_baselines = models_for("levels", ["forest=sklearn.ensemble:HistGradientBoostingClassifier"])
+
+    assert spec.name == "forest"
+    assert spec.title == "forest"
     assert type(spec.make(0)).__name__ == "HistGradientBoostingClassifier"
-    for name in ("linear", "", "a b", "a=b"):  # `linear` is a built-in model
-        with pytest.raises(ModelError):
-            models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
+
+
+@pytest.mark.parametrize("name", ["linear", "", "a b", "a=b"], ids=["built in", "empty", "a blank", "a ="])
+def test_a_name_of_a_built_in_model_or_with_other_signs_is_refused(name):
+    with pytest.raises(ModelError):
+        models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
 
 
 @pytest.mark.parametrize(
@@ -268,23 +301,31 @@ def test_a_model_of_a_module_may_be_given_a_name_that_is_free():
 )
 @pytest.mark.usefixtures("_lab_package")
 def test_a_model_that_can_not_be_found_is_refused_in_one_line(model, message):
-    with pytest.raises(ModelError, match=message) as caught:
+    """A lab's package offers entry points that are wrong in one respect, such as `torn` and `gone`."""
+    with pytest.raises(ModelError, match=message) as refused:
         models_for("levels", [model])
-    assert "\n" not in str(caught.value)
+
+    assert "\n" not in str(refused.value)
 
 
 class WithoutScores(BaseEstimator):
+    """An estimator that can be fitted and has no method that scores."""
+
     def fit(self, X, y):
         del X, y
         return self
 
 
 class WithTwoScores(WithoutScores):
+    """An estimator that gives two scores a clip."""
+
     def decision_function(self, X):
         return np.zeros((len(X), 2))
 
 
 class FailingInFit(WithTwoScores):
+    """An estimator that fails when it is fitted."""
+
     def fit(self, X, y):
         del X, y
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
@@ -303,43 +344,73 @@ def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, estimato
         evaluate(data, {"mine": estimator}, "enhn_s")
 
 
-def test_an_estimator_without_a_name_is_refused(data):
-    for nameless in (LogisticRegression(), [LogisticRegression()], RandomForestClassifier()):
-        with pytest.raises(ArgumentError, match="NAME: VALUE"):
-            evaluate(data, nameless, task="hn_s")
-        with pytest.raises(ModelError, match="my_model"):
-            models_for("levels", nameless)
+@pytest.mark.parametrize(
+    "without_a_name",
+    [LogisticRegression(), [LogisticRegression()], RandomForestClassifier()],
+    ids=["an estimator", "a list of one", "an estimator that has a length"],
+)
+def test_an_estimator_without_a_name_is_refused(data, without_a_name):
+    """The messages show how to name it: by a dict, as {"my_model": estimator}."""
+    with pytest.raises(ArgumentError, match="NAME: VALUE"):
+        evaluate(data, without_a_name, task="hn_s")
+    with pytest.raises(ModelError, match="my_model"):
+        models_for("levels", without_a_name)
 
 
-def test_two_models_of_one_name_are_refused_and_a_name_given_twice_counts_once(data):
-    other = ModelSpec("linear", "Another", lambda _: LogisticRegression())
+def test_two_models_of_one_name_are_refused(data):
+    another_linear = ModelSpec("linear", "Another", lambda _: LogisticRegression())
+
     with pytest.raises(ModelError, match="'linear'"):
-        evaluate(data, [BUILTIN_MODELS["linear"], other], "enhn_s")
+        evaluate(data, [BUILTIN_MODELS["linear"], another_linear], "enhn_s")
+
+
+def test_a_name_given_twice_counts_once():
+    """After the models that were asked for come the baselines, of which `always_positive` is the first."""
     first, second, *_ = models_for("levels", ["linear", "linear"])
-    assert (first.name, second.name) == ("linear", "always_positive")
+
+    assert first.name == "linear"
+    assert second.name == "always_positive"
 
 
-@pytest.mark.usefixtures("_lab_package")
-def test_a_labs_model_of_frames_needs_a_store_of_frames(make_store, tmp_path):
-    """S clips are moved in both of their frames. A model of frames is refused before any is trained."""
+def load_planted_frames(make_store, folder, *, stores_frames):
+    """Load 48 clips of two frames; S clips are moved in both. The store may keep their means alone."""
     is_s = np.arange(48) % 2 == 1
     clips = []
     for row in range(48):
         movie = f"m{row // 12}"
         clips.append(Clip(f"{movie}-{row:02}", movie, level="S" if is_s[row] else "EN"))
-    manifest = Manifest(tuple(clips), tmp_path)
-    movie_of = {clip.clip_id: clip.movie for clip in clips}
     frames = np.random.default_rng(0).normal(size=(48, 2, 5)).astype(np.float32)
     frames[is_s, :, 0] += 3
-    pooled = {"pooled": frames.mean(axis=1)}
-    with_frames = open_store(make_store(tmp_path / "with", movie_of, {"one": pooled | {"frames": frames}}))
-    without_frames = open_store(make_store(tmp_path / "without", movie_of, {"one": pooled}))
+    arrays = {"pooled": frames.mean(axis=1)}
+    if stores_frames:
+        arrays["frames"] = frames
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
+    store = open_store(make_store(folder / "store", movie_of, {"one": arrays}))
+    return load_dataset(store, Manifest(tuple(clips), folder))
 
-    run = evaluate(load_dataset(with_frames, manifest), ["thelab_models:FRAMES"], "en_s")
+
+@pytest.mark.usefixtures("_lab_package")
+def test_a_labs_model_of_frames_is_given_the_frames_of_a_store(make_store, tmp_path):
+    """Clips of level S are moved in both of their frames. The model fails unless it is given frames."""
+    data = load_planted_frames(make_store, tmp_path, stores_frames=True)
+
+    run = evaluate(data, ["thelab_models:FRAMES"], "en_s")
+
     assert within_movie_aucs(run)["frame_mean"] > 0.9
 
-    data = load_dataset(without_frames, manifest)
+
+@pytest.mark.usefixtures("_lab_package")
+def test_a_model_of_frames_is_refused_for_a_store_without_frames_before_any_model_is_trained(
+    make_store, tmp_path
+):
+    """The group `one` has pooled vectors alone, which the other model, linear, reads."""
+    data = load_planted_frames(make_store, tmp_path, stores_frames=False)
     steps_of_training = []
+
+    def note_progress(*step):
+        steps_of_training.append(step)
+
     with pytest.raises(DatasetError, match="one has no frames"):
-        evaluate(data, ["linear", "frames_of_lab"], "en_s", progress=lambda *s: steps_of_training.append(s))
+        evaluate(data, ["linear", "frames_of_lab"], "en_s", progress=note_progress)
+
     assert steps_of_training == []

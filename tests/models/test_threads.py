@@ -20,36 +20,42 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_number_of_threads_changes_no_score(name):
+    """Models of MODELS are fitted to 300 clips of noise: to 512 features, or to 16 frames of 32 features."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 512)).astype(np.float32)
     y = (rng.random(300) < 0.2).astype(np.int64)
     if name in ("attention", "attentive"):
-        X = X.reshape(300, 16, 32)  # frames
-    scores = []
-    for n_threads in (1, 2):
-        with threadpool_limits(n_threads):
-            scores.append(MODELS[name].fit(X, y).decision_function(X))
+        X = X.reshape(300, 16, 32)
 
-    assert scores[0].tobytes() == scores[1].tobytes()
+    with threadpool_limits(1):
+        scores_of_one_thread = MODELS[name].fit(X, y).decision_function(X)
+    with threadpool_limits(2):
+        scores_of_two_threads = MODELS[name].fit(X, y).decision_function(X)
+
+    assert scores_of_one_thread.tobytes() == scores_of_two_threads.tobytes()
 
 
 @pytest.mark.long
 def test_the_number_of_threads_changes_no_probe_searched_together():
-    """Probes of several training sets share their matrix products, which BLAS could divide among threads."""
+    """Probes of several training sets share their matrix products, which BLAS could divide among threads.
+
+    There are two training sets, of all movies but movie 0, and of all but movie 1.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 512)).astype(np.float32)
     y = (rng.random(300) < 0.3).astype(np.int64)
     movies = np.arange(300) % 6
     training_sets = []
-    for left_out in (0, 1):
-        rows = np.flatnonzero(movies != left_out)
+    for left_out_movie in (0, 1):
+        rows = np.flatnonzero(movies != left_out_movie)
         inner_folds = movies[rows] % 3
         training_sets.append(TrainingSet(rows, inner_folds))
-    with threadpool_limits(1):
-        by_one_thread = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
-    with threadpool_limits(2):
-        by_two_threads = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
 
-    for one, two in zip(by_one_thread, by_two_threads, strict=True):
-        assert one.scores.tobytes() == two.scores.tobytes()
-        assert one.estimator[-1].coef_.tobytes() == two.estimator[-1].coef_.tobytes()
+    with threadpool_limits(1):
+        results_of_one_thread = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
+    with threadpool_limits(2):
+        results_of_two_threads = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
+
+    for of_one, of_two in zip(results_of_one_thread, results_of_two_threads, strict=True):
+        assert of_one.scores.tobytes() == of_two.scores.tobytes()
+        assert of_one.estimator[-1].coef_.tobytes() == of_two.estimator[-1].coef_.tobytes()

@@ -41,16 +41,21 @@ def learnt_bytes(probe):
 )
 def test_probes_trained_together_learn_what_they_learn_alone(films, dtype, imbalance):
     """Folds are trained together for speed. What a probe learns must be the same to the last bit."""
-    X, y, training_rows = films.X.astype(dtype), y_of(films), rows_without_each_movie(films)
+    X = films.X.astype(dtype)
+    y = y_of(films)
+    training_rows = rows_without_each_movie(films)
     settings = {"n_hidden": 16, "max_epochs": 5, "imbalance": imbalance}
     together = [MLPProbe(**settings, random_state=seed) for seed in range(len(training_rows))]
+
     fit_many(together, X, y, training_rows)
+
     for probe, rows in zip(together, training_rows, strict=True):
         alone = clone(probe).fit(X[rows], y[rows])
         assert learnt_bytes(probe) == learnt_bytes(alone)
 
 
 def early_stopped_probe(variant, seed):
+    """Make a probe of at most 40 epochs, which validation clips may stop earlier."""
     return MLPProbe(16, variant=variant, learning_rate=0.004, max_epochs=40, random_state=seed)
 
 
@@ -70,10 +75,12 @@ def numbers_of_epochs(probes):
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_probes_stopped_at_different_epochs_learn_what_they_learn_alone(films, variant):
+    """Each probe leaves out a movie, whose clips say when it is stopped."""
     training_rows = rows_without_each_movie(films)
     validation_rows = [np.flatnonzero(films.movies == movie) for movie in np.unique(films.movies)]
     together = [early_stopped_probe(variant, seed) for seed in range(len(training_rows))]
     alone = fitted_one_by_one(together, films, training_rows, validation_rows)
+
     fit_many(together, films.X, y_of(films), training_rows, validation=validation_rows)
 
     assert len(numbers_of_epochs(together)) > 2
@@ -82,37 +89,42 @@ def test_probes_stopped_at_different_epochs_learn_what_they_learn_alone(films, v
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_probes_with_the_same_training_clips_are_trained_once(films, monkeypatch, variant):
-    """They differ in their validation clips alone.
+    """Three probes are trained on the first three movies, and differ in their validation clips alone.
 
-    One training serves all, and each is stopped by its own clips.
+    One training serves all three, and each is stopped by its own clips, of one of the other movies.
     """
     n_probes_of_trainings = []
     train_network = neural_classifiers.train_network
 
-    def count_and_train(*arguments, validation):
+    def count_probes_and_train(*arguments, validation):
         n_probes_of_trainings.append(len(validation))
         return train_network(*arguments, validation=validation)
 
     names = np.unique(films.movies)
-    same_rows = np.flatnonzero(np.isin(films.movies, names[:3]))
+    training_rows = [np.flatnonzero(np.isin(films.movies, names[:3]))] * 3
     validation_rows = [np.flatnonzero(films.movies == movie) for movie in names[3:]]
-    n_probes = len(validation_rows)
-    together = [early_stopped_probe(variant, 0) for _ in range(n_probes)]
-    alone = fitted_one_by_one(together, films, [same_rows] * n_probes, validation_rows)
-    monkeypatch.setattr(neural_classifiers, "train_network", count_and_train)
-    fit_many(together, films.X, y_of(films), [same_rows] * n_probes, validation=validation_rows)
-    assert n_probes_of_trainings == [n_probes]  # one training
+    together = [early_stopped_probe(variant, 0) for _ in range(3)]
+    alone = fitted_one_by_one(together, films, training_rows, validation_rows)
+
+    monkeypatch.setattr(neural_classifiers, "train_network", count_probes_and_train)
+    fit_many(together, films.X, y_of(films), training_rows, validation=validation_rows)
+
+    assert n_probes_of_trainings == [3]
     assert len(numbers_of_epochs(together)) > 1
     assert [learnt_bytes(probe) for probe in together] == [learnt_bytes(probe) for probe in alone]
 
 
 def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(films):
-    """Of 21 clips in batches of 16, the second step is the mean over 5 clips, not over 16."""
-    X, y = films.X[:21].astype(np.float64), y_of(films)[:21].astype(np.float64)
+    """Of 21 clips in batches of 16, the second step is the mean over 5 clips, not over 16.
+
+    The probe's one epoch is done again here, step by step, with the random numbers of its seed, 0.
+    """
+    X = films.X[:21].astype(np.float64)
+    y = y_of(films)[:21].astype(np.float64)
     y[:4] = [0, 1, 0, 1]  # both classes
+
     probe = MLPProbe(8, max_epochs=1).fit(X, y)
 
-    # The same epoch, step by step, with the random numbers that the probe's seed 0 gives.
     rng = np.random.default_rng((0, 0))
     network = Perceptron(X.shape[1], 8)
     parameters = network.initial_parameters(rng, X, y)[0]
@@ -120,20 +132,35 @@ def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(fi
     adam = Adam.zeros_like(parameters)
     standardised = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
     gradient = np.empty_like(parameters)
-    for rows in (order[:16], order[16:]):
-        layers, gradient_layers = network.layers_of(parameters), network.layers_of(gradient)
-        network.backward(layers, standardised[rows], y[rows], gradient_layers)
+    for rows_of_batch in (order[:16], order[16:]):
+        layers = network.layers_of(parameters)
+        layers_of_gradient = network.layers_of(gradient)
+        network.backward(layers, standardised[rows_of_batch], y[rows_of_batch], layers_of_gradient)
         adam_step(parameters, gradient, adam, 1e-3)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 
-def test_probes_that_cannot_be_trained_together_are_refused(films):
-    X, y = films.X, y_of(films)
-    rows = np.arange(len(y))
-    negatives = np.flatnonzero(y == 0)
+def test_probes_that_differ_in_more_than_their_seed_are_not_trained_together(films):
+    """One has 4 hidden units, and one has 5."""
+    all_rows = np.arange(len(films.X))
+
     with pytest.raises(ValueError, match="random_state"):
-        fit_many([MLPProbe(4), MLPProbe(5)], X, y, [rows, rows])
+        fit_many([MLPProbe(4), MLPProbe(5)], films.X, y_of(films), [all_rows, all_rows])
+
+
+def test_a_probe_whose_clips_have_one_class_is_refused_among_others(films):
+    """The first probe has all clips, the second has negative ones alone."""
+    y = y_of(films)
+    all_rows = np.arange(len(y))
+    negative_rows = np.flatnonzero(y == 0)
+
     with pytest.raises(ValueError, match="two classes"):
-        fit_many([MLPProbe(4), MLPProbe(4)], X, y, [rows, negatives])
+        fit_many([MLPProbe(4), MLPProbe(4)], films.X, y, [all_rows, negative_rows])
+
+
+def test_a_validation_clip_that_a_probe_is_trained_on_is_refused(films):
+    all_rows = np.arange(len(films.X))
+    one_of_them = np.array([3])
+
     with pytest.raises(ValueError, match="trained on"):
-        fit_many([MLPProbe(4)], X, y, [rows], validation=[np.array([3])])
+        fit_many([MLPProbe(4)], films.X, y_of(films), [all_rows], validation=[one_of_them])
