@@ -97,14 +97,19 @@ def joins(draw):
 @settings(max_examples=300)
 @given(join=joins())
 def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
-    """Recordings are often joined byte by byte, and then times jump or overlap."""
-    files = [
-        parts(join.kind, count, start_s, PART * part_number)
-        for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True))
-    ]
+    """Recordings are often joined byte by byte, and then times jump or overlap.
+
+    Two or three parts of a drawn codec and container have drawn lengths and starts; each picture has its own
+    number drawn in it, part n from 80 n on. The end of the first part may be cut off.
+    """
+    files = []
+    for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True)):
+        first_number = PART * part_number
+        files.append(parts(join.kind, count, start_s, first_number))
     path = joined(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
 
     frames = read_all_frames(path, join)
+
     check_order(frames, join)
     check_that_times_rise(frames)
     check_that_no_picture_is_lost(frames, join)
