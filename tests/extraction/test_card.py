@@ -129,6 +129,7 @@ def test_a_card_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
 
 @pytest.mark.long
 def test_key_frames_of_a_whole_film_come_from_a_card_too(folder):
+    """The clip is the same as by a core; its remark says that the card decoded it."""
     three_key_frames = {"keys": Request(keyframes(3), quarter)}
     whole_film = DecodeTask("whole", folder / "h264.mp4", start_s=None, end_s=None, requests=three_key_frames)
 

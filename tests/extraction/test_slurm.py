@@ -300,6 +300,7 @@ def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
 
 @pytest.mark.parametrize("wrong_options", WRONG_SITES.values(), ids=WRONG_SITES)
 def test_wrong_options_of_a_site_are_refused_before_anything_is_written(tmp_path, wrong_options):
+    """Of the options of a site one is wrong, such as "hours by a letter"; the id of the case says which."""
     options = {"licence": "CC0-1.0"} | wrong_options
 
     with pytest.raises((ExtractError, StoreError)):
@@ -318,6 +319,7 @@ OPTIONS_THAT_SBATCH_TAKES = [
 
 @pytest.mark.parametrize("options", OPTIONS_THAT_SBATCH_TAKES, ids=lambda options: " ".join(options.values()))
 def test_options_that_sbatch_takes_are_written(tmp_path, options):
+    """A site states options of sbatch, such as its memory; the script of the array has them."""
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=options))
 
     written_options = options_of_sbatch_in(tmp_path / "jobs" / "array.sbatch")

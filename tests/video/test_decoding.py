@@ -111,6 +111,7 @@ def switch_off_sparse_decoding(monkeypatch):
     "name", ["pyramid.mp4", "open_gop.ts", "hevc_cra.mp4", "vp9.webm", "mpeg2.vob", "asp.avi"]
 )
 def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, switch_off_sparse_decoding, name):
+    """Sparse decoding reads the packets that the wanted frames need, sequential all up to the last one."""
     sparse = read_frames(films[name], uniform(25))
 
     switch_off_sparse_decoding()
@@ -168,17 +169,20 @@ def test_a_span_gives_frames_inside_it_alone(films, name):
 
 
 @pytest.mark.parametrize(
-    ("start_s", "end_s", "words"),
+    ("start_s", "end_s", "words_of_note"),
     [
         pytest.param(2.0, 9.0, ["up to 9 s", "4.00 s"], id="over the end"),
         pytest.param(-3.0, 1.0, ["no pictures for 3.00 s"], id="long before the first picture"),
     ],
 )
-def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, end_s, words):
+def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, end_s, words_of_note):
+    """The film has 100 pictures, 25 a second, from 0 to 4 s."""
     frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
+
     assert frames.status == "partial"
-    for word in words:
-        assert word in frames.notes[0]
+    note = frames.notes[0]
+    for words in words_of_note:
+        assert words in note
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,7 @@ def slow_change_of_light() -> list[np.ndarray]:
     "draw_shot", [drawings_held_for_two_frames, lamp_switched_on_and_off, slow_change_of_light]
 )
 def test_what_changes_within_a_shot_is_no_cut(tmp_path, draw_shot):
+    """The film is one shot: a drawn pan of which each picture stands for two frames, or a change of light."""
     film = write_pictures(tmp_path / "a.mp4", draw_shot())
 
     cuts = cuts_found(film)

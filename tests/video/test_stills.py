@@ -90,6 +90,7 @@ def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name
 
 
 def test_a_still_is_known_by_its_suffix():
+    """Capital letters make no difference, and the file need not be there."""
     assert is_still("a/B.JPeG")
     assert not is_still("a.mp4")
 

@@ -425,12 +425,17 @@ def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
 
 
 def test_times_that_start_again_very_often_are_refused():
-    """One part more than are read, each of forty pictures whose times are 0 to 39."""
-    ticks = np.tile(np.arange(40), MOST_PARTS + 1)
-    all_pictures = np.ones(len(ticks), np.bool_)
-    any_pause = np.full(len(ticks), 90_000)
+    """A file has one part more than are read, each of forty pictures whose times are 0 to 39.
+
+    All pictures are key pictures and shown, and a pause of any length is allowed.
+    """
+    times_of_a_part = np.arange(40)
+    times = np.tile(times_of_a_part, MOST_PARTS + 1)
+    of_all_pictures = np.ones(len(times), np.bool_)
+    any_pause = np.full(len(times), 90_000)
+
     with pytest.raises(VideoError, match="times start again"):
-        time_line(ticks, step=1, longest_pause=any_pause, key=all_pictures, shown=all_pictures)
+        time_line(times, step=1, longest_pause=any_pause, key=of_all_pictures, shown=of_all_pictures)
 
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
