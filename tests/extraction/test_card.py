@@ -27,7 +27,7 @@ from obygaze_features.video.hardware import group_around
 from obygaze_features.video.index import index_packets
 
 from ..files import written
-from ..video.conftest import draw, spoiled
+from ..video.conftest import draw_number, spoiled
 from ..video.encoding import encode
 from .pretended_cards import Breaks, FallsBack, Narrow, NoCard, Noted, PretendedCard, WrongBit
 from .test_decode_pool import assert_same, decoded_alone, in_order, quarter
@@ -37,7 +37,7 @@ LIMIT_S = 600.0
 
 
 def pictures(n=N_FRAMES):
-    return map(draw, range(n))
+    return map(draw_number, range(n))
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_a_codec_that_the_card_leaves_to_ffmpeg_goes_to_the_cores(folder):
 @pytest.mark.long
 def test_only_clips_of_a_size_that_the_card_does_not_decode_go_to_the_cores(folder, tmp_path):
     """The card decodes pictures of up to 96 pixels in width. One film is 192 wide, the other one 96."""
-    wide_pictures = (np.tile(draw(number), (2, 2, 1)) for number in range(50))
+    wide_pictures = (np.tile(draw_number(number), (2, 2, 1)) for number in range(50))
     wide_tasks = windows_of(encode(tmp_path / "wide.mp4", wide_pictures), number=2)
     narrow_tasks = windows_of(folder / "h264.mp4", number=1)
 
@@ -216,7 +216,7 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
 @pytest.mark.long
 def test_files_that_are_not_for_a_card_go_to_the_cores(folder, tmp_path):
     """The card is for pictures larger than 48 x 32. Each of ten clips says why cores decoded it."""
-    small = encode(tmp_path / "small.mp4", (draw(number)[:32, :48] for number in range(100)))
+    small = encode(tmp_path / "small.mp4", (draw_number(number)[:32, :48] for number in range(100)))
     without_index = encode(tmp_path / "raw.avi", pictures(), options={"g": "25"})  # H.264 in AVI
     noise = written(tmp_path / "noise.mp4", bytes(range(256)) * 40)
     tasks = [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import Frames, at, probe, read_frames, uniform
-from tests.video.conftest import numbers_of
+from tests.video.conftest import numbers_drawn_in
 from tests.video.joining import KINDS, joined, part
 
 
@@ -127,7 +127,7 @@ def read_all_frames(path: Path, join: Join) -> Frames:
 
 def check_order(frames: Frames, join: Join) -> None:
     """Check that all pictures found are expected ones, and come in their order."""
-    distinct = list(dict.fromkeys(numbers_of(frames.images)))
+    distinct = list(dict.fromkeys(numbers_drawn_in(frames.images)))
     assert [number for number in join.numbers if number in distinct] == distinct
 
 
@@ -141,7 +141,7 @@ def check_that_no_picture_is_lost(frames: Frames, join: Join) -> None:
     """Check that a film that is said to be whole has all pictures, and that they are a step apart."""
     if frames.status != "ok" or join.cut_bytes:
         return
-    assert numbers_of(frames.images) == join.numbers
+    assert numbers_drawn_in(frames.images) == join.numbers
     is_rate_known = min(join.lengths) > 1  # behind a single picture, a step of two is not noticed
     if join.is_without_gaps and is_rate_known:
         expected_s = frames.time_s[0] + np.arange(len(join.numbers)) * STEP_S
@@ -151,7 +151,7 @@ def check_that_no_picture_is_lost(frames: Frames, join: Join) -> None:
 def check_spacing(frames: Frames, join: Join) -> None:
     """Check that pictures of each part are a step apart, or that damage or estimates are noted."""
     is_damaged = frames.status == "partial" or (join.cut_bytes and "damaged" in frames.why_sequential)
-    numbers = numbers_of(frames.images)
+    numbers = numbers_drawn_in(frames.images)
     assert is_damaged or says_estimates(frames) or are_evenly_spaced(numbers, frames.time_s)
 
 
@@ -162,8 +162,8 @@ def check_that_a_time_gives_its_picture(path: Path, frames: Frames) -> None:
     middle = len(frames) // 2
     time_s = frames.time_s[middle]
     found = read_frames(path, uniform(1), start_s=time_s - 1e-4, end_s=time_s + 1e-4)
-    expected = numbers_of(frames.images[middle : middle + 1])
-    assert numbers_of(found.images) == expected or found.status == "partial"
+    expected = numbers_drawn_in(frames.images[middle : middle + 1])
+    assert numbers_drawn_in(found.images) == expected or found.status == "partial"
 
 
 def are_evenly_spaced(numbers: list[int], times_s: NDArray[np.float64]) -> bool:

@@ -11,7 +11,7 @@ from PIL import Image, ImageCms, ImageDraw, PngImagePlugin
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
 from obygaze_features.video.stills import MOST_PIXELS
-from tests.video.conftest import refused
+from tests.video.conftest import reason_of_refusal
 
 ORIENTATION = 0x0112
 FINE_JPEG = {"quality": 100, "subsampling": 0}
@@ -220,7 +220,7 @@ def test_pixels_without_a_rule_are_refused(tmp_path):
     image_of_floats = Image.fromarray(np.ones((4, 4), np.float32))
     path = save(image_of_floats, tmp_path / "float.tif")
 
-    assert "'F'" in refused(path)
+    assert "'F'" in reason_of_refusal(path)
 
 
 @pytest.mark.parametrize("name", ["m.png", "m.webp", "m.tif"])
@@ -229,7 +229,7 @@ def test_an_animation_or_pages_in_an_image_file_are_refused(drawing, tmp_path, n
     other_pictures = [drawing.rotate(90), drawing.rotate(180)]
     path = save(drawing, tmp_path / name, save_all=True, append_images=other_pictures)
 
-    assert "3 pictures" in refused(path)
+    assert "3 pictures" in reason_of_refusal(path)
 
 
 def test_the_first_picture_of_a_cameras_jpeg_is_the_image(drawing, tmp_path):
@@ -256,7 +256,7 @@ def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name, share_tha
     data = path.read_bytes()
     path.write_bytes(data[: int(share_that_is_left * len(data))])
 
-    assert refused(path).startswith(("the image is", "this is no image"))
+    assert reason_of_refusal(path).startswith(("the image is", "this is no image"))
 
 
 @pytest.mark.long
@@ -294,7 +294,7 @@ def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, word
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))  # the checksum of the header
     path.write_bytes(data)
 
-    reason = refused(path)
+    reason = reason_of_refusal(path)
 
     assert words in reason
     assert f"{MOST_PIXELS:,} pixels" in reason  # how many are allowed
@@ -309,10 +309,10 @@ def test_a_file_that_is_no_image_is_refused_by_what_it_is(films, tmp_path):
     film = tmp_path / "film.jpg"
     film.write_bytes(films["b1.mp4"].read_bytes())
 
-    assert refused(absent) == "there is no such file"
-    assert refused(empty) == "the file is empty (0 bytes)"
-    assert "no image" in refused(text)
-    assert "no image" in refused(film)
+    assert reason_of_refusal(absent) == "there is no such file"
+    assert reason_of_refusal(empty) == "the file is empty (0 bytes)"
+    assert "no image" in reason_of_refusal(text)
+    assert "no image" in reason_of_refusal(film)
 
 
 @pytest.mark.parametrize(
@@ -371,10 +371,10 @@ def test_more_frames_of_a_picture_or_a_span_of_it_are_refused(drawing, tmp_path)
     """A picture has one frame, number 0, and no times."""
     picture = save(drawing, tmp_path / "a.png")
 
-    assert "32 are asked" in refused(picture, uniform(32))
-    assert "2 are asked" in refused(picture, keyframes(2))
-    assert "frame 1 is not among" in refused(picture, at([1]))
-    assert "no span" in refused(picture, start_s=0.0, end_s=1.0)
+    assert "32 are asked" in reason_of_refusal(picture, uniform(32))
+    assert "2 are asked" in reason_of_refusal(picture, keyframes(2))
+    assert "frame 1 is not among" in reason_of_refusal(picture, at([1]))
+    assert "no span" in reason_of_refusal(picture, start_s=0.0, end_s=1.0)
 
 
 @pytest.mark.parametrize(("space", "is_noted"), [("sRGB", False), ("XYZ", True)])

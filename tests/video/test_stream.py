@@ -34,7 +34,7 @@ from obygaze_features.video import (
 from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.sound import SoundTrack
 from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, STREAMS
-from tests.video.conftest import draw, numbers_of, remux, spoiled
+from tests.video.conftest import draw_number, numbers_drawn_in, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import crc32
 from tests.video.joining import VPX, X264, joined
@@ -160,7 +160,7 @@ QUIET_X265 = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
 def plain(tmp_path_factory) -> Path:
     """A film of twelve pictures of 96 x 64 pixels in H.264 and MP4, which states nothing special."""
     folder = tmp_path_factory.mktemp("plain")
-    return encode(folder / "plain.mp4", map(draw, range(12)), options=X264)
+    return encode(folder / "plain.mp4", map(draw_number, range(12)), options=X264)
 
 
 def test_a_crop_that_the_container_states_is_applied(plain, tmp_path):
@@ -232,7 +232,7 @@ def test_a_crop_in_the_settings_of_the_codec_is_exact(tmp_path, codec, metadata,
     """The settings leave out columns at the left, and four rows at the bottom."""
     # Without pictures that refer to later ones, whose order x265's threads decide.
     options = {"preset": "ultrafast", "bf": "0"}
-    film = encode(tmp_path / "a.mkv", [draw(5)] * 2, codec, options=options)
+    film = encode(tmp_path / "a.mkv", [draw_number(5)] * 2, codec, options=options)
     film_with_crop = filtered(film, tmp_path / "cropped.ts", f"{metadata}=crop_left={left}:crop_bottom=4")
 
     (whole,) = read_frames(film, at([1])).images
@@ -257,7 +257,7 @@ def test_what_the_stream_and_its_pictures_both_state_is_noted_once(tmp_path):
     version = bytes(4)
     side_by_side = b"\x02"
     stream_says = box(b"st3d", version + side_by_side)
-    film = encode(tmp_path / "a.mp4", [draw(255)] * 3, options=X264 | pictures_say)
+    film = encode(tmp_path / "a.mp4", [draw_number(255)] * 3, options=X264 | pictures_say)
     film = with_box(film, tmp_path / "b.mp4", b"avc1", stream_says)
 
     notes = read_frames(film, uniform(2)).notes
@@ -275,7 +275,7 @@ def ten_bit_hevc(tmp_path_factory) -> Path:
     """Four pictures of ten bits in HEVC."""
     return encode(
         tmp_path_factory.mktemp("hevc") / "a.mp4",
-        map(draw, range(4)),
+        map(draw_number, range(4)),
         "libx265",
         pix_fmt="yuv420p10le",
         options=QUIET_X265,
@@ -309,7 +309,7 @@ def test_the_base_layer_of_dolby_vision_is_read_and_noted(ten_bit_hevc, tmp_path
 
     frames = read_frames(film, at([0, 1, 2, 3]))
 
-    assert numbers_of(frames.images) == [0, 1, 2, 3]
+    assert numbers_drawn_in(frames.images) == [0, 1, 2, 3]
     assert any("Dolby Vision" in note for note in frames.notes)
 
 
@@ -360,7 +360,7 @@ def test_a_film_with_encrypted_pictures_is_refused_by_any_key(plain, tmp_path, k
 @pytest.mark.parametrize("bytes_before_packet", [b"", bytes(4)], ids=["transport stream", "Blu-ray"])
 def test_a_scrambled_transport_stream_is_refused_as_encrypted(tmp_path, bytes_before_packet):
     """Packets have 188 bytes; those of a Blu-ray have four bytes before them."""
-    clear = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264).read_bytes()
+    clear = encode(tmp_path / "a.ts", map(draw_number, range(12)), options=X264).read_bytes()
     scrambled = with_scrambled_pictures(clear)
     data = b""
     for start in range(0, len(scrambled), 188):
@@ -412,7 +412,7 @@ def set_type_of_pictures(data: bytearray, stream_type: int) -> None:
 def test_a_transport_stream_whose_pictures_are_of_an_encrypted_type_is_refused(tmp_path):
     """HTTP Live Streaming encrypts parts of packets alone; a type of its own, 0xDB, says so."""
     h264_of_sample_aes = 0xDB
-    film = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264)
+    film = encode(tmp_path / "a.ts", map(draw_number, range(12)), options=X264)
     data = bytearray(film.read_bytes())
     set_type_of_pictures(data, h264_of_sample_aes)
     film.write_bytes(data)
@@ -443,7 +443,7 @@ def add_to_asf_header(data: bytearray, guid: bytes, content: bytes) -> None:
 
 def test_a_windows_media_file_whose_header_says_that_it_is_encrypted_is_refused(tmp_path):
     """The header gets an object on encryption: a text behind its length in bytes, 4."""
-    film = encode(tmp_path / "a.wmv", map(draw, range(4)), "wmv2")
+    film = encode(tmp_path / "a.wmv", map(draw_number, range(4)), "wmv2")
     data = bytearray(film.read_bytes())
     length = (4).to_bytes(4, "little")
     add_to_asf_header(data, CONTENT_ENCRYPTION, length + b"<W>\0")
@@ -480,7 +480,7 @@ def test_a_transport_stream_that_lost_a_byte_is_not_taken_for_a_scrambled_one(tm
 
     More than 25 of the 30 pictures can be read all the same.
     """
-    whole = encode(tmp_path / "a.ts", map(draw, range(30)), options=X264).read_bytes()
+    whole = encode(tmp_path / "a.ts", map(draw_number, range(30)), options=X264).read_bytes()
     without_byte_9000 = whole[:9000] + whole[9001:]
     film = tmp_path / "torn.ts"
     film.write_bytes(without_byte_9000)
@@ -499,7 +499,9 @@ class Disc:
 @pytest.fixture
 def disc(tmp_path) -> Disc:
     """A DVD whose first title lies in two files."""
-    path = encode(tmp_path / "film.vob", map(draw, range(40)), "mpeg2video", options={"g": "9", "bf": "2"})
+    path = encode(
+        tmp_path / "film.vob", map(draw_number, range(40)), "mpeg2video", options={"g": "9", "bf": "2"}
+    )
     film = path.read_bytes()
     folder = tmp_path / "VIDEO_TS"
     folder.mkdir()
@@ -516,7 +518,7 @@ def test_the_files_of_a_dvds_title_are_read_and_digested_as_one_film(disc, place
     frames = read_frames(path, at(range(40)))
 
     assert frames.status == "ok"
-    assert numbers_of(frames.images) == list(range(40))
+    assert numbers_drawn_in(frames.images) == list(range(40))
     assert file_digest(path) == sha256(disc.film).hexdigest()
     assert is_here(path)
 
@@ -551,7 +553,7 @@ def test_a_disc_of_which_it_is_not_clear_what_the_film_is_is_refused(disc, added
 
 def test_an_encrypted_disc_is_refused_as_encrypted(tmp_path):
     """A packet of a disc has a start code (4 bytes), a length (2) and flags, two of which mark scrambling."""
-    film = encode(tmp_path / "film.vob", map(draw, range(12)), "mpeg2video")
+    film = encode(tmp_path / "film.vob", map(draw_number, range(12)), "mpeg2video")
     flags_of_clear_pictures = re.compile(rb"(?<=\x00\x00\x01\xe0..)[\x80-\x8f]", re.DOTALL)
     flags_of_scrambled_pictures = b"\x90"
     scrambled = flags_of_clear_pictures.sub(flags_of_scrambled_pictures, film.read_bytes())
@@ -561,7 +563,7 @@ def test_an_encrypted_disc_is_refused_as_encrypted(tmp_path):
         probe(film)
 
 
-OPAQUE = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])
+OPAQUE = np.dstack([draw_number(3), np.full((64, 96), 255, np.uint8)])
 """Picture number 3 with an alpha channel."""
 HALF_TRANSPARENT = OPAQUE.copy()
 """The picture whose lower left quarter is transparent."""
@@ -598,7 +600,7 @@ def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec,
     assert image[transparent_region].min() >= 253
     difference = image[opaque_region].astype(int) - OPAQUE[opaque_region][..., :3]
     assert np.abs(difference).mean() < 6
-    assert numbers_of([image]) == [3]
+    assert numbers_drawn_in([image]) == [3]
 
     assert any("white" in note for note in frames.notes)
     assert frames.stream["alpha"] is True
@@ -640,7 +642,7 @@ def test_a_second_video_stream_is_noted(tmp_path):
             stream.pix_fmt = "yuv420p"
         for number in range(4):
             for stream in streams:
-                output.mux(stream.encode(av.VideoFrame.from_ndarray(draw(number))))
+                output.mux(stream.encode(av.VideoFrame.from_ndarray(draw_number(number))))
         for stream in streams:
             output.mux(stream.encode(None))
 
@@ -652,7 +654,7 @@ def test_a_second_video_stream_is_noted(tmp_path):
 
 def film_without_its_first(n_lost: int, path: Path) -> Path:
     """Make a film of 24 pictures, of which the first ones cannot be decoded."""
-    film = encode(path, map(draw, range(24)), "mjpeg", pix_fmt="yuvj420p")
+    film = encode(path, map(draw_number, range(24)), "mjpeg", pix_fmt="yuvj420p")
     return spoiled(film, film, range(n_lost))
 
 
@@ -663,7 +665,7 @@ def test_a_clip_that_lost_a_quarter_of_its_frames_is_partial(tmp_path):
     frames = read_frames(film, uniform(8))
 
     assert frames.status == "partial"
-    number_of_last_frame = numbers_of(frames.images)[-1]
+    number_of_last_frame = numbers_drawn_in(frames.images)[-1]
     assert number_of_last_frame > 6
 
 
@@ -681,8 +683,8 @@ def test_of_a_clip_that_lost_more_than_half_only_frames_asked_for_by_number_are_
     frames_of_matroska = read_frames(matroska, at([20, 23]))
     frames_of_avi = read_frames(avi, at([5, 6]))
 
-    assert numbers_of(frames_of_matroska.images) == [20, 23]
-    assert numbers_of(frames_of_avi.images) == [19, 20]  # 14 + 5 and 14 + 6
+    assert numbers_drawn_in(frames_of_matroska.images) == [20, 23]
+    assert numbers_drawn_in(frames_of_avi.images) == [19, 20]  # 14 + 5 and 14 + 6
 
 
 def test_the_command_frames_describes_the_stream_in_its_json(plain):
@@ -703,7 +705,7 @@ def test_a_title_that_looks_like_side_data_does_not_crop_pictures(tmp_path):
         stream.height = 64
         stream.pix_fmt = "yuv420p"
         stream.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
-        output.mux(stream.encode(av.VideoFrame.from_ndarray(draw(1))))
+        output.mux(stream.encode(av.VideoFrame.from_ndarray(draw_number(1))))
         output.mux(stream.encode(None))
 
     assert "crop" not in read_frames(path, uniform(1)).stream
@@ -721,7 +723,7 @@ def test_another_version_of_the_conversion_to_rgb_is_another_decoder():
 
 def encode_with_tags_of_colours(path: Path, first: int, **tags: int) -> Path:
     """Encode twenty pictures, numbered from the first on, whose frames and stream have tags of colours."""
-    frames = [av.VideoFrame.from_ndarray(draw(first + number), format="rgb24") for number in range(20)]
+    frames = [av.VideoFrame.from_ndarray(draw_number(first + number), format="rgb24") for number in range(20)]
     frames = [frame.reformat(format="yuv420p", dst_colorspace=tags.get("colorspace")) for frame in frames]
     for frame in frames:
         for name, value in tags.items():
@@ -741,7 +743,7 @@ def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
     whole = read_frames(film, at(range(40)))
     after_the_change = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
 
-    assert numbers_of(whole.images) == list(range(40))
+    assert numbers_drawn_in(whole.images) == list(range(40))
     assert whole.matrix == "bt601"
     assert any("changes" in note for note in whole.notes)
     assert after_the_change.matrix == "bt709"
@@ -752,10 +754,10 @@ def test_a_change_of_the_shape_of_pixels_is_noted(tmp_path):
     """A film of square pixels is joined with one of pixels that are 16/11 as wide as high."""
     square, wide = Fraction(1), Fraction(16, 11)
     square_film = encode(
-        tmp_path / "square.mpg", map(draw, range(20)), codec="mpeg2video", sample_aspect_ratio=square
+        tmp_path / "square.mpg", map(draw_number, range(20)), codec="mpeg2video", sample_aspect_ratio=square
     )
     wide_film = encode(
-        tmp_path / "wide.mpg", map(draw, range(20)), codec="mpeg2video", sample_aspect_ratio=wide
+        tmp_path / "wide.mpg", map(draw_number, range(20)), codec="mpeg2video", sample_aspect_ratio=wide
     )
     both = joined(tmp_path / "both.mpg", [square_film, wide_film])
 
@@ -810,7 +812,7 @@ def test_colours_that_the_container_alone_states_are_used(
     tmp_path, colours_of_container, matrix, words_of_note
 ):
     """The container states primaries, transfer and matrix; the pictures of HEVC state no colours."""
-    film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=QUIET_X265, codec_tag="hvc1")
+    film = encode(tmp_path / "a.mp4", [draw_number(5)] * 3, "libx265", options=QUIET_X265, codec_tag="hvc1")
     film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
 
     frames = read_frames(film, uniform(1))
@@ -832,7 +834,7 @@ def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
 ):
     """The pictures state BT.601 by its number for PAL, 5; for NTSC it is 6. Pictures are believed."""
     as_pal = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none:colormatrix=bt470bg"}
-    film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=as_pal, codec_tag="hvc1")
+    film = encode(tmp_path / "a.mp4", [draw_number(5)] * 3, "libx265", options=as_pal, codec_tag="hvc1")
     colours_of_container = colour_box(BT709, BT709, matrix_of_container)
     film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
 
@@ -866,7 +868,7 @@ def test_rgb_of_limited_range_is_noted(tmp_path, number_of_range, is_noted):
     """RGB usually has the full range; FFmpeg numbers the ranges."""
     film = encode(
         tmp_path / "film.mkv",
-        [draw(3)] * 3,
+        [draw_number(3)] * 3,
         codec="libx264rgb",
         pix_fmt="bgr24",
         color_range=number_of_range,

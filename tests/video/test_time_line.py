@@ -23,7 +23,7 @@ from obygaze_features.video import (
 )
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.time_line import MOST_PARTS, correct_outliers, time_line
-from tests.video.conftest import cut_first_group, draw, numbers_of, packets_of, remux
+from tests.video.conftest import cut_first_group, draw_number, numbers_drawn_in, packets_of, remux
 from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 from tests.video.sounding import clicks, time_of_click, write_film
@@ -56,7 +56,7 @@ def test_pictures_of_a_joined_film_follow_each_other_at_their_rate(joined_film):
     frames = read_frames(joined_film, at(range(55)))
 
     assert frames.status == "ok"
-    assert numbers_of(frames.images) == [*range(24), *range(100, 131)]
+    assert numbers_drawn_in(frames.images) == [*range(24), *range(100, 131)]
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(55) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
 
@@ -74,7 +74,7 @@ def test_a_span_of_a_joined_film_has_the_pictures_of_its_times(joined_film):
 
         span = read_frames(joined_film, uniform(40), start_s=start_s, end_s=end_s)
 
-        distinct_numbers = sorted(set(numbers_of(span.images)))
+        distinct_numbers = sorted(set(numbers_drawn_in(span.images)))
         assert distinct_numbers == numbers_drawn[is_in_span].tolist()
 
 
@@ -111,7 +111,7 @@ def test_a_transport_stream_whose_times_step_back_is_as_long_as_its_parts(tmp_pa
 
     frames = read_frames(film, at([29, 30, 59]))
 
-    assert numbers_of(frames.images) == [29, 100, 129]
+    assert numbers_drawn_in(frames.images) == [29, 100, 129]
     assert probe(film).duration_s == pytest.approx(60 / 25)
 
 
@@ -258,7 +258,7 @@ def test_a_second_file_that_ffmpeg_does_not_read_is_damage_behind_the_first(tmp_
     The first file lasts 1.2 s. Of RealMedia (rm), FFmpeg mixes the times of both files.
     """
     n_files = 3 if kind == "mkv" else 2
-    parts = [encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), codec) for n in range(n_files)]
+    parts = [encode(tmp_path / f"{n}.{kind}", map(draw_number, range(30)), codec) for n in range(n_files)]
     film = joined(tmp_path / f"film.{kind}", parts)
 
     assert read_frames(film, uniform(4)).status == "partial"
@@ -277,7 +277,7 @@ def test_a_second_file_of_another_format_is_damage(tmp_path, kinds):
     parts = []
     for kind in kinds.split():
         codec = codec_of_kind.get(kind, "libx264")
-        parts.append(encode(tmp_path / f"part.{kind}", map(draw, range(30)), codec))
+        parts.append(encode(tmp_path / f"part.{kind}", map(draw_number, range(30)), codec))
     first, second = parts
     film = joined(tmp_path / f"film{first.suffix}", parts)
 
@@ -304,7 +304,7 @@ def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path
 
     frames = read_frames(path, at(range(probe(path).frames)))
 
-    assert numbers_of(frames.images) == [*numbers_before_cut, *range(100, 131)]
+    assert numbers_drawn_in(frames.images) == [*numbers_before_cut, *range(100, 131)]
     assert (np.diff(frames.time_s) > 0).all()
     assert any("1 picture cut through" in note for note in frames.notes)
 
@@ -320,7 +320,7 @@ def test_a_fragmented_mp4_that_loses_pictures_where_it_was_joined_is_partial(hal
     frames_of_span = read_frames(film, uniform(4), start_s=0.0, end_s=0.5)
 
     assert frames_of_film.status == "partial"
-    assert numbers_of(frames_of_film.images)[0] == 0
+    assert numbers_drawn_in(frames_of_film.images)[0] == 0
     assert frames_of_span.status == "ok"
 
 
@@ -347,14 +347,14 @@ def test_an_mp4_whose_fragments_all_begin_at_zero_is_partial(halves, tmp_path):
 
 def test_joined_fragments_of_smooth_streaming_are_read_whole(tmp_path):
     """Both parts have pictures 0 to 23, at 25 a second."""
-    first = encode(tmp_path / "0.ismv", map(draw, range(24)), options=X264)
-    second = encode(tmp_path / "1.ismv", map(draw, range(24)), options=X264)
+    first = encode(tmp_path / "0.ismv", map(draw_number, range(24)), options=X264)
+    second = encode(tmp_path / "1.ismv", map(draw_number, range(24)), options=X264)
     film = joined(tmp_path / "ab.ismv", [first, second])
 
     frames = read_frames(film, at(range(48)))
 
     assert frames.status == "ok"
-    assert numbers_of(frames.images) == [*range(24), *range(24)]
+    assert numbers_drawn_in(frames.images) == [*range(24), *range(24)]
     np.testing.assert_allclose(frames.time_s, np.arange(48) / 25, atol=0.0015)
 
 
@@ -375,7 +375,7 @@ def picture_tags_of_flash(data: bytes) -> list[int]:
 
 def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
     """From picture 15 on, times are earlier by ten pictures, 400 ms; on one line they go on rising."""
-    film = encode(tmp_path / "a.flv", map(draw, range(30)), options=X264 | {"bf": "0"})
+    film = encode(tmp_path / "a.flv", map(draw_number, range(30)), options=X264 | {"bf": "0"})
     data = bytearray(film.read_bytes())
     _tag_of_settings, *tags = picture_tags_of_flash(data)
     for tag in tags[15:]:
@@ -386,7 +386,7 @@ def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
 
     frames = read_frames(film, at(range(30)))
 
-    assert numbers_of(frames.images) == [*range(30)]
+    assert numbers_drawn_in(frames.images) == [*range(30)]
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
 
@@ -402,11 +402,11 @@ def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
 def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate, times):
     """Times are in frames of the film's rate, 25 a second, or one."""
     n_pictures = len(times)
-    film = encode(tmp_path / name, map(draw, range(n_pictures)), rate=rate, times=times, options=X264)
+    film = encode(tmp_path / name, map(draw_number, range(n_pictures)), rate=rate, times=times, options=X264)
 
     frames = read_frames(film, at(range(n_pictures)))
 
-    assert numbers_of(frames.images) == list(range(n_pictures))
+    assert numbers_drawn_in(frames.images) == list(range(n_pictures))
     np.testing.assert_allclose(frames.time_s, np.array(times) / rate, atol=0.0015)
     assert frames.status == "ok"
     assert frames.notes == ()
@@ -416,7 +416,7 @@ def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
     """The first of 20 pictures, 25 a second, is at a million seconds, far behind the stated end at 0.8 s."""
     first_time = 25 * 1_000_000
     times = range(first_time, first_time + 20)
-    film = encode(tmp_path / "a.mkv", map(draw, range(20)), times=times, options=X264)
+    film = encode(tmp_path / "a.mkv", map(draw_number, range(20)), times=times, options=X264)
 
     frames = read_frames(film, uniform(4))
 
@@ -440,8 +440,8 @@ def test_times_that_start_again_very_often_are_refused():
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
     """The first part has 12 pictures of 64 rows, and the second 12 of 48."""
-    high_pictures = [draw(number) for number in range(12)]
-    low_pictures = [draw(number)[:48] for number in range(16, 28)]
+    high_pictures = [draw_number(number) for number in range(12)]
+    low_pictures = [draw_number(number)[:48] for number in range(16, 28)]
     high = encode(tmp_path / "high.webm", high_pictures, "libvpx-vp9", options=VPX)
     low = encode(tmp_path / "low.webm", low_pictures, "libvpx-vp9", options=VPX)
     film = joined(tmp_path / "both.webm", [high, low])
@@ -479,14 +479,14 @@ def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
     It begins at the key picture of its second group, the first that can be decoded. Those shown before this
     picture refer to the group that was cut off.
     """
-    first = encode(tmp_path / f"a.{kind}", map(draw, range(30)), codec, options=options)
-    second = encode(tmp_path / f"b.{kind}", map(draw, range(100, 140)), codec, options=options)
+    first = encode(tmp_path / f"a.{kind}", map(draw_number, range(30)), codec, options=options)
+    second = encode(tmp_path / f"b.{kind}", map(draw_number, range(100, 140)), codec, options=options)
     cut = remux(second, tmp_path / f"cut.{kind}", cut_first_group)
     film = joined(tmp_path / f"film.{kind}", [first, cut])
 
     frames = read_frames(film, at(range(probe(film).frames)))
 
-    numbers = numbers_of(frames.images)
+    numbers = numbers_drawn_in(frames.images)
     numbers_of_first_part = numbers[:30]
     numbers_of_second_part = numbers[30:]
     n_decodable = 140 - first_decodable
@@ -516,17 +516,21 @@ def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
 def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_rate, second_rate):
     """Both parts have 30 pictures, numbered from 0 and from 100 on; rates are in pictures a second."""
     first = encode(
-        tmp_path / "a.vob", map(draw, range(30)), codec="mpeg2video", options=MPEG, rate=first_rate
+        tmp_path / "a.vob", map(draw_number, range(30)), codec="mpeg2video", options=MPEG, rate=first_rate
     )
     second = encode(
-        tmp_path / "b.vob", map(draw, range(100, 130)), codec="mpeg2video", options=MPEG, rate=second_rate
+        tmp_path / "b.vob",
+        map(draw_number, range(100, 130)),
+        codec="mpeg2video",
+        options=MPEG,
+        rate=second_rate,
     )
 
     film = joined(tmp_path / "ab.vob", [first, second])
 
     frames = read_frames(film, at(range(60)))
 
-    assert numbers_of(frames.images) == [*range(30), *range(100, 130)]
+    assert numbers_drawn_in(frames.images) == [*range(30), *range(100, 130)]
     times_s = frames.time_s - frames.time_s[0]
     np.testing.assert_allclose(np.diff(times_s[:30]), 1 / first_rate, atol=0.0015)
     np.testing.assert_allclose(np.diff(times_s[30:]), 1 / second_rate, atol=0.0015)
@@ -542,8 +546,10 @@ def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, ra
     The first file has the limited range and lasts 0.8 s.
     """
     limited_range = 1
-    first = encode(tmp_path / "a.mkv", map(draw, range(20)), options=X264, color_range=limited_range)
-    second = encode(tmp_path / "b.mkv", map(draw, range(20)), options=X264, color_range=range_of_second)
+    first = encode(tmp_path / "a.mkv", map(draw_number, range(20)), options=X264, color_range=limited_range)
+    second = encode(
+        tmp_path / "b.mkv", map(draw_number, range(20)), options=X264, color_range=range_of_second
+    )
     film = joined(tmp_path / "ab.mkv", [first, second])
 
     frames_of_film = read_frames(film, uniform(4))
@@ -576,8 +582,12 @@ def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
     """
     in_stream_256 = {"mpegts_start_pid": "256"}
     in_stream_400 = {"mpegts_start_pid": "400"}
-    first = encode(tmp_path / "a.ts", map(draw, range(20)), options=X264, container_options=in_stream_256)
-    second = encode(tmp_path / "b.ts", map(draw, range(20)), options=X264, container_options=in_stream_400)
+    first = encode(
+        tmp_path / "a.ts", map(draw_number, range(20)), options=X264, container_options=in_stream_256
+    )
+    second = encode(
+        tmp_path / "b.ts", map(draw_number, range(20)), options=X264, container_options=in_stream_400
+    )
     film = joined(tmp_path / "ab.ts", [first, second])
 
     frames_of_film = read_frames(film, uniform(4))
