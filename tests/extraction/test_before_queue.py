@@ -525,6 +525,7 @@ def test_weights_of_an_unknown_backbone_are_refused_by_its_name():
 @pytest.mark.long
 @pytest.mark.usefixtures("dev_of_machine_without_gpu")
 def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
+    """On a machine without a GPU, `obygaze doctor` is asked about the device "cuda"."""
     (finding,) = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
 
     assert finding.level == "fault"

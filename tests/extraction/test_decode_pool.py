@@ -13,7 +13,6 @@ import pytest
 
 from obygaze.demo_corpus import write_video
 from obygaze_features.extraction.decode_clips import (
-    PASS_CLIPS,
     DecodedClip,
     DecodeTask,
     Request,
@@ -25,7 +24,6 @@ from obygaze_features.extraction.pool import ClipMessage, DecodePool
 from obygaze_features.video import file_facts, uniform
 from obygaze_features.workers import Event
 
-N_WINDOWS = 20
 RATE = 24
 """Pictures a second of the film."""
 GREY_OF_FIRST = 20
@@ -72,15 +70,14 @@ def film(tmp_path_factory) -> Path:
     return path
 
 
-def tasks_of(film: Path, prepare=quarter, **changes) -> list[DecodeTask]:
-    """Twenty windows of a second, of which two backbones take five frames and two."""
+def windows_of(film: Path, prepare=quarter, **changes) -> list[DecodeTask]:
+    """Make tasks of twenty windows of a second, every .4 s; two backbones take five frames and two."""
     requests = {"five": Request(uniform(5), prepare), "two": Request(uniform(2), prepare)}
-
-    def task(number: int) -> DecodeTask:
+    tasks = []
+    for number in range(20):
         start_s = 0.4 * number
-        return DecodeTask(f"film-{number:04d}", film, start_s, start_s + 1.0, requests, **changes)
-
-    return [task(number) for number in range(N_WINDOWS)]
+        tasks.append(DecodeTask(f"film-{number:04d}", film, start_s, start_s + 1.0, requests, **changes))
+    return tasks
 
 
 def decoded_alone(task: DecodeTask) -> DecodedClip:
@@ -109,26 +106,29 @@ def assert_same(clip: DecodedClip, expected: DecodedClip) -> None:
 def test_windows_that_are_decoded_together_are_those_decoded_alone(film, monkeypatch):
     """Twenty windows, one behind the film's end, and the whole film go through two workers.
 
-    Each window begins .4 s after the one before and lasts a second, so that frames are shared.
+    Each window begins .4 s after the one before and lasts a second, so that frames are shared: together, less
+    than 70 % as many frames are decoded.
     """
-    windows = tasks_of(film, hash_source=True)
-    after_the_end = replace(windows[0], clip_id="late", start_s=50.0, end_s=60.0)
-    whole_film = replace(windows[0], clip_id="whole", start_s=None, end_s=None)
-    tasks = [*windows, after_the_end, whole_film]
+    twenty_windows = windows_of(film, hash_source=True)
+    behind_the_end = replace(twenty_windows[0], clip_id="late", start_s=50.0, end_s=60.0)
+    whole_film = replace(twenty_windows[0], clip_id="whole", start_s=None, end_s=None)
+    tasks = [*twenty_windows, behind_the_end, whole_film]
     monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)  # so that workers share what they know of the file
+
     with DecodePool(2, 600) as pool:
         together = in_order(pool.decode(tasks), tasks)
-
     alone = [decoded_alone(task) for task in tasks]
+
     for clip, expected in zip(together, alone, strict=True):
         assert_same(clip, expected)
-    n_together, n_alone = (sum(clip.n_decoded for clip in clips[:N_WINDOWS]) for clips in (together, alone))
-    assert n_together < 0.7 * n_alone
+    n_frames_together = sum(clip.n_decoded for clip in together[:20])
+    n_frames_alone = sum(clip.n_decoded for clip in alone[:20])
+    assert n_frames_together < 0.7 * n_frames_alone
 
-    *_, late, _ = together
-    assert late.status == "failed"
-    n_hexadecimal_digits = 64
-    assert {len(str(clip.source["sha256"])) for clip in together[:N_WINDOWS]} == {n_hexadecimal_digits}
+    clip_behind_the_end = together[20]
+    assert clip_behind_the_end.status == "failed"
+    for clip in together[:20]:
+        assert len(str(clip.source["sha256"])) == 64  # hexadecimal digits
 
 
 def sizes_of_passes(tasks, workers):
@@ -137,25 +137,40 @@ def sizes_of_passes(tasks, workers):
 
 @pytest.mark.parametrize(
     ("workers", "sizes"),
-    [(1, [PASS_CLIPS, N_WINDOWS - PASS_CLIPS]), (4, [5, 5, 5, 5]), (64, [1] * N_WINDOWS)],
+    [(1, [16, 4]), (4, [5, 5, 5, 5]), (64, [1] * 20)],
     ids=["one", "four", "more workers than windows"],
 )
 def test_windows_of_a_film_are_grouped_into_a_pass_for_each_worker(film, workers, sizes):
-    """A pass reads a part of a film once for several windows.
+    """A pass reads a part of a film once for several windows, 16 at most.
 
-    More workers get smaller passes of the twenty.
+    More workers get smaller passes of the twenty windows.
     """
-    assert sizes_of_passes(tasks_of(film), workers) == sizes
+    twenty_windows = windows_of(film)
+
+    assert sizes_of_passes(twenty_windows, workers) == sizes
 
 
-def test_a_whole_film_is_a_pass_of_its_own_and_only_neighbours_of_one_film_share_a_pass(film):
-    """The order of clips is kept."""
-    window, other_window, *_ = tasks_of(film)
+def test_a_whole_film_is_a_pass_of_its_own(film):
+    """Clips are grouped in their order: here, only the two windows are neighbours."""
+    window, other_window, *_ = windows_of(film)
     whole_film = replace(window, start_s=None, end_s=None)
-    of_other_film = replace(window, path=Path("other.mkv"))
-    tasks = [whole_film, whole_film, window, other_window, whole_film]
-    assert sizes_of_passes(tasks, workers=1) == [1, 1, 2, 1]
-    assert sizes_of_passes([window, of_other_film, other_window], workers=1) == [1, 1, 1]
+
+    sizes = sizes_of_passes([whole_film, whole_film, window, other_window, whole_film], workers=1)
+
+    assert sizes == [1, 1, 2, 1]
+
+
+def test_only_neighbouring_windows_of_one_film_share_a_pass(film):
+    """A window of another film lies between two windows of one film."""
+    window, other_window, *_ = windows_of(film)
+    window_of_other_film = replace(window, path=Path("other.mkv"))
+
+    sizes = sizes_of_passes([window, window_of_other_film, other_window], workers=1)
+
+    assert sizes == [1, 1, 1]
+
+
+def test_no_clips_are_no_passes():
     assert sizes_of_passes([], workers=2) == []
 
 
@@ -172,37 +187,46 @@ def test_a_whole_film_is_a_pass_of_its_own_and_only_neighbours_of_one_film_share
     ids=["a crash", "an exception"],
 )
 def test_a_crash_or_an_exception_fails_only_the_window_in_which_it_happens(film, prepare, reason):
-    """Windows begin every 0.4 s: numbers 0 and 8 do not reach into the film's third second, and 4 does."""
-    windows = tasks_of(film, prepare)
-    before, in_third_second, after = windows[0], windows[4], windows[8]
-    tasks = [before, in_third_second, after]
+    """Frames are prepared by a function that crashes, or raises an error, at those of the third second.
+
+    Windows of a second begin every 0.4 s: of numbers 0, 4 and 8, only 4 has such frames.
+    """
+    windows = windows_of(film, prepare)
+    tasks = [windows[0], windows[4], windows[8]]
 
     with DecodePool(1, 600) as pool:
-        clip_before, clip_at_fault, clip_after = in_order(pool.decode(tasks), tasks)
+        clip_before, clip_at_fault, clip_behind = in_order(pool.decode(tasks), tasks)
+
     assert clip_at_fault.status == "failed"
     assert clip_at_fault.reason.endswith(reason)
-
-    harmless_windows = tasks_of(film)
-    assert_same(clip_before, decoded_alone(harmless_windows[0]))
-    assert_same(clip_after, decoded_alone(harmless_windows[8]))
-
-
-def broken(*_, **__):
-    raise ArithmeticError("no such layout")
+    windows_with_harmless_function = windows_of(film)
+    assert_same(clip_before, decoded_alone(windows_with_harmless_function[0]))
+    assert_same(clip_behind, decoded_alone(windows_with_harmless_function[8]))
 
 
 def test_an_encoder_that_fails_in_the_worker_fails_the_clip(film):
-    requests = {"five": Request(uniform(5), quarter, encode=broken)}
-    clip = decoded_alone(DecodeTask("a", film, 0.0, 1.0, requests))
+    """Small backbones encode in the worker that decodes."""
+
+    def fail(*_, **__):
+        raise ArithmeticError("no such layout")
+
+    requests = {"five": Request(uniform(5), quarter, encode=fail)}
+    task = DecodeTask("a", film, 0.0, 1.0, requests)
+
+    clip = decoded_alone(task)
+
     assert clip.status == "failed"
     assert "ArithmeticError" in clip.reason
 
 
 def test_a_clip_is_decoded_for_other_backbones_where_reading_its_sound_fails(film):
+    """The backbone "heard" has None where it should say which samples it takes, so that reading fails."""
     pictures = {"five": Request(uniform(5), quarter)}
-    no_reader = None  # which fails where it is called to read the sound
-    sounds = {"heard": (no_reader, Request(uniform(5), quarter))}
-    clip = decoded_alone(DecodeTask("a", film, 0.0, 1.0, pictures, sounds=sounds))
+    sounds = {"heard": (None, Request(uniform(5), quarter))}
+    task = DecodeTask("a", film, 0.0, 1.0, pictures, sounds=sounds)
+
+    clip = decoded_alone(task)
+
     assert clip.status == "ok"
     assert "Error" in clip.absent["heard"]
 
@@ -267,16 +291,25 @@ class PretendedWorkers:
 
 @pytest.mark.parametrize("workers", [2, 16])
 def test_clips_of_any_lengths_take_five_percent_longer_at_most_than_the_best_order(workers):
-    """The best order takes as long as an even share of the work or as the longest clip, or longer."""
-    clip_seconds = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
-    tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(len(clip_seconds))]
+    """3,000 clips take from some hundredths of a second to half a minute, 1 s in the median.
 
-    pretended_workers = PretendedWorkers(workers, {str(i): seconds for i, seconds in enumerate(clip_seconds)})
+    No order is quicker than an even share of the work for each worker, or than the longest clip.
+    """
+    clip_seconds = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
+    tasks = []
+    seconds_of_clip = {}
+    for number, seconds in enumerate(clip_seconds):
+        tasks.append(DecodeTask(str(number), Path(f"{number}.mp4"), start_s=None, end_s=None, requests={}))
+        seconds_of_clip[str(number)] = seconds
+    pretended_workers = PretendedWorkers(workers, seconds_of_clip)
+
     with DecodePool(workers, 600.0, batch_size=8) as pool:
         pool._pool.close()  # the real workers
         pool._pool = pretended_workers
         clip_ids = [clip.clip_id for clip in pool.decode(tasks)]
 
-    assert len(set(clip_ids)) == len(clip_seconds)
-    best_s = max(clip_seconds.sum() / workers, clip_seconds.max())
-    assert pretended_workers.clock_s <= 1.05 * best_s
+    assert len(set(clip_ids)) == 3000
+    even_share_s = clip_seconds.sum() / workers
+    longest_clip_s = clip_seconds.max()
+    time_at_end_s = pretended_workers.clock_s
+    assert time_at_end_s <= 1.05 * max(even_share_s, longest_clip_s)

@@ -112,6 +112,7 @@ def test_without_a_use_every_use_is_judged_and_nothing_is_a_fault(pretend_versio
 
 @pytest.mark.parametrize(("use", "needed_package"), [("extract", "av"), ("film", "av"), ("share", "obstore")])
 def test_the_last_line_about_a_use_says_whether_the_machine_is_ready(pretend_version, use, needed_package):
+    """It is ready here; without a package that the use needs, it is not."""
     last_finding = doctor.examine(use=use)[-1]
     pretend_version(needed_package, None)
     last_finding_without_package = doctor.examine(use=use)[-1]

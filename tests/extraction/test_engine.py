@@ -18,9 +18,6 @@ from obygaze_features.video import read_frames, uniform
 
 from .conftest import begin_stage, last_report
 
-N = 4
-"""Frames that are taken of each clip."""
-
 
 def moving_square(n_frames: int, offset: int):
     """Yield pictures of 64 by 48 pixels with a square that moves by two pixels each, from `offset` on."""
@@ -50,7 +47,7 @@ def corpus(tmp_path_factory) -> Manifest:
 
 
 def job_of(manifest: Manifest) -> Job:
-    return Job(manifest, "films", (load_backbone("descriptors", N),))
+    return Job(manifest, "films", (load_backbone("descriptors", 4),))
 
 
 def begin_with(manifest: Manifest, store: Path, **changes: object) -> tuple[Job, Stage]:
@@ -87,31 +84,41 @@ def undisturbed(corpus, tmp_path_factory):
 
 @pytest.mark.long
 def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(undisturbed, corpus):
-    """Four of the corpus have no video that can be read."""
-    entries = undisturbed.stage.status()
-    assert set(entries) == {clip.clip_id for clip in corpus}
+    """Of 14 clips, those of movie tt3 cannot be read: garbage, an empty file, an absent one, and no name."""
+    clips_in_stage = undisturbed.stage.status()
 
-    reasons = {clip: entry.reason for clip, entry in entries.items() if entry.status == "failed"}
-    assert set(reasons) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
-    assert "empty" in reasons["tt3-002"]
-    assert reasons["tt3-004"] == "the manifest names no video for this clip"
-    assert all(reason and "\n" not in reason for reason in reasons.values())
+    assert set(clips_in_stage) == {clip.clip_id for clip in corpus}
+    reason_of = {clip_id: clip.reason for clip_id, clip in clips_in_stage.items() if clip.status == "failed"}
+    assert set(reason_of) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
+    assert "empty" in reason_of["tt3-002"]
+    assert reason_of["tt3-004"] == "the manifest names no video for this clip"
+    for reason in reason_of.values():
+        assert reason
+        assert "\n" not in reason
 
+
+@pytest.mark.long
+def test_the_last_report_of_an_extraction_counts_clips_and_decoded_frames(undisturbed):
+    """Of 14 clips, four cannot be read. Of each of the others, four frames are taken, so 40 at least."""
     report = undisturbed.last_report
-    n_ok = len(corpus) - 4
-    assert (report.ok, report.failed, report.clips) == (n_ok, 4, len(corpus))
-    assert report.n_decoded >= n_ok * N  # frames
+
+    assert report.ok == 10
+    assert report.failed == 4
+    assert report.clips == 14
+    assert report.n_decoded >= 40
 
 
 @pytest.mark.long
 def test_features_are_those_of_the_very_frames(undisturbed, corpus):
-    """Frames read and encoded here, without workers and stage, give what the store has."""
+    """Frames read and encoded here, without workers and stage, give what the store has.
+
+    Three clips are tried: a whole file, and two spans of one file.
+    """
     group = open_store(undisturbed.store)["descriptors"]
-    backbone = load_backbone("descriptors", N)
-    for clip in corpus.clips[7:10]:  # a whole file, and the two spans of one
-        frames = read_frames(
-            corpus.video_path(clip), uniform(N), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare
-        )
+    backbone = load_backbone("descriptors", 4)
+    for clip in corpus.clips[7:10]:
+        path = corpus.video_path(clip)
+        frames = read_frames(path, uniform(4), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare)
         expected = backbone.encode(np.stack(frames.images)[None])
         assert np.array_equal(group.read(clip.clip_id, "frames"), expected["frames"][0])
         assert np.array_equal(group.read(clip.clip_id, "pooled"), expected["pooled"][0])
@@ -121,37 +128,49 @@ def test_features_are_those_of_the_very_frames(undisturbed, corpus):
 
 @pytest.mark.long
 def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(undisturbed, corpus, tmp_path, file_digests):
-    """One worker and batches of 3 clips made the other store, and the killed extraction has batches of 1."""
+    """The undisturbed store was made by one worker, in batches of 3 clips."""
     extract(corpus, tmp_path / "films", workers=3, batch_size=16)
-    sealed = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
-    assert file_digests(sealed) == file_digests(undisturbed.store)
+    store = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
+
+    assert file_digests(store) == file_digests(undisturbed.store)
 
 
 @pytest.mark.long
 def test_a_killed_extraction_resumes_to_the_same_bytes(
     undisturbed, corpus, tmp_path, file_digests, obygaze, stop_by
 ):
-    """The exit code 3 says that some clips have failed: four of this corpus cannot be read."""
-    command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--licence", "CC0-1.0"]
+    """It is killed twice: when one clip is in its journal, and when five are.
+
+    The exit code 3 says that some clips have failed: four of this corpus cannot be read.
+    """
+    command = ["extract", corpus.root / "films.csv", "films", "--n", 4, "--licence", "CC0-1.0"]
     command += ["--workers", 1, "--batch-size", 1]
-    for n_clips in (1, 5):  # killed once at the beginning and once in the middle
+    for n_clips in (1, 5):
         stop_by(signal.SIGKILL, tmp_path, n_clips, *command)
         assert not (tmp_path / "films-1.0.0").exists()
 
     result = obygaze(tmp_path, *command)
+
     assert result.returncode == 3, result.stderr
     assert file_digests(tmp_path / "films-1.0.0") == file_digests(undisturbed.store)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_cleanly_and_says_how_to_go_on(corpus, tmp_path, stop_by, wish):
-    """Ctrl-C, a stop by the system and a closed terminal: some clips are done, and not all."""
-    command = ["extract", corpus.root / "films.csv", "films", "--n", N, "--workers", 1, "--batch-size", 1]
-    output = stop_by(wish, tmp_path, 1, *command).stderr
-    assert "Run the same command again to go on" in output
-    assert "Traceback" not in output
-    assert 1 <= len(read_stage(tmp_path / "films.staging").status()) < len(corpus)
+@pytest.mark.parametrize(
+    "signal_to_stop",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
+    ids=["Ctrl-C", "a stop by the system", "a closed terminal"],
+)
+def test_a_signal_stops_an_extraction_that_says_how_to_go_on(corpus, tmp_path, stop_by, signal_to_stop):
+    """The signal comes when one of 14 clips is in the journal: some clips are done, and not all."""
+    command = ["extract", corpus.root / "films.csv", "films", "--n", 4, "--workers", 1, "--batch-size", 1]
+
+    messages = stop_by(signal_to_stop, tmp_path, 1, *command).stderr
+
+    assert "Run the same command again to go on" in messages
+    assert "Traceback" not in messages
+    n_done = len(read_stage(tmp_path / "films.staging").status())
+    assert 1 <= n_done < 14
 
 
 def crash(frame: np.ndarray) -> np.ndarray:
@@ -172,59 +191,68 @@ def hang(frame: np.ndarray) -> np.ndarray:
     ids=["crashes", "hangs"],
 )
 def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(corpus, tmp_path, prepare, limit_s, reason):
-    """The decoder runs in a process of its own, which is ended when it has had its time."""
+    """The decoder runs in a process of its own, which is ended when it has had its time.
+
+    Frames are prepared by a function that crashes or hangs. The file of clip tt1-000 can be read; that of
+    tt3-002 is empty, and refused before a frame is prepared.
+    """
     job, stage = begin_with(corpus, tmp_path / "s", prepare=prepare)
-    readable, empty_file = "tt1-000", "tt3-002"  # the empty file is refused before a frame is prepared
-    last_report(run_local(job, stage, [readable], workers=1, batch_size=4, timeout_s=limit_s))
+
+    last_report(run_local(job, stage, ["tt1-000"], workers=1, batch_size=4, timeout_s=limit_s))
     # Not under the short limit: a slow machine takes longer than a second for any clip.
-    last_report(run_local(job, stage, [empty_file], workers=1, batch_size=4, timeout_s=600))
+    last_report(run_local(job, stage, ["tt3-002"], workers=1, batch_size=4, timeout_s=600))
 
-    entries = stage.status()
-    assert {entry.status for entry in entries.values()} == {"failed"}
-    assert reason in entries[readable].reason
-    assert "empty" in entries[empty_file].reason
+    clips = stage.status()
+    assert {clip.status for clip in clips.values()} == {"failed"}
+    assert reason in clips["tt1-000"].reason
+    assert "empty" in clips["tt3-002"].reason
 
 
-def not_finite(batch: np.ndarray) -> dict[str, np.ndarray]:
+def encode_with_a_nan(batch: np.ndarray) -> dict[str, np.ndarray]:
     """Encode a batch, but for one value of its first clip, which is NaN."""
-    outputs = load_backbone("descriptors", N).encode(batch)
+    outputs = load_backbone("descriptors", 4).encode(batch)
     outputs["frames"][0, 0, 0] = np.nan
     return outputs
 
 
 @pytest.mark.long
 def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
-    job, stage = begin_with(corpus, tmp_path / "s", encode=not_finite, encode_in_worker=False)
+    """Of a batch of two clips, the vector of the one that was decoded first gets a NaN."""
+    job, stage = begin_with(corpus, tmp_path / "s", encode=encode_with_a_nan, encode_in_worker=False)
+
     last_report(run_local(job, stage, ["tt1-000", "tt1-001"], workers=1, batch_size=2, timeout_s=600))
-    entries = list(stage.status().values())
-    assert sorted(entry.status for entry in entries) == ["failed", "ok"]
-    (failed,) = [entry for entry in entries if entry.status == "failed"]  # the one that came first
-    assert "not finite in 'frames'" in failed.reason
+
+    clips = list(stage.status().values())
+    assert sorted(clip.status for clip in clips) == ["failed", "ok"]
+    (failed_clip,) = [clip for clip in clips if clip.status == "failed"]
+    assert "not finite in 'frames'" in failed_clip.reason
 
 
 @pytest.mark.long
 def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
     undisturbed, corpus, tmp_path
 ):
-    """One takes N frames of a clip, and the other seven."""
-    four = load_backbone("descriptors", N)
-    seven = replace(load_backbone("descriptors", 7), name="seven")
+    """One takes four frames of a clip, as the undisturbed extraction does, and the other one seven."""
+    four_frames = load_backbone("descriptors", 4)
+    seven_frames = replace(load_backbone("descriptors", 7), name="seven")
     clips = ["tt1-000", "tt1-005", "tt2-002"]
 
-    def n_decoded_by(backbones, place):
+    def n_frames_decoded_for(backbones, place):
         job = Job(corpus, "films", backbones)
         stage = begin_stage(job, place)
         run = run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)
         return last_report(run).n_decoded
 
-    together = n_decoded_by((four, seven), tmp_path / "both")
-    assert together < n_decoded_by((four,), tmp_path / "four") + n_decoded_by((seven,), tmp_path / "seven")
+    n_for_both = n_frames_decoded_for((four_frames, seven_frames), tmp_path / "both")
+    n_for_four = n_frames_decoded_for((four_frames,), tmp_path / "four")
+    n_for_seven = n_frames_decoded_for((seven_frames,), tmp_path / "seven")
+    assert n_for_both < n_for_four + n_for_seven
 
-    both = staging_path(tmp_path / "both")
-    store = open_store(seal(both, tmp_path / "both", licence="CC0-1.0", allow_missing=True))
-    alone = open_store(undisturbed.store)["descriptors"]
+    stage_of_both = staging_path(tmp_path / "both")
+    store = open_store(seal(stage_of_both, tmp_path / "both", licence="CC0-1.0", allow_missing=True))
+    group_alone = open_store(undisturbed.store)["descriptors"]
     for clip in clips:
         frames = store["descriptors"].read(clip, "frames")
-        assert np.array_equal(frames, alone.read(clip, "frames"))
+        assert np.array_equal(frames, group_alone.read(clip, "frames"))
         n_descriptors = frames.shape[1]
         assert store["seven"].read(clip, "frames").shape == (7, n_descriptors)

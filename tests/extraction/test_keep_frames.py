@@ -279,6 +279,7 @@ def test_another_number_of_frames_has_files_of_its_own(clips, tmp_path):
 
 
 def test_a_run_without_a_folder_and_an_estimate_keep_nothing(clips, tmp_path):
+    """Without a folder, a run keeps no frames; an estimate is given one, and tries some clips only."""
     no_folder = None
     decode_and_keep(clips, no_folder)
     prepare(clips, tmp_path / "b", keep_frames=tmp_path / "kept", **SETTINGS).estimate()

@@ -31,83 +31,108 @@ def films(tmp_path):
 def test_a_call_of_extract_shows_its_progress_and_gives_the_very_bytes_of_the_command(
     films, obygaze, file_digests
 ):
+    """Of three clips, the last one is no video; the command's exit code 3 says that a clip has failed."""
     progress = []
 
-    def show(n_done, n_clips):
+    def note_progress(n_done, n_clips):
         progress.append((n_done, n_clips))
 
-    store = of.extract(films / "films.csv", films / "by-call", progress=show, **SETTINGS)
+    store = of.extract(films / "films.csv", films / "by-call", progress=note_progress, **SETTINGS)
+    command = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence", "CC0-1.0")
+    process = obygaze(films, *command)
+
     assert progress[-1] == (3, 3)
     assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
-
-    command = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence")
-    process = obygaze(films, *command, "CC0-1.0")
-    assert process.returncode == 3, process.stderr  # a clip has failed
+    assert process.returncode == 3, process.stderr
     assert file_digests(store.path) == file_digests(films / "by-command-1.0.0")
 
-    with_another_licence = obygaze(films, *command, "MIT")
-    assert "keeps licence" in with_another_licence.stderr
-    assert "--store-version 1.0.1" in with_another_licence.stderr  # a sealed version never changes
+
+@pytest.mark.long
+def test_the_licence_of_a_sealed_store_is_changed_by_another_version_alone(films, obygaze):
+    """Version 1.0.0 is sealed under CC0-1.0, and never changes."""
+    of.extract(films / "films.csv", films / "store", **SETTINGS)
+
+    command = ("extract", "films.csv", "store", "--n", 2, "--workers", 1, "--licence", "MIT")
+    process = obygaze(films, *command)
+
+    assert "keeps licence" in process.stderr
+    assert "--store-version 1.0.1" in process.stderr
 
 
 @pytest.mark.long
 def test_what_a_killed_sealing_left_beside_its_store_is_removed_by_the_next_call(films):
     """A sealing that is killed as it ends leaves the folder in which it built the store."""
     store = of.extract(films / "films.csv", films / "store", **SETTINGS)
-    building = films / "store.building"
-    building.mkdir()
+    folder_of_killed_sealing = films / "store.building"
+    folder_of_killed_sealing.mkdir()
 
-    assert of.extract(films / "films.csv", films / "store", **SETTINGS).path == store.path
-    assert not building.exists()
+    same_store = of.extract(films / "films.csv", films / "store", **SETTINGS)
+
+    assert same_store.path == store.path
+    assert not folder_of_killed_sealing.exists()
 
 
 @pytest.mark.long
 def test_a_licence_is_asked_for_before_the_first_clip_is_done(films):
-    """Extraction may take days, and sealing needs a licence: the note comes as the first event."""
-    events = []
+    """Extraction may take days, and sealing needs a licence: the note comes before any progress."""
+    notes_and_progress = []
     settings = {
         "n_frames": 2,
         "workers": 1,
-        "note": events.append,
-        "progress": lambda *numbers: events.append(numbers),
+        "note": notes_and_progress.append,
+        "progress": lambda *numbers: notes_and_progress.append(numbers),
     }
-    of.extract(films / "films.csv", films / "without", **settings)
-    assert "--licence SPDX" in events[0]
 
-    events.clear()
-    of.extract(films / "films.csv", films / "with", licence="CC0-1.0", **settings)
-    assert not [event for event in events if "--licence" in str(event)]
+    of.extract(films / "films.csv", films / "without", **settings)
+
+    assert "--licence SPDX" in notes_and_progress[0]
+
+
+@pytest.mark.long
+def test_a_licence_that_is_given_is_not_asked_for(films):
+    notes = []
+
+    of.extract(films / "films.csv", films / "with", note=notes.append, progress=False, **SETTINGS)
+
+    assert not any("--licence" in note for note in notes)
 
 
 @pytest.mark.long
 def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
-    """Of three clips, the limited call leaves two, and seals nothing."""
+    """Of three clips, the first limited call leaves two, and the second one leaves one. They seal nothing.
+
+    What is left is noted; where nobody takes the notes, it is a warning.
+    """
     settings = {**SETTINGS, "progress": False}
     notes = []
-    limited = of.extract(films / "films.csv", films / "in-two", limit=1, note=notes.append, **settings)
+    limited = of.extract(films / "films.csv", films / "in-steps", limit=1, note=notes.append, **settings)
     assert limited is None
     assert "2 clips" in notes[-1]
-    with pytest.warns(UserWarning, match="1 clip left"):  # where nobody takes the notes
-        of.extract(films / "films.csv", films / "in-two", limit=1, **settings)
+    with pytest.warns(UserWarning, match="1 clip left"):
+        of.extract(films / "films.csv", films / "in-steps", limit=1, **settings)
 
-    in_two_calls = of.extract(films / "films.csv", films / "in-two", **settings)
-    in_one_call = of.extract(films / "films.csv", films / "in-one", **settings)
-    assert [clip.status for clip in in_two_calls.clips] == ["ok", "ok", "failed"]
-    vectors = in_two_calls["descriptors"].pooled()
-    assert np.array_equal(vectors, in_one_call["descriptors"].pooled(), equal_nan=True)
+    made_in_steps = of.extract(films / "films.csv", films / "in-steps", **settings)
+    made_at_once = of.extract(films / "films.csv", films / "at-once", **settings)
+
+    assert [clip.status for clip in made_in_steps.clips] == ["ok", "ok", "failed"]
+    vectors = made_in_steps["descriptors"].pooled()
+    assert np.array_equal(vectors, made_at_once["descriptors"].pooled(), equal_nan=True)
 
 
 @pytest.mark.long
 def test_stores_grown_and_merged_stores_count_the_clips_of_each_stream(films):
     """Films with equal streams are one entry, and a file that was not read is none.
 
-    Clip `more` is of a film that the store has. Where both parts have it, their numbers cannot be added.
+    Clip `more` is of a film that the store has. A store that has it is merged with a store of it alone: their
+    numbers cannot be added, so that none are stated.
     """
     settings = {**SETTINGS, "note": str}
     store = of.extract(films / "films.csv", films / "mine", **settings)
     (stream,) = store.attributes["streams"]
-    assert (stream["codec"], stream["pixels"]) == ("h264", "yuv420p")
-    assert stream == {**of.read_frames(films / "0.mp4", of.uniform(1)).stream, "clips": 2}
+    assert stream["codec"] == "h264"
+    assert stream["pixels"] == "yuv420p"
+    stream_of_first_film = of.read_frames(films / "0.mp4", of.uniform(1)).stream
+    assert stream == {**stream_of_first_film, "clips": 2}
 
     of.write_manifest(of.Manifest((of.Clip("more", "tt9", "0.mp4"),), films), films / "more.csv")
     grown = of.extract(films / "more.csv", films / "mine", append=store.path, version="1.1.0", **settings)
@@ -144,8 +169,12 @@ print([clip.status for clip in store.clips])
 
 @pytest.mark.long
 def test_a_script_without_a_main_guard_is_not_run_again_by_its_workers(films):
-    """It prints when it begins, why its first extraction is refused, and the clips of its second."""
+    """It prints when it begins, why its first extraction is refused, and the clips of its second.
+
+    Its backbone 'mine' prepares frames by a function of the script, which workers cannot import.
+    """
     (films / "script.py").write_text(SCRIPT_WITHOUT_MAIN_GUARD, encoding="utf-8")
+
     result = python("script.py", cwd=films)
 
     beginning, refusal, statuses = result.stdout.splitlines()
@@ -157,9 +186,13 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_its_workers(films):
 
 
 def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
+    """The manifest has three clips of three files, all of which are there."""
     cost = estimate(films / "films.csv", films / "mine", n_frames=2)
-    assert (cost.clips, cost.files, cost.absent) == (3, 3, 0)
-    assert not list(films.glob("mine*"))
+
+    assert cost.clips == 3
+    assert cost.files == 3
+    assert cost.absent == 0
+    assert list(films.glob("mine*")) == []
 
 
 @pytest.mark.long
@@ -167,6 +200,7 @@ def test_an_estimate_of_a_store_that_is_done_counts_no_clips_or_is_refused(films
     """The stage has two frames of each clip; an estimate for three, or without the stage, is refused."""
     store = films / "mine"
     of.extract(films / "films.csv", store, **SETTINGS)
+
     assert estimate(films / "films.csv", store, n_frames=2).clips == 0
     with pytest.raises(StoreError, match="other settings"):
         estimate(films / "films.csv", store, n_frames=3)
@@ -177,7 +211,7 @@ def test_an_estimate_of_a_store_that_is_done_counts_no_clips_or_is_refused(films
 
 
 def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch):
-    """Of three clips one is no video: two batches of one clip each are encoded."""
+    """An estimate tries three clips, of which one is no video: two batches of one clip each are encoded."""
     module = import_module("obygaze_features.extraction.cost_estimate")
     sizes_of_batches = []
     encode_batch = module.encode_batch
@@ -189,7 +223,8 @@ def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch
     monkeypatch.setattr(module, "encode_batch", note_size)
 
     cost = estimate(films / "films.csv", films / "other", n_frames=2)
-    assert cost.tried == 3  # with the one that cannot be decoded
+
+    assert cost.tried == 3
     assert sizes_of_batches == [1, 1]
 
 
@@ -202,17 +237,24 @@ def test_an_estimate_of_windows_counts_the_passes_over_the_film_that_they_share(
     frames = (np.full((48, 64, 3), 5 * (t % 40), np.uint8) for t in range(240))
     write_video(tmp_path / "film.mp4", frames, 12)
     module = import_module("obygaze_features.extraction.cost_estimate")
-    monkeypatch.setattr(module, "LONGEST_TRIAL_S", float("inf"))
+    no_limit = float("inf")  # so that all windows are tried, however slow the machine is
+    monkeypatch.setattr(module, "LONGEST_TRIAL_S", no_limit)
 
-    def estimate_of_windows(n):
-        clips = tuple(of.Clip(f"w{i:02d}", "m", "film.mp4", 0.5 * i, 0.5 * i + 2) for i in range(n))
-        return estimate(of.Manifest(clips, tmp_path), tmp_path / "s", n_frames=2, workers=1)
+    def estimate_windows(n_windows):
+        clips = []
+        for number in range(n_windows):
+            start_s = 0.5 * number
+            clips.append(of.Clip(f"w{number:02d}", "m", "film.mp4", start_s, start_s + 2))
+        return estimate(of.Manifest(tuple(clips), tmp_path), tmp_path / "s", n_frames=2, workers=1)
 
-    of_one = estimate_of_windows(1)
-    assert of_one.seconds > 0
-    assert of_one.cpu_s > 0
-    assert of_one.gpu_s is None
+    of_one_window = estimate_windows(1)
+    of_32_windows = estimate_windows(32)
 
-    of_32 = estimate_of_windows(32)
-    assert (of_32.clips, of_32.files, of_32.tried, of_32.passes) == (32, 1, 32, 2)
-    assert of_32.cpu_s < 32 * of_one.cpu_s
+    assert of_one_window.seconds > 0
+    assert of_one_window.cpu_s > 0
+    assert of_one_window.gpu_s is None
+    assert of_32_windows.clips == 32
+    assert of_32_windows.files == 1
+    assert of_32_windows.tried == 32
+    assert of_32_windows.passes == 2
+    assert of_32_windows.cpu_s < 32 * of_one_window.cpu_s

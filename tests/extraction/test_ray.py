@@ -165,6 +165,7 @@ def run_by_ray(films, environment, holder, tmp_path_factory) -> Run:
 
 
 def test_two_workers_of_ray_give_the_values_of_the_local_engine(local_store, run_by_ray):
+    """The same films were extracted by Ray, where clips killed processes, and by the local engine."""
     store_by_ray = open_store(run_by_ray.folder / "films-1.0.0")
     store_made_locally = open_store(local_store)
 

@@ -22,9 +22,6 @@ def task_of_array(task: int, first: int, last: int, count: int, step: int = 1) -
     return {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in values.items()}
 
 
-N_SHARES = 8
-
-
 @pytest.mark.parametrize(
     ("variables", "shard"),
     [
@@ -35,7 +32,10 @@ N_SHARES = 8
     ],
 )
 def test_a_task_of_an_array_knows_its_share(variables, shard):
-    """Task 3 of the tasks 0 to 7 does share 3 of 8; outside an array there are no shares."""
+    """Slurm tells a job by variables which task of an array it is.
+
+    Task 3 of the tasks 0 to 7 does share 3 of 8; outside an array there are no shares.
+    """
     assert array_shard(variables) == shard
 
 
@@ -67,7 +67,7 @@ def test_tasks_of_an_incomplete_array_cannot_tell_their_share(variables):
 )
 def test_a_later_array_keeps_the_number_of_shares(variables, shard):
     """The first array had 8 tasks; later ones do some of these 8 shares again."""
-    assert array_shard(variables, N_SHARES) == shard
+    assert array_shard(variables, 8) == shard
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_later_array_keeps_the_number_of_shares(variables, shard):
 def test_a_later_array_of_more_tasks_than_shares_is_refused_by_every_task(variables):
     """Also by tasks with a number below 8, so that nobody takes the array for a division by 16."""
     with pytest.raises(ExtractError, match="8 shares"):
-        array_shard(variables, N_SHARES)
+        array_shard(variables, 8)
 
 
 @pytest.fixture
@@ -98,11 +98,16 @@ def interrupted_by_ctrl_c(monkeypatch):
 
 @pytest.mark.usefixtures("interrupted_by_ctrl_c")
 def test_repeated_signals_stop_no_sooner_and_the_exit_code_is_that_of_the_first():
-    """Schedulers may repeat SIGTERM; the exit code is 128 + its number."""
+    """Schedulers may repeat SIGTERM, here three times; then comes Ctrl-C (SIGINT).
+
+    The exit code is 128 and the number of the first signal.
+    """
     with stop_on_signals() as stop:
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
             signal.raise_signal(number)
-        assert stop()
+
+        is_stop_wished = stop()
+        assert is_stop_wished
         assert stop.exit_code == 128 + signal.SIGTERM
 
 
@@ -111,24 +116,35 @@ def test_a_second_ctrl_c_interrupts_at_once():
     """The first one lets the clips in hand be finished."""
     with stop_on_signals() as stop:
         signal.raise_signal(signal.SIGINT)
-        assert stop()
+        is_stop_wished = stop()
+        assert is_stop_wished
+
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
-def test_job_scripts_have_no_error_of_syntax_and_are_explained_on_their_page(script):
-    checked = execute("bash", "-n", script, code=None)
-    assert (checked.returncode, checked.stderr) == (0, "")
+def test_job_scripts_have_no_error_of_syntax(script):
+    """With -n, Bash reads a script and runs nothing."""
+    result = execute("bash", "-n", script, code=None)
+
+    assert result.returncode == 0
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
+def test_job_scripts_are_explained_on_the_page_on_slurm(script):
     page = Path(__file__).parents[2] / "docs" / "slurm.md"
+
     assert script.name in page.read_text(encoding="utf-8")
 
 
 ARRAY_SCRIPT = ("array.sbatch", "films.csv", "my store")
+"""The script of a task that extracts, and what is typed behind it."""
 
 
 @pytest.mark.parametrize(
-    ("command", "signals", "code", "is_queued_again"),
+    ("command", "signals", "exit_code", "is_queued_again"),
     [
         pytest.param("exit 0", [], 0, False, id="done"),
         pytest.param("exit 3", [], 0, False, id="done but for clips that failed"),
@@ -148,20 +164,25 @@ ARRAY_SCRIPT = ("array.sbatch", "films.csv", "my store")
     ],
 )
 def test_a_task_is_queued_again_unless_it_is_done_or_cancelled(
-    tmp_path, command, signals, code, is_queued_again
+    tmp_path, command, signals, exit_code, is_queued_again
 ):
-    """The command `obygaze extract` is replaced by one that ends as stated.
+    """Task 2 of array 9 runs `obygaze extract`, which is replaced by a command that ends as stated.
 
     Slurm sends USR1 before time is up, and TERM when a job is cancelled. The exit codes 2 (a typing error)
     and 3 (clips failed) would be the same in another turn.
     """
     slurm = FakeSlurm(tmp_path, command)
-    ended, output = slurm.run(*ARRAY_SCRIPT, signals=signals)
 
-    assert ended == code
-    assert output.splitlines()[-1].endswith(f"share 2 ended with {code}")
-    assert slurm.asked_of_slurm == ("requeue 9_2" if is_queued_again else "")
-    assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store\n"
+    code_of_script, output = slurm.run("array.sbatch", "films.csv", "my store", signals=signals)
+
+    arguments_of_obygaze = (tmp_path / "arguments").read_text(encoding="utf-8")
+    assert arguments_of_obygaze == "extract films.csv my store\n"
+    assert code_of_script == exit_code
+    assert output.splitlines()[-1].endswith(f"share 2 ended with {exit_code}")
+    if is_queued_again:
+        assert slurm.asked_of_slurm == "requeue 9_2"
+    else:
+        assert slurm.asked_of_slurm == ""
 
 
 WRONG_SITES = {
@@ -184,27 +205,33 @@ WRONG_SITES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("limit", "code"),
-    [
-        ("4:00", 2),
-        ("9:59", 2),
-        ("10:00", 0),
-        ("1:00:00", 0),
-        ("2-00:00:00", 0),
-        ("UNLIMITED", 0),
-        ("", 0),
-    ],
-)
-def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit, code):
-    """A task gets its signal minutes before the end, and would have no time to work."""
-    ended, output = FakeSlurm(tmp_path, limit=limit).run(*ARRAY_SCRIPT)
-    assert ended == code
-    assert ("is too short" in output) == (code == 2)
+@pytest.mark.parametrize("limit", ["4:00", "9:59"])
+def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit):
+    """A task gets its signal minutes before the end, and would have no time to work.
+
+    The exit code 2 is that of a typing error, after which a task is not queued again.
+    """
+    slurm = FakeSlurm(tmp_path, limit=limit)
+
+    exit_code, output = slurm.run(*ARRAY_SCRIPT)
+
+    assert exit_code == 2
+    assert "is too short" in output
+
+
+@pytest.mark.parametrize("limit", ["10:00", "1:00:00", "2-00:00:00", "UNLIMITED", ""])
+def test_a_time_limit_of_ten_minutes_or_more_or_none_is_accepted(tmp_path, limit):
+    """Limits are as Slurm prints them: days-hours:minutes:seconds."""
+    slurm = FakeSlurm(tmp_path, limit=limit)
+
+    exit_code, output = slurm.run(*ARRAY_SCRIPT)
+
+    assert exit_code == 0
+    assert "is too short" not in output
 
 
 # --- scripts for a site
-def directives(script: Path) -> dict[str, str]:
+def options_of_sbatch_in(script: Path) -> dict[str, str]:
     """Read the options of sbatch that a script states: name -> value."""
     value_of_option = {}
     for line in script.read_text(encoding="utf-8").splitlines():
@@ -215,42 +242,70 @@ def directives(script: Path) -> dict[str, str]:
     return value_of_option
 
 
-SITE_OF_A_LAB = Site(
-    licence="CC-BY-4.0",
-    tasks=16,
-    sbatch={"account": "film", "partition": "gpu", "gres": "gpu:a100:1"},
-    setup=["module load x"],
-)
+@pytest.fixture
+def scripts_of_a_lab(tmp_path) -> dict[str, Path]:
+    """Name of a job script -> its path, as they are written for a lab."""
+    site = Site(
+        licence="CC-BY-4.0",
+        tasks=16,
+        sbatch={"account": "film", "partition": "gpu", "gres": "gpu:a100:1"},
+        setup=["module load x"],
+    )
+    return {path.name: path for path in write_job_scripts(tmp_path / "jobs", site)}
 
 
-def test_the_scripts_of_a_site_have_its_options_of_sbatch_and_its_modules(tmp_path):
-    """Both jobs have the account and the partition; the job that seals needs no GPU."""
-    paths = {path.name: path for path in write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB)}
+def test_the_scripts_of_a_site_have_its_options_of_sbatch(scripts_of_a_lab):
+    """The lab has 16 tasks, the account `film`, the partition `gpu`, and GPUs `gpu:a100:1`.
 
-    array, sealing = directives(paths["array.sbatch"]), directives(paths["seal.sbatch"])
-    assert {"account": "film", "partition": "gpu"}.items() <= array.items() & sealing.items()
-    assert (array["array"], array["gres"], array["time"]) == ("0-15", "gpu:a100:1", "04:00:00")
+    Both jobs have the account and the partition; the job that seals needs no GPU.
+    """
+    array = options_of_sbatch_in(scripts_of_a_lab["array.sbatch"])
+    sealing = options_of_sbatch_in(scripts_of_a_lab["seal.sbatch"])
+
+    assert array["account"] == "film"
+    assert array["partition"] == "gpu"
+    assert array["array"] == "0-15"
+    assert array["gres"] == "gpu:a100:1"
+    assert array["time"] == "04:00:00"  # unless the site states another
+    assert sealing["account"] == "film"
+    assert sealing["partition"] == "gpu"
     assert "gres" not in sealing
 
-    for path in paths.values():
-        assert execute("bash", "-n", path, code=None).stderr == ""  # it is shell
+
+def test_the_scripts_of_a_site_have_no_error_of_syntax(scripts_of_a_lab):
+    """With -n, Bash reads a script and runs nothing."""
+    for path in scripts_of_a_lab.values():
+        assert execute("bash", "-n", path, code=None).stderr == ""
+
+
+def test_the_scripts_of_a_site_load_its_modules_before_they_set_the_path(scripts_of_a_lab):
+    """The lab's set-up is `module load x`, which may change PATH; ours must then come first in it."""
+    line_that_sets_path = f"export PATH={Path(sys.executable).parent}:$PATH"
+
     for name in ("array.sbatch", "seal.sbatch", "ray.sbatch", "train.sbatch"):
-        lines = paths[name].read_text(encoding="utf-8").splitlines()
-        sets_path = f"export PATH={Path(sys.executable).parent}:$PATH"
-        assert lines.index("module load x") < lines.index(sets_path)
+        lines = scripts_of_a_lab[name].read_text(encoding="utf-8").splitlines()
+        assert lines.index("module load x") < lines.index(line_that_sets_path)
 
 
 def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
-    (tmp_path / "seal.sbatch").write_text("mine", encoding="utf-8")
+    """One of the scripts is there already; then no script is written."""
+    (tmp_path / "seal.sbatch").write_text("changed by the site", encoding="utf-8")
+
     with pytest.raises(ExtractError, match=r"seal\.sbatch"):
         write_job_scripts(tmp_path, Site(licence="CC0-1.0"))
+
     assert [path.name for path in tmp_path.iterdir()] == ["seal.sbatch"]
+    assert (tmp_path / "seal.sbatch").read_text(encoding="utf-8") == "changed by the site"
 
 
-@pytest.mark.parametrize("wrong", WRONG_SITES.values(), ids=WRONG_SITES)
-def test_wrong_options_of_a_site_are_refused_before_anything_is_written(tmp_path, wrong):
+@pytest.mark.parametrize("wrong_options", WRONG_SITES.values(), ids=WRONG_SITES)
+def test_wrong_options_of_a_site_are_refused_before_anything_is_written(tmp_path, wrong_options):
+    """Of the options of a site one is wrong, such as "hours by a letter"; the id of the case says which."""
+    options = {"licence": "CC0-1.0"} | wrong_options
+
     with pytest.raises((ExtractError, StoreError)):
-        write_job_scripts(tmp_path / "jobs", Site(**{"licence": "CC0-1.0", **wrong}))
+        write_job_scripts(tmp_path / "jobs", Site(**options))
+
     assert not (tmp_path / "jobs").exists()
 
 
@@ -264,8 +319,12 @@ OPTIONS_THAT_SBATCH_TAKES = [
 
 @pytest.mark.parametrize("options", OPTIONS_THAT_SBATCH_TAKES, ids=lambda options: " ".join(options.values()))
 def test_options_that_sbatch_takes_are_written(tmp_path, options):
+    """A site states options of sbatch, such as its memory; the script of the array has them."""
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=options))
-    assert options.items() <= directives(tmp_path / "jobs" / "array.sbatch").items()
+
+    written_options = options_of_sbatch_in(tmp_path / "jobs" / "array.sbatch")
+    for name, value in options.items():
+        assert written_options[name] == value
 
 
 def write_logs_of_tasks(folder: Path, lines_of_task: dict[int, list[str]]) -> None:
@@ -286,60 +345,79 @@ SEAL_AFTER_JOB_9 = ("seal.sbatch", "stores/films", "--licence", "CC0-1.0")
     [({}, "cuda"), ({"gres": "gpu:a100:1"}, "cuda"), ({"gres": "none"}, "cpu"), ({"gpus": "1"}, "cuda")],
 )
 def test_the_scripts_name_the_device_that_the_site_asks_slurm_for(tmp_path, sbatch, device):
-    """A GPU is asked for by default, and `gres: none` asks for none."""
+    """A GPU is asked for by default, and `gres: none` asks for none.
+
+    Whoever sets OBYGAZE_DEVICE chooses another device.
+    """
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=sbatch))
+
     for name in ("array.sbatch", "ray.sbatch"):
         script = (tmp_path / "jobs" / name).read_text(encoding="utf-8")
         assert f"export OBYGAZE_DEVICE=${{OBYGAZE_DEVICE:-{device}}}" in script
 
 
 def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_path):
-    """Task 0 failed once and was then right; task 1 failed, and task 2 was driven away by another job."""
-    no_gpu, no_room = "obygaze: error: no GPU here", "obygaze: error: st/pieces/0: Disk quota exceeded"
+    """Logs of three tasks: 0 failed once and was then right, 1 failed, 2 was driven away by another job."""
+    no_gpu = "obygaze: error: no GPU here"
+    no_room = "obygaze: error: st/pieces/0: Disk quota exceeded"
     preempted = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***"
     lines_of_task = {
-        0: [no_gpu, ended_with(0, code=0)],  # a later turn was right
+        0: [no_gpu, ended_with(0, code=0)],
         1: [no_gpu, no_room, ended_with(1, code=1)],
         2: ["--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20", preempted],
     }
     write_logs_of_tasks(tmp_path, lines_of_task)
 
-    code, output = FakeSlurm(tmp_path).run(*SEAL_AFTER_JOB_9, ARRAY="9")
-    assert code == 0
+    exit_code, output = FakeSlurm(tmp_path).run(*SEAL_AFTER_JOB_9, ARRAY="9")
 
+    assert exit_code == 0
     last_errors = re.findall("last error: (.*)", output)
     assert last_errors == [no_room, preempted]
 
 
 def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path):
+    """Logs of three tasks: 0 was right, 1 failed, and 2 was killed, so that no line says how it ended.
+
+    The command that seals fails.
+    """
     begun = "--- 2026-01-01 10:00:00 node (n1): share 0, turn 1 of 20"
     lines_of_task = {
         0: [begun, ended_with(0, code=0)],
         1: [begun, ended_with(1, code=1)],
-        2: [begun, "obygaze: note"],  # it was killed: no line says how it ended
+        2: [begun, "obygaze: note"],
     }
     write_logs_of_tasks(tmp_path, lines_of_task)
 
-    code, output = FakeSlurm(tmp_path, "exit 1").run(*SEAL_AFTER_JOB_9, ARRAY="9")
-    assert code == 1
-    assert re.findall(r"^(failed|killed): (\S+?):? ", output, re.MULTILINE) == [
-        ("failed", "extract-9_1.log"),
-        ("killed", "extract-9_2.log"),
-    ]
+    exit_code, output = FakeSlurm(tmp_path, "exit 1").run(*SEAL_AFTER_JOB_9, ARRAY="9")
+
+    assert exit_code == 1
+    outcomes_and_logs = re.findall(r"^(failed|killed): (\S+?):? ", output, re.MULTILINE)
+    assert outcomes_and_logs == [("failed", "extract-9_1.log"), ("killed", "extract-9_2.log")]
 
 
-@pytest.mark.parametrize(
-    ("variables", "is_queued_again"),
-    [({}, False), ({"QUICK": "0"}, True)],  # QUICK is in seconds, a minute by default
-    ids=["within a minute", "later"],
-)
-def test_a_task_that_fails_at_once_in_two_turns_is_not_queued_again(tmp_path, variables, is_queued_again):
-    """A fault that comes at once is likely to come again for ever; other trouble of nodes may pass."""
+def test_a_task_that_fails_at_once_in_two_turns_is_not_queued_again(tmp_path):
+    """A fault that comes within a minute is likely to come again for ever.
+
+    This is the second turn of task 2. The output says how to run it again, by --array=2.
+    """
     slurm = FakeSlurm(tmp_path, "exit 1")
-    code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", **variables)  # its second turn
-    assert code == 1
-    assert slurm.asked_of_slurm == ("requeue 9_2" if is_queued_again else "")
-    assert ("--array=2" in output) == (not is_queued_again)  # how to run it again
+
+    exit_code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1")
+
+    assert exit_code == 1
+    assert slurm.asked_of_slurm == ""
+    assert "--array=2" in output
+
+
+def test_a_task_that_fails_after_a_while_in_its_second_turn_is_queued_again(tmp_path):
+    """Trouble of nodes may pass. QUICK is how many seconds count as "at once", here none."""
+    slurm = FakeSlurm(tmp_path, "exit 1")
+
+    exit_code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", QUICK="0")
+
+    assert exit_code == 1
+    assert slurm.asked_of_slurm == "requeue 9_2"
+    assert "--array=2" not in output
 
 
 FAKE_SBATCH = """#!/bin/bash
@@ -364,7 +442,7 @@ def cluster(tmp_path):
 
 
 def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]:
-    """Run the site's script submit.sh; gives its exit code and output."""
+    """Run the site's script submit.sh; return its exit code and output."""
     return cluster.run(str(cluster.folder / "jobs" / "submit.sh"), *words, **variables)
 
 
@@ -380,18 +458,18 @@ def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]
     ids=["nothing", "a licence", "a licence and a version", "a citation"],
 )
 def test_typed_options_go_to_both_jobs_and_that_which_seals_waits_for_the_array(cluster, typed):
-    """The last licence counts, and what is typed comes behind that of the site.
+    """The last licence counts, and what is typed comes behind that of the site, CC-BY-4.0.
 
-    The job that seals waits for the end of all tasks, also of those that fail (afterany).
+    Slurm gives the array the number 17. The job that seals gets it, and waits for the end of all its tasks,
+    also of those that fail (afterany).
     """
-    code, output = submit(cluster, "films.csv", "films", *typed)
-    assert code == 0, output
+    exit_code, output = submit(cluster, "films.csv", "films", *typed)
 
+    assert exit_code == 0, output
     extraction, sealing = cluster.asked_of_slurm.splitlines()
     assert extraction.endswith(" ".join(["array.sbatch films.csv films", *typed]))
     assert sealing.endswith(" ".join(["seal.sbatch films --licence CC-BY-4.0", *typed]))
-    number_of_array = 17
-    assert sealing.startswith(f"{number_of_array} --dependency=afterany:{number_of_array} ")
+    assert sealing.startswith("17 --dependency=afterany:17 ")
 
 
 @pytest.mark.long
@@ -407,8 +485,10 @@ def test_typed_options_go_to_both_jobs_and_that_which_seals_waits_for_the_array(
     ids=["manifest", "licence", "order", "place", "share"],
 )
 def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(cluster, words, named):
-    code, output = submit(cluster, *words)
-    assert code == 1
+    """Right would be a manifest that is there (films.csv), the place of a store, and options that fit."""
+    exit_code, output = submit(cluster, *words)
+
+    assert exit_code == 1
     assert cluster.asked_of_slurm == ""
     assert named in output
     assert "Traceback" not in output
@@ -417,45 +497,64 @@ def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(
 @pytest.mark.long
 @pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
 def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, script):
-    """Slurm is asked about both with --test-only before."""
-    code, output = submit(cluster, "films.csv", "films", REFUSED=script)
-    assert code == 1
+    """Slurm is asked about both with --test-only before, and would refuse the script REFUSED."""
+    exit_code, output = submit(cluster, "films.csv", "films", REFUSED=script)
+
+    assert exit_code == 1
     assert cluster.asked_of_slurm == ""
     assert "nothing was submitted" in output
 
 
 @pytest.mark.long
 def test_a_store_divided_by_another_number_is_found_before_queuing(cluster):
-    """The stage says 4 shares, and the site's array has another number of tasks."""
+    """The stage says 4 shares, and the site's array has 8 tasks."""
     shares = cluster.folder / "films.staging" / "shares"
     shares.mkdir(parents=True)
     (shares / "number").write_text("4\n", encoding="utf-8")
 
-    code, _ = submit(cluster, "films.csv", "films")
-    assert code == 1
+    exit_code, _ = submit(cluster, "films.csv", "films")
+
+    assert exit_code == 1
     assert cluster.asked_of_slurm == ""
 
 
 @pytest.mark.long
 def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cluster):
-    """The cluster is called alpha. A machine of beta, and then of alpha, has begun one of eight shares."""
-    shares = cluster.folder / "films.staging" / "shares"
-    shares.mkdir(parents=True)
-    (shares / "number").write_text("8\n", encoding="utf-8")
+    """The jobs are for cluster alpha. A machine of cluster beta has begun share 0 of 8."""
+    write_stage_with_share_0_of(cluster, name_of_cluster="beta")
 
-    (shares / "0").write_text(json.dumps({"cluster": "beta", "host": "n7"}), encoding="utf-8")
-    code, output = submit(cluster, "films.csv", "films")
-    assert code == 1
+    exit_code, output = submit(cluster, "films.csv", "films")
+
+    assert exit_code == 1
     assert cluster.asked_of_slurm == ""
     assert "beta" in output
 
-    (shares / "0").write_text(json.dumps({"cluster": "alpha", "host": "n7"}), encoding="utf-8")
+
+@pytest.mark.long
+def test_shares_that_the_same_cluster_has_begun_are_no_obstacle(cluster):
+    """The jobs are for cluster alpha, a machine of which has begun share 0 of 8."""
+    write_stage_with_share_0_of(cluster, name_of_cluster="alpha")
+
     _, output = submit(cluster, "films.csv", "films")
+
     assert "cluster" not in output
 
 
-def test_check_no_submits_jobs_without_a_manifest_in_sight(cluster):
-    """The login node may not see the folders that the compute nodes see."""
-    code, output = submit(cluster, "absent.csv", "films", CHECK="no")
-    assert code == 0, output
+def write_stage_with_share_0_of(cluster: FakeSlurm, name_of_cluster: str) -> None:
+    """Write a stage of eight shares, of which a machine of a cluster has begun the first."""
+    shares = cluster.folder / "films.staging" / "shares"
+    shares.mkdir(parents=True)
+    (shares / "number").write_text("8\n", encoding="utf-8")
+    owner = {"cluster": name_of_cluster, "host": "n7"}
+    (shares / "0").write_text(json.dumps(owner), encoding="utf-8")
+
+
+def test_jobs_are_submitted_unchecked_if_check_is_no(cluster):
+    """The login node may not see the folders that the compute nodes see, so the manifest may be absent here.
+
+    Two jobs are submitted: the array, and the job that seals.
+    """
+    exit_code, output = submit(cluster, "absent.csv", "films", CHECK="no")
+
+    assert exit_code == 0, output
     assert len(cluster.asked_of_slurm.splitlines()) == 2

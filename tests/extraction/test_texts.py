@@ -21,19 +21,20 @@ Compute = later("obygaze_features.backbones.compute", "Compute")
 
 WORDS = ("man", "hat", "sad", "of", "a", "cat")
 LONG = "a sad man of a sad man of a sad man of a sad man"
+"""A text of more tokens than the tiny networks take."""
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def weights_of(tmp_path_factory):
     """Name of a text backbone -> the folder of a tiny network for it."""
     folder = tmp_path_factory.mktemp("texts")
     return {name: tiny_text_checkpoint(name, folder / name) for name in ("clip", "sentence")}
 
 
 @pytest.fixture(scope="module")
-def sentence(folders):
+def sentence(weights_of):
     """The text backbone `sentence` with the tiny network."""
-    return load_text_backbone("sentence", weights=str(folders["sentence"]), compute=Compute(device="cpu"))
+    return load_text_backbone("sentence", weights=str(weights_of["sentence"]), compute=Compute(device="cpu"))
 
 
 def make_texts_with_a_long_one(count):
@@ -61,43 +62,54 @@ def extract_and_seal(text_list, backbones, store, batch_size=64):
 
 def test_texts_that_are_too_long_are_reported_as_partial(sentence, tmp_path):
     """The first of 40 texts has more tokens than the network takes, and is cut."""
-    report = extract(make_texts_with_a_long_one(40), (sentence,), tmp_path / "texts", batch_size=64)
-    assert (report.ok, report.partial, report.failed) == (39, 1, 0)
+    forty_texts = make_texts_with_a_long_one(40)
+
+    report = extract(forty_texts, (sentence,), tmp_path / "texts", batch_size=64)
+
+    assert report.ok == 39
+    assert report.partial == 1
+    assert report.failed == 0
 
 
 @pytest.mark.long
 def test_the_vector_of_a_text_is_that_of_the_text_alone_whatever_the_batches_and_their_order(
     sentence, tmp_path
 ):
-    text_list = make_texts_with_a_long_one(40)
-    store = extract_and_seal(text_list, (sentence,), tmp_path / "64", batch_size=64)
-    for size in (1, 7):
-        in_batches = extract_and_seal(text_list, (sentence,), tmp_path / str(size), size)
-        assert in_batches.fingerprint == store.fingerprint
+    """Forty texts are extracted in batches of 64, 1 and 7, and backwards in batches of 5.
 
+    Stores with one fingerprint have the same bytes.
+    """
+    text_list = make_texts_with_a_long_one(40)
     reversed_list = TextList(text_list.rows[::-1])
+
+    store = extract_and_seal(text_list, (sentence,), tmp_path / "64", batch_size=64)
+    one_by_one = extract_and_seal(text_list, (sentence,), tmp_path / "1", batch_size=1)
+    seven_at_once = extract_and_seal(text_list, (sentence,), tmp_path / "7", batch_size=7)
     backwards = extract_and_seal(reversed_list, (sentence,), tmp_path / "backwards", batch_size=5)
+
+    assert one_by_one.fingerprint == store.fingerprint
+    assert seven_at_once.fingerprint == store.fingerprint
     for name, text in text_list.rows:
         (tokens,) = sentence.tokenize([text])
-        (vector,) = sentence.encode(np.array([tokens.ids]))
-        assert np.array_equal(store["sentence"].read(name, "pooled"), vector)
-        assert np.array_equal(backwards["sentence"].read(name, "pooled"), vector)
+        (vector_of_text_alone,) = sentence.encode(np.array([tokens.ids]))
+        assert np.array_equal(store["sentence"].read(name, "pooled"), vector_of_text_alone)
+        assert np.array_equal(backwards["sentence"].read(name, "pooled"), vector_of_text_alone)
 
 
-def test_two_text_backbones_share_a_store_and_each_says_where_it_cut_a_text(folders, sentence, tmp_path):
-    clip = load_text_backbone("clip-text", weights=str(folders["clip"]), compute=Compute(device="cpu"))
+def test_two_text_backbones_share_a_store_and_each_says_where_it_cut_a_text(weights_of, sentence, tmp_path):
+    """One of five texts is too long for both networks, which divide it into tokens in their own ways."""
+    clip = load_text_backbone("clip-text", weights=str(weights_of["clip"]), compute=Compute(device="cpu"))
     store = extract_and_seal(make_texts_with_a_long_one(5), (clip, sentence), tmp_path / "both")
     assert store.names == ("clip-text", "sentence")
     assert store["clip-text"].text == store["sentence"].text
 
-    (tokens_of_clip,), (tokens_of_sentence,) = clip.tokenize([LONG]), sentence.tokenize([LONG])
-
-    (long_text,) = [clip for clip in store.clips if clip.clip_id == "long"]
+    (tokens_of_clip,) = clip.tokenize([LONG])
+    (tokens_of_sentence,) = sentence.tokenize([LONG])
+    (long_text,) = [text for text in store.clips if text.clip_id == "long"]
     assert long_text.reason == (
         f"clip-text: cut at {LIMIT} of {tokens_of_clip.n_tokens} tokens; "
         f"sentence: cut at {LIMIT} of {tokens_of_sentence.n_tokens} tokens"
     )
-
     assert verify(store.path, "full").ok
 
 
@@ -134,7 +146,9 @@ def odd_backbone():
 
 
 def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(odd_backbone, tmp_path):
+    """The backbone has no token for "?", and its vector of "bad" is not a number."""
     text_list = TextList((("a", "good"), ("b", "?"), ("c", "bad")))
+
     store = extract_and_seal(text_list, (odd_backbone,), tmp_path / "odd")
 
     assert [(clip.status, clip.reason) for clip in store.clips] == [
@@ -145,19 +159,16 @@ def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(odd_backbone, 
     assert store["odd"].text == ("good", "?", "bad")
 
 
-N_TEXTS = 300
-
-
 @pytest.fixture
-def sentence_command(folders, tmp_path, monkeypatch):
+def sentence_command(weights_of, tmp_path, monkeypatch):
     """Make the words that extract 300 texts, one of them too long, into a store by batches of a size."""
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
-    lines = [f"{name},{text}\n" for name, text in make_texts_with_a_long_one(N_TEXTS).rows]
+    lines = [f"{name},{text}\n" for name, text in make_texts_with_a_long_one(300).rows]
     (tmp_path / "prompts.csv").write_text("".join(["text_id,text\n", *lines]), encoding="utf-8")
 
     def command(store, batch_size):
         words = ["extract", "prompts.csv", store, "--batch-size", batch_size, "--backbone", "sentence"]
-        return [*words, "--weights", folders["sentence"], "--device", "cpu", "--licence", "CC0-1.0"]
+        return [*words, "--weights", weights_of["sentence"], "--device", "cpu", "--licence", "CC0-1.0"]
 
     return command
 
@@ -167,19 +178,22 @@ def sentence_command(folders, tmp_path, monkeypatch):
 def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
     sentence_command, obygaze, stop_by, file_digests, tmp_path
 ):
-    """The batches of the killed run have 2 texts, those of the resumed one 7 and those of a whole one 64."""
-    n_texts_before_kill = 280
-    stop_by(signal.SIGKILL, tmp_path, n_texts_before_kill, *sentence_command("killed", 2))
+    """Of 300 texts, one is cut. The run is killed when at most 280 are done.
+
+    The batches of the killed run have 2 texts, those of the resumed one 7 and those of a whole one 64.
+    """
+    stop_by(signal.SIGKILL, tmp_path, 280, *sentence_command("killed", 2))
     n_done_before = len(read_stage(tmp_path / "killed.staging").status())
-    assert 0 < n_done_before <= n_texts_before_kill
+    assert 0 < n_done_before <= 280
 
     resumed = obygaze(tmp_path, *sentence_command("killed", 7), "--json")
     assert resumed.returncode == 0, resumed.stderr
     result = json.loads(resumed.stdout)
-    assert result["clips"] == {"ok": N_TEXTS - 1, "partial": 1, "failed": 0, "left": 0}
-    assert result["run"]["clips"] == N_TEXTS - n_done_before
+    assert result["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
+    assert result["run"]["clips"] == 300 - n_done_before
 
-    assert obygaze(tmp_path, *sentence_command("whole", 64)).returncode == 0
+    whole = obygaze(tmp_path, *sentence_command("whole", 64))
+    assert whole.returncode == 0
     assert file_digests(tmp_path / "killed-1.0.0") == file_digests(tmp_path / "whole-1.0.0")
 
 
@@ -187,27 +201,43 @@ def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
 def test_stores_of_texts_do_not_depend_on_the_number_of_threads(
     sentence_command, obygaze, file_digests, tmp_path
 ):
+    """The texts are extracted twice, the second time with one thread of PyTorch more."""
+    n_threads = torch.get_num_threads()
     assert obygaze(tmp_path, *sentence_command("as-it-is", 64)).returncode == 0
-    threads = torch.get_num_threads()
-    torch.set_num_threads(threads + 1)
+
+    torch.set_num_threads(n_threads + 1)
     try:
         assert obygaze(tmp_path, *sentence_command("one-more", 64)).returncode == 0
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(n_threads)
+
     assert file_digests(tmp_path / "as-it-is-1.0.0") == file_digests(tmp_path / "one-more-1.0.0")
 
 
-def test_two_shards_of_texts_make_one_store(folders, obygaze, tmp_path):
-    """20 texts are a piece of 16, which is shard 0 of 2, and one of 4, which is shard 1."""
+def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
+    """20 texts are a piece of 16, which is shard 0 of 2, and one of 4, which is shard 1.
+
+    A dry run of shard 0 counts its texts. Shard 1 is done first, and leaves 16; then shard 0 leaves none.
+    """
     captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]
     (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
-    command = ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
+    command = (
+        "extract",
+        "captions.txt",
+        "captions",
+        "--backbone",
+        "clip-text",
+        "--weights",
+        weights_of["clip"],
+    )
 
-    dry = obygaze(tmp_path, *command, "--shard", "0/2", "--dry-run", "--json")
-    assert json.loads(dry.stdout)["texts"] == 16
+    dry_run = obygaze(tmp_path, *command, "--shard", "0/2", "--dry-run", "--json")
+    assert json.loads(dry_run.stdout)["texts"] == 16
 
-    for shard, n_left in (("1/2", 16), ("0/2", 0)):
-        result = obygaze(tmp_path, *command, "--shard", shard, "--json")
-        assert json.loads(result.stdout)["clips"]["left"] == n_left, result.stderr
+    second_shard = obygaze(tmp_path, *command, "--shard", "1/2", "--json")
+    assert json.loads(second_shard.stdout)["clips"]["left"] == 16, second_shard.stderr
+    first_shard = obygaze(tmp_path, *command, "--shard", "0/2", "--json")
+    assert json.loads(first_shard.stdout)["clips"]["left"] == 0, first_shard.stderr
+
     seal(None, tmp_path / "captions", licence="CC0-1.0")
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)

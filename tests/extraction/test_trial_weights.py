@@ -16,24 +16,38 @@ def weights_of_clip_are_cached(monkeypatch):
 
 @pytest.mark.usefixtures("weights_of_clip_are_cached")
 def test_a_trial_of_a_network_without_its_weights_uses_random_ones_and_notes_it():
-    """Of three backbones, `clip` has its weights here, and `descriptors` needs none."""
-    notes: list[str] = []
-    recipes = (Recipe("xclip", 32, {"tokens": "none"}), Recipe("clip"), Recipe("descriptors"))
-    of_trial = with_untrained_networks(recipes, notes.append)
-    assert of_trial == (Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"}), *recipes[1:])
+    """Of three backbones, `clip` has its weights on this machine, `xclip` lacks them, `descriptors` has none.
 
+    Other options of `xclip` stay.
+    """
+    notes: list[str] = []
+    xclip = Recipe("xclip", 32, {"tokens": "none"})
+    clip = Recipe("clip")
+    descriptors = Recipe("descriptors")
+
+    recipes_of_trial = with_untrained_networks((xclip, clip, descriptors), notes.append)
+
+    untrained_xclip = Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"})
+    assert recipes_of_trial == (untrained_xclip, clip, descriptors)
     (note,) = notes
     assert "xclip" in note
     assert "random" in note
 
 
 BACKBONES_WITHOUT_WEIGHTS = sorted(name for name, hub in weights.HUB.items() if hub != weights.HUB["clip"])
+"""Networks by default weights that are not on the machine of `weights_of_clip_are_cached`."""
 
 
 @pytest.mark.usefixtures("weights_of_clip_are_cached")
 @pytest.mark.parametrize("name", BACKBONES_WITHOUT_WEIGHTS)
 def test_every_network_can_be_tried_without_its_weights(name):
-    [recipe] = with_untrained_networks([Recipe(name)], lambda _: None)
+    """The weights that the network has by default are not on this machine."""
+
+    def ignore_note(_note):
+        pass
+
+    [recipe] = with_untrained_networks([Recipe(name)], ignore_note)
+
     assert recipe.options == {"weights": "random:0"}
 
 
@@ -41,16 +55,22 @@ def test_every_network_can_be_tried_without_its_weights(name):
 def test_a_sentence_encoder_of_random_weights_is_as_large_as_the_usual_one():
     """The usual one, all-MiniLM-L6-v2, has vectors of 384 numbers and takes up to 256 tokens."""
     encoder = load_text_backbone("sentence", weights="random:0")
-    [short, long] = encoder.tokenize(["a dog", "word " * 2000])
+
+    [two_words, two_thousand_words] = encoder.tokenize(["a dog", "word " * 2000])
+
     assert encoder.width == 384
-    assert len(long.ids) == 256
-    assert long.is_cut
-    assert len(short.ids) == 3
+    assert len(two_thousand_words.ids) == 256
+    assert two_thousand_words.is_cut
+    assert len(two_words.ids) == 3  # one for each word, and one for the end
 
 
 @pytest.mark.usefixtures("weights_of_clip_are_cached")
-@pytest.mark.parametrize("named", ["lab/other", "/nowhere", "random:3"])
-def test_weights_that_were_named_are_never_replaced(named):
-    """Whoever names weights wants these; only weights by default are replaced for a trial."""
-    recipe = Recipe("xclip", None, {"weights": named})
-    assert with_untrained_networks([recipe], pytest.fail) == (recipe,)
+@pytest.mark.parametrize("named_weights", ["lab/other", "/nowhere", "random:3"])
+def test_weights_that_were_named_are_never_replaced(named_weights):
+    """Whoever names weights wants these; only weights by default are replaced for a trial, with a note."""
+    recipe = Recipe("xclip", None, {"weights": named_weights})
+    fail_at_a_note = pytest.fail
+
+    recipes_of_trial = with_untrained_networks([recipe], fail_at_a_note)
+
+    assert recipes_of_trial == (recipe,)

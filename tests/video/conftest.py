@@ -25,7 +25,7 @@ B_VOP = 2
 """The kind of a B-picture."""
 
 
-def draw(number: int) -> np.ndarray:
+def draw_number(number: int) -> np.ndarray:
     """Draw a picture with its number as 8 black or white bars, above a texture that moves."""
     picture = np.empty((HEIGHT, WIDTH, 3), np.uint8)
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
@@ -41,7 +41,7 @@ def draw(number: int) -> np.ndarray:
 
 
 def number_in(picture: np.ndarray) -> int:
-    """Read the number that `draw` has drawn, in a picture that was encoded and decoded."""
+    """Read the number that `draw_number` has drawn, in a picture that was encoded and decoded."""
     number = 0
     for bit in range(BITS):
         left = bit * BAR_WIDTH
@@ -52,8 +52,8 @@ def number_in(picture: np.ndarray) -> int:
     return number
 
 
-def numbers_of(pictures: Iterable[np.ndarray]) -> list[int]:
-    """Read the numbers in pictures."""
+def numbers_drawn_in(pictures: Iterable[np.ndarray]) -> list[int]:
+    """Read the number that is drawn in each picture."""
     return [number_in(picture) for picture in pictures]
 
 
@@ -76,7 +76,7 @@ def remux(
     return target
 
 
-def refused(path: Path, sampling: Sampling | None = None, **settings: object) -> str:
+def reason_of_refusal(path: Path, sampling: Sampling | None = None, **settings: object) -> str:
     """Return why no frames can be read of a file."""
     with pytest.raises(VideoError) as caught:
         read_frames(path, sampling or uniform(1), **settings)
@@ -266,7 +266,7 @@ class Films(dict[str, Path]):
         if name == "packed.avi":
             remux(self["asp.avi"], path, pack)
         else:
-            encode(path, map(draw, range(100)), **HOW[name])
+            encode(path, map(draw_number, range(100)), **HOW[name])
         self[name] = path
         return path
 

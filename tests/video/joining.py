@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.video.conftest import draw
+from tests.video.conftest import draw_number
 from tests.video.encoding import encode
 
 FRAME_RATE = 25
@@ -36,7 +36,7 @@ def part(path: Path, first: int, count: int, start_s: float = 0.0) -> Path:
     if kind == "hevc.ts" and count <= 2:
         # With B-frames, x265 sometimes gives so short a part a wrong time.
         settings["options"] = {"x265-params": "bframes=0:log-level=none:pools=none"}
-    pictures = (draw(first + number) for number in range(count))
+    pictures = (draw_number(first + number) for number in range(count))
     first_time = round(FRAME_RATE * start_s)
     times = range(first_time, first_time + count)
     return encode(path, pictures, rate=FRAME_RATE, times=times, **settings)

@@ -18,13 +18,13 @@ from obygaze_features.video.bitstream import (
 from tests.video.encoding import encode
 from tests.video.fields import BOTTOM_IS_LIGHTER_BY, coded, sequence, write_fields
 
-h264 = READERS["h264"]
+read_h264 = READERS["h264"]
 read_hevc = READERS["hevc"]
-mpeg4 = READERS["mpeg4"]
-mpeg12 = READERS["mpeg2video"]
-vp8 = READERS["vp8"]
-vp9 = READERS["vp9"]
-av1 = READERS["av1"]
+read_mpeg4 = READERS["mpeg4"]
+read_mpeg12 = READERS["mpeg2video"]
+read_vp8 = READERS["vp8"]
+read_vp9 = READERS["vp9"]
+read_av1 = READERS["av1"]
 H264_SLICE = b"\x41\x9a\x00"
 """A picture that refers to others."""
 H264_IDR = b"\x65\x88\x00"
@@ -74,16 +74,27 @@ def recovery_sei(frames: int) -> bytes:
 def test_decoding_of_h264_starts_at_idr_pictures_and_recovery_points_of_zero_frames(
     join, length_size, units, header
 ):
-    assert h264(join(*units), length_size) == header
+    """A packet of H.264 holds units: settings, messages and a picture, here the first bytes of each.
+
+    In MP4 a unit stands behind its length in 4 bytes, in transport streams behind a start code (length 0).
+    """
+    packet = join(*units)
+
+    assert read_h264(packet, length_size) == header
 
 
 @given(frames=st.integers(0, 600), n_full_bytes=st.integers(0, 5))
 def test_a_recovery_point_is_found_behind_another_message_of_any_length(frames, n_full_bytes):
-    length = 255 * n_full_bytes + 3  # each byte 255 says that the length goes on in the next one
-    other_message = b"\x05" + b"\xff" * n_full_bytes + b"\x03" + b"\x11" * length
+    """A message has a type (5 is a text), a length and its content.
 
-    message = recovery_sei(frames)[1:]
-    is_start, is_turned = read_sei(other_message + message)
+    Each byte 255 of a length says that it goes on in the next byte; the bytes are added. The recovery point
+    says that pictures are right after some frames: decoding can start there if it is at once.
+    """
+    length = 255 * n_full_bytes + 3
+    other_message = b"\x05" + b"\xff" * n_full_bytes + b"\x03" + b"\x11" * length
+    recovery_message = recovery_sei(frames)[1:]
+
+    is_start, is_turned = read_sei(other_message + recovery_message)
 
     assert is_start == (frames == 0)
     assert not is_turned
@@ -114,19 +125,25 @@ def display_orientation(ends: str, flips: str, angle: int) -> bytes:
 )
 def test_a_display_orientation_turns_a_picture_unless_it_is_none(orientation, is_turned):
     """H.264 and HEVC use the same message to say that a player must turn or flip pictures."""
-    type_of_orientation, length = 47, 3
+    type_of_orientation = 47
+    length = 3
     message = bytes([type_of_orientation, length]) + orientation
     h264_sei = H264_SEI + message + END_OF_UNIT
-    hevc_head = hevc_unit(PREFIX_SEI)[:2]
+    hevc_sei = hevc_unit(PREFIX_SEI)[:2] + message + END_OF_UNIT
 
-    hevc_sei = hevc_head + message + END_OF_UNIT
-    assert h264(with_lengths(h264_sei, H264_IDR), 4).turned == is_turned
-    assert read_hevc(with_lengths(hevc_sei, hevc_unit(IDR_N_LP)), 4).turned == is_turned
+    header_of_h264 = read_h264(with_lengths(h264_sei, H264_IDR), 4)
+    header_of_hevc = read_hevc(with_lengths(hevc_sei, hevc_unit(IDR_N_LP)), 4)
+
+    assert header_of_h264.turned == is_turned
+    assert header_of_hevc.turned == is_turned
 
 
 @given(st.binary(min_size=1, max_size=200), st.sampled_from([0, 1, 2, 4]))
 def test_no_bytes_raise_an_error_in_the_parsers(data, length_size):
-    """Packets of damaged films hold any bytes: a parser then says that it knows nothing."""
+    """Packets of damaged films hold any bytes: a parser then says that it knows nothing.
+
+    Packets are given to the readers of all codecs, to that of GIF, and to that of H.264's pairs of fields.
+    """
     for read_header in READERS.values():
         read_header(memoryview(data), length_size)
     gif(data)
@@ -140,9 +157,17 @@ BYTES_OF_PICTURE = b"\x55" * 8
 
 
 def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_behind_its_start_code():
-    packets = [MPEG4_PICTURE + bytes([kind << 6]) + BYTES_OF_PICTURE for kind in range(4)]
-    assert [mpeg4(packet).kind for packet in packets] == ["I", "P", "B", "S"]
-    assert mpeg4(MPEG4_GROUP + packets[1]).kind == "P"
+    """The two bits are the highest of the next byte; a header of a group may stand before the picture."""
+    i_picture = MPEG4_PICTURE + b"\x00" + BYTES_OF_PICTURE
+    p_picture = MPEG4_PICTURE + b"\x40" + BYTES_OF_PICTURE
+    b_picture = MPEG4_PICTURE + b"\x80" + BYTES_OF_PICTURE
+    s_picture = MPEG4_PICTURE + b"\xc0" + BYTES_OF_PICTURE
+
+    assert read_mpeg4(i_picture).kind == "I"
+    assert read_mpeg4(p_picture).kind == "P"
+    assert read_mpeg4(b_picture).kind == "B"
+    assert read_mpeg4(s_picture).kind == "S"
+    assert read_mpeg4(MPEG4_GROUP + p_picture).kind == "P"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +180,8 @@ def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_behind_its_start_code():
     ids=["two pictures", "cut behind the start code", "an empty picture"],
 )
 def test_an_mpeg4_packet_that_is_not_one_whole_picture_has_no_header(packet):
-    assert mpeg4(packet) == NO_HEADER
+    """The start code of a picture is followed by its kind, and by the bytes of the picture."""
+    assert read_mpeg4(packet) == NO_HEADER
 
 
 # Types of HEVC's units (H.265, table 7-1).
@@ -191,15 +217,28 @@ IDR_OF_LAYER_1 = hevc_unit(IDR_N_LP, layer=1)
     ids=["start of the base layer", "start of layer 1", "temporal layer", "parameter sets", "no picture"],
 )
 def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer(units, header):
-    assert read_hevc(with_lengths(*units), 4) == header
+    """Units of layer 0, the base layer, say whether decoding starts and others refer to the picture.
+
+    Layer 1 may hold the other view of a stereoscopic film. Temporal layers are something else.
+    """
+    packet = with_lengths(*units)
+
+    assert read_hevc(packet, 4) == header
 
 
 def test_the_type_of_an_hevc_picture_says_what_depends_on_it():
     """Decoding starts at types 16 to 21, and no picture refers to even types up to 14 (H.265, table 7-1)."""
-    headers = [read_hevc(with_lengths(hevc_unit(kind)), 4) for kind in range(64)]
-    assert [kind for kind, header in enumerate(headers) if header.start] == list(range(16, 22))
-    unreferenced = [kind for kind, header in enumerate(headers) if header.unreferenced]
-    assert unreferenced == list(range(0, 15, 2))
+    types_of_starts = []
+    types_without_references = []
+    for unit_type in range(64):
+        header = read_hevc(with_lengths(hevc_unit(unit_type)), 4)
+        if header.start:
+            types_of_starts.append(unit_type)
+        if header.unreferenced:
+            types_without_references.append(unit_type)
+
+    assert types_of_starts == [16, 17, 18, 19, 20, 21]
+    assert types_without_references == [0, 2, 4, 6, 8, 10, 12, 14]
 
 
 MPEG_SEQUENCE = b"\x00\x00\x01\xb3\x01\x02\x03\x04"
@@ -239,8 +278,11 @@ def mpeg_picture(kind: int, structure: int | None = WHOLE_FRAME) -> bytes:
     ids=["I", "P", "B", "P of MPEG-1", "two fields", "a picture for search", "one field", "three fields"],
 )
 def test_the_kind_of_an_mpeg_packet_is_that_of_its_one_frame(packet, kind):
-    """Of two fields it is the kind of the first: an I-field, to which the other one refers, is a start."""
-    assert mpeg12(packet).kind == kind
+    """Of two fields it is the kind of the first: an I-field, to which the other one refers, is a start.
+
+    A packet that holds no whole frame, or more than one, has no kind.
+    """
+    assert read_mpeg12(packet).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -255,7 +297,7 @@ def test_the_kind_of_an_mpeg_packet_is_that_of_its_one_frame(packet, kind):
 )
 def test_decoding_of_mpeg_starts_at_an_i_picture_behind_a_sequence_header(packet, is_start):
     """The sequence header has what a decoder needs: size, rate and tables."""
-    assert mpeg12(packet).start == is_start
+    assert read_mpeg12(packet).start == is_start
 
 
 @pytest.mark.parametrize(
@@ -264,8 +306,11 @@ def test_decoding_of_mpeg_starts_at_an_i_picture_behind_a_sequence_header(packet
     ids=["shown key", "shown inter", "hidden key", "hidden inter"],
 )
 def test_the_first_byte_of_vp8_says_whether_a_frame_is_a_key_and_shown(first_byte, is_key, is_hidden):
-    header = vp8(first_byte)
-    assert (header.start, header.hidden) == (is_key, is_hidden)
+    """Its lowest bit is 0 for a key frame; the bit of 16 says that the frame is shown."""
+    header = read_vp8(first_byte)
+
+    assert header.start == is_key
+    assert header.hidden == is_hidden
 
 
 def vp9_frame(*, profile: int = 0, repeats: bool = False, is_inter: bool = False, is_shown: bool = True):
@@ -295,8 +340,14 @@ SUPERFRAME_MARK = bytes([0b110_00_001])
     ids=["key", "key of profile 3, with one bit more", "inter", "hidden key", "shown again", "superframe"],
 )
 def test_the_first_byte_of_vp9_says_whether_a_frame_is_a_key_and_shown(packet, is_key, is_hidden):
-    header = vp9(packet)
-    assert (header.start, header.hidden) == (is_key, is_hidden)
+    """A superframe is a packet of several frames; here a hidden one and one that is shown.
+
+    A frame that is "shown again" repeats an earlier one.
+    """
+    header = read_vp9(packet)
+
+    assert header.start == is_key
+    assert header.hidden == is_hidden
 
 
 AV1_DELIMITER = b"\x12\x00"
@@ -327,7 +378,9 @@ def av1_frame(*, is_inter: bool = False, is_shown: bool = True) -> bytes:
     ids=["a start", "no sequence header", "no key frame", "not shown", "a still", "no frame"],
 )
 def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header(units, is_start):
-    assert av1(AV1_DELIMITER + units).start == is_start
+    packet = AV1_DELIMITER + units
+
+    assert read_av1(packet).start == is_start
 
 
 # Bits of fields that only high profiles have, behind the format of chroma (H.264, 7.3.2.1.1).
@@ -404,31 +457,43 @@ def assert_rows_of_fields(images, greys):
 
 
 def test_a_sequence_that_states_millions_of_offsets_is_refused():
-    """A reader of bits reads the first bytes of a unit alone, and fails where it wants more."""
-    offset_of_zero = coded(0)
-    settings = sequence(order=order_by_offsets(*[offset_of_zero] * (1 << 22)))
+    """A reader of bits reads the first bytes of a unit alone, and fails where it wants more.
 
-    failure_behind_the_end = r"substring|literal"
-    with pytest.raises(ValueError, match=failure_behind_the_end):
+    What is asked is a substring behind the end, or a number (a "literal") of no bits.
+    """
+    four_million_offsets_of_zero = [coded(0)] * 2**22
+    settings = sequence(order=order_by_offsets(*four_million_offsets_of_zero))
+
+    with pytest.raises(ValueError, match=r"substring|literal"):
         frame_number_bits(settings)
+
+
+def test_a_film_whose_sequence_states_millions_of_offsets_can_be_examined_for_fields():
+    """The reader of pairs of fields takes it for a film without them, and raises no error."""
+    four_million_offsets_of_zero = [coded(0)] * 2**22
+    settings = sequence(order=order_by_offsets(*four_million_offsets_of_zero))
 
     FieldReader(with_start_codes(settings), 0)
 
 
 def test_fields_are_read_where_films_of_frames_and_of_fields_are_joined(tmp_path):
-    """Numbers of frames differ in length between the two films; pictures 20 to 22 are those of fields."""
+    """A film of three pictures of two fields each lies between two copies of a film of 20 frames.
+
+    The length of the numbers of frames differs between the two films.
+    """
     greys = [40, 90, 140]
-    fields = write_fields(tmp_path / "fields.h264", greys)
+    film_of_fields = write_fields(tmp_path / "fields.h264", greys)
     pictures = [np.full((32, 16, 3), 7 * number, np.uint8) for number in range(20)]
-    frames = encode(tmp_path / "frames.h264", pictures, options={"bf": "3"})
+    film_of_frames = encode(tmp_path / "frames.h264", pictures, options={"bf": "3"})
     joined = tmp_path / "joined.h264"
-    joined.write_bytes(frames.read_bytes() + fields.read_bytes() + frames.read_bytes())
+    joined.write_bytes(
+        film_of_frames.read_bytes() + film_of_fields.read_bytes() + film_of_frames.read_bytes()
+    )
 
-    assert probe(joined).frames == 20 + len(greys) + 20
+    pictures_of_fields = read_frames(joined, at([20, 21, 22]), strict=True)
 
-    of_fields = read_frames(joined, at([20, 21, 22]), strict=True)
-
-    assert_rows_of_fields(of_fields.images, greys)
+    assert probe(joined).frames == 20 + 3 + 20
+    assert_rows_of_fields(pictures_of_fields.images, greys)
 
 
 @pytest.mark.parametrize("suffix", ["h264", "ts", "mp4", "mkv", "flv"])
@@ -436,10 +501,10 @@ def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
     """Six pictures are stored as twelve packets; the first two rows of a picture are one of each field."""
     greys = [40, 90, 140, 190, 60, 100]
     film = write_fields(tmp_path / f"fields.{suffix}", greys)
-    assert probe(film).frames == len(greys)
 
-    frames = read_frames(film, at(range(len(greys))), strict=True)
+    frames = read_frames(film, at([0, 1, 2, 3, 4, 5]), strict=True)
 
+    assert probe(film).frames == 6
     assert frames.status == "ok"
-    assert frames.time_s == pytest.approx([number / 25 for number in range(len(greys))], abs=1e-3)
+    assert frames.time_s == pytest.approx([0, 0.04, 0.08, 0.12, 0.16, 0.2], abs=1e-3)  # 25 a second
     assert_rows_of_fields(frames.images, greys)

@@ -63,7 +63,7 @@ def filled(name: str, planes: list[NDArray[np.int64]], width: int, height: int) 
     return frame
 
 
-def flat(name: str, y: int, u: int, v: int, *, matrix: int, full: bool) -> av.VideoFrame:
+def frame_of_one_colour(name: str, y: int, u: int, v: int, *, matrix: int, full: bool) -> av.VideoFrame:
     """Make a frame of 16x16 pixels of one colour, in a pixel format."""
     # For each plane, the samples that repeat in its rows.
     irregular_patterns = {
@@ -97,7 +97,7 @@ def bits_of(name: str) -> int:
     return av.VideoFormat(name, 16, 16).components[0].bits
 
 
-def errors(name: str, *, full: bool) -> NDArray[np.float64]:
+def errors_of_conversion(name: str, *, full: bool) -> NDArray[np.float64]:
     """Convert random colours that RGB can show, and subtract what the oracle computes: [N colours, 3]."""
     rng = np.random.default_rng(0)
     convert = Converter()
@@ -111,7 +111,7 @@ def errors(name: str, *, full: bool) -> NDArray[np.float64]:
             expected = oracle(y, u, v, matrix, bits, full=full)
             can_be_shown = expected.min() > 0 and expected.max() < 255
             if can_be_shown:
-                rgb = convert(flat(name, y, u, v, matrix=matrix, full=full)).rgb
+                rgb = convert(frame_of_one_colour(name, y, u, v, matrix=matrix, full=full)).rgb
                 differences.append(rgb[8, 8] - expected)
     assert len(differences) > 50  # of the 300 colours
     return np.array(differences)
@@ -120,8 +120,12 @@ def errors(name: str, *, full: bool) -> NDArray[np.float64]:
 @pytest.mark.parametrize("name", [*CONVERTED_EXACTLY, *GREY])
 @pytest.mark.parametrize("full", [False, True], ids=["limited", "full"])
 def test_rgb_is_within_one_level_of_the_standards_formula(name, full):
-    """Samples of more than eight bits in full range are rounded down first, by half a level in the mean."""
-    differences = errors(name, full=full)
+    """More than 50 colours are converted, and what the formula gives is subtracted, in levels of 0 to 255.
+
+    Results are rounded, by half a level at most and by none in the mean. Samples of more than eight bits in
+    full range are rounded down before that, by up to a level, and half a level in the mean.
+    """
+    differences = errors_of_conversion(name, full=full)
     is_rounded_down_before = full and bits_of(name) > 8 and name not in GREY
 
     if is_rounded_down_before:
@@ -135,8 +139,12 @@ def test_rgb_is_within_one_level_of_the_standards_formula(name, full):
 @pytest.mark.parametrize("name", FFMPEGS_OWN)
 def test_pictures_of_the_usual_formats_have_the_bits_that_ffmpeg_gives(name):
     """Most readers let FFmpeg convert these formats, so features of them must not differ from theirs."""
-    frame = flat(name, y=100, u=90, v=160, matrix=1, full=False)
-    assert np.array_equal(Converter()(frame).rgb, frame.to_ndarray(format="rgb24"))
+    frame = frame_of_one_colour(name, y=100, u=90, v=160, matrix=BT709, full=False)
+
+    converted = Converter()(frame).rgb
+
+    converted_by_ffmpeg = frame.to_ndarray(format="rgb24")
+    assert np.array_equal(converted, converted_by_ffmpeg)
 
 
 def nearest_samples(n_samples: int, n_pixels: int) -> NDArray[np.int64]:
@@ -147,10 +155,14 @@ def nearest_samples(n_samples: int, n_pixels: int) -> NDArray[np.int64]:
 @pytest.mark.parametrize(("width", "height"), [(32, 32), (33, 32), (32, 33), (33, 33)])
 @pytest.mark.parametrize("name", ["yuv420p10le", "nv12"])
 def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, width, height):
-    """A picture of 33 pixels has 17 samples of colour; a pixel has that of the nearest sample."""
+    """A picture of 33 pixels has 17 samples of colour; a pixel has that of the nearest sample.
+
+    Luma is grey everywhere; samples of colour are random. The oracle computes RGB by the standard's formula.
+    """
     bits = bits_of(name)
     unit = 1 << (bits - 8)  # what is 1 in samples of 8 bits
-    n_rows, n_columns = math.ceil(height / 2), math.ceil(width / 2)
+    n_rows = math.ceil(height / 2)
+    n_columns = math.ceil(width / 2)
     grey = 126 * unit
     luma = np.full((height, width), grey)
     # Differences of colour up to 18 from 128, which is none; [rows, columns] each.
@@ -178,10 +190,15 @@ def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, w
 @pytest.mark.parametrize("order", ["le", "be"])
 @pytest.mark.parametrize("name", ["rgb565", "bgr565", "rgb555", "bgr555", "rgb444", "bgr444"])
 def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
-    """A word holds red, green and blue, or blue first, each in as many bits as the name says."""
+    """A word holds red, green and blue, or blue first, each in as many bits as the name says.
+
+    Bits are scaled to 0 to 255. FFmpeg's conversion is less exact than a level of eight bits, but more than
+    one of four, which is 17.
+    """
     red_bits, green_bits, blue_bits = (int(digit) for digit in name[3:])
     red = 7 if red_bits == 4 else 23  # of 15, or of 31
-    green, blue = 5, 9
+    green = 5
+    blue = 9
     if name.startswith("rgb"):
         word = red << (green_bits + blue_bits) | green << blue_bits | blue
     else:
@@ -191,17 +208,22 @@ def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
     words = np.full(frame.planes[0].buffer_size // 2, word, "<u2" if order == "le" else ">u2")
     frame.planes[0].update(words.tobytes())
 
-    levels_and_bits = ((red, red_bits), (green, green_bits), (blue, blue_bits))
-    expected = np.array([255 * level / ((1 << bits) - 1) for level, bits in levels_and_bits])
+    converted = Converter()(frame).rgb[8, 8]
 
-    # FFmpeg's conversion is less exact than a level of eight bits, but more than one of four, which is 17.
-    assert np.abs(Converter()(frame).rgb[8, 8] - expected).max() < 16
+    expected_red = 255 * red / (2**red_bits - 1)
+    expected_green = 255 * green / (2**green_bits - 1)
+    expected_blue = 255 * blue / (2**blue_bits - 1)
+    expected = np.array([expected_red, expected_green, expected_blue])
+    assert np.abs(converted - expected).max() < 16
 
 
 @pytest.mark.parametrize(("stored", "expected"), [(16, 0), (128, 130), (235, 255)])
 def test_limited_grey_is_expanded(stored, expected):
-    """From 16 to 235 to 0 to 255: 128 becomes (128 - 16) * 255 / 219 = 130.4."""
-    picture = Converter()(flat("gray", stored, 0, 0, matrix=BT709, full=False))
+    """Levels of 16 to 235 become levels of 0 to 255: 128 becomes (128 - 16) * 255 / (235 - 16) = 130.4."""
+    frame = frame_of_one_colour("gray", stored, 0, 0, matrix=BT709, full=False)
+
+    picture = Converter()(frame)
+
     assert (picture.rgb == expected).all()
     assert picture.shown.matrix == "grey"
     assert not picture.shown.full_range

@@ -9,7 +9,7 @@ from av.codec import codecs_available
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import find_shots, probe, read_frames, uniform
-from tests.video.conftest import draw, refused
+from tests.video.conftest import draw_number, reason_of_refusal
 from tests.video.encoding import encode
 from tests.video.test_decoding import decoded_by_pyav
 
@@ -50,7 +50,7 @@ def test_frames_of_every_encoder_equal_those_of_decoding_everything(tmp_path, na
         pix_fmt = "yuv422p10le" if codec.startswith("prores") else "yuv420p"
     path = tmp_path / f"film.{suffix}"
     a_key_frame_every_8 = {"g": "8"}
-    encode(path, map(draw, range(20)), codec, pix_fmt=pix_fmt, options=a_key_frame_every_8)
+    encode(path, map(draw_number, range(20)), codec, pix_fmt=pix_fmt, options=a_key_frame_every_8)
     all_pictures = decoded_by_pyav(path)
 
     frames = read_frames(path, uniform(7))
@@ -87,7 +87,7 @@ def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, na
     path = other_film.with_name(name)
     path.write_text(text.format(secret=other_film))
     try:
-        assert reason in refused(path)
+        assert reason in reason_of_refusal(path)
     finally:
         path.unlink()
 
@@ -112,7 +112,7 @@ def test_huge_pictures_are_refused(tmp_path):
     """9500 x 9500 pixels are more than 89,478,485, Pillow's limit against files that fill the memory."""
     film = encode(tmp_path / "huge.mov", [av.VideoFrame(9500, 9500, "gray")], "png")
 
-    reason = refused(film)
+    reason = reason_of_refusal(film)
 
     assert "89,478,485 pixels" in reason
 
@@ -122,7 +122,7 @@ def test_pictures_and_shots_of_a_film_in_the_colours_of_ictcp_are_refused(tmp_pa
     number_of_ictcp = 14  # in H.273
     film = encode(tmp_path / "a.mp4", three_grey_pictures(64, 48), colorspace=number_of_ictcp)
 
-    assert "ICtCp" in refused(film)
+    assert "ICtCp" in reason_of_refusal(film)
     with pytest.raises(VideoError, match=r"a\.mp4.*ICtCp"):
         find_shots(film)
 

@@ -12,7 +12,7 @@ import pytest
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
-from tests.video.conftest import draw, numbers_of, packets_of, refused, remux, spoiled
+from tests.video.conftest import draw_number, numbers_drawn_in, packets_of, reason_of_refusal, remux, spoiled
 from tests.video.encoding import encode
 
 
@@ -38,7 +38,7 @@ NOISE = np.random.default_rng(0).integers(0, 256, 50_000, np.uint8).tobytes()
 def test_a_file_without_pictures_is_refused_with_its_reason(tmp_path, name, data, reason):
     path = written(tmp_path, name, data)
 
-    assert re.search(reason, refused(path))
+    assert re.search(reason, reason_of_refusal(path))
 
 
 def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(films, tmp_path):
@@ -46,7 +46,7 @@ def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(films, tm
     whole = films["b1.mp4"].read_bytes()
     first_half = written(tmp_path, "b1.mp4", whole[: len(whole) // 2])
 
-    assert "'moov'" in refused(first_half)
+    assert "'moov'" in reason_of_refusal(first_half)
 
 
 @pytest.mark.parametrize(("name", "n_bytes"), [("b2.mkv", 700), ("asp.avi", 2048), ("flash.flv", 300)])
@@ -55,7 +55,7 @@ def test_the_first_bytes_of_a_film_without_any_picture_are_refused(films, tmp_pa
     first_bytes = films[name].read_bytes()[:n_bytes]
     path = written(tmp_path, name, first_bytes)
 
-    assert re.search("header|picture", refused(path))
+    assert re.search("header|picture", reason_of_refusal(path))
 
 
 def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
@@ -65,10 +65,10 @@ def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
     os.mkfifo(pipe)
     file_with_sound_alone = sound
 
-    assert "no such file" in refused(absent)
-    assert "directory" in refused(folder)
-    assert "regular file" in refused(pipe)
-    assert "no video stream" in refused(file_with_sound_alone)
+    assert "no such file" in reason_of_refusal(absent)
+    assert "directory" in reason_of_refusal(folder)
+    assert "regular file" in reason_of_refusal(pipe)
+    assert "no video stream" in reason_of_refusal(file_with_sound_alone)
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ def test_a_recording_without_the_headers_of_its_sequences_is_refused_for_that(fi
     without_headers = recording.replace(start_of_sequence_header, start_of_user_data)
     path = written(tmp_path, "headless.ts", without_headers)
 
-    reason = refused(path)
+    reason = reason_of_refusal(path)
 
     assert "header" in reason
     assert "bomb" not in reason
@@ -160,9 +160,9 @@ def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name)
 
     assert frames.status == "partial"
     assert "cut off" in frames.notes[0]
-    drawn_numbers = numbers_of(frames.images)
+    drawn_numbers = numbers_drawn_in(frames.images)
     assert drawn_numbers == frames.index.tolist()
-    assert "cut off" in refused(path, strict=True)
+    assert "cut off" in reason_of_refusal(path, strict=True)
     assert "cut off" in probe(path).damage
 
 
@@ -218,7 +218,7 @@ def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(films, s
         assert frames.status == "ok"
         assert frames.method == "sparse"
         evenly_spaced = [place * n_shown // 9 for place in range(9)]
-        assert numbers_of(frames.images) == evenly_spaced
+        assert numbers_drawn_in(frames.images) == evenly_spaced
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_frames_before_a_damaged_one_and_behind_the_next_key_frame_are_read(film
 
     assert far_before.status == "ok"
     assert far_before.method == "sparse"
-    assert numbers_of(just_before.images) == [85, 86, 87, 88, 89]
+    assert numbers_drawn_in(just_before.images) == [85, 86, 87, 88, 89]
     assert behind_the_key_frame.status == "ok"
 
 
@@ -253,8 +253,8 @@ def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_partial(film_wi
     assert frames.status == "partial"
     assert frames.method == "sequential"
     assert frames.notes[0] == "the decoder refused 1 packet on the way"
-    assert "refused 1 packet" in refused(film, at([94]), strict=True)
-    assert "frame 90" in refused(film, at([90]))
+    assert "refused 1 packet" in reason_of_refusal(film, at([94]), strict=True)
+    assert "frame 90" in reason_of_refusal(film, at([90]))
 
 
 def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, tmp_path):
@@ -271,7 +271,7 @@ def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, 
     assert frames.total == 99
     assert frames.notes[0].startswith("99 of 100 frames")
     assert frames.index.tolist() == [0, 9, 19, 29, 39, 49, 59, 69, 79, 89]  # number i is at i * 99 / 10
-    numbers_drawn_before_the_damage = numbers_of(frames.images[:5])
+    numbers_drawn_before_the_damage = numbers_drawn_in(frames.images[:5])
     assert numbers_drawn_before_the_damage == [0, 9, 19, 29, 39]
     assert (np.diff(frames.time_s) > 0).all()
 
@@ -300,7 +300,7 @@ def test_errors_travel_between_processes():
 )
 def test_a_file_with_fewer_bytes_than_it_states_is_partial(tmp_path, name, codec):
     """Each container states a length of the file or of its last part; the last 5,000 bytes are missing."""
-    whole = encode(tmp_path / name, map(draw, range(60)), codec=codec)
+    whole = encode(tmp_path / name, map(draw_number, range(60)), codec=codec)
     cut = written(tmp_path, f"cut-{name}", whole.read_bytes()[:-5000])
 
     assert read_frames(whole, uniform(4)).status == "ok"
@@ -312,7 +312,7 @@ def test_the_size_that_a_broadcast_states_is_not_believed(tmp_path):
 
     This one states 2**40 bytes, a tebibyte, and has some thousand.
     """
-    data = bytearray(encode(tmp_path / "a.asf", map(draw, range(60)), codec="wmv2").read_bytes())
+    data = bytearray(encode(tmp_path / "a.asf", map(draw_number, range(60)), codec="wmv2").read_bytes())
     # ASF's file properties: their GUID (16 bytes), their size (8), the file's id (16), the file's size (8),
     # five numbers (8 each) and flags, whose first bit says that the file was broadcast.
     properties = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"))

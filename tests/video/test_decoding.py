@@ -21,7 +21,7 @@ from obygaze_features.video import (
 from obygaze_features.video.decode import Decoder, NotSafe, needed_packets
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import Converter
-from tests.video.conftest import HOW, draw, numbers_of, remux
+from tests.video.conftest import HOW, draw_number, numbers_drawn_in, remux
 from tests.video.encoding import encode
 
 SEQUENTIAL = {
@@ -60,7 +60,7 @@ def test_every_frame_is_the_one_that_its_number_and_time_say(films, name):
 
     frames = read_frames(films[name], at(range(100)), strict=True)
 
-    assert numbers_of(frames.images) == list(range(100))
+    assert numbers_drawn_in(frames.images) == list(range(100))
     assert frames.total == 100
     assert frames.status == "ok"
     has_reliable_times = name in SPARSE
@@ -111,6 +111,7 @@ def switch_off_sparse_decoding(monkeypatch):
     "name", ["pyramid.mp4", "open_gop.ts", "hevc_cra.mp4", "vp9.webm", "mpeg2.vob", "asp.avi"]
 )
 def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, switch_off_sparse_decoding, name):
+    """Sparse decoding reads the packets that the wanted frames need, sequential all up to the last one."""
     sparse = read_frames(films[name], uniform(25))
 
     switch_off_sparse_decoding()
@@ -132,7 +133,7 @@ def test_films_unsafe_for_sparse_decoding_are_decoded_in_order(films, name, reas
     assert frames.method == "sequential"
     assert frames.why_sequential == reason
     assert frames.index.tolist() == evenly_spaced
-    assert numbers_of(frames.images) == evenly_spaced
+    assert numbers_drawn_in(frames.images) == evenly_spaced
 
 
 def test_an_edit_list_leaves_out_the_first_frames(cut_film):
@@ -145,7 +146,7 @@ def test_an_edit_list_leaves_out_the_first_frames(cut_film):
     assert frames.total == 90
     assert frames.method == "sparse"
     assert frames.status == "ok"
-    assert numbers_of(frames.images) == [10, 19, 28, 37, 46, 55, 64, 73, 82, 91]
+    assert numbers_drawn_in(frames.images) == [10, 19, 28, 37, 46, 55, 64, 73, 82, 91]
     assert frames.time_s[0] == 0.0
 
 
@@ -162,23 +163,26 @@ def test_a_span_gives_frames_inside_it_alone(films, name):
     frames = read_frames(films[name], uniform(8), start_s=1.0, end_s=1.8)
 
     assert frames.index.tolist() == evenly_spaced
-    assert numbers_of(frames.images) == frames.index.tolist()
+    assert numbers_drawn_in(frames.images) == frames.index.tolist()
     assert np.array_equal(frames.time_s, whole.time_s[frames.index])
     assert frames.status == "ok"
 
 
 @pytest.mark.parametrize(
-    ("start_s", "end_s", "words"),
+    ("start_s", "end_s", "words_of_note"),
     [
         pytest.param(2.0, 9.0, ["up to 9 s", "4.00 s"], id="over the end"),
         pytest.param(-3.0, 1.0, ["no pictures for 3.00 s"], id="long before the first picture"),
     ],
 )
-def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, end_s, words):
+def test_a_span_beyond_the_4_s_of_a_film_is_partial_with_a_note(films, start_s, end_s, words_of_note):
+    """The film has 100 pictures, 25 a second, from 0 to 4 s."""
     frames = read_frames(films["b1.mp4"], uniform(4), start_s=start_s, end_s=end_s)
+
     assert frames.status == "partial"
-    for word in words:
-        assert word in frames.notes[0]
+    note = frames.notes[0]
+    for words in words_of_note:
+        assert words in note
 
 
 @pytest.mark.parametrize(
@@ -202,7 +206,7 @@ def test_keyframes_are_key_frames_and_need_no_others(films):
     frames = read_frames(films["b1.mp4"], keyframes(4))
 
     assert frames.index.tolist() == [0, 24, 48, 72]
-    assert numbers_of(frames.images) == [0, 24, 48, 72]
+    assert numbers_drawn_in(frames.images) == [0, 24, 48, 72]
     assert frames.decoded == 4
 
 
@@ -234,7 +238,7 @@ def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films
 
     assert frames.method == "sequential"
     assert frames.why_sequential == "a frame did not come out of the decoder"
-    assert numbers_of(frames.images) == frames.index.tolist()
+    assert numbers_drawn_in(frames.images) == frames.index.tolist()
 
 
 def test_sparse_decoding_is_refused_if_the_file_was_replaced(films, tmp_path):
@@ -290,7 +294,7 @@ def test_pictures_that_need_nothing_before_the_first_start_of_decoding_are_read(
     assert frames.method == "sparse"
     assert frames.status == "ok"
     n_cut_off = 100 - n_left
-    assert numbers_of(frames.images) == list(range(n_cut_off, 100))
+    assert numbers_drawn_in(frames.images) == list(range(n_cut_off, 100))
 
 
 @pytest.mark.parametrize("name", ["hevc_cra.mp4", "mpeg2.mkv"])
@@ -323,7 +327,7 @@ def film_with_held_picture(request, tmp_path):
         packets[-1].duration = int(5 / packets[-1].time_base)
         return packets
 
-    film = encode(tmp_path / f"a.{request.param}", map(draw, range(26)), options={"bf": "0"})
+    film = encode(tmp_path / f"a.{request.param}", map(draw_number, range(26)), options={"bf": "0"})
     return remux(film, tmp_path / f"held.{request.param}", hold_last_picture)
 
 

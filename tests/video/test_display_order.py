@@ -8,13 +8,12 @@ import pytest
 
 from obygaze_features.video import display_order, index, read_frames, uniform
 from obygaze_features.video.display_order import number_frames
-from tests.video.conftest import draw, numbers_of, remux, spoiled
+from tests.video.conftest import draw_number, numbers_drawn_in, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import with_wrong_counter
 from tests.video.joining import X264, X265, joined
 
 CODECS = {"h264": {"options": X264}, "hevc": {"codec": "libx265", "options": X265}}
-N_PICTURES = 60
 
 
 def state_times_of_decoding(packets):
@@ -42,28 +41,33 @@ def recording(tmp_path_factory):
 
 def with_right_times(path: Path, codec: str, first: int) -> Path:
     """Write a film of pictures numbered from `first` on, whose stamps are those of presentation."""
-    numbers = range(first, first + N_PICTURES)
-    return encode(path, map(draw, numbers), times=numbers, **CODECS[codec])
+    numbers = range(first, first + 60)
+    return encode(path, map(draw_number, numbers), times=numbers, **CODECS[codec])
 
 
-def assert_in_order_of_display(film):
-    frames = read_frames(film, uniform(N_PICTURES))
-    assert numbers_of(frames.images) == list(range(N_PICTURES))
+def assert_sixty_pictures_in_order_of_display(film):
+    frames = read_frames(film, uniform(60))
+    assert numbers_drawn_in(frames.images) == list(range(60))
     assert (np.diff(frames.time_s) > 0).all()
 
 
 @pytest.mark.parametrize("suffix", [".ts", ".mp4", ".mkv", ".flv"])
 @pytest.mark.parametrize("codec", CODECS)
 def test_pictures_are_in_the_order_of_display(recording, codec, suffix):
-    assert_in_order_of_display(recording(codec, suffix))
+    """Each of 60 pictures has its number; the file states when they are decoded as when they are shown."""
+    film = recording(codec, suffix)
+
+    assert_sixty_pictures_in_order_of_display(film)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_path, codec):
     """FFmpeg flags a packet of a transport stream whose counter is wrong."""
+    undamaged = recording(codec, ".ts").read_bytes()
     film = tmp_path / "film.ts"
-    film.write_bytes(with_wrong_counter(recording(codec, ".ts").read_bytes(), nth=31))
-    assert_in_order_of_display(film)
+    film.write_bytes(with_wrong_counter(undamaged, nth=31))
+
+    assert_sixty_pictures_in_order_of_display(film)
 
 
 @pytest.mark.parametrize(
@@ -74,22 +78,31 @@ def test_a_packet_flagged_as_damaged_does_not_change_the_order(recording, tmp_pa
 def test_pictures_of_joined_films_of_which_some_state_right_times_are_in_the_order_of_display(
     recording, tmp_path, is_first_right, is_second_right
 ):
-    parts = []
-    for first, is_right in ((0, is_first_right), (100, is_second_right)):
-        right = tmp_path / f"right-{first}.ts"
-        parts.append(with_right_times(right, "h264", first) if is_right else recording("h264", ".ts", first))
+    """Two films of 60 pictures, numbered from 0 and from 100 on, state right times or those of decoding."""
+    if is_first_right:
+        first = with_right_times(tmp_path / "right-0.ts", "h264", first=0)
+    else:
+        first = recording("h264", ".ts", first=0)
+    if is_second_right:
+        second = with_right_times(tmp_path / "right-100.ts", "h264", first=100)
+    else:
+        second = recording("h264", ".ts", first=100)
+    film = joined(tmp_path / "film.ts", [first, second])
 
-    frames = read_frames(joined(tmp_path / "film.ts", parts), uniform(2 * N_PICTURES))
+    frames = read_frames(film, uniform(120))
 
-    assert numbers_of(frames.images) == [*range(N_PICTURES), *range(100, 100 + N_PICTURES)]
+    assert numbers_drawn_in(frames.images) == [*range(60), *range(100, 160)]
 
 
 def test_a_span_has_its_own_pictures(recording):
+    """Ten frames from 0.8 to 1.6 s of a film of 60 numbered pictures that states times of decoding."""
     film = recording("h264", ".ts")
-    whole = read_frames(film, uniform(N_PICTURES))
-    frames = read_frames(film, uniform(10), start_s=0.8, end_s=1.6)
-    assert numbers_of(frames.images) == frames.index.tolist()
-    assert np.array_equal(frames.time_s, whole.time_s[frames.index])
+    whole = read_frames(film, uniform(60))
+
+    span = read_frames(film, uniform(10), start_s=0.8, end_s=1.6)
+
+    assert numbers_drawn_in(span.images) == span.index.tolist()
+    assert np.array_equal(span.time_s, whole.time_s[span.index])
 
 
 @pytest.fixture
@@ -102,28 +115,35 @@ def beginning_seems_in_order(monkeypatch):
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("is_sparse", [True, False], ids=["decoded sparsely", "decoded one by one"])
 def test_pictures_reordered_later_on_are_in_the_order_of_display(recording, monkeypatch, is_sparse):
+    """By its beginning, the film seems to have its pictures in order."""
     if not is_sparse:
         monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
-    assert_in_order_of_display(recording("hevc", ".ts"))
+
+    assert_sixty_pictures_in_order_of_display(recording("hevc", ".ts"))
 
 
 @pytest.mark.usefixtures("beginning_seems_in_order")
 @pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
 def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_path, monkeypatch, start_s):
-    """Picture 31, at 31 / 25 = 1.24 s, is damaged; pictures are decoded one by one."""
+    """Picture 31, at 31 / 25 = 1.24 s, is damaged; pictures are decoded one by one.
+
+    If the numbers drawn in pictures are not those by which they are counted, the film must be partial.
+    """
     monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
     film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
 
     frames = read_frames(film, uniform(20), start_s=start_s)
 
-    numbers = numbers_of(frames.images)
-
-    assert numbers == sorted(numbers)
-    assert frames.status == "partial" or numbers == frames.index.tolist()
+    drawn_numbers = numbers_drawn_in(frames.images)
+    assert drawn_numbers == sorted(drawn_numbers)
+    assert frames.status == "partial" or drawn_numbers == frames.index.tolist()
 
 
 def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording, monkeypatch):
-    """Sorting pictures that are in order does no harm, and leaving others unsorted does."""
+    """Sorting pictures that are in order does no harm, and leaving others unsorted does.
+
+    The film cannot be read behind its first 20 packets. Picture 0 is its only key picture.
+    """
     number_packets = display_order.number_packets
 
     def fail_after_twenty(packets):
@@ -132,20 +152,21 @@ def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recordi
 
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
 
-    is_key = np.arange(N_PICTURES) == 0
+    is_key = np.zeros(60, bool)
+    is_key[0] = True
 
     assert display_order.reorders(recording("h264", ".ts"), is_key)
 
 
-class Frame:
-    """A frame that is labelled with its packet."""
+class LabelledFrame:
+    """A frame that a decoder gives out, labelled with the packet that it should be of."""
 
     def __init__(self, packet: int | None) -> None:
         self.pts = packet
 
 
 @pytest.mark.parametrize(
-    ("packets", "numbers"),
+    ("labels", "numbers"),
     [
         pytest.param([0, 1, 2, 3], [0, 1, 2, 3], id="in order"),
         pytest.param([0, 2, 3], [0, 2, 3], id="one missing: the others keep their numbers"),
@@ -154,14 +175,24 @@ class Frame:
         pytest.param([], [], id="none"),
     ],
 )
-def test_frames_have_the_numbers_of_their_packets_until_these_step_back(packets, numbers):
-    """A step back means that the labels are not in the order of display: all frames are then counted."""
-    number_of_packet = {packet: packet for packet in range(9)}
-    frames = number_frames(map(Frame, packets), number_of_packet, rising=True)
-    assert [number for number, *_ in frames] == numbers
+def test_frames_have_the_numbers_of_their_packets_until_these_step_back(labels, numbers):
+    """A decoder labels each frame with a packet. In this film, packet n is of picture n.
+
+    A step back means that the labels are not in the order of display: all frames are then counted.
+    """
+    frames = [LabelledFrame(packet) for packet in labels]
+    picture_of_packet = {packet: packet for packet in range(9)}
+
+    numbered_frames = number_frames(frames, picture_of_packet, rising=True)
+
+    assert [number for number, *_ in numbered_frames] == numbers
 
 
 def test_labels_may_step_back_where_stamps_do():
-    """Packets 0, 2, 1 are pictures 0, 1, 2 here: the stamps of this film do not rise."""
-    frames = number_frames(map(Frame, [0, 2, 1]), {0: 0, 2: 1, 1: 2}, rising=False)
-    assert [number for number, *_ in frames] == [0, 1, 2]
+    """Packets 0, 2 and 1 are pictures 0, 1 and 2 here: the stamps of this film do not rise."""
+    frames = [LabelledFrame(0), LabelledFrame(2), LabelledFrame(1)]
+    picture_of_packet = {0: 0, 2: 1, 1: 2}
+
+    numbered_frames = number_frames(frames, picture_of_packet, rising=False)
+
+    assert [number for number, *_ in numbered_frames] == [0, 1, 2]

@@ -20,7 +20,7 @@ from obygaze_features.video.hardware import (
 )
 from obygaze_features.video.index import index_packets
 
-from .conftest import draw
+from .conftest import draw_number
 from .encoding import encode
 
 DEPTHS = {"yuv420p": ("nv12", 8, 8), "yuv420p10le": ("p010le", 10, 16), "yuv420p12le": ("p016le", 12, 16)}
@@ -123,7 +123,7 @@ def test_a_frame_in_memory_was_not_decoded_on_a_card():
 
 def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
     """A film of 60 pictures has key frames at 0, 20 and 40: three groups of 20."""
-    film = encode(tmp_path / "f.mp4", map(draw, range(60)), options={"g": "20", "sc_threshold": "0"})
+    film = encode(tmp_path / "f.mp4", map(draw_number, range(60)), options={"g": "20", "sc_threshold": "0"})
     table = index_packets(film)
 
     for frame in range(60):
@@ -137,7 +137,7 @@ def test_only_films_of_enough_pixels_go_to_a_card(tmp_path):
 
     The film is 96 pixels wide and 64 high. The reason why it is not for a card is empty if it is.
     """
-    film = encode(tmp_path / "f.mp4", map(draw, range(10)))
+    film = encode(tmp_path / "f.mp4", map(draw_number, range(10)))
 
     verdict = check_for_gpu(film, least_pixels=96 * 64)
     verdict_if_one_pixel_more_is_needed = check_for_gpu(film, least_pixels=96 * 64 + 1)
@@ -172,7 +172,7 @@ def test_on_a_real_card_all_bits_are_those_of_a_core(tmp_path, codec):
     card = NvidiaCard(least_pixels=0)
     if card.missing():
         pytest.skip(card.missing())
-    pictures = (draw(number).repeat(4, axis=0).repeat(4, axis=1) for number in range(60))
+    pictures = (draw_number(number).repeat(4, axis=0).repeat(4, axis=1) for number in range(60))
     film = encode(tmp_path / "f.mkv", pictures, codec, options={"g": "25"})
 
     try:

@@ -20,7 +20,7 @@ from obygaze_features.video import (
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packets import ListedStream, demux
 from tests.video import inserting
-from tests.video.conftest import draw, numbers_of
+from tests.video.conftest import draw_number, numbers_drawn_in
 from tests.video.encoding import encode
 from tests.video.joining import FRAGMENTS, X264, X265, joined
 from tests.video.sounding import RATE, clicks, time_of_click, write_film
@@ -72,7 +72,7 @@ KINDS_OF_SOUND_OR_SUBTITLES = {"AC-3", "second sound", "sound", "subpicture", "D
 
 def noisy(number: int) -> np.ndarray:
     """Draw a picture with its number, and below it what takes many bytes."""
-    picture = draw(number)
+    picture = draw_number(number)
     picture[32:] = np.random.default_rng(number).integers(0, 255, picture[32:].shape, np.uint8)
     return picture
 
@@ -127,7 +127,7 @@ def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet
     assert frames.status == "ok"
     assert frames.total == 220
     evenly_spaced = [number * 220 // 16 for number in range(16)]
-    assert numbers_of(frames.images) == evenly_spaced
+    assert numbers_drawn_in(frames.images) == evenly_spaced
 
     late_streams_of_film = index_packets(film).late
     for stream in late_streams_of_film:
@@ -191,11 +191,11 @@ def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, 
         "mpegts_pmt_start_pid": "4097",
     }
     first_half = encode(
-        tmp_path / "a.ts", map(draw, range(50)), options=X264, container_options=in_stream_256
+        tmp_path / "a.ts", map(draw_number, range(50)), options=X264, container_options=in_stream_256
     )
     second_half = encode(
         tmp_path / "b.ts",
-        map(draw, range(100, 150)),
+        map(draw_number, range(100, 150)),
         times=range(50, 100),
         options=X264,
         container_options=in_stream_512,
@@ -205,7 +205,7 @@ def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, 
     frames = read_frames(recording, uniform(10))
 
     assert frames.status == "partial"
-    assert numbers_of(frames.images) == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]
+    assert numbers_drawn_in(frames.images) == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]
     thousands_of_bytes = first_half.stat().st_size // 1000
     assert any(f"{thousands_of_bytes}," in note for note in frames.notes)
 
@@ -408,7 +408,7 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
     frames = read_frames(film, uniform(4))
 
     assert frames.total == 220
-    assert numbers_of(frames.images) == [0, 55, 110, 165]
+    assert numbers_drawn_in(frames.images) == [0, 55, 110, 165]
 
 
 class FailsOnce:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import Frames, at, probe, read_frames, uniform
-from tests.video.conftest import numbers_of
+from tests.video.conftest import numbers_drawn_in
 from tests.video.joining import KINDS, joined, part
 
 
@@ -97,14 +97,19 @@ def joins(draw):
 @settings(max_examples=300)
 @given(join=joins())
 def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
-    """Recordings are often joined byte by byte, and then times jump or overlap."""
-    files = [
-        parts(join.kind, count, start_s, PART * part_number)
-        for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True))
-    ]
+    """Recordings are often joined byte by byte, and then times jump or overlap.
+
+    Two or three parts of a drawn codec and container have drawn lengths and starts; each picture has its own
+    number drawn in it, part n from 80 n on. The end of the first part may be cut off.
+    """
+    files = []
+    for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True)):
+        first_number = PART * part_number
+        files.append(parts(join.kind, count, start_s, first_number))
     path = joined(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
 
     frames = read_all_frames(path, join)
+
     check_order(frames, join)
     check_that_times_rise(frames)
     check_that_no_picture_is_lost(frames, join)
@@ -122,7 +127,7 @@ def read_all_frames(path: Path, join: Join) -> Frames:
 
 def check_order(frames: Frames, join: Join) -> None:
     """Check that all pictures found are expected ones, and come in their order."""
-    distinct = list(dict.fromkeys(numbers_of(frames.images)))
+    distinct = list(dict.fromkeys(numbers_drawn_in(frames.images)))
     assert [number for number in join.numbers if number in distinct] == distinct
 
 
@@ -136,7 +141,7 @@ def check_that_no_picture_is_lost(frames: Frames, join: Join) -> None:
     """Check that a film that is said to be whole has all pictures, and that they are a step apart."""
     if frames.status != "ok" or join.cut_bytes:
         return
-    assert numbers_of(frames.images) == join.numbers
+    assert numbers_drawn_in(frames.images) == join.numbers
     is_rate_known = min(join.lengths) > 1  # behind a single picture, a step of two is not noticed
     if join.is_without_gaps and is_rate_known:
         expected_s = frames.time_s[0] + np.arange(len(join.numbers)) * STEP_S
@@ -146,7 +151,7 @@ def check_that_no_picture_is_lost(frames: Frames, join: Join) -> None:
 def check_spacing(frames: Frames, join: Join) -> None:
     """Check that pictures of each part are a step apart, or that damage or estimates are noted."""
     is_damaged = frames.status == "partial" or (join.cut_bytes and "damaged" in frames.why_sequential)
-    numbers = numbers_of(frames.images)
+    numbers = numbers_drawn_in(frames.images)
     assert is_damaged or says_estimates(frames) or are_evenly_spaced(numbers, frames.time_s)
 
 
@@ -157,8 +162,8 @@ def check_that_a_time_gives_its_picture(path: Path, frames: Frames) -> None:
     middle = len(frames) // 2
     time_s = frames.time_s[middle]
     found = read_frames(path, uniform(1), start_s=time_s - 1e-4, end_s=time_s + 1e-4)
-    expected = numbers_of(frames.images[middle : middle + 1])
-    assert numbers_of(found.images) == expected or found.status == "partial"
+    expected = numbers_drawn_in(frames.images[middle : middle + 1])
+    assert numbers_drawn_in(found.images) == expected or found.status == "partial"
 
 
 def are_evenly_spaced(numbers: list[int], times_s: NDArray[np.float64]) -> bool:

@@ -145,6 +145,7 @@ def test_no_frame_is_nearer_to_a_wanted_time_than_the_nearest_one(steps_ms, want
     ids=["no frames", "fewer than none", "no rate", "no number", "no index", "a negative index"],
 )
 def test_senseless_samplings_are_refused(sampling, value):
+    """A sampling takes a number of frames, a rate, or a list of the numbers of frames."""
     with pytest.raises(VideoError):
         sampling(value)
 

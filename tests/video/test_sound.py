@@ -166,6 +166,7 @@ def test_a_track_is_chosen_by_its_language_or_number_and_else_the_first(
 
 
 def test_a_track_that_the_film_does_not_have_is_refused_with_those_that_it_has(film_with_two_tracks):
+    """The film has tracks 0, in English (eng), and 1, in French (fra). German (deu) is asked for."""
     with pytest.raises(VideoError, match="no sound track 'deu'; there is 0 eng, 1 fra"):
         SoundTrack(film_with_two_tracks, "deu")
 

@@ -14,7 +14,7 @@ from obygaze_features.video import (
     read_frames,
     uniform,
 )
-from tests.video.conftest import draw, numbers_of, packets_of, remux
+from tests.video.conftest import draw_number, numbers_drawn_in, packets_of, remux
 from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 
@@ -25,7 +25,7 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
 
     Each of 30 pictures has its own number drawn in it. From 0.4 to 0.8 s these are pictures 10 to 19.
     """
-    film = encode(tmp_path / "a.mp4", map(draw, range(30)), **KINDS[kind])
+    film = encode(tmp_path / "a.mp4", map(draw_number, range(30)), **KINDS[kind])
     # The table of what is between decoding and display, and the edit list, are made free space.
     without_times = film.read_bytes().replace(b"ctts", b"free").replace(b"edts", b"free")
     film_without_times = tmp_path / "b.mp4"
@@ -34,9 +34,9 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
     frames = read_frames(film_without_times, at(range(30)))
     window = read_frames(film_without_times, uniform(5), start_s=0.4, end_s=0.8)
 
-    assert numbers_of(frames.images) == list(range(30))
+    assert numbers_drawn_in(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
-    assert numbers_of(window.images) == [10, 12, 14, 16, 18]
+    assert numbers_drawn_in(window.images) == [10, 12, 14, 16, 18]
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
@@ -64,7 +64,7 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
 
     A bit of the first byte of each picture says whether it is shown.
     """
-    film = encode(tmp_path / "a.webm", map(draw, range(30)), "libvpx-vp9", options=VPX)
+    film = encode(tmp_path / "a.webm", map(draw_number, range(30)), "libvpx-vp9", options=VPX)
     key_pictures = [bytes(packet) for packet in packets_of(film) if packet.is_keyframe]
     data = film.read_bytes()
     for picture in key_pictures[1:]:
@@ -78,7 +78,7 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
     assert frames.total == 28
     assert frames.method == "sparse"
     shown = [*range(10), *range(11, 20), *range(21, 30)]
-    assert numbers_of(frames.images) == shown
+    assert numbers_drawn_in(frames.images) == shown
     np.testing.assert_allclose(frames.time_s, np.array(shown) / 25, atol=0.0015)
 
 
@@ -132,14 +132,14 @@ def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(
     tmp_path, suffix, codec, options, make_times_zero
 ):
     """The file states a rate of 25 a second, and a note says that times were made from it."""
-    path = encode(tmp_path / f"zero.{suffix}", map(draw, range(30)), codec, options=options)
+    path = encode(tmp_path / f"zero.{suffix}", map(draw_number, range(30)), codec, options=options)
     data = bytearray(path.read_bytes())
     make_times_zero(data)
     path.write_bytes(data)
 
     frames = read_frames(path, at(range(30)))
 
-    assert numbers_of(frames.images) == list(range(30))
+    assert numbers_drawn_in(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
     assert any("25 frames a second" in note for note in frames.notes)
 
@@ -226,7 +226,7 @@ def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, ch
 
 def test_a_single_picture_at_zero_has_no_note_that_the_file_states_no_times(tmp_path):
     """All its times are 0, as if the file stated none, but one picture is rightly at 0."""
-    film = encode(tmp_path / "one.mkv", [draw(7)])
+    film = encode(tmp_path / "one.mkv", [draw_number(7)])
 
     frames = read_frames(film, uniform(1))
 
@@ -244,7 +244,7 @@ def matroska_chapters(*, is_ordered: bool) -> bytes:
 @pytest.mark.parametrize("is_ordered", [False, True], ids=["marks alone", "an order"])
 def test_chapters_that_players_show_in_an_order_of_their_own_are_noted(tmp_path, is_ordered):
     """Matroska can list chapters as marks, or as the order in which players show parts of the film."""
-    live = encode(tmp_path / "live.mkv", map(draw, range(30)), container_options={"live": "1"})
+    live = encode(tmp_path / "live.mkv", map(draw_number, range(30)), container_options={"live": "1"})
     film_with_chapters = tmp_path / "a.mkv"
     film_with_chapters.write_bytes(live.read_bytes() + matroska_chapters(is_ordered=is_ordered))
 
@@ -257,11 +257,11 @@ def test_chapters_that_players_show_in_an_order_of_their_own_are_noted(tmp_path,
 @pytest.mark.parametrize(("name", "codec"), [("a.m1v", "mpeg1video"), ("a.m2v", "mpeg2video")])
 def test_pictures_without_a_container_get_times_by_their_rate(tmp_path, name, codec):
     """A bare stream of 24 pictures states a rate of 25 a second, and no times."""
-    bare_stream = encode(tmp_path / name, map(draw, range(24)), codec, options=MPEG)
+    bare_stream = encode(tmp_path / name, map(draw_number, range(24)), codec, options=MPEG)
 
     frames = read_frames(bare_stream, at(range(24)))
 
-    assert numbers_of(frames.images) == list(range(24))
+    assert numbers_drawn_in(frames.images) == list(range(24))
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25)
     assert any("states no times" in note for note in frames.notes)
 
@@ -295,7 +295,7 @@ def test_y4m_with_a_rate_is_read_at_this_rate_without_a_note(tmp_path):
 @pytest.mark.parametrize(("scale", "rate"), [(1, 0), (0, 30)])
 def test_avi_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path, scale, rate):
     """The header of AVI states a rate as two numbers, behind the name "strh"; zero in either is none."""
-    path = encode(tmp_path / "a.avi", map(draw, range(8)), "mpeg4")
+    path = encode(tmp_path / "a.avi", map(draw_number, range(8)), "mpeg4")
     notes_with_rate = read_frames(path, at([0])).notes
     assert not any("states no times" in note for note in notes_with_rate)
     data = bytearray(path.read_bytes())
@@ -305,7 +305,7 @@ def test_avi_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path
     frames = read_frames(path, at(range(8)))
 
     assert "the file states no times: 25 frames a second are taken" in frames.notes
-    assert numbers_of(frames.images) == list(range(8))
+    assert numbers_drawn_in(frames.images) == list(range(8))
 
 
 @pytest.mark.parametrize("kind", ["ts", "vob"])
@@ -315,12 +315,12 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
     The header states 29.97, and every other picture that its first field is repeated.
     """
     rate = Fraction(24000, 1001)
-    plain = encode(tmp_path / "plain.mkv", map(draw, range(48)), "mpeg2video", options=MPEG, rate=rate)
+    plain = encode(tmp_path / "plain.mkv", map(draw_number, range(48)), "mpeg2video", options=MPEG, rate=rate)
     film = remux(plain, tmp_path / f"film.{kind}", pulled_down)
 
     frames = read_frames(film, at(range(48)))
 
-    assert numbers_of(frames.images) == list(range(48))
+    assert numbers_drawn_in(frames.images) == list(range(48))
     seconds_since_first = frames.time_s - frames.time_s[0]
     np.testing.assert_allclose(seconds_since_first, np.arange(48) / float(rate), atol=0.01)
 
@@ -388,12 +388,12 @@ def without_times(film: Path, numbers: list[int]) -> Path:
 def assert_pictures_are_a_frame_apart(film: Path, numbers: list[int]) -> None:
     """Assert that a film has pictures of these numbers, one every 25th of a second, and notes on times."""
     frames = read_frames(film, at(range(len(numbers))))
-    assert numbers_of(frames.images) == numbers
+    assert numbers_drawn_in(frames.images) == numbers
     times_s = np.arange(len(numbers)) / 25
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], times_s, atol=0.0015)
     assert any("time of its own" in note for note in frames.notes)
     span = read_frames(film, at([10, 11]), start_s=float(frames.time_s[10]))
-    assert numbers_of(span.images) == [10, 11]
+    assert numbers_drawn_in(span.images) == [10, 11]
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,9 @@ def test_a_picture_without_a_time_makes_all_times_unknown_where_a_film_pauses(tm
     Picture 5 of 24 lacks its time; there is a pause of 40 pictures behind picture 10.
     """
     times_with_pause = [*range(11), *range(51, 64)]
-    film = encode(tmp_path / "a.ts", map(draw, range(24)), times=times_with_pause, options=X264 | {"bf": "0"})
+    film = encode(
+        tmp_path / "a.ts", map(draw_number, range(24)), times=times_with_pause, options=X264 | {"bf": "0"}
+    )
     film_without_a_time = without_times(film, [5])
 
     frames = read_frames(film_without_a_time, at(range(24)))
@@ -434,8 +436,8 @@ def test_asf_without_times_of_display_is_in_the_decoders_order(tmp_path):
 
     Each of 30 pictures has its own number drawn in it.
     """
-    film = encode(tmp_path / "b_frames.asf", map(draw, range(30)), options=X264)
+    film = encode(tmp_path / "b_frames.asf", map(draw_number, range(30)), options=X264)
 
     frames = read_frames(film, at(range(30)))
 
-    assert numbers_of(frames.images) == list(range(30))
+    assert numbers_drawn_in(frames.images) == list(range(30))

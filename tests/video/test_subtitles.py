@@ -15,9 +15,11 @@ from obygaze_film.rows import read_subtitle_lines
 
 
 def test_the_text_track_of_a_film_is_read(shared_data):
+    """A real film has four subtitles. A line has a start, an end and a text."""
     lines = read_subtitle_track(shared_data / "videos" / "nasa_13013.mp4")
-    assert lines[0] == (0.21, 4.26, "NAR: This is the optical and science segment of the Webb")
+
     assert len(lines) == 4
+    assert lines[0] == (0.21, 4.26, "NAR: This is the optical and science segment of the Webb")
     assert lines == sorted(lines)
 
 
@@ -44,18 +46,24 @@ def film_without_its_first_pictures(shared_data, tmp_path):
 
 
 def test_subtitles_before_the_first_picture_are_counted_and_not_read(film_without_its_first_pictures):
-    """One of the four lines ended before the first picture, from which times count."""
+    """One of the four lines ended before the first picture, from which times count.
+
+    The next one was shown when the pictures began, and so starts at 0.
+    """
     lines, note = read_subtitle_lines(film_without_its_first_pictures)
-    assert [start for start, _, _ in lines] == pytest.approx([0, 0.27, 4.39])
+
+    starts_s = [start_s for start_s, _, _ in lines]
+    assert starts_s == pytest.approx([0, 0.27, 4.39])
     assert "3 of 4" in note
     assert "below zero" in note
 
 
 @pytest.mark.parametrize("name", ["bad.mp4", "none.mp4", "arm_wrestling.mp4"])
 def test_a_file_without_subtitles_is_refused_by_name(tmp_path, shared_data, name):
-    """One is no video, one is not there, and one has no track of subtitles."""
+    """bad.mp4 is no video, none.mp4 is not there, and arm_wrestling.mp4 has no track of subtitles."""
     (tmp_path / "bad.mp4").write_bytes(bytes(range(256)))
     folder = shared_data / "videos" if name == "arm_wrestling.mp4" else tmp_path
+
     with pytest.raises(VideoError, match=name):
         read_subtitle_track(folder / name)
 
@@ -72,16 +80,17 @@ FILES = {
     "vtt": "WEBVTT\n\n00:01.000 --> 00:02.500\n{}\n",
 }
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+"""A word with a mark of no width that keeps two letters from joining."""
 
 
-def with_subtitles(target, film, dispositions):
-    """Write a film's pictures with a track of subtitles of each file, marked by a disposition or None."""
+def write_film_with_text_tracks(target, pictures_of, mark_of_file):
+    """Write a film's pictures with a track of subtitles of each file -> its mark (a disposition) or None."""
     with ExitStack() as still_open:
-        opened_film = still_open.enter_context(av.open(film))
+        opened_film = still_open.enter_context(av.open(pictures_of))
         output = still_open.enter_context(av.open(target, "w"))
         pictures = opened_film.streams.video[0]
         packets = copied_packets(pictures, output.add_stream_from_template(pictures))
-        for path, disposition in dispositions.items():
+        for path, disposition in mark_of_file.items():
             file = still_open.enter_context(av.open(path))
             subtitles = file.streams.subtitles[0]
             copy = output.add_stream_from_template(subtitles)
@@ -114,19 +123,24 @@ def copied_packets(stream, copy):
     ],
 )
 def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, text, expected):
-    """Marks of style go, and what only looks like a mark stays."""
-    path = tmp_path / f"a.{kind}"
+    """Marks of style go, and what only looks like a mark stays.
+
+    A file of one subtitle is read by itself, and as the text track of a film.
+    """
+    file = tmp_path / f"a.{kind}"
+    file.write_text(FILES[kind].format(text), "utf-8")
     film = tmp_path / "film.mkv"
-    path.write_text(FILES[kind].format(text), "utf-8")
+    write_film_with_text_tracks(film, shared_data / "videos" / "nasa_13013.mp4", {file: None})
 
-    with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", {path: None})
+    ((_start_s, _end_s, text_of_film),) = read_subtitle_track(film)
+    (line_of_file,) = read_subtitles(file)
 
-    assert [text for *_, text in read_subtitle_track(film)] == [expected]
-    assert [line.text for line in read_subtitles(path)] == [expected]
+    assert text_of_film == expected
+    assert line_of_file.text == expected
 
 
 @pytest.mark.parametrize(
-    ("marks", "number_of_shown"),
+    ("marks_of_tracks", "shown_track"),
     [
         ((None, None), 0),
         ((Disposition.forced, None), 1),
@@ -137,21 +151,26 @@ def test_a_text_track_has_the_words_of_its_file(shared_data, tmp_path, kind, tex
     ids=["no marks", "the first forced", "both forced", "the second default", "the default one forced"],
 )
 def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
-    shared_data, tmp_path, marks, number_of_shown
+    shared_data, tmp_path, marks_of_tracks, shown_track
 ):
-    """A "forced" track is only for signs and foreign speech; else the default one is shown, or the first."""
-    files = [tmp_path / "0.srt", tmp_path / "1.srt"]
-    for path in files:
-        path.write_text(FILES["srt"].format(f"track {path.stem}"), "utf-8")
+    """A "forced" track is only for signs and foreign speech; else the default one is shown, or the first.
 
+    The one subtitle of each track says its number, 0 or 1. The note counts from 1.
+    """
+    first_file = tmp_path / "0.srt"
+    second_file = tmp_path / "1.srt"
+    first_file.write_text(FILES["srt"].format("track 0"), "utf-8")
+    second_file.write_text(FILES["srt"].format("track 1"), "utf-8")
+    first_mark, second_mark = marks_of_tracks
     film = tmp_path / "film.mkv"
     nasa = shared_data / "videos" / "nasa_13013.mp4"
-    with_subtitles(film, nasa, dict(zip(files, marks, strict=True)))
+    write_film_with_text_tracks(film, nasa, {first_file: first_mark, second_file: second_mark})
 
     lines, note = read_subtitle_lines(film)
 
-    assert [text for *_, text in lines] == [f"track {number_of_shown}"]
-    assert f"text track {number_of_shown + 1} of 2" in note
+    ((_start_s, _end_s, text),) = lines
+    assert text == f"track {shown_track}"
+    assert f"text track {shown_track + 1} of 2" in note
 
 
 def make_first_track_ttml(film):
@@ -159,18 +178,26 @@ def make_first_track_ttml(film):
     film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))
 
 
-def test_a_text_track_is_read_beside_one_of_an_unreadable_kind_and_not_in_its_place(shared_data, tmp_path):
+def test_a_text_track_is_read_beside_one_of_an_unreadable_kind(shared_data, tmp_path):
+    """The first of two tracks is of TTML, which is not read. The second has the four lines of a real film."""
     nasa = shared_data / "videos" / "nasa_13013.mp4"
-    same_text = Path(shutil.copy(nasa, tmp_path / "same.mp4"))
-    of_two, of_one = tmp_path / "two.mp4", tmp_path / "one.mp4"
-    with_subtitles(of_two, nasa, {nasa: None, same_text: None})
-    with_subtitles(of_one, nasa, {nasa: None})
-    make_first_track_ttml(of_two)
-    make_first_track_ttml(of_one)
+    copy_of_nasa = Path(shutil.copy(nasa, tmp_path / "copy.mp4"))
+    film = tmp_path / "film.mp4"
+    write_film_with_text_tracks(film, nasa, {nasa: None, copy_of_nasa: None})
+    make_first_track_ttml(film)
 
-    lines, note = read_subtitle_lines(of_two)
+    lines, note = read_subtitle_lines(film)
 
     assert len(lines) == 4
     assert "1 of 2 subtitle tracks" in note
+
+
+def test_a_film_whose_only_text_track_is_of_an_unreadable_kind_is_refused(shared_data, tmp_path):
+    """Its only track is of TTML, which is not read."""
+    nasa = shared_data / "videos" / "nasa_13013.mp4"
+    film = tmp_path / "film.mp4"
+    write_film_with_text_tracks(film, nasa, {nasa: None})
+    make_first_track_ttml(film)
+
     with pytest.raises(VideoError, match="TTML"):
-        read_subtitle_lines(of_one)
+        read_subtitle_lines(film)

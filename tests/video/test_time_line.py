@@ -22,82 +22,97 @@ from obygaze_features.video import (
     uniform,
 )
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.time_line import MOST_OFF, MOST_PARTS, correct_outliers, time_line
-from tests.video.conftest import cut_first_group, draw, numbers_of, packets_of, remux
+from obygaze_features.video.time_line import MOST_PARTS, correct_outliers, time_line
+from tests.video.conftest import cut_first_group, draw_number, numbers_drawn_in, packets_of, remux
 from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 from tests.video.sounding import clicks, time_of_click, write_film
 from tests.video.test_decoding import decoded_by_pyav
 
-N_OF_PARTS = (24, 31)
-"""Pictures of the two parts of a film: 55, or 2.2 s at 25 a second."""
-NUMBERS_OF_BOTH = [*range(24), *range(100, 131)]
-"""The numbers of their pictures."""
-
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory) -> dict[str, list[Path]]:
-    """Kind of film -> its two parts: their pictures are numbered from 0 and from 100 on."""
+    """Kind of film -> its two parts, of pictures 0 to 23 and 100 to 130, at 25 a second."""
     folder = tmp_path_factory.mktemp("halves")
-    n_of_first, n_of_second = N_OF_PARTS
     parts_of_kind = {}
     for kind in KINDS:
-        first = part(folder / f"0-{kind}", first=0, count=n_of_first)
-        second = part(folder / f"1-{kind}", first=100, count=n_of_second)
+        first = part(folder / f"0-{kind}", first=0, count=24)
+        second = part(folder / f"1-{kind}", first=100, count=31)
         parts_of_kind[kind] = [first, second]
     return parts_of_kind
 
 
 @pytest.fixture(scope="module", params=[kind for kind in KINDS if kind != "fragments.mp4"])
 def joined_film(request, halves, tmp_path_factory) -> Path:
-    """Two parts of a film, joined byte by byte."""
+    """A film of two parts, of pictures 0 to 23 and 100 to 130, which are joined byte by byte."""
     return joined(tmp_path_factory.mktemp("joined") / f"ab-{request.param}", halves[request.param])
 
 
 def test_pictures_of_a_joined_film_follow_each_other_at_their_rate(joined_film):
-    """The times of the second part begin again at 0 in the file; they go on behind the first part."""
+    """Two parts have pictures 0 to 23 and 100 to 130, 55 in all, at 25 a second.
+
+    The times of the second part begin again at 0 in the file; they go on behind the first part.
+    """
     frames = read_frames(joined_film, at(range(55)))
+
     assert frames.status == "ok"
-    assert numbers_of(frames.images) == NUMBERS_OF_BOTH
+    assert numbers_drawn_in(frames.images) == [*range(24), *range(100, 131)]
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(55) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
 
 
 def test_a_span_of_a_joined_film_has_the_pictures_of_its_times(joined_film):
-    """One span is in the first part, one crosses into the second, one is in the second."""
-    times_s = read_frames(joined_film, at(range(55))).time_s
+    """The first part has pictures 0 to 23, to 0.96 s, and the second one pictures 100 to 130.
+
+    One span is in the first part, one crosses into the second, one is in the second. 40 frames are asked of
+    each, which is more than it has, so that each of its pictures is taken at least once.
+    """
+    whole = read_frames(joined_film, at(range(55)))
+    numbers_drawn = np.array([*range(24), *range(100, 131)])
     for start_s, end_s in ((0.0, 0.5), (0.8, 1.16), (1.3, 1.9)):
+        is_in_span = (whole.time_s >= start_s) & (whole.time_s < end_s)
+
         span = read_frames(joined_film, uniform(40), start_s=start_s, end_s=end_s)
-        expected = np.flatnonzero((times_s >= start_s) & (times_s < end_s))
-        assert sorted({*numbers_of(span.images)}) == [NUMBERS_OF_BOTH[number] for number in expected]
+
+        distinct_numbers = sorted(set(numbers_drawn_in(span.images)))
+        assert distinct_numbers == numbers_drawn[is_in_span].tolist()
 
 
 def test_the_facts_of_a_joined_film_are_those_of_both_parts(joined_film):
+    """The parts have 24 and 31 pictures, at 25 a second: 55 / 25 = 2.2 s."""
     facts = probe(joined_film)
+
     assert facts.stream is not None
     assert facts.stream.parts == 2
-    assert facts.frames == 24 + 31
-    assert facts.duration_s == pytest.approx((24 + 31) / 25, abs=0.002)
+    assert facts.frames == 55
+    assert facts.duration_s == pytest.approx(2.2, abs=0.002)
 
 
 @pytest.mark.parametrize("kind", ["mpeg2.vob", "mpeg1.mpg", "h264.mkv", "hevc.mkv", "vp9.webm", "vp8.webm"])
 def test_joined_files_are_still_decoded_sparsely_and_bit_equal(halves, tmp_path, kind):
-    """Frames 0, 9, ..., 54 of the 55 are of both parts."""
+    """The film has 24 and 31 pictures in two parts; every ninth is taken. PyAV decodes all in order."""
     film = joined(tmp_path / f"ab-{kind}", halves[kind])
-    reference = decoded_by_pyav(film)
+    all_pictures = decoded_by_pyav(film)
 
-    frames = read_frames(film, at(range(0, 55, 9)))
+    frames = read_frames(film, at([0, 9, 18, 27, 36, 45, 54]))
+
     assert frames.method == "sparse"
-    assert np.array_equal(frames.images, reference[frames.index])
+    assert np.array_equal(frames.images, all_pictures[frames.index])
 
 
 def test_a_transport_stream_whose_times_step_back_is_as_long_as_its_parts(tmp_path):
-    """The clock of a transport stream starts again after 26 hours: a step back might be taken for that."""
+    """The clock of a transport stream starts again after 26 hours: a step back might be taken for that.
+
+    Two parts of 30 pictures, numbered from 0 and from 100 on, begin at 100 s and at 10 s.
+    """
     late = part(tmp_path / "a-h264.ts", first=0, count=30, start_s=100.0)
     early = part(tmp_path / "b-h264.ts", first=100, count=30, start_s=10.0)
     film = joined(tmp_path / "ab.ts", [late, early])
+
+    frames = read_frames(film, at([29, 30, 59]))
+
+    assert numbers_drawn_in(frames.images) == [29, 100, 129]
     assert probe(film).duration_s == pytest.approx(60 / 25)
-    assert numbers_of(read_frames(film, at([29, 30, 59])).images) == [29, 100, 129]
 
 
 def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
@@ -110,72 +125,85 @@ def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
 
     assert result.exit_code == 0, result.output
     ends_s = [clip.end_s for clip in read_manifest(table)]
-
     assert max(ends_s) == pytest.approx(2.2, abs=0.01)
 
 
 WRITTEN_RATE = 48_000
 READ_RATE = 16_000
-PARTS_S = (1.2, 34.0)
-LENGTH_S = sum(PARTS_S)
-CLICKS_S = ([0.5], [0.3, 31.0])
-"""Times of clicks in each of the two parts."""
+"""Samples of a second, as films of clicks are written and read."""
 
 
 @pytest.fixture(scope="module", params=[("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")], ids="-".join)
 def film_with_clicks(request, tmp_path_factory):
-    """A film joined of two with clicks, at CLICKS_S of each, and by how much its codec delays sound, in s."""
+    """A film joined of two with clicks, of 35.2 s, and by how many seconds its codec delays sound.
+
+    The first part has 1.2 s and a click at 0.5 s; the second one 34 s, and clicks at 0.3 and 31 s.
+    """
     suffix, codec = request.param
     folder = tmp_path_factory.mktemp("clicks")
-    parts = []
-    for n, (times_s, length_s) in enumerate(zip(CLICKS_S, PARTS_S, strict=True)):
-        track = {"eng": clicks(times_s, length_s, WRITTEN_RATE)}
-        path = folder / f"{n}.{suffix}"
-        parts.append(write_film(path, track, seconds=length_s, codec=codec, rate=WRITTEN_RATE))
+
+    def write_part(name, clicks_s, length_s):
+        track = {"eng": clicks(clicks_s, length_s, WRITTEN_RATE)}
+        path = folder / f"{name}.{suffix}"
+        return write_film(path, track, seconds=length_s, codec=codec, rate=WRITTEN_RATE)
+
+    first = write_part("first", [0.5], 1.2)
+    second = write_part("second", [0.3, 31.0], 34.0)
     delay_s = 0 if codec == "flac" else 256 / WRITTEN_RATE  # of AC-3
-    return joined(folder / f"film.{suffix}", parts), delay_s
+    return joined(folder / f"film.{suffix}", [first, second]), delay_s
 
 
 def test_sound_of_both_parts_is_read_at_its_times(film_with_clicks):
-    """Clicks of the second part are heard later by the length of the first, 1.2 s."""
+    """The first part has 1.2 s and a click at 0.5 s; the second one 34 s, and clicks at 0.3 and 31 s.
+
+    Clicks of the second part are heard later by the length of the first: at 1.5 and 32.2 s.
+    """
     film, delay_s = film_with_clicks
-    (samples,), missing_s = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
+
+    (samples,), missing_s = SoundTrack(film).parts(0.0, 35.2, (), rate=READ_RATE)
+
     assert missing_s < 0.2
-    clicks_of_second_s = [PARTS_S[0] + time_s for time_s in CLICKS_S[1]]
-    for click_s in (*CLICKS_S[0], *clicks_of_second_s):
+    for click_s in (0.5, 1.5, 32.2):
         heard_s = time_of_click(samples, READ_RATE, click_s)
         assert heard_s == pytest.approx(click_s + delay_s, abs=0.001)
 
 
 def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(film_with_clicks):
-    film, _ = film_with_clicks
-    (samples,), _ = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
+    """The film is joined of parts of 1.2 and 34 s; the span is from 31 to 33 s."""
+    film, _delay_s = film_with_clicks
+
+    (whole,), _ = SoundTrack(film).parts(0.0, 35.2, (), rate=READ_RATE)
     (span,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=READ_RATE)
-    assert np.array_equal(span, samples[31 * READ_RATE : 33 * READ_RATE])
+
+    assert np.array_equal(span, whole[31 * READ_RATE : 33 * READ_RATE])
 
 
 def test_pictures_and_sound_are_played_on_one_line(film_with_clicks):
-    """Pictures are 1/25 = 0.04 s apart, also where the second part begins."""
-    film, _ = film_with_clicks
+    """The film is joined of parts of 1.2 and 34 s: sound reaches to 35.2 s.
 
-    shown = list(played(film))
+    Pictures are 1/25 = 0.04 s apart, also where the second part begins.
+    """
+    film, _delay_s = film_with_clicks
+
+    pictures_and_sound = list(played(film))
     sound_alone = list(played(film, pictures=False))
 
-    heard_s = [time_s for time_s, content in shown if isinstance(content, av.AudioFrame)]
-    seen_s = [time_s for time_s, content in shown if isinstance(content, np.ndarray)]
-
-    assert len(heard_s) + len(seen_s) == len(shown)
-    assert np.allclose(np.diff(seen_s), 0.04, atol=0.002)
-    assert max(heard_s) == pytest.approx(LENGTH_S, abs=0.1)
-    assert [time_s for time_s, _ in sound_alone] == heard_s
+    times_of_sound = [time_s for time_s, content in pictures_and_sound if isinstance(content, av.AudioFrame)]
+    times_of_pictures = [time_s for time_s, content in pictures_and_sound if isinstance(content, np.ndarray)]
+    assert len(times_of_sound) + len(times_of_pictures) == len(pictures_and_sound)
+    assert np.allclose(np.diff(times_of_pictures), 0.04, atol=0.002)
+    assert max(times_of_sound) == pytest.approx(35.2, abs=0.1)
+    assert [time_s for time_s, _ in sound_alone] == times_of_sound
 
 
 def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
     """The second part has no sound, so it is not known which pictures the sound belongs to."""
-    loud = write_film(tmp_path / "a.mkv", {"eng": clicks([0.5], 1.2)}, seconds=1.2)
-    silent = write_film(tmp_path / "b.mkv", {}, seconds=1.2)
+    with_sound = write_film(tmp_path / "a.mkv", {"eng": clicks([0.5], 1.2)}, seconds=1.2)
+    without_sound = write_film(tmp_path / "b.mkv", {}, seconds=1.2)
+    film = joined(tmp_path / "ab.mkv", [with_sound, without_sound])
+
     with pytest.raises(VideoError, match="parts"):
-        SoundTrack(joined(tmp_path / "ab.mkv", [loud, silent]))
+        SoundTrack(film)
 
 
 def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
@@ -191,8 +219,10 @@ def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
 
     film = joined(tmp_path / "ab.mkv", parts)
 
-    assert [shot.start_s for shot in find_shots(film)] == pytest.approx([0.0, 1.2])
-    assert [start for start, *_ in read_subtitle_track(film)] == pytest.approx([0.2, 1.4])
+    starts_of_shots = [shot.start_s for shot in find_shots(film)]
+    starts_of_subtitles = [start_s for start_s, _end_s, _text in read_subtitle_track(film)]
+    assert starts_of_shots == pytest.approx([0.0, 1.2])
+    assert starts_of_subtitles == pytest.approx([0.2, 1.4])
 
 
 def with_subtitles(film: Path, subtitles: Path, path: Path) -> Path:
@@ -223,15 +253,18 @@ def with_subtitles(film: Path, subtitles: Path, path: Path) -> Path:
     ],
 )
 def test_a_second_file_that_ffmpeg_does_not_read_is_damage_behind_the_first(tmp_path, kind, codec):
-    """FFmpeg stops at the end of the first file; of Matroska it reads two."""
+    """FFmpeg stops at the end of the first file; of Matroska it reads two, so that three are joined.
+
+    The first file lasts 1.2 s. Of RealMedia (rm), FFmpeg mixes the times of both files.
+    """
     n_files = 3 if kind == "mkv" else 2
-    parts = [encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), codec) for n in range(n_files)]
+    parts = [encode(tmp_path / f"{n}.{kind}", map(draw_number, range(30)), codec) for n in range(n_files)]
     film = joined(tmp_path / f"film.{kind}", parts)
 
     assert read_frames(film, uniform(4)).status == "partial"
     assert "second file" in probe(film).damage
     assert probe(parts[0]).damage == ""
-    if kind != "rm":  # of which FFmpeg gives times of both files
+    if kind != "rm":
         assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
 
 
@@ -239,46 +272,56 @@ def test_a_second_file_that_ffmpeg_does_not_read_is_damage_behind_the_first(tmp_
     "kinds", ["mp4 mkv", "mp4 ts", "mkv mpg", "ts mp4", "mpg ts", "flv mpg", "mxf mkv", "webm mkv"]
 )
 def test_a_second_file_of_another_format_is_damage(tmp_path, kinds):
+    """The film is a file of the first kind, to whose end one of the second kind is added."""
+    codec_of_kind = {"mpg": "mpeg2video", "mxf": "mpeg2video", "webm": "libvpx"}
     parts = []
     for kind in kinds.split():
-        codec = {"mpg": "mpeg2video", "mxf": "mpeg2video", "webm": "libvpx"}.get(kind, "libx264")
-        parts.append(encode(tmp_path / f"part.{kind}", map(draw, range(30)), codec))
+        codec = codec_of_kind.get(kind, "libx264")
+        parts.append(encode(tmp_path / f"part.{kind}", map(draw_number, range(30)), codec))
     first, second = parts
     film = joined(tmp_path / f"film{first.suffix}", parts)
 
+    assert probe(first).damage == ""
+    assert probe(second).damage == ""
     assert "second file" in probe(film).damage
-    assert probe(first).damage == probe(second).damage == ""
 
 
 @pytest.mark.parametrize("n_before", [11, 17], ids=["a key picture is near", "in a group"])
 @pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
 def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path, kind, n_before):
-    """The first film ends in the middle of a packet, behind `n_before` whole ones in decoding order."""
+    """The first film ends in the middle of a packet, behind `n_before` whole ones in decoding order.
+
+    Its pictures are numbered from 0 on, 25 a second; those of the second film are 100 to 130.
+    """
     first, second = halves[kind]
     packets = packets_of(first)
     cut_packet = bytes(packets[n_before])
     data = first.read_bytes()
+    middle_of_cut_packet = data.index(cut_packet) + len(cut_packet) // 2
     path = tmp_path / f"cut-{kind}"
-    cut = data.index(cut_packet) + len(cut_packet) // 2
-    path.write_bytes(data[:cut] + second.read_bytes())
+    path.write_bytes(data[:middle_of_cut_packet] + second.read_bytes())
+    numbers_before_cut = sorted(round(25 * packet.pts * packet.time_base) for packet in packets[:n_before])
 
     frames = read_frames(path, at(range(probe(path).frames)))
-    numbers_before = sorted(round(25 * packet.pts * packet.time_base) for packet in packets[:n_before])
 
-    numbers_of_second = NUMBERS_OF_BOTH[N_OF_PARTS[0] :]
-    assert numbers_of(frames.images) == [*numbers_before, *numbers_of_second]
+    assert numbers_drawn_in(frames.images) == [*numbers_before_cut, *range(100, 131)]
     assert (np.diff(frames.time_s) > 0).all()
     assert any("1 picture cut through" in note for note in frames.notes)
 
 
 def test_a_fragmented_mp4_that_loses_pictures_where_it_was_joined_is_partial(halves, tmp_path):
-    """Its second part begins at time 0 again, and FFmpeg leaves out fragments whose times step back."""
-    film = joined(tmp_path / "ab.mp4", halves["fragments.mp4"])
-    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
+    """Its second part begins at time 0 again, and FFmpeg leaves out fragments whose times step back.
 
-    frames = read_frames(film, uniform(4))
-    assert frames.status == "partial"
-    assert numbers_of(frames.images)[0] == 0
+    A span within the first part, of 0.96 s, is whole.
+    """
+    film = joined(tmp_path / "ab.mp4", halves["fragments.mp4"])
+
+    frames_of_film = read_frames(film, uniform(4))
+    frames_of_span = read_frames(film, uniform(4), start_s=0.0, end_s=0.5)
+
+    assert frames_of_film.status == "partial"
+    assert numbers_drawn_in(frames_of_film.images)[0] == 0
+    assert frames_of_span.status == "ok"
 
 
 def begin_each_fragment_at_zero(data: bytes) -> bytes:
@@ -287,22 +330,31 @@ def begin_each_fragment_at_zero(data: bytes) -> bytes:
 
 
 def test_an_mp4_whose_fragments_all_begin_at_zero_is_partial(halves, tmp_path):
-    """Recordings joined by careless tools are such files. FFmpeg gives the first fragment: 10 pictures."""
-    path = tmp_path / "a.mp4"
-    path.write_bytes(begin_each_fragment_at_zero(halves["fragments.mp4"][0].read_bytes()))
+    """Recordings joined by careless tools are such files.
 
-    frames = read_frames(path, uniform(4))
+    Of 24 pictures, FFmpeg gives those of the first fragment: 10.
+    """
+    right_film, _ = halves["fragments.mp4"]
+    film = tmp_path / "a.mp4"
+    film.write_bytes(begin_each_fragment_at_zero(right_film.read_bytes()))
+
+    frames = read_frames(film, uniform(4))
 
     assert frames.status == "partial"
     assert frames.total == 10
-    assert f"{N_OF_PARTS[0] - 10} pictures are left out" in probe(path).damage
+    assert "14 pictures are left out" in probe(film).damage
 
 
 def test_joined_fragments_of_smooth_streaming_are_read_whole(tmp_path):
-    parts = [encode(tmp_path / f"{n}.ismv", map(draw, range(24)), options=X264) for n in range(2)]
-    frames = read_frames(joined(tmp_path / "ab.ismv", parts), at(range(48)))
+    """Both parts have pictures 0 to 23, at 25 a second."""
+    first = encode(tmp_path / "0.ismv", map(draw_number, range(24)), options=X264)
+    second = encode(tmp_path / "1.ismv", map(draw_number, range(24)), options=X264)
+    film = joined(tmp_path / "ab.ismv", [first, second])
+
+    frames = read_frames(film, at(range(48)))
+
     assert frames.status == "ok"
-    assert numbers_of(frames.images) == [*range(24), *range(24)]
+    assert numbers_drawn_in(frames.images) == [*range(24), *range(24)]
     np.testing.assert_allclose(frames.time_s, np.arange(48) / 25, atol=0.0015)
 
 
@@ -322,19 +374,19 @@ def picture_tags_of_flash(data: bytes) -> list[int]:
 
 
 def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
-    """From picture 15 on, times are earlier by ten pictures; on one line they go on rising."""
-    film = encode(tmp_path / "a.flv", map(draw, range(30)), options=X264 | {"bf": "0"})
+    """From picture 15 on, times are earlier by ten pictures, 400 ms; on one line they go on rising."""
+    film = encode(tmp_path / "a.flv", map(draw_number, range(30)), options=X264 | {"bf": "0"})
     data = bytearray(film.read_bytes())
-    _, *tags = picture_tags_of_flash(data)
-    ten_pictures_ms = 400
+    _tag_of_settings, *tags = picture_tags_of_flash(data)
     for tag in tags[15:]:
-        time = slice(tag + 4, tag + 7)
-        data[time] = (int.from_bytes(data[time], "big") - ten_pictures_ms).to_bytes(3, "big")
+        place_of_time = slice(tag + 4, tag + 7)
+        time_ms = int.from_bytes(data[place_of_time], "big")
+        data[place_of_time] = (time_ms - 400).to_bytes(3, "big")
     film.write_bytes(data)
 
     frames = read_frames(film, at(range(30)))
 
-    assert numbers_of(frames.images) == [*range(30)]
+    assert numbers_drawn_in(frames.images) == [*range(30)]
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
 
@@ -348,43 +400,56 @@ def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
     ids=["a pause of two hours", "slides of an hour each, decoded in another order"],
 )
 def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate, times):
-    film = encode(tmp_path / name, map(draw, range(len(times))), rate=rate, times=times, options=X264)
-    frames = read_frames(film, at(range(len(times))))
-    assert numbers_of(frames.images) == [*range(len(times))]
+    """Times are in frames of the film's rate, 25 a second, or one."""
+    n_pictures = len(times)
+    film = encode(tmp_path / name, map(draw_number, range(n_pictures)), rate=rate, times=times, options=X264)
+
+    frames = read_frames(film, at(range(n_pictures)))
+
+    assert numbers_drawn_in(frames.images) == list(range(n_pictures))
     np.testing.assert_allclose(frames.time_s, np.array(times) / rate, atol=0.0015)
-    assert (frames.status, frames.notes) == ("ok", ())
+    assert frames.status == "ok"
+    assert frames.notes == ()
 
 
 def test_matroska_that_begins_late_is_not_cut_off(tmp_path):
-    """Its first picture is at a million seconds, far behind its stated length of 0.8 s."""
-    times = [25 * 10**6 + number for number in range(20)]
-    frames = read_frames(
-        encode(tmp_path / "a.mkv", map(draw, range(20)), times=times, options=X264), uniform(4)
-    )
-    assert (frames.status, frames.notes) == ("ok", ())
+    """The first of 20 pictures, 25 a second, is at a million seconds, far behind the stated end at 0.8 s."""
+    first_time = 25 * 1_000_000
+    times = range(first_time, first_time + 20)
+    film = encode(tmp_path / "a.mkv", map(draw_number, range(20)), times=times, options=X264)
+
+    frames = read_frames(film, uniform(4))
+
+    assert frames.status == "ok"
+    assert frames.notes == ()
 
 
 def test_times_that_start_again_very_often_are_refused():
-    """One part more than are read, each of forty pictures whose times are 0 to 39."""
-    ticks = np.tile(np.arange(40), MOST_PARTS + 1)
-    all_pictures = np.ones(len(ticks), np.bool_)
-    any_pause = np.full(len(ticks), 90_000)
+    """A file has one part more than are read, each of forty pictures whose times are 0 to 39.
+
+    All pictures are key pictures and shown, and a pause of any length is allowed.
+    """
+    times_of_a_part = np.arange(40)
+    times = np.tile(times_of_a_part, MOST_PARTS + 1)
+    of_all_pictures = np.ones(len(times), np.bool_)
+    any_pause = np.full(len(times), 90_000)
+
     with pytest.raises(VideoError, match="times start again"):
-        time_line(ticks, step=1, longest_pause=any_pause, key=all_pictures, shown=all_pictures)
+        time_line(times, step=1, longest_pause=any_pause, key=of_all_pictures, shown=of_all_pictures)
 
 
 def test_vp9_whose_size_changes_gives_all_pictures_and_a_note(tmp_path):
     """The first part has 12 pictures of 64 rows, and the second 12 of 48."""
-    parts = [
-        encode(
-            tmp_path / f"{n}.webm", [draw(16 * n + i)[:rows] for i in range(12)], "libvpx-vp9", options=VPX
-        )
-        for n, rows in enumerate((64, 48))
-    ]
+    high_pictures = [draw_number(number) for number in range(12)]
+    low_pictures = [draw_number(number)[:48] for number in range(16, 28)]
+    high = encode(tmp_path / "high.webm", high_pictures, "libvpx-vp9", options=VPX)
+    low = encode(tmp_path / "low.webm", low_pictures, "libvpx-vp9", options=VPX)
+    film = joined(tmp_path / "both.webm", [high, low])
 
-    frames = read_frames(joined(tmp_path / "ab.webm", parts), at(range(24)))
+    frames = read_frames(film, at(range(24)))
 
-    assert [image.shape[0] for image in frames.images] == [64] * 12 + [48] * 12
+    heights = [len(image) for image in frames.images]
+    assert heights == [64] * 12 + [48] * 12
     assert any("size of the pictures changes" in note for note in frames.notes)
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)
 
@@ -398,7 +463,7 @@ OPEN_GROUPS = X264 | {
 
 
 @pytest.mark.parametrize(
-    ("kind", "codec", "options", "first_whole"),
+    ("kind", "codec", "options", "first_decodable"),
     [
         ("ts", "libx264", OPEN_GROUPS, 112),
         ("mkv", "libx264", OPEN_GROUPS, 112),
@@ -407,50 +472,65 @@ OPEN_GROUPS = X264 | {
     ids=["ts", "mkv", "vob"],
 )
 def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
-    tmp_path, kind, codec, options, first_whole
+    tmp_path, kind, codec, options, first_decodable
 ):
-    """The second part begins at its second key picture; those shown before it refer to the group cut off."""
-    first = encode(tmp_path / f"a.{kind}", map(draw, range(30)), codec, options=options)
-    second = encode(tmp_path / f"b.{kind}", map(draw, range(100, 140)), codec, options=options)
+    """Parts have pictures 0 to 29 and 100 to 139. The second part lacks its first group.
+
+    It begins at the key picture of its second group, the first that can be decoded. Those shown before this
+    picture refer to the group that was cut off.
+    """
+    first = encode(tmp_path / f"a.{kind}", map(draw_number, range(30)), codec, options=options)
+    second = encode(tmp_path / f"b.{kind}", map(draw_number, range(100, 140)), codec, options=options)
     cut = remux(second, tmp_path / f"cut.{kind}", cut_first_group)
     film = joined(tmp_path / f"film.{kind}", [first, cut])
 
     frames = read_frames(film, at(range(probe(film).frames)))
-    numbers = numbers_of(frames.images)
-    assert numbers[:30] == list(range(30))
 
-    behind_cut = numbers[30:]
-    n_whole = 140 - first_whole
-    n_torn = len(behind_cut) - n_whole
-
-    assert behind_cut[n_torn:] == list(range(first_whole, 140))
+    numbers = numbers_drawn_in(frames.images)
+    numbers_of_first_part = numbers[:30]
+    numbers_of_second_part = numbers[30:]
+    n_decodable = 140 - first_decodable
+    n_torn = len(numbers_of_second_part) - n_decodable
+    assert numbers_of_first_part == list(range(30))
+    assert numbers_of_second_part[n_torn:] == list(range(first_decodable, 140))
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(numbers)) / 25, atol=0.0015)
     assert any(f"at the start of parts {n_torn} picture" in note for note in frames.notes)
 
 
 def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
-    """A packet of a program stream then holds several, and FFmpeg's estimates step back in the middle."""
-    film = encode(
-        tmp_path / "still.mpg", [np.full((48, 96, 3), 90, np.uint8)] * 600, codec="mpeg2video", options=MPEG
-    )
+    """A packet of a program stream then holds several, and FFmpeg's estimates step back in the middle.
+
+    The film has 600 equal grey pictures, 25 a second, of a few bytes each.
+    """
+    grey = np.full((48, 96, 3), 90, np.uint8)
+    film = encode(tmp_path / "still.mpg", [grey] * 600, codec="mpeg2video", options=MPEG)
+
     table = index_packets(film)
-    assert len(table.part_first) == 1
+
+    n_parts = len(table.part_first)
+    assert n_parts == 1
     np.testing.assert_allclose(table.frame_times.time_s, np.arange(600) / 25, atol=1e-4)
 
 
 @pytest.mark.parametrize(("first_rate", "second_rate"), [(25, 30), (25, 50), (24, 50), (50, 25)])
 def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_rate, second_rate):
+    """Both parts have 30 pictures, numbered from 0 and from 100 on; rates are in pictures a second."""
     first = encode(
-        tmp_path / "a.vob", map(draw, range(30)), codec="mpeg2video", options=MPEG, rate=first_rate
+        tmp_path / "a.vob", map(draw_number, range(30)), codec="mpeg2video", options=MPEG, rate=first_rate
     )
     second = encode(
-        tmp_path / "b.vob", map(draw, range(100, 130)), codec="mpeg2video", options=MPEG, rate=second_rate
+        tmp_path / "b.vob",
+        map(draw_number, range(100, 130)),
+        codec="mpeg2video",
+        options=MPEG,
+        rate=second_rate,
     )
 
-    frames = read_frames(joined(tmp_path / "ab.vob", [first, second]), at(range(60)))
+    film = joined(tmp_path / "ab.vob", [first, second])
 
-    assert numbers_of(frames.images) == [*range(30), *range(100, 130)]
+    frames = read_frames(film, at(range(60)))
 
+    assert numbers_drawn_in(frames.images) == [*range(30), *range(100, 130)]
     times_s = frames.time_s - frames.time_s[0]
     np.testing.assert_allclose(np.diff(times_s[:30]), 1 / first_rate, atol=0.0015)
     np.testing.assert_allclose(np.diff(times_s[30:]), 1 / second_rate, atol=0.0015)
@@ -461,17 +541,22 @@ def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_r
     ("range_of_second", "status"), [(1, "ok"), (2, "partial")], ids=["the same range", "full range"]
 )
 def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, range_of_second, status):
-    """FFmpeg keeps the colour range of the first file, so pictures of the second would get wrong colours."""
-    limited_range = 1
-    first, second = (
-        encode(tmp_path / f"{name}.mkv", map(draw, range(20)), options=X264, color_range=color_range)
-        for name, color_range in (("a", limited_range), ("b", range_of_second))
-    )
+    """FFmpeg keeps the colour range of the first file, so pictures of the second would get wrong colours.
 
+    The first file has the limited range and lasts 0.8 s.
+    """
+    limited_range = 1
+    first = encode(tmp_path / "a.mkv", map(draw_number, range(20)), options=X264, color_range=limited_range)
+    second = encode(
+        tmp_path / "b.mkv", map(draw_number, range(20)), options=X264, color_range=range_of_second
+    )
     film = joined(tmp_path / "ab.mkv", [first, second])
 
-    assert read_frames(film, uniform(4)).status == status
-    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.8).status == "ok"
+    frames_of_film = read_frames(film, uniform(4))
+    frames_of_first_file = read_frames(film, uniform(4), start_s=0.0, end_s=0.8)
+
+    assert frames_of_film.status == status
+    assert frames_of_first_file.status == "ok"
 
 
 def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
@@ -481,38 +566,46 @@ def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
     film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
 
     (samples,), missing_s = SoundTrack(film).parts(0, 4, (), rate=READ_RATE)
+
     assert missing_s < 0.2
-    for part_number, click_s in enumerate((1.0, 3.0)):  # one a part
-        samples_of_part = np.nan_to_num(samples[2 * part_number * READ_RATE :][: 2 * READ_RATE])
-        loudest_s = 2 * part_number + int(np.abs(samples_of_part).argmax()) / READ_RATE
-        assert loudest_s == pytest.approx(click_s, abs=0.1)
+    loudness = np.abs(np.nan_to_num(samples))
+    loudest_of_first_part_s = loudness[: 2 * READ_RATE].argmax() / READ_RATE
+    loudest_of_second_part_s = 2 + loudness[2 * READ_RATE : 4 * READ_RATE].argmax() / READ_RATE
+    assert loudest_of_first_part_s == pytest.approx(1.0, abs=0.1)
+    assert loudest_of_second_part_s == pytest.approx(3.0, abs=0.1)
 
 
 def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
-    """The pictures of the second part are in stream 400 and not 256, and are not read."""
-    parts = [
-        encode(
-            tmp_path / f"{pid}.ts",
-            map(draw, range(20)),
-            options=X264,
-            container_options={"mpegts_start_pid": pid},
-        )
-        for pid in ("256", "400")
-    ]
+    """The pictures of the second part are in stream 400 and not 256, and are not read.
 
-    film = joined(tmp_path / "ab.ts", parts)
+    A span within the first part, of 0.8 s, is whole.
+    """
+    in_stream_256 = {"mpegts_start_pid": "256"}
+    in_stream_400 = {"mpegts_start_pid": "400"}
+    first = encode(
+        tmp_path / "a.ts", map(draw_number, range(20)), options=X264, container_options=in_stream_256
+    )
+    second = encode(
+        tmp_path / "b.ts", map(draw_number, range(20)), options=X264, container_options=in_stream_400
+    )
+    film = joined(tmp_path / "ab.ts", [first, second])
 
-    assert read_frames(film, uniform(4)).status == "partial"
-    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.6).status == "ok"
-    assert probe(parts[0]).damage == ""
+    frames_of_film = read_frames(film, uniform(4))
+    frames_of_span = read_frames(film, uniform(4), start_s=0.0, end_s=0.6)
+
+    assert frames_of_film.status == "partial"
+    assert frames_of_span.status == "ok"
+    assert probe(first).damage == ""
 
 
 @pytest.mark.parametrize(("wrong_by", "is_corrected"), [(39, True), (40, True), (41, False)])
 def test_a_time_of_a_program_stream_is_corrected_that_is_wrong_by_four_steps_at_most(wrong_by, is_corrected):
     """The pictures are 10 ticks apart, and one in the middle states a later time."""
-    step = 10
-    regular = step * np.arange(200)
-    stated = regular.copy()
-    stated[100] += wrong_by
-    assert is_corrected == (wrong_by <= MOST_OFF * step)
-    assert np.array_equal(correct_outliers(stated, step), regular if is_corrected else stated)
+    right_times = 10 * np.arange(200)
+    stated_times = right_times.copy()
+    stated_times[100] += wrong_by
+
+    corrected_times = correct_outliers(stated_times, 10)
+
+    expected_times = right_times if is_corrected else stated_times
+    assert np.array_equal(corrected_times, expected_times)

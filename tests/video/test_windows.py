@@ -23,7 +23,7 @@ from obygaze_features.video import decode as sparse_room
 from obygaze_features.video import index as index_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from tests.video.conftest import numbers_of, remux, spoiled
+from tests.video.conftest import numbers_drawn_in, remux, spoiled
 from tests.video.test_decoding import SPARSE, decoded_by_pyav
 
 FILMS = [
@@ -179,7 +179,7 @@ def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films
     frames = read_frames(film, at([10, 80]))
 
     assert frames.method == "sparse"
-    assert numbers_of(frames.images) == [10, 80]
+    assert numbers_drawn_in(frames.images) == [10, 80]
     assert_windows_equal_those_read_alone(film, WINDOWS)
 
 

@@ -42,28 +42,29 @@ def extract(films: Path, folder: Path, environment: dict[str, str], *words: str)
 
 
 @pytest.fixture(scope="session")
-def undisturbed(films, tmp_path_factory, file_digests) -> dict[str, str]:
+def undisturbed_digests(films, tmp_path_factory, file_digests) -> dict[str, str]:
+    """The digest of each file of the store, by its path, if no worker is killed."""
     folder = tmp_path_factory.mktemp("undisturbed")
     extract(films, folder, dict(os.environ))
     return file_digests(folder / "films-1.0.0")
 
 
 @pytest.fixture
-def survives(films, undisturbed, tmp_path, file_digests) -> Callable[[str, int, str], None]:
-    """Extract while workers in a state are killed so many times, and expect the undisturbed bytes."""
+def digests_after_kills(films, tmp_path, file_digests) -> Callable[[str, int, str], dict[str, str]]:
+    """Extract while workers in a state are killed, so many times; return the digests of the store's files."""
 
-    def run(state: str, kills: int, engine: str) -> None:
-        marks = tmp_path / "kills"
-        marks.mkdir()
+    def extract_with_kills(state: str, n_kills: int, engine: str) -> dict[str, str]:
+        marks_of_kills = tmp_path / "kills"
+        marks_of_kills.mkdir()
         killing = {
             "KILL_STATE": state,
-            "KILL_FOLDER": str(marks),
-            "KILL_MOST": str(kills),
+            "KILL_FOLDER": str(marks_of_kills),
+            "KILL_MOST": str(n_kills),
             "KILL_ENGINE": engine,
             "PYTHONPATH": python_path(KILLER),
         }
         extract(films, tmp_path, os.environ | killing, "--engine", engine)
-        assert len(list(marks.iterdir())) == kills
-        assert file_digests(tmp_path / "films-1.0.0") == undisturbed
+        assert len(list(marks_of_kills.iterdir())) == n_kills
+        return file_digests(tmp_path / "films-1.0.0")
 
-    return run
+    return extract_with_kills
