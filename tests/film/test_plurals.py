@@ -194,7 +194,7 @@ def on_one_line_with_plain_spaces(text):
     ids=["seen", "gap", "place", "law", "content", "film", "definition"],
 )
 def test_a_french_note_on_judgements_agrees_in_number(why, fields, of_one, of_two):
-    """A note says why judgements are left out. In French the participle agrees: one is "fait", two "faits"."""
+    """A note says why judgements are left out. In French the participle agrees: "fait", and "faits"."""
     reason = message(why, **fields)
     note_on_one = Words("fr").translated(left_out_message(1, reason))
     note_on_two = Words("fr").translated(left_out_message(2, reason))
