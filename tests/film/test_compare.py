@@ -94,23 +94,39 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
 
 @pytest.mark.long
 def test_groups_of_scored_films_have_shares_with_intervals(by_decade):
-    """By decade: five films of the 1990s, all judged, and nine of the 2000s, of which six are.
+    """Films are of 1995 to 2008. Five are of the 1990s, all judged, and nine of the 2000s, of which six are.
 
-    AB calls more windows positive the later the film is, so that the 1990s have less than the 2000s. The
-    difference is that of the 1990s minus the 2000s; the trend is by ten years.
+    AB judged ten windows of each.
     """
-    assert [film.facts["year"] for film in by_decade.films] == [str(year) for year in range(1995, 2009)]
-
     nineties, noughties = by_decade.groups.to_dict("records")
-    assert (nineties["group"], nineties["n_films"], nineties["n_judged"]) == ("1990s", 5, 5)
-    assert (noughties["group"], noughties["n_films"], noughties["n_judged"]) == ("2000s", 9, 6)
-    assert (nineties["n_windows"], noughties["n_windows"]) == (50, 60)  # ten a film
-    for group in (nineties, noughties):
-        assert group["low"] < group["value"] < group["high"]
 
+    assert nineties["group"] == "1990s"
+    assert nineties["n_films"] == 5
+    assert nineties["n_judged"] == 5
+    assert nineties["n_windows"] == 50
+    assert nineties["low"] < nineties["value"] < nineties["high"]
+
+    assert noughties["group"] == "2000s"
+    assert noughties["n_films"] == 9
+    assert noughties["n_judged"] == 6
+    assert noughties["n_windows"] == 60
+    assert noughties["low"] < noughties["value"] < noughties["high"]
+
+
+@pytest.mark.long
+def test_groups_of_scored_films_have_a_difference_and_a_trend(by_decade):
+    """AB calls more windows positive the later the film is, so that the 1990s have less than the 2000s.
+
+    The difference is that of the 1990s minus the 2000s; the trend is by ten years.
+    """
     difference, trend = by_decade.changes.to_dict("records")
     assert difference["low"] < difference["value"] < 0
     assert 0 < trend["value"] < trend["high"]
+
+
+@pytest.mark.long
+def test_compared_films_are_in_the_order_of_their_years(by_decade):
+    assert [film.facts["year"] for film in by_decade.films] == [str(year) for year in range(1995, 2009)]
 
 
 @pytest.mark.long
@@ -130,11 +146,14 @@ def test_a_group_says_how_many_windows_its_judgements_are_worth(by_decade):
 
 @pytest.mark.long
 def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, judged, ungrouped):
-    """AB judges the third window of each draw S or HN, or is not sure of it (NS)."""
+    """AB calls the third window of each draw S or HN, or is not sure of it (NS)."""
     clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judged]
     unsure_of_the_third = judged.with_clips(clips)
+
     compared = compare_films(films, unsure_of_the_third)
-    assert [film.expected for film in compared.films] == [film.expected for film in ungrouped.films]
+
+    expected_if_sure = [film.expected for film in ungrouped.films]
+    assert [film.expected for film in compared.films] == expected_if_sure
 
 
 def headings_of(comparison):
@@ -144,13 +163,26 @@ def headings_of(comparison):
 
 @pytest.mark.long
 def test_a_report_says_by_what_films_are_grouped(by_decade, ungrouped):
-    """No change is refused, so that the columns of reasons and notes would be empty."""
-    assert (by_decade.by, ungrouped.by) == ("decade", ALL)
+    """Films are grouped by decade, or not at all: then all are in the group `ALL`."""
+    assert by_decade.by == "decade"
     assert "by decade" in comparison_report(by_decade).title
-    assert " by " not in comparison_report(ungrouped).title
     assert "decade" in headings_of(by_decade)["Films"]
+
+    assert ungrouped.by == ALL
+    assert " by " not in comparison_report(ungrouped).title
     assert ALL not in headings_of(ungrouped)["Films"]
-    assert not {"none", "note"} & set(headings_of(by_decade)["Changes"])
+
+
+@pytest.mark.long
+def test_a_report_has_no_empty_columns_of_reasons_and_notes(by_decade):
+    """No change is refused, so that there is neither a reason ("none") nor a note."""
+    headings = headings_of(by_decade)["Changes"]
+    assert "none" not in headings
+    assert "note" not in headings
+
+
+@pytest.mark.long
+def test_rows_of_a_reports_data_have_numbers_of_their_own(by_decade):
     assert comparison_report(by_decade).data.index.is_unique
 
 
@@ -175,46 +207,67 @@ def with_one_positive_film_of_the_nineties(films, judged):
 def test_a_group_with_one_positive_film_has_a_note_on_it(
     with_one_positive_film_of_the_nineties, language, note
 ):
-    """If all positive windows of a group are of one film, its share says little of the others."""
+    """All positive windows of the 1990s are of one film, so that its share says little of the others.
+
+    Of the 2000s three films have some. The sentence comes to the 1990s before the 2000s.
+    """
     compared = with_one_positive_film_of_the_nineties
-    of_nineties, of_noughties = compared.groups["note"]
+    note_on_nineties, note_on_noughties = compared.groups["note"]
+    assert Words(language).translated(note_on_nineties) == note
+    assert note_on_noughties == ""
+
     sentence = sentence_on_groups(compared, language)
     page = side_by_side.comparison_page(compared, language=language)
+    report = comparison_report(compared)
 
-    assert Words(language).translated(of_nineties) == note
-    assert of_noughties == ""
     assert sentence.count(f"({note})") == 1
-    assert sentence.index(f"({note})") < sentence.index("2000")  # it is on the 1990s
+    assert sentence.index(f"({note})") < sentence.index("2000")
     assert page.count(f"<small>{note}</small>") == 1
-    assert "rests on 1 film" in str(comparison_report(compared).blocks[0])
+    assert "rests on 1 film" in str(report.blocks[0])
 
 
-def test_changes_are_explained_only_where_there_are_any(with_one_positive_film_of_the_nineties):
-    """Two decades have a difference; a comparison without groups and trend has nothing to explain."""
+def test_changes_are_explained_where_there_are_any(with_one_positive_film_of_the_nineties):
+    """Two decades have a difference, and their years a trend."""
     compared = with_one_positive_film_of_the_nineties
     assert compared.changes["value"].notna().any()
     assert "note_changes" in {note.key for note in notes_of_shares(compared)}
-    for without_changes in (compared.changes.iloc[:0], compared.changes.assign(value=np.nan)):
-        notes = notes_of_shares(replace(compared, changes=without_changes))
-        assert "note_changes" not in {note.key for note in notes}
-        assert "trend" not in " ".join(notes)
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        pytest.param(lambda changes: changes.iloc[:0], id="no change"),
+        pytest.param(lambda changes: changes.assign(value=np.nan), id="no change has a value"),
+    ],
+)
+def test_changes_are_not_explained_where_there_are_none(with_one_positive_film_of_the_nineties, without):
+    compared = with_one_positive_film_of_the_nineties
+    notes = notes_of_shares(replace(compared, changes=without(compared.changes)))
+    assert "note_changes" not in {note.key for note in notes}
+    assert "trend" not in " ".join(notes)
 
 
 def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judged):
-    """Of the 2000s tt05, tt06 and tt07 are judged, and a share needs five: two more are named.
+    """Of nine films of the 2000s tt05, tt06 and tt07 are judged, and a share needs five.
 
-    Eight films are judged in all, and a trend needs ten.
+    So two more are named, of those that are not judged yet: tt08 to tt13.
     """
     eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
     compared = compare_films(films, eight_judged, by="decade", trend="year")
 
-    _, noughties = compared.groups.to_dict("records")
-    named = [film.movie for film in films if film.movie in noughties["reason"]]
+    _nineties, noughties = compared.groups.to_dict("records")
     assert noughties["n_judged"] == 3
     assert np.isnan(noughties["value"])
-    assert len(named) == 2
-    assert all(movie >= "tt08" for movie in named)  # they are not judged yet
+    films_to_judge = [film.movie for film in films if film.movie in noughties["reason"]]
+    assert len(films_to_judge) == 2
+    for movie in films_to_judge:
+        assert movie >= "tt08"
 
+
+def test_a_trend_of_too_few_judged_films_is_refused(films, judged):
+    """Eight films are judged, and a trend needs ten."""
+    eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
+    compared = compare_films(films, eight_judged, by="decade", trend="year")
     trend = compared.changes.iloc[-1]
     assert np.isnan(trend["value"])
     assert "a trend needs 10 films" in trend["reason"]
@@ -245,17 +298,17 @@ def notes_on_shares(comparison):
     return [note for note in comparison_report(comparison).notes if note.startswith(beginning)]
 
 
-def test_a_comparison_without_judgements_has_no_share(films, ungrouped):
-    """A share of a group rests on judgements, and nobody has judged a film.
-
-    Of judged films a note says how shares are estimated.
-    """
-    comparison = compare_films(films, Manifest((), Path()))
+def test_a_comparison_without_judgements_has_no_share(films):
+    """A share of a group rests on judgements, and nobody has judged a film: nothing explains shares."""
+    nothing_judged = Manifest((), Path())
+    comparison = compare_films(films, nothing_judged)
     assert comparison.groups["value"].isna().all()
     assert len(comparison.changes) == 0
     assert "%" not in sentence_on_groups(comparison)
     assert notes_on_shares(comparison) == []
 
+
+def test_a_comparison_with_judgements_has_a_share_and_says_how_it_is_estimated(ungrouped):
     assert "%" in sentence_on_groups(ungrouped)
     assert len(notes_on_shares(ungrouped)) == 1
 
@@ -378,12 +431,13 @@ def test_a_table_of_films_is_matched_by_title(films, tmp_path):
     """
     path = tmp_path / "films.csv"
     path.write_text("title;genre\nFilm 1;drama\nElsewhere;comedy\n", encoding="utf-8")
-    facts, notes = read_facts(path, films)
 
+    facts, (note_on_rows, note_on_films, *_) = read_facts(path, films)
+
+    assert list(facts) == ["tt01"]
     assert facts["tt01"]["genre"] == "drama"
-    assert [*facts] == ["tt01"]
-    assert "Elsewhere" in notes[0]  # a row of no film
-    assert "tt02" in notes[1]  # a film without a row
+    assert "Elsewhere" in note_on_rows  # a row of no film
+    assert "tt02" in note_on_films  # a film without a row
 
 
 @pytest.mark.parametrize(

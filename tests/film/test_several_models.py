@@ -129,7 +129,7 @@ def assert_page_calls_a_concept(film, name):
 
 
 def test_concepts_of_a_second_model_are_shown_with_its_name():
-    """The model "linear" decides and has no concepts. Those of the second, "pcbm_lr", are shown."""
+    """The model "linear" decides and has no concepts; those of the second, "pcbm_lr", are shown."""
     deciding = changed(MODEL, key="linear", concepts=[], by_concepts=False)
     film = scored_by(MODEL, first=deciding)
     figure = film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
