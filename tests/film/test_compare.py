@@ -491,10 +491,15 @@ def read_table(folder, text, film):
     ],
 )
 def test_a_row_is_matched_by_title_and_year_in_many_forms(psycho, tmp_path, text):
+    """The only scored film is Psycho of 1998, the id of which is tt02."""
     facts, _ = read_table(tmp_path, text, psycho)
-    assert [*facts] == ["tt02"]
+    assert list(facts) == ["tt02"]
     assert facts["tt02"]["year"] == "1998"
-    assert facts["tt02"].get("votes", "1234.5") == "1234.5"  # semicolons stand with decimal commas
+
+
+def test_a_table_with_semicolons_has_decimal_commas(psycho, tmp_path):
+    facts, _ = read_table(tmp_path, "title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", psycho)
+    assert facts["tt02"]["votes"] == "1234.5"
 
 
 @pytest.mark.parametrize(
@@ -580,13 +585,19 @@ def test_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
 def test_cells_that_look_alike_are_one_group(films, judged):
     """An accented letter may be one character or two, and spaces around a cell do not show: one group.
 
-    Cells that differ by capitals are two groups, and a note names both, as this may be a slip.
+    Films have four such spellings of one genre in turn.
     """
-    written = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
-    facts = {film.movie: {"genre": written[n % 4]} for n, film in enumerate(films)}
-    assert compare_films(films, judged, facts, by="genre").groups["group"].tolist() == ["Com\u00e9die"]
+    spellings = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
+    facts = {film.movie: {"genre": spellings[number % 4]} for number, film in enumerate(films)}
+    comparison = compare_films(films, judged, facts, by="genre")
+    assert comparison.groups["group"].tolist() == ["Com\u00e9die"]
 
-    facts[films[0].movie]["genre"] = "com\u00e9die"
+
+@pytest.mark.long
+def test_cells_that_differ_by_capitals_are_two_groups_and_named(films, judged):
+    """The first film is of the genre "comédie", all others of "Comédie": this may be a slip."""
+    facts = {film.movie: {"genre": "Com\u00e9die"} for film in films}
+    facts["tt00"]["genre"] = "com\u00e9die"
     comparison = compare_films(films, judged, facts, by="genre")
     assert len(comparison.groups) == 2
     assert any("Com\u00e9die" in note and "com\u00e9die" in note for note in comparison.notes)
@@ -594,17 +605,19 @@ def test_cells_that_look_alike_are_one_group(films, judged):
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e300", "19x0", "0,5"])
 def test_what_is_no_number_of_a_trend_is_refused(films, judged, text):
-    """One film's cell is no finite number: leaving it out silently would change the trend."""
-    facts = {film.movie: {"x": "1" if n else text} for n, film in enumerate(films)}
+    """The first film's cell is no finite number: leaving it out silently would change the trend."""
+    facts = {film.movie: {"x": "1"} for film in films}
+    facts["tt00"]["x"] = text
     with pytest.raises(FilmError, match=f"column x: '{text}'"):
         compare_films(films, judged, facts, trend="x")
 
 
 def test_films_that_are_judged_and_not_scored_are_named(films, judged):
-    """The name tt01x is like tt01, which is scored and without judgements: it may be meant."""
+    """The name tt01x is like tt01, which is scored and has no judgements: it may be meant."""
     clips = [replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judged]
-    comparison = compare_films(films, replace(judged, clips=tuple(clips)))
-    assert sum("(tt01x (did you mean 'tt01'?))" in note for note in comparison.notes) == 1
+    comparison = compare_films(films, judged.with_clips(clips))
+    notes = [note for note in comparison.notes if "(tt01x (did you mean 'tt01'?))" in note]
+    assert len(notes) == 1
 
 
 @pytest.mark.long
@@ -651,6 +664,7 @@ def scored_and_judged(films, judged, tmp_path, monkeypatch):
 @pytest.mark.long
 @pytest.mark.usefixtures("scored_and_judged")
 def test_the_command_writes_the_same_page_tables_and_figure_again_only_with_force():
+    """The command compares the scored films by genre and year. Exit code 1: it did not write over files."""
     command = (*BY_GENRE_AND_YEAR, "--html", "page.html", "--out", "tables")
     paths = [Path("page.html"), Path("tables/film-compare.csv"), Path("tables/years.svg")]
 
@@ -703,45 +717,63 @@ def by_different_judges(films, judged):
 
 
 @pytest.mark.long
-def test_groups_of_different_judges_have_no_difference(by_decade, by_different_judges):
-    """The 1990s were judged by one person and the 2000s by another: a difference may be one of judges.
+def test_groups_of_different_judges_have_no_difference(by_different_judges):
+    """The 1990s were judged by one person, without a name, and the 2000s by CD.
 
-    Each group keeps its share, and the sentence names its judges. The trend accounts for who judged, and is
-    not refused.
+    A difference may be one of judges, and is refused. The trend accounts for who judged, and is not.
     """
+    why_no_difference, why_no_trend = by_different_judges.changes["reason"]
+    assert why_no_difference != ""
+    assert why_no_trend == ""
+
+
+@pytest.mark.long
+def test_groups_of_different_judges_keep_their_shares_and_name_their_judges(by_decade, by_different_judges):
+    """The 1990s were judged by one person, without a name, and the 2000s by CD.
+
+    Their judgements are those that AB alone gave in the other comparison.
+    """
+    assert by_different_judges.groups["judges"].tolist() == ["a judge without a name", "CD"]
+    assert by_different_judges.groups["value"].tolist() == by_decade.groups["value"].tolist()
+    assert "CD" in sentence_on_groups(by_different_judges)
+
+
+@pytest.mark.long
+def test_groups_of_one_judge_have_a_difference_and_a_trend(by_decade):
+    """AB judged both decades."""
     assert by_decade.groups["judges"].tolist() == ["AB", "AB"]
     assert by_decade.changes["reason"].tolist() == ["", ""]
     assert sentence_on_groups(by_decade).startswith("AB ")
 
-    assert by_different_judges.groups["judges"].tolist() == ["a judge without a name", "CD"]
-    assert by_different_judges.groups["value"].tolist() == by_decade.groups["value"].tolist()
-    assert "CD" in sentence_on_groups(by_different_judges)
-    difference, trend = by_different_judges.changes["reason"]
-    assert difference
-    assert not trend
-
 
 @pytest.mark.long
 def test_the_page_has_the_share_and_the_interval_of_every_group(by_decade):
-    """In cells like 30% [20%–42%]."""
+    """Groups are the 1990s and the 2000s. A share stands in a cell as 30% [20%–42%]."""
     words = Words("en")
+    groups = by_decade.groups.itertuples()
+    expected = [
+        (words.share(group.value), words.share(group.low), words.share(group.high)) for group in groups
+    ]
+
     page = side_by_side.comparison_page(by_decade)
 
-    nineties, noughties = [
-        (words.share(group.value), words.share(group.low), words.share(group.high))
-        for group in by_decade.groups.itertuples()
-    ]
-    assert re.findall(r'class="n">([^–<]+) \[([^<]+)–([^<]+)\]<', page) == [nineties, noughties]
+    assert re.findall(r'class="n">([^–<]+) \[([^<]+)–([^<]+)\]<', page) == expected
     assert "1990s minus 2000s" in page
 
 
 @pytest.mark.long
-def test_the_french_page_has_no_english_words(by_decade, ungrouped):
+def test_the_french_page_of_decades_has_no_english_words(by_decade):
     page = side_by_side.comparison_page(by_decade, language="fr")
-    text = re.sub("<[^>]*>", " ", page.partition("<body")[2])
+    _head, body = page.split("<body", 1)
+    text = re.sub("<[^>]*>", " ", body)
     assert "les années 1990 moins les années 2000" in page
     assert "minus" not in page
     assert re.findall(r"\d0s\b|\bmodel\b", text) == []
+
+
+@pytest.mark.long
+def test_the_french_page_of_one_group_has_no_english_name_for_it(ungrouped):
+    """In English it is called "all films"."""
     assert "all films" not in side_by_side.comparison_page(ungrouped, language="fr")
 
 
@@ -761,15 +793,16 @@ def test_the_heading_names_the_column_that_films_are_grouped_by(by_decade, langu
 
 
 def test_the_expected_share_of_a_group_is_a_mean_of_known_shares():
-    """The second of three films is wholly unlike training, so that the model expects nothing of it.
+    """Of the films a, b and c the second is wholly unlike training: the model expects nothing of it.
 
     Its row on the page has no number.
     """
+    film_a = invented_film("a", n_rows=60, duration_s=1500, seed=0)
     unlike = invented_film("b", year=1991, unlike_parts=((0.0, 1.0),), n_rows=60, duration_s=1500)
-    known = [invented_film(name, n_rows=60, duration_s=1500, seed=seed) for seed, name in enumerate("ac")]
+    film_c = invented_film("c", n_rows=60, duration_s=1500, seed=1)
     nobody_judged = Manifest((), Path())
 
-    compared = compare_films([known[0], unlike, known[1]], nobody_judged)
+    compared = compare_films([film_a, unlike, film_c], nobody_judged)
 
     expected = {film.timeline.movie: film.expected for film in compared.films}
     assert np.isnan(expected["b"])

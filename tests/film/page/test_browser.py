@@ -462,6 +462,7 @@ def test_a_copy_of_another_length_is_said_to_be_another_cut(visit, watched):
 
 
 def test_an_unplayable_file_gets_a_command_that_converts_it(visit, watched):
+    """Browsers do not play MPEG-2. The command calls the program ffmpeg, and nothing is played."""
     page = visit(watched / "film.html").page
     page.get_by_label("Open your own copy").set_input_files(watched / "old.mpg")
     expect(page.locator("#f1-command")).to_be_visible()
@@ -505,6 +506,7 @@ def test_no_hostile_title_name_note_or_subtitle_runs(hostile):
 
 
 def test_no_hostile_name_of_a_readers_file_runs(hostile, watched, tmp_path):
+    """The name of the reader's own copy is HTML with a script, and is shown on the page."""
     path = tmp_path / "<img src=x onerror=document.title='broken'>.webm"
     path.write_bytes((watched / "own.webm").read_bytes())
     open_own_copy(hostile.page, path)
@@ -603,11 +605,17 @@ def focused_elements(page):
 
 
 def test_the_tab_key_reaches_all_controls_with_a_visible_focus(visit, watched):
+    """A control is called by its id, key or class. `skip` is the link that skips to the content.
+
+    `d-track d-over` is the timeline, and N the button of the next passage.
+    """
     elements = focused_elements(visit(watched / "film.html").page)
-    names = [name for name, _ in elements]
+
+    names = [name for name, _is_seen in elements]
     for name in ("skip", "f1-file", "N", "f1-order", "passages", "d-track d-over", "d-scroll", "d-strips"):
         assert name in names
-    assert [name for name, is_seen in elements if not is_seen] == []
+    for name, is_seen in elements:
+        assert is_seen, name
 
 
 def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
@@ -628,6 +636,7 @@ def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
 
 
 def test_keys_order_and_filter_the_table_of_passages(visit, watched):
+    """The key v orders passages by strength, and f shows those below the threshold."""
     page = visit(watched / "film.html").page
     page.keyboard.press("v")
     expect(page.locator("#f1-order")).to_have_value("strength")
@@ -642,11 +651,17 @@ SIZES = pytest.mark.parametrize(
 
 @SIZES
 def test_the_text_on_the_readers_file_is_never_cut(visit, watched, tmp_path, width, height):
+    """The file has a long name. The text on it ends above the lower edge of the box around it."""
     page = visit(watched / "film.html", width=width, height=height).page
-    open_own_copy(page, shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm"))
+    own_copy = shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm")
+
+    open_own_copy(page, own_copy)
+
     text = page.locator("#f1-own").bounding_box()
-    around_it = page.locator(".d-none").bounding_box()
-    assert text["y"] + text["height"] <= around_it["y"] + around_it["height"] + 1
+    box = page.locator(".d-none").bounding_box()
+    lower_edge_of_text = text["y"] + text["height"]
+    lower_edge_of_box = box["y"] + box["height"]
+    assert lower_edge_of_text <= lower_edge_of_box + 1
 
 
 @SIZES
