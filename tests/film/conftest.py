@@ -61,9 +61,3 @@ def export_format(request):
     if request.param in {"otio", "fcpxml7"}:
         pytest.importorskip("opentimelineio")
     return request.param
-
-
-@pytest.fixture
-def kind(export_format):
-    """The same name, for tests that call it a kind of export."""
-    return export_format

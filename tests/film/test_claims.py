@@ -49,7 +49,7 @@ from obygaze_film.positive import Meaning, Positive
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
 from obygaze_film.segments import MIN_S, reasons
 from obygaze_models.prediction import mean_probability
-from tests.film.page.invented import CONCEPTS, invented_film, with_model
+from tests.film.page.invented import invented_film, with_model
 from tests.film.saying import first_sentence, heading_of
 
 SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
@@ -553,19 +553,21 @@ def test_a_passage_has_the_numbers_of_its_judged_rows(film, language):
     concept adds to the logit, and how much the probability would change without it.
     """
     words = Words(language)
-    for raw in raw_passages(film):
-        claim = raw.claim
+    for passage_by_hand in raw_passages(film):
+        claim = passage_by_hand.claim
         length_s = claim.time.end_s - claim.time.start_s
         written_length, _ = words.durations(length_s, claim.judged_s)
 
-        assert claim.number == pytest.approx(raw.p)
-        assert words.probability(raw.p) in phrases.passage_p(claim, words)
+        assert claim.number == pytest.approx(passage_by_hand.p)
+        assert words.probability(passage_by_hand.p) in phrases.passage_p(claim, words)
         assert claim.time.seconds == pytest.approx(length_s)
         assert written_length in phrases.passage_length(claim, words)
         for reason in claim.reasons:
-            added_to_logit = raw.mean(raw.rows[f"{reason.what}_contribution"])
+            contributions = passage_by_hand.rows[f"{reason.what}_contribution"]
+            added_to_logit = passage_by_hand.mean(contributions)
             assert reason.contribution == pytest.approx(added_to_logit, abs=1e-4)
-            assert reason.number == pytest.approx(raw.change(reason.what), abs=1e-4)
+            change_of_p = passage_by_hand.change(reason.what)
+            assert reason.number == pytest.approx(change_of_p, abs=1e-4)
 
 
 class ReasonByHand:
@@ -637,16 +639,20 @@ def test_each_reason_of_a_percent_or_more_is_said_with_its_side_amount_and_doubt
 
 
 def test_a_sentence_that_names_one_concept_names_the_heaviest():
-    """Planted: Body, Look and Clothing are for a passage, in this order, and Activity is against it."""
+    """Body, Look and Clothing are for a passage, in this order, and Activity is against it.
+
+    On each side one is named (`most`); of Look and Clothing it is said that there are two more.
+    """
     film = with_passage(
         added_to_logit={"Body": 2.0, "Look": 1.0, "Clothing": 0.5, "Activity": -1.0},
-        seen_with_p=dict.fromkeys(("Body", "Look", "Clothing", "Activity"), 0.9),
+        seen_with_p={"Body": 0.9, "Look": 0.9, "Clothing": 0.9, "Activity": 0.9},
     )
     (claim,) = [claim for claim in claims_of_kind(film, kinds.Passage) if claim.reasons]
+
     sentence = phrases.reasons_sentence(claim.reasons, Words("en"), most=1)
 
     assert "Body" in sentence
-    assert Words("en").counted("more_concepts", 2) in sentence  # Look and Clothing
+    assert Words("en").counted("more_concepts", 2) in sentence
     assert "Activity" in sentence
     assert "Look" not in sentence
 
@@ -657,18 +663,20 @@ def test_a_refused_share_names_the_unlike_part_of_the_content(language):
 
     The refusal says how much of what is neither credits nor black is unlike, and not of the whole film.
     """
+    words = Words(language)
     film = invented_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, 0.5),))
-    words, rows = Words(language), film.rows()
+    rows = film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     unlike_s = seconds[rows["flags"] == "unlike"].sum()
-    of_content = unlike_s / seconds[rows["flags"] != "credits"].sum()
-    of_film = unlike_s / seconds.sum()
+    share_of_content = unlike_s / seconds[rows["flags"] != "credits"].sum()
+    share_of_film = unlike_s / seconds.sum()
+    assert words.share(share_of_content) != words.share(share_of_film)
+
     (claim,) = claims_of_kind(film, kinds.ExpectedShare)
 
     assert claim.has(kinds.LITTLE_JUDGED)
-    assert claim.unlike == pytest.approx(of_content)
-    assert words.share(of_content) != words.share(of_film)
-    assert words.share(of_content) in phrases.sentence(claim, words)
+    assert claim.unlike == pytest.approx(share_of_content)
+    assert words.share(share_of_content) in phrases.sentence(claim, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -688,7 +696,10 @@ def test_a_mean_of_staging_says_how_many_windows_it_is_of(language):
 
     two_of_five = mean_of(0.1, 0.3, np.nan, np.nan, np.nan)
     two_of_two = mean_of(0.1, 0.3)
-    assert (two_of_five.number, two_of_five.n_known, two_of_five.n_windows) == (0.2, 2, 5)
+
+    assert two_of_five.number == 0.2
+    assert two_of_five.n_known == 2
+    assert two_of_five.n_windows == 5
     assert numbers_in(phrases.sentence(two_of_five, words), words) == [words.number(0.2), "2", "5"]
     assert numbers_in(phrases.sentence(two_of_two, words), words) == [words.number(0.2)]
 
@@ -696,12 +707,15 @@ def test_a_mean_of_staging_says_how_many_windows_it_is_of(language):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_citation_of_a_place_below_the_threshold_says_so(language):
     """Passages are called 1, 2, ...; places below the threshold that are listed after them w1, w2, ..."""
-    film, words = invented_film(n_rows=60, duration_s=600.0), Words(language)
+    words = Words(language)
+    film = invented_film(n_rows=60, duration_s=600.0)
     claims = claims_of_kind(film, kinds.Passage)
-    assert {claim.name.startswith("w") for claim in claims} == {True, False}
-    for claim in claims:
+    are_below = [claim.name.startswith("w") for claim in claims]
+    assert set(are_below) == {True, False}  # the film has both
+
+    for claim, is_below in zip(claims, are_below, strict=True):
         citation = phrases.citation_sentence(claim, positive="S", model="m", windows=None, words=words)
-        assert (words["below"] in citation) == claim.name.startswith("w")
+        assert (words["below"] in citation) == is_below
 
 
 # --- numbers of judges
@@ -777,14 +791,18 @@ def test_the_agreement_of_two_judges_has_counts_and_kappa(calls, language):
     It is also in the note on the share of both.
     """
     by_ab, by_cd = calls
-    words, kappa = Words(language), kappa_of(by_ab, by_cd)
+    words = Words(language)
+    n_windows = len(by_ab)
+    n_alike = int((by_ab == by_cd).sum())
+    kappa = kappa_of(by_ab, by_cd)
     share, agreement = claims_of_two(by_ab, by_cd)
 
     sentence = phrases.sentence(agreement, words)
 
-    assert {str((by_ab == by_cd).sum()), str(len(by_ab))} <= set(numbers_in(sentence, words))
-    assert words.share((by_ab == by_cd).mean()) in sentence
-    assert (words["undefined"] if np.isnan(kappa) else words.number(kappa)) in sentence
+    assert {str(n_alike), str(n_windows)} <= set(numbers_in(sentence, words))
+    assert words.share(n_alike / n_windows) in sentence
+    written_kappa = words["undefined"] if np.isnan(kappa) else words.number(kappa)
+    assert written_kappa in sentence
     assert sentence in phrases.judged_share_note(share, [agreement], words)
 
 
@@ -881,10 +899,13 @@ def concepts_mostly_seen(film):
     ],
 )
 def test_a_concept_is_named_if_it_is_seen_and_speaks_for_most_of_a_passage(body_adds, p_of_body, is_named):
-    """A concept is seen in a second in which its probability is .5 or more."""
-    film = with_passage(added_to_logit={"Body": body_adds}, seen_with_p={"Body": p_of_body})
+    """A passage has ten seconds. A concept is seen in a second in which its probability is .5 or more.
 
-    assert concepts_mostly_seen(film) == (["Body"] if is_named else [])
+    It speaks for the passage in a second in which it adds to the logit.
+    """
+    film = with_passage(added_to_logit={"Body": body_adds}, seen_with_p={"Body": p_of_body})
+    expected = ["Body"] if is_named else []
+    assert concepts_mostly_seen(film) == expected
 
 
 def added_in_four_seconds_for_change(wanted_change, *, added_in_six):
@@ -906,19 +927,20 @@ def added_in_four_seconds_for_change(wanted_change, *, added_in_six):
 
 
 def test_a_change_is_rounded_alike_in_sentence_and_reasons():
-    """Look changes the probability by .00997: tables round it to .0100, from which on it is a reason."""
+    """Look changes the probability by .00997: tables round it to .0100, from which on it is a reason.
+
+    So it is one in the table of passages, in the claim on the passage and in the sentence on all passages.
+    """
     added_in_four = added_in_four_seconds_for_change(0.00997, added_in_six=0.3)
     look_adds = [0.3] * 6 + [added_in_four] * 4
     film = with_passage(added_to_logit={"Look": look_adds}, seen_with_p={"Look": 0.9})
     segment = film.segments().iloc[0]
-    # In the table of passages
-    (look,) = [reason for reason in reasons(segment) if reason.concept == "Look"]
-    assert round(look.change, 4) == 0.01
 
-    # In the claim on the passage
-    moving = [reason.what for reason in passage(film.model(), segment).reasons if reason.moves]
-    assert "Look" in moving
-    # In the sentence on all passages
+    (look_in_table,) = [reason for reason in reasons(segment) if reason.concept == "Look"]
+    reasons_in_claim = [reason.what for reason in passage(film.model(), segment).reasons if reason.moves]
+
+    assert round(look_in_table.change, 4) == 0.01
+    assert "Look" in reasons_in_claim
     assert concepts_mostly_seen(film) == ["Look"]
 
 
@@ -976,22 +998,21 @@ def test_a_concept_is_named_if_it_is_seen_and_matters_half_the_time(film):
 
 
 def test_concepts_are_named_by_what_they_add_while_seen():
-    """Body is seen in six seconds and adds more in them than Look does in all ten."""
+    """Body is seen in six of ten seconds and adds 1 in each: 6 in all. Look adds .5 in all ten: 5."""
     film = with_passage(
         added_to_logit={"Look": 0.5, "Body": 1.0},
-        seen_with_p={"Look": 0.9, "Body": np.repeat([0.9, 0.1], [6, 4])},
+        seen_with_p={"Look": 0.9, "Body": [0.9] * 6 + [0.1] * 4},
     )
     assert concepts_mostly_seen(film) == ["Body", "Look"]
 
 
 def test_concepts_that_add_as_much_are_named_in_the_codebooks_order():
-    """The first and the third concept add 1 each, and the second adds .5: it is named last."""
-    first, second, third = [name for name, *_ in CONCEPTS][:3]
+    """In the codebook Type of shot comes before Look, and this before Body. Look adds less: it is last."""
     film = with_passage(
-        added_to_logit={first: 1.0, second: 0.5, third: 1.0},
-        seen_with_p={first: 0.9, second: 0.9, third: 0.9},
+        added_to_logit={"Body": 1.0, "Look": 0.5, "Type of shot": 1.0},
+        seen_with_p={"Body": 0.9, "Look": 0.9, "Type of shot": 0.9},
     )
-    assert concepts_mostly_seen(film) == [first, third, second]
+    assert concepts_mostly_seen(film) == ["Type of shot", "Body", "Look"]
 
 
 # --- why nothing is predicted
@@ -1032,17 +1053,22 @@ def test_title_and_share_have_the_reason_why_nothing_is_predicted(flags, reason)
     ("flags", "reason"), [("black", ALL_NOTHING), ("missing", ALL_UNREAD), ("unlike", ALL_UNLIKE)]
 )
 def test_page_and_export_give_one_reason_why_nothing_is_predicted(flags, reason):
-    film, words = without_probability(flags), Words("en")
+    """All of a film is black, could not be read, or is unlike training.
+
+    The page says it three times: in the warning, the list of passages and the figure of their number.
+    """
+    words = Words("en")
+    film = without_probability(flags)
     phrase = phrases.no_prediction_phrase(reason, words)
 
     page = film_page([film])
     captions = export(film, "vtt").replace("\n", " ")
 
-    assert page.count(phrase) == 3  # the warning, the list of passages and the figure of their number
     assert heading_of(film) in page
+    assert page.count(phrase) == 3
+    assert phrase in captions
     for other in {ALL_NOTHING, ALL_UNREAD, ALL_UNLIKE} - {reason}:
         assert phrases.no_prediction_phrase(other, words) not in page
-    assert phrase in captions
 
 
 def test_a_film_scored_without_calibration_is_not_said_to_be_unlike_training():
@@ -1112,7 +1138,8 @@ def test_sentence_and_note_on_a_counted_share_have_no_interval(language):
 
     A note begins with the share; an interval in it would be written with a dash, as 10–40%.
     """
-    words, counted = Words(language), share_of_all_25_windows()
+    words = Words(language)
+    counted = share_of_all_25_windows()
 
     sentence = phrases.sentence(counted, words)
     note = phrases.judged_share_note(counted, [share_estimated_from_25_of_more_windows()], words)
@@ -1156,16 +1183,20 @@ def claims_of_groups(groups):
 
 
 def test_the_sentence_on_groups_has_their_shares_and_says_that_unsure_windows_are_left_out():
-    """The 1970s have no share; only the 1960s have windows of which the judge was not sure."""
-    claims = claims_of_groups(GROUPS_OF_DECADES)
-    fifties, sixties, seventies = claims
+    """Shares: of the 1950s .304 [.201, .418], of the 1960s .995 [.9, .9999], of the 1970s none.
 
-    sentence = phrases.groups_sentence(claims, Words("en"))
+    Only the 1960s have windows of which the judge was not sure.
+    """
+    fifties, sixties, seventies = claims_of_groups(GROUPS_OF_DECADES)
 
-    assert "30% [20%, 42%]" in sentence  # of the 1950s: .304 [.201, .418]
-    assert ">99% [90%, >99%]" in sentence  # of the 1960s: .995 [.9, .9999]
+    sentence = phrases.groups_sentence([fifties, sixties, seventies], Words("en"))
+
+    assert "30% [20%, 42%]" in sentence
+    assert ">99% [90%, >99%]" in sentence
     assert "70s" not in sentence
-    assert [claim.has(kinds.NOT_SURE) for claim in (fifties, sixties, seventies)] == [False, True, False]
+    assert not fifties.has(kinds.NOT_SURE)
+    assert sixties.has(kinds.NOT_SURE)
+    assert not seventies.has(kinds.NOT_SURE)
     assert Words("en")["unsure_left_out"] in sentence
 
 

@@ -65,26 +65,31 @@ def with_answers(store, folder):
 
 
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory):
+def store_with_answers(tmp_path_factory):
+    """The store of a film of ten minutes, with the answers of the classifier net to each window."""
     folder = tmp_path_factory.mktemp("answered")
     return with_answers(film_store(folder, "tt0000001"), folder)
 
 
 @pytest.fixture(scope="module")
-def film(answered, trained):
-    return score_film(answered, [trained.paths["pcbm_lr"]])
+def film(store_with_answers, trained):
+    """The film, scored: its windows have a revolver where a gun is planted, and a stage elsewhere."""
+    return score_film(store_with_answers, [trained.paths["pcbm_lr"]])
 
 
-def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, answered):
-    """A classifier gives each window a probability of each class.
+def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, store_with_answers):
+    """The classifier net gives each window a probability of each class: revolver, stage and stove.
 
     `usual_p` is the class's mean in the film.
     """
+    answers = store_with_answers["net.answers"].pooled()  # [windows, classes]
+    p_of_stage = answers[:, 1]  # the second of the three
+
+    rows_of_stage = film.classes[film.classes["class"] == "stage"]
+
     assert set(film.classes["classifier"]) == {"net"}
-    of_stage = film.classes[film.classes["class"] == "stage"]
-    p_of_stage = answered["net.answers"].pooled()[:, NAMES.index("stage")]
-    assert of_stage["p"].to_numpy() == pytest.approx(p_of_stage)
-    assert of_stage["usual_p"].to_numpy() == pytest.approx(p_of_stage.mean())
+    assert rows_of_stage["p"].to_numpy() == pytest.approx(p_of_stage)
+    assert rows_of_stage["usual_p"].to_numpy() == pytest.approx(p_of_stage.mean())
 
 
 def test_classes_of_windows_are_read_back_as_they_were_written(film, tmp_path):
@@ -112,16 +117,20 @@ def names_and_p_of_span(start_s, end_s):
 
 
 def test_only_a_class_likelier_in_a_span_than_in_the_film_is_named():
-    """Over both windows a stove has the mean .3, as in the whole film, and a stage .5."""
+    """A stage has .8 in the window of 0 to 4 s and .2 in that of 4 to 8 s: .5 in both, and .1 in the film.
+
+    A stove has 0 and .6: .3 in both, as in the whole film.
+    """
     assert names_and_p_of_span(0.0, 8.0) == [("stage", 0.5)]
 
 
 def test_a_part_of_a_window_has_the_windows_classes_likeliest_first():
-    """The span 5 to 8 s lies in the window 4 to 8 s, of which a stove has .6 and a stage .2."""
+    """The span 5 to 8 s lies in the window of 4 to 8 s, in which a stove has .6 and a stage .2."""
     assert names_and_p_of_span(5.0, 8.0) == [("stove", 0.6), ("stage", 0.2)]
 
 
 def test_a_span_without_windows_has_no_classes():
+    """Windows are from 0 to 8 s."""
     assert classes_of_span(CLASSES_OF_TWO_WINDOWS, 8.0, 12.0) == {}
 
 
@@ -130,20 +139,20 @@ def test_passages_with_a_gun_name_the_revolver_only(film):
 
     A stage is not likelier there than elsewhere, so that it says nothing of the passage.
     """
-    passages = []
+    passages_with_gun = []
     for claim in film_claims(film):
         if isinstance(claim, kinds.Passage):
             middle_s = (claim.time.start_s + claim.time.end_s) / 2
             if any(start < middle_s < end for start, end in PLANTED):
-                passages.append(claim)
+                passages_with_gun.append(claim)
+    assert passages_with_gun
 
-    assert passages
-
-    for claim in passages:
-        (seen,) = claim.classes
-        assert (seen.what, seen.who) == ("revolver", ("net",))
-        assert seen.number > 2 * seen.usual_p
-        as_json = json.loads(json.dumps(document(claim)))
+    for passage in passages_with_gun:
+        (class_seen,) = passage.classes
+        assert class_seen.what == "revolver"
+        assert class_seen.who == ("net",)
+        assert class_seen.number > 2 * class_seen.usual_p
+        as_json = json.loads(json.dumps(document(passage)))
         assert as_json["classes"][0]["what"] == "revolver"
 
 
@@ -189,13 +198,16 @@ def test_the_desk_names_the_classes_that_are_seen_in_a_span(film, start_s, end_s
     assert bool(sentence) == is_named
 
 
-def test_explain_names_the_classes_seen_in_a_clip_beside_the_models_decision(answered, trained):
-    """The window from 44 to 52 s has a gun: PLANTED begins with 40 to 72 s."""
-    clips = answered.clips_at(range(len(answered.table))).values()
+def test_explain_names_the_classes_seen_in_a_clip_beside_the_models_decision(store_with_answers, trained):
+    """A gun is planted from 40 to 72 s: the classifier gives a revolver .8 in the window from 44 to 52 s."""
+    store = store_with_answers
+    clips = store.clips_at(range(len(store.table))).values()
     (clip_with_gun,) = [clip for clip in clips if clip.start_s == 44]
     model = om.load_model(trained.paths["pcbm_lr"])
-    explained = explain(model, [answered], clip_with_gun.clip_id, {})
-    (seen,) = explained.classes["net"]
 
-    assert (seen.name, seen.p) == ("revolver", pytest.approx(0.8, abs=1e-3))
+    explained = explain(model, [store], clip_with_gun.clip_id, {})
+
+    (class_seen,) = explained.classes["net"]
+    assert class_seen.name == "revolver"
+    assert class_seen.p == pytest.approx(0.8, abs=1e-3)
     assert "revolver (0.80" in describe(explained, model)

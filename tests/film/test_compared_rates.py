@@ -78,14 +78,19 @@ def numbers_of(estimate):
 
 @pytest.mark.parametrize("model_says", [ALWAYS, NOTHING, OPPOSITE])
 def test_no_model_matters_if_every_window_is_judged(model_says):
-    """With nothing left to guess, trend and share are those of the true shares, whatever the model says.
+    """All 60 windows of eleven films are judged, a film a year.
 
-    The trend is the least-squares slope of the films' true shares, a group's share their mean.
+    The trend is the least-squares slope of the films' true shares, a group's share their mean, whatever the
+    model says. It saves no judgement (ratio 1).
     """
     films, rates = planted_films(3, n_films=11, n_judged=11, n_windows=60, model_says=model_says)
     years = np.arange(11.0)
-    assert estimate_contrast(films, years).value == pytest.approx(np.polyfit(years, rates, 1)[0])
+    slope, _intercept = np.polyfit(years, rates, 1)
+
+    trend = estimate_contrast(films, years)
     (mean,) = estimate_groups([films])
+
+    assert trend.value == pytest.approx(slope)
     assert mean.value == pytest.approx(rates.mean())
     assert mean.sample_size_ratio == pytest.approx(1)
 
@@ -118,7 +123,9 @@ def test_intervals_of_a_rate_hold_it_whatever_the_model():
     A good model saves judgements, and a bad one costs next to nothing. 200 data sets leave a coverage
     uncertain by .015 (one standard error). `benchmarks/planted/films.py` has all designs.
     """
-    good, useless, wrong = (simulated_estimates(model_says) for model_says in (ALWAYS, NOTHING, OPPOSITE))
+    good = simulated_estimates(ALWAYS)
+    useless = simulated_estimates(NOTHING)
+    wrong = simulated_estimates(OPPOSITE)
 
     for simulated in (good, useless, wrong):
         assert 0.92 <= simulated.coverage <= 0.985
@@ -167,15 +174,21 @@ def least_squares_slope(x, y):
 
 @pytest.mark.parametrize("model_says", [NOTHING, ALWAYS], ids=["a useless model", "a perfect model"])
 def test_a_trend_of_judged_films_is_no_surer_than_least_squares(model_says):
-    """Even a model that follows the judgements closely adds nothing to them where none is missing."""
-    rng = np.random.default_rng(0)
-    years, rates = np.arange(20.0), rng.beta(0.2, 2, 20)
-    films = [judged_film(expected=0.2 + model_says * (rate - 0.2), judged=rate) for rate in rates]
-    estimate = estimate_contrast(films, years)
-    slope = least_squares_slope(years, rates)
+    """20 films of 20 years are judged. The useless model expects .2 of each, the perfect one what was judged.
 
-    assert estimate.value == pytest.approx(slope.value)
-    assert estimate.high - slope.value >= 0.99 * slope.half_interval  # .01 for rounding
+    Even a model that follows the judgements closely adds nothing to them where none is missing.
+    """
+    rng = np.random.default_rng(0)
+    years = np.arange(20.0)
+    rates = rng.beta(0.2, 2, 20)
+    films = [judged_film(expected=0.2 + model_says * (rate - 0.2), judged=rate) for rate in rates]
+
+    trend = estimate_contrast(films, years)
+
+    slope = least_squares_slope(years, rates)
+    assert trend.value == pytest.approx(slope.value)
+    half_interval = trend.high - slope.value
+    assert half_interval >= 0.99 * slope.half_interval  # .01 for rounding
 
 
 def with_judges(films, judges_of):
@@ -230,32 +243,39 @@ def films_of_which_one_has_positives():
 
 @pytest.mark.parametrize("x", [np.arange(12.0), alternating(12)], ids=["a trend", "a difference"])
 def test_contrasts_of_films_without_positives_are_refused(x):
-    """In no film a window is positive.
+    """In none of twelve films a window is positive.
 
     Without any variation there is no interval for a trend or a difference.
     """
     estimate = estimate_contrast(films_of_which_none_is_positive(), x)
-    assert estimate.reason
+    assert estimate.reason != ""
     assert np.isnan(numbers_of(estimate)).all()
 
 
-def test_a_difference_is_refused_if_one_groups_films_are_all_alike():
-    """The only film with positives is the last one, in group 1, or there is none."""
-    one = estimate_contrast(films_of_which_one_has_positives(), alternating(12))
-    both = estimate_contrast(films_of_which_none_is_positive(), alternating(12))
-    assert "of one group" in one.reason
-    assert "of each group" in both.reason
+def test_a_difference_is_refused_if_the_films_of_one_group_are_all_alike():
+    """Twelve films are in groups 0 and 1 in turn. The only one with positives is the last, in group 1."""
+    difference = estimate_contrast(films_of_which_one_has_positives(), alternating(12))
+    assert "of one group" in difference.reason
 
 
-def test_a_trend_says_on_how_few_films_it_rests():
+def test_a_difference_is_refused_if_the_films_of_each_group_are_all_alike():
+    """Twelve films are in groups 0 and 1 in turn, and none has positives."""
+    difference = estimate_contrast(films_of_which_none_is_positive(), alternating(12))
+    assert "of each group" in difference.reason
+
+
+@pytest.mark.parametrize("rarer", ["positive", "negative"])
+def test_a_trend_says_on_how_few_films_it_rests(rarer):
     """One film has positive windows and eleven have none, or the other way round."""
-    one_has_positives = films_of_which_one_has_positives()
-    one_has_negatives = [replace(film, judged=1 - film.judged) for film in one_has_positives]
-    for films in (one_has_positives, one_has_negatives):
-        trend = estimate_contrast(films, np.arange(12.0))
-        assert trend.reason == ""
-        assert trend.low < trend.value < trend.high
-        assert trend.n_with_rarer_answer == 1
+    films = films_of_which_one_has_positives()
+    if rarer == "negative":
+        films = [replace(film, judged=1 - film.judged) for film in films]
+
+    trend = estimate_contrast(films, np.arange(12.0))
+
+    assert trend.reason == ""
+    assert trend.low < trend.value < trend.high
+    assert trend.n_with_rarer_answer == 1
 
 
 @pytest.mark.parametrize("distance", [1.0, 10.0])
@@ -266,10 +286,13 @@ def test_a_difference_of_two_shares_is_at_most_1(distance):
     """
     shares = [0.3, 0.7, 1.0, 0.0, 0.2, 0.5]
     films = [judged_film(expected=share, judged=share, variance=0.01, covariance=0.01) for share in shares]
-    x = distance * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    x = np.array([distance, distance, distance, 0.0, 0.0, 0.0])
+
     slope = estimate_contrast(films, x)
-    assert slope.high == pytest.approx(1 / distance)
-    assert -1 / distance <= slope.low < slope.value < slope.high
+
+    largest_slope = 1 / distance
+    assert slope.high == pytest.approx(largest_slope)
+    assert -largest_slope <= slope.low < slope.value < slope.high
 
 
 def test_a_judge_who_marks_less_makes_no_difference_of_groups():
@@ -332,9 +355,12 @@ def test_a_trend_along_which_judges_change_is_refused(unit):
     """
     x = np.random.default_rng(0).random(20)
     films = planted_films(1, n_films=20, n_judged=20).samples
-    share_of_cd = (x - x.min()) / np.ptp(x)
+    share_of_cd = (x - x.min()) / (x.max() - x.min())
     films = with_judges(films, lambda place: {"AB": 1 - share_of_cd[place], "CD": share_of_cd[place]})
-    assert estimate_contrast(films, unit * x).reason
+
+    trend = estimate_contrast(films, unit * x)
+
+    assert trend.reason != ""
 
 
 @pytest.mark.parametrize(
@@ -347,19 +373,21 @@ def test_a_trend_along_which_judges_change_is_refused(unit):
     ],
 )
 def test_a_difference_of_groups_with_different_judges_is_refused(share_of_cd, is_refused):
-    """A difference of groups is one of films only if each judge judged films of both groups.
+    """Twelve films are in groups 0 and 1 in turn. `share_of_cd` is what CD judged of each, and AB the rest.
 
-    One film is not enough to compare two judges.
+    A difference of groups is one of films only if each judge judged films of both groups. One film is not
+    enough to compare two judges. The reason of a refusal names the judges.
     """
     films = planted_films(1, n_films=12, n_judged=12).samples
     films = with_judges(
         films, lambda place: {"AB": 1.0 - share_of_cd[place], "CD": float(share_of_cd[place])}
     )
-    estimate = estimate_contrast(films, alternating(12))
 
-    assert bool(estimate.reason) == is_refused
-    assert ("AB" in estimate.reason) == is_refused
-    assert np.isnan(estimate.value) == is_refused
+    difference = estimate_contrast(films, alternating(12))
+
+    assert (difference.reason != "") == is_refused
+    assert ("AB" in difference.reason) == is_refused
+    assert np.isnan(difference.value) == is_refused
 
 
 def test_a_model_that_expects_the_same_of_all_films_changes_nothing():
@@ -391,10 +419,12 @@ def test_a_corrected_rate_is_at_most_1():
 def test_slopes_leave_each_film_out():
     """The slope for each film is computed from the others: a film's own judgement must not correct itself.
 
-    Of the sums 6 and 12 the film's own terms, 1 and 4 for the first, are subtracted: (6 - 1) / (12 - 4) =
-    5/8.
+    A slope is a quotient of two sums over films. Of three films the terms are 1, 2, 3 and 4, 4, 4, with the
+    sums 6 and 12. Without the first film's terms the slope is (6 - 1) / (12 - 4) = 5/8.
     """
-    slopes = comparison._slopes_of_others(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]), 6.0, 12.0)
+    upper_terms = np.array([1.0, 2, 3])
+    lower_terms = np.array([4.0, 4, 4])
+    slopes = comparison._slopes_of_others(upper_terms, lower_terms, 6.0, 12.0)
     assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
 
 
@@ -442,20 +472,29 @@ ORDERS = st.permutations(range(30))
 
 @given(SEEDS, ORDERS)
 def test_the_order_of_films_does_not_change_a_groups_rate(seed, order):
+    """Of 30 films twelve are judged."""
     films = planted_films(seed).samples
+    films_in_other_order = [films[place] for place in order]
     (rate,) = estimate_groups([films])
-    (rate_in_other_order,) = estimate_groups([[films[place] for place in order]])
+    (rate_in_other_order,) = estimate_groups([films_in_other_order])
     assert numbers_of(rate_in_other_order) == pytest.approx(numbers_of(rate), abs=1e-9)
 
 
 @given(SEEDS, ORDERS, st.floats(0.01, 100), st.floats(-1e3, 1e3))
 def test_neither_the_order_of_films_nor_the_scale_of_x_changes_a_trend(seed, order, factor, origin):
-    """A slope on factor * x + origin is that on x over the factor."""
-    films, x = planted_films(seed).samples, np.arange(30.0) % 7
+    """30 films have the numbers 0 to 6 on x, again and again.
+
+    A slope on factor * x + origin is that on x over the factor.
+    """
+    films = planted_films(seed).samples
+    x = np.arange(30.0) % 7
+    films_in_other_order = [films[place] for place in order]
+    x_in_other_order = x[list(order)]
+
     slope = numbers_of(estimate_contrast(films, x))
-    films_in_order = [films[place] for place in order]
-    scaled = numbers_of(estimate_contrast(films_in_order, factor * x[list(order)] + origin))
-    assert scaled * factor == pytest.approx(slope, abs=1e-6)
+    slope_of_scaled = numbers_of(estimate_contrast(films_in_other_order, factor * x_in_other_order + origin))
+
+    assert slope_of_scaled * factor == pytest.approx(slope, abs=1e-6)
 
 
 @given(SEEDS)
@@ -468,12 +507,18 @@ def test_two_groups_of_the_same_films_do_not_differ(seed):
 
 
 def test_variances_of_equal_cells_are_those_of_a_draw_without_replacement():
-    """By the formulas of survey sampling: 1/n of the variance, less by the share of cells that were drawn."""
-    rng = np.random.default_rng(0)
-    y, p, drawn = rng.random(12), rng.random(60), np.arange(12)
-    sample = sample_of(equal_cells(p), drawn, y)
-    factor = (1 - 12 / 60) / 12
+    """Of 60 cells the first 12 are drawn and judged.
 
+    By the formulas of survey sampling: 1/n of the variance, less by the share of cells that were drawn.
+    """
+    rng = np.random.default_rng(0)
+    y = rng.random(12)
+    p = rng.random(60)
+    drawn = np.arange(12)
+
+    sample = sample_of(equal_cells(p), drawn, y)
+
+    factor = (1 - 12 / 60) / 12
     assert sample.judged == pytest.approx(y.mean())
     assert sample.covariance == pytest.approx(factor * np.cov(y, p[drawn])[0, 1])
     assert sample.variance == pytest.approx(factor * p.var())
@@ -496,10 +541,14 @@ def test_judgements_are_weighed_by_content_over_chance():
 
 
 def test_judgements_drawn_by_sequential_poisson_sampling_weigh_alike():
-    """Chances are proportional to content then, so that content over chance is the same for each cell."""
+    """Chances are proportional to content then, so that content over chance is the same for each cell.
+
+    Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not.
+    """
     cells = planted_cells(content_s=np.repeat([1.0, 0.5], 30), p=np.random.default_rng(0).random(60))
     judged, y = np.array([0, 59]), np.array([1.0, 0.0])
-    assert sample_of(cells, judged, y, sampling=SEQUENTIAL_POISSON).judged == pytest.approx(0.5)
+    sample = sample_of(cells, judged, y, sampling=SEQUENTIAL_POISSON)
+    assert sample.judged == pytest.approx(0.5)
 
 
 def test_films_that_are_judged_all_alike_count_as_one_judgement_each():

@@ -48,64 +48,81 @@ YES, NO = "violent", "calm"
 
 @pytest.mark.parametrize("n_by_cd", [1, 9])
 def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn, n_by_cd):
-    """AB marks all of 40 windows and has a share alone; CD marks none of a few."""
-    rates = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
-    (of_ab,) = rates.rates
-    assert (of_ab.annotators, of_ab.n, of_ab.positives) == (["AB"], 40, [40])
-    assert of_ab.low > 0.8
+    """AB marks all of 40 windows and has a share alone; CD marks none of a few, fewer than ten."""
+    judgements = judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd)
 
-    of_cd, of_both = rates.too_few
-    assert of_cd.judges == ["CD"]
-    assert of_both.judges == ["AB", "CD"]
-    for few in (of_cd, of_both):
-        assert (few.judged, few.sure, few.least) == (n_by_cd, n_by_cd, 10)
+    rates = correct_rates(timeline, judgements)
+
+    (rate_of_ab,) = rates.rates
+    assert rate_of_ab.annotators == ["AB"]
+    assert rate_of_ab.n == 40
+    assert rate_of_ab.positives == [40]
+    assert rate_of_ab.low > 0.8
+    too_few_by_cd, too_few_by_both = rates.too_few
+    assert too_few_by_cd.judges == ["CD"]
+    assert too_few_by_both.judges == ["AB", "CD"]
+    for too_few in (too_few_by_cd, too_few_by_both):
+        assert too_few.judged == n_by_cd
+        assert too_few.sure == n_by_cd
+        assert too_few.least == 10
 
 
 @pytest.mark.parametrize("n_by_cd", [10, 40])
 def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, drawn, n_by_cd):
-    """AB marks all and CD none of the windows: .5. It is the film's rate where one is to be given."""
-    rates = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
-    _, _, of_both = rates.rates
+    """AB marks all and CD none of the windows: the mean is .5. It is given as the film's one rate."""
+    judgements = judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd)
 
-    assert of_both.annotators == ["AB", "CD"]
-    assert (of_both.n, of_both.positives) == (n_by_cd, [n_by_cd, 0])
-    assert of_both.low < 0.5 < of_both.high
-    assert of_both.value == pytest.approx(0.5, abs=0.05)
-    assert main_rate(rates.rates) == of_both
+    rates = correct_rates(timeline, judgements)
+
+    _rate_of_ab, _rate_of_cd, rate_of_both = rates.rates
+    assert rate_of_both.annotators == ["AB", "CD"]
+    assert rate_of_both.n == n_by_cd
+    assert rate_of_both.positives == [n_by_cd, 0]
+    assert rate_of_both.low < 0.5 < rate_of_both.high
+    assert rate_of_both.value == pytest.approx(0.5, abs=0.05)
+    assert main_rate(rates.rates) == rate_of_both
     assert rates.too_few == ()
 
 
 @pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
 def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn, judge):
-    """AB's share is AB's own, whether CD and EF judged the same windows or not. It can be asked for."""
+    """AB's share is AB's own, whether CD and EF judged the same windows or not. It can be asked for.
+
+    All three judge 40 windows, at random.
+    """
     rng = np.random.default_rng(0)
     levels = {name: rng.choice([YES, NO], 40) for name in ("AB", "CD", "EF")}
     by_three = judged_by(tmp_path, drawn, **levels)
+    by_one = judged_by(tmp_path, drawn, **{judge: levels[judge]})
 
-    rates = correct_rates(timeline, by_three).rates
-    asked_for, _ = correct_rate(timeline, by_three, judge=judge)
-    alone, _ = correct_rate(timeline, judged_by(tmp_path, drawn, **{judge: levels[judge]}))
+    (rate_beside_others,) = [
+        rate for rate in correct_rates(timeline, by_three).rates if rate.annotators == [judge]
+    ]
+    rate_asked_for, _ = correct_rate(timeline, by_three, judge=judge)
+    rate_alone, _ = correct_rate(timeline, by_one)
 
-    (beside_others,) = [rate for rate in rates if rate.annotators == [judge]]
-    assert asked_for == beside_others
-    assert (beside_others.value, beside_others.low, beside_others.high) == (
-        alone.value,
-        alone.low,
-        alone.high,
-    )
+    assert rate_asked_for == rate_beside_others
+    assert rate_beside_others.value == rate_alone.value
+    assert rate_beside_others.low == rate_alone.low
+    assert rate_beside_others.high == rate_alone.high
 
 
 def test_windows_of_several_judges_are_those_all_were_sure_of(timeline, tmp_path, drawn):
     """AB judged 40 windows, CD the first 20 of them and was not sure of the fourth.
 
-    19 are common and sure.
+    19 are common and sure; the unsure one has no content in the share of both.
     """
     by_cd = [NO] * 3 + ["unsure"] + [NO] * 16
     film = judged_film(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=by_cd))
-    of_cd, of_both = film.of("CD"), film.panel()
-    assert (len(of_cd.by_cell), len(of_cd.unsure)) == (19, 1)
-    assert (len(of_both.by_cell), len(of_both.unsure)) == (19, 1)
-    assert of_both.sure_cells.content_s[list(of_both.unsure)].tolist() == [0]
+
+    windows_of_cd = film.of("CD")
+    windows_of_both = film.panel()
+
+    for windows in (windows_of_cd, windows_of_both):
+        assert len(windows.by_cell) == 19
+        assert len(windows.unsure) == 1
+    (unsure_cell,) = windows_of_both.unsure
+    assert windows_of_both.sure_cells.content_s[unsure_cell] == 0
 
 
 @pytest.fixture
@@ -137,18 +154,24 @@ def all_but_the_tenth(tmp_path, drawn):
 def test_windows_after_a_gap_in_the_draw_do_not_count(timeline, all_but_the_tenth):
     """A share is of the windows up to the first one that a judge skipped; those after it are counted apart.
 
-    Nine windows stand before CD's gap, five after it: of CD, and of AB and CD together.
+    CD skipped the tenth of 15 windows, and was not sure of the fourth. So nine windows stand before the gap,
+    eight of them sure, and five after it: of CD, and of AB and CD together.
     """
+    too_few_by_cd, too_few_by_both = correct_rates(timeline, all_but_the_tenth).too_few
+    for too_few in (too_few_by_cd, too_few_by_both):
+        assert too_few.judged == 9
+        assert too_few.sure == 8
+        assert too_few.after_gap == 5
+
+
+def test_sentences_say_how_many_windows_after_a_gap_do_not_count(timeline, all_but_the_tenth):
+    """Five windows after CD's gap do not count in CD's share, nor in that of AB and CD; in AB's they do."""
     rates = correct_rates(timeline, all_but_the_tenth)
-    of_cd, of_both = rates.too_few
-    for few in (of_cd, of_both):
-        assert (few.judged, few.sure, few.after_gap) == (9, 8, 5)
-
     english = " ".join(sentences(rate_claims(rates)))
-    assert "8 of them surely (5 others, after the first gap of the draw, do not count in a share)" in english
-    assert "do not count in a share of all of them)" in english  # AB's own share counts them
-
     french = " ".join(sentences(rate_claims(rates), "fr"))
+
+    assert "8 of them surely (5 others, after the first gap of the draw, do not count in a share)" in english
+    assert "do not count in a share of all of them)" in english
     assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas dans une part") == 2
     assert french.count("dans une part de tous ensemble)") == 1
 
@@ -168,24 +191,54 @@ def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline,
 
 
 def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, all_but_the_tenth):
-    """In its notes, in the row of the film, and beside the film's share on the page, which is AB's alone."""
+    """CD skipped the tenth of 15 windows: five after it, 11 to 15, count in no share of AB and CD.
+
+    The notes say so, and so does the row of the film.
+    """
     compared = compare_films([timeline], all_but_the_tenth)
     (film,) = compared.films
-    assert film.n_after_gap == 5  # windows 11 to 15 of the draw
+    (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")
+
+    assert film.n_after_gap == 5
+    assert row["n_after_gap"] == 5
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
 
-    (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")
-    assert row["n_after_gap"] == 5
 
-    claim = compared_share(film, compared)
-    english = film_share_note(claim, Words("en"))
-    assert "judged too few surely for a share before the first gap of the draw; 5 windows after it" in english
-    assert "avant la première lacune du tirage ; 5 fenêtres après elle" in film_share_note(claim, Words("fr"))
+def test_windows_after_another_judges_gap_count_in_a_judges_own_share(timeline, all_but_the_tenth):
+    """CD skipped the tenth of 15 windows. The film's share is AB's alone, and so counts all 15.
 
-    # They count in AB's own share, which the film has here, and in that of its group.
-    assert (claim.n, film.windows_of_group.n) == (15, 15)
-    assert "do not count in a share of all of them" in english
-    assert "ne comptent pas dans une part de tous ensemble" in film_share_note(claim, Words("fr"))
+    So does that of its group.
+    """
+    compared = compare_films([timeline], all_but_the_tenth)
+    (film,) = compared.films
+    assert compared_share(film, compared).n == 15
+    assert film.windows_of_group.n == 15
+
+
+@pytest.mark.parametrize(
+    ("language", "before_the_gap", "in_no_share_of_all"),
+    [
+        (
+            "en",
+            "judged too few surely for a share before the first gap of the draw; 5 windows after it",
+            "do not count in a share of all of them",
+        ),
+        (
+            "fr",
+            "avant la première lacune du tirage ; 5 fenêtres après elle",
+            "ne comptent pas dans une part de tous ensemble",
+        ),
+    ],
+)
+def test_the_note_on_a_films_share_says_how_many_windows_after_a_gap_do_not_count(
+    timeline, all_but_the_tenth, language, before_the_gap, in_no_share_of_all
+):
+    """CD skipped the tenth of 15 windows: the share is AB's alone, and five windows are in none of both."""
+    compared = compare_films([timeline], all_but_the_tenth)
+    (film,) = compared.films
+    note = film_share_note(compared_share(film, compared), Words(language))
+    assert before_the_gap in note
+    assert in_no_share_of_all in note
 
 
 def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timeline, drawn):
@@ -227,13 +280,16 @@ def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_pa
     compared = compare_films([timeline], judgements.with_clips(seen))
     report = comparison_report(compared)
     assert "left out 12 judgements" in " ".join(compared.notes)
-    (films,) = [block for block in report.blocks if block.title == "Films"]
-    assert "not judged" not in films.rows[0]
-    assert "no judgement counts" in films.rows[0]
+    (table_of_films,) = [block for block in report.blocks if block.title == "Films"]
+    assert "not judged" not in table_of_films.rows[0]
+    assert "no judgement counts" in table_of_films.rows[0]
 
-    nobody = comparison_report(compare_films([timeline], judgements.with_clips([])))
-    (films,) = [block for block in nobody.blocks if block.title == "Films"]
-    assert "not judged" in films.rows[0]
+
+def test_a_film_that_nobody_judged_is_said_to_be_unjudged(tmp_path, timeline, drawn):
+    nothing_judged = judged_by(tmp_path, drawn)
+    report = comparison_report(compare_films([timeline], nothing_judged))
+    (table_of_films,) = [block for block in report.blocks if block.title == "Films"]
+    assert "not judged" in table_of_films.rows[0]
 
 
 def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
@@ -245,11 +301,17 @@ def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half
 
 
 def test_without_ten_windows_of_a_judge_no_number_is_given(timeline, tmp_path, drawn):
-    """AB judged six windows and CD five, and a share needs ten. EF judged nothing."""
+    """AB judged six windows and CD five, and a share needs ten."""
+    judgements = judged_by(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5)
     with pytest.raises(FilmError, match="6 windows"):
-        correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5))
+        correct_rates(timeline, judgements)
+
+
+def test_the_share_of_a_judge_who_judged_nothing_is_refused(timeline, tmp_path, drawn):
+    """AB judged 12 windows, and the share of EF is asked for."""
+    judgements = judged_by(tmp_path, drawn, AB=[YES] * 12)
     with pytest.raises(FilmError, match="no window"):
-        correct_rate(timeline, judged_by(tmp_path, drawn, AB=[YES] * 12), judge="EF")
+        correct_rate(timeline, judgements, judge="EF")
 
 
 @pytest.mark.parametrize(("language", "counts"), [("en", "8 and 10 of 30"), ("fr", "8 et 10 sur 30")])
@@ -257,9 +319,13 @@ def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(timeline, tmp_pat
     """Of 30 windows AB calls 8 positive and CD 10, of which 2 are the same: "2 positive" would mislead."""
     by_ab = [YES] * 2 + [YES] * 6 + [NO] * 22
     by_cd = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
-    *_, of_both = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd)).rates
-    assert (of_both.n, of_both.positives, of_both.n_positive_by_all) == (30, [8, 10], 2)
-    assert counts in judged_share_sentence(judged_share(of_both), Words(language))
+    *_, rate_of_both = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd)).rates
+    assert rate_of_both.n == 30
+    assert rate_of_both.positives == [8, 10]
+    assert rate_of_both.n_positive_by_all == 2
+
+    sentence = judged_share_sentence(judged_share(rate_of_both), Words(language))
+    assert counts in sentence
 
 
 BEFORE, AFTER = "a" * 64, "b" * 64
@@ -287,11 +353,19 @@ def test_judgements_under_two_definitions_have_no_joint_share(timeline, under_tw
 
 
 def test_judgements_under_two_definitions_have_a_share_under_each(timeline, under_two_definitions):
-    """EF's 15 judgements, of which the definition isn't known, are left out and counted."""
+    """AB judged 20 windows before the definition of a level changed, and CD 12 after.
+
+    EF's 15 judgements, of which the definition isn't known, are left out and counted.
+    """
     rates = rates_by_definition(timeline, under_two_definitions)
-    of_ab, of_cd = rates.rates
-    assert (of_ab.definition, of_ab.annotators, of_ab.n) == (BEFORE, ["AB"], 20)
-    assert (of_cd.definition, of_cd.annotators, of_cd.n) == (AFTER, ["CD"], 12)
+
+    rate_of_ab, rate_of_cd = rates.rates
+    assert rate_of_ab.definition == BEFORE
+    assert rate_of_ab.annotators == ["AB"]
+    assert rate_of_ab.n == 20
+    assert rate_of_cd.definition == AFTER
+    assert rate_of_cd.annotators == ["CD"]
+    assert rate_of_cd.n == 12
     assert not rates.too_few
     assert any("15 judgements" in notice for notice in rates.notices)
 
@@ -318,14 +392,19 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
     before = under(BEFORE, judged_by(tmp_path, drawn[:20], AB=first, CD=second))
     after = under(AFTER, judged_by(tmp_path, drawn[:20], EF=first, GH=second))
     judgements = judged_by(tmp_path, drawn).with_clips([*before, *after])
-    of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
 
-    assert of_ab_and_cd.startswith(f"under definition {BEFORE[:12]}: AB and CD: ")
-    assert of_ef_and_gh.startswith(f"under definition {AFTER[:12]}: EF and GH: ")
+    on_ab_and_cd, on_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
 
-    # With only one definition there is nothing to confuse it with.
-    (of_ab_and_cd,) = sentences_on_kappa(rates_by_definition(timeline, judgements.with_clips(before)))
-    assert of_ab_and_cd.startswith("AB and CD: ")
+    assert on_ab_and_cd.startswith("under definition aaaaaaaaaaaa: AB and CD: ")
+    assert on_ef_and_gh.startswith("under definition bbbbbbbbbbbb: EF and GH: ")
+
+
+def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn):
+    """There is no other one to confuse it with."""
+    judgements = judged_by(tmp_path, drawn[:20], AB=[YES, NO] * 10, CD=[YES] * 15 + [NO] * 5)
+    judgements = judgements.with_clips(under(BEFORE, judgements))
+    (on_ab_and_cd,) = sentences_on_kappa(rates_by_definition(timeline, judgements))
+    assert on_ab_and_cd.startswith("AB and CD: ")
 
 
 def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn):
@@ -338,7 +417,7 @@ def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "the later row first"])
 def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, drawn, is_reversed):
-    """Two desks that did not know of each other: a judge said yes there, and, a minute later, no here."""
+    """AB judged 12 windows at two desks that did not know of each other: yes, and, a minute later, no."""
     clips = []
     for judged_at, level in (("2026-11-29T02:16:00+00:00", YES), ("2026-11-29T02:17:00+00:00", NO)):
         for clip in judged_by(tmp_path, drawn, AB=[level] * 12):
@@ -376,21 +455,34 @@ def test_a_definition_that_has_a_name_is_called_by_it(
 ):
     """Name and version of a codebook say more to readers than the digits of a digest.
 
-    Only the first definition has a name. AB's judgements under the second are too few for a share.
+    Only the first definition, by which CD judged, has a name.
     """
     names = {FIRST: "violence, version 1"}
     rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab, names=names)
-    without_names = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab)
-
-    assert rates.n_definitions == 2
-    assert [rate.annotators for rate in rates.rates] == [["CD"]]
-    assert rates.rates[0].definition == FIRST  # which --json gives
     (sentence,) = sentences(rate_claims(rates), language)
     assert sentence.startswith(beginning)
-    (notice,) = [notice for notice in rates.notices if SECOND[:12] in notice]
-    assert notice.startswith(f"under definition {SECOND[:12]}: ")
-    (by_digest,) = sentences(rate_claims(without_names))
-    assert by_digest.startswith(f"under definition {FIRST[:12]}: CD would mark")
+
+
+def test_a_definition_without_a_name_is_called_by_its_digest(timeline, first_by_cd_and_three_of_second_by_ab):
+    """CD judged by a definition whose digest begins with twelve times 1."""
+    rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab)
+    (sentence,) = sentences(rate_claims(rates))
+    assert sentence.startswith("under definition 111111111111: CD would mark")
+
+
+def test_a_notice_says_under_which_definition_there_is_no_share(
+    timeline, first_by_cd_and_three_of_second_by_ab
+):
+    """AB's three judgements under the second definition, 000..., are too few for a share."""
+    names = {FIRST: "violence, version 1"}
+    rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab, names=names)
+
+    assert rates.n_definitions == 2
+    (rate,) = rates.rates
+    assert rate.annotators == ["CD"]
+    assert rate.definition == FIRST
+    (notice,) = [notice for notice in rates.notices if "000000000000" in notice]
+    assert notice.startswith("under definition 000000000000: ")
 
 
 def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(timeline, tmp_path, drawn):

@@ -115,8 +115,8 @@ def texts_of_data(page):
     return " ".join(json.dumps(json.loads(script), ensure_ascii=False) for script in data)
 
 
-def shown(page):
-    """What people read of a page: its text, names for screen readers, and the texts of its data."""
+def text_that_people_read(page):
+    """Return what people read of a page: its text, names for screen readers, and the texts of its data."""
     body = re.sub(r"<(script|style|template)\b.*?</\1>", " ", page, flags=re.DOTALL)
     text = re.sub("<[^>]*>", " ", body)
     names = re.findall(r'(?:aria-label|title|data-means)="([^"]*)"', body)
@@ -141,34 +141,43 @@ def judged_blindly(film):
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
-    """`OWN` is a lab's codebook with texts in English and French.
+    """A lab's codebook, `OWN`, has texts in English and French.
 
-    A page has those of its own language alone.
+    A page has those of its own language alone: of the level violent with its meaning, of two concepts, and of
+    what the codebook is about.
     """
     decided = [
         Decided(40.0, 72.0, ("AB",), level="violent", concepts=("Gun",)),
         Decided(90.0, 99.0, ("AB",), level="calm", is_blind=True),
     ]
-    text = shown(film_page([scored], language=language, owned={"tt1": Owned(people=decided)}))
-    assert words_in(text, OTHER_WORDS[language]) == []
 
-    texts = (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT)
-    assert {by_language[language] for by_language in texts} <= set(words_in(text, OWN_WORDS[language]))
+    page = film_page([scored], language=language, owned={"tt1": Owned(people=decided)})
+
+    text = text_that_people_read(page)
+    assert words_in(text, OTHER_WORDS[language]) == []
+    words_of_own_language = words_in(text, OWN_WORDS[language])
+    for by_language in (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT):
+        assert by_language[language] in words_of_own_language
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_a_desk_of_an_own_codebook_has_no_word_of_the_other_language(tmp_path, scored, language, mode):
+    """A lab's codebook, `OWN`, has texts in English and French."""
     book = codebook_of_text(OWN)
     opened = OpenFilm(0, scored, Decisions(tmp_path, scored, book))
     page = desk_page([opened], opened, mode, language)
-    assert words_in(shown(page), OTHER_WORDS[language]) == []
+    assert words_in(text_that_people_read(page), OTHER_WORDS[language]) == []
 
 
 def test_the_desk_says_in_french_what_a_span_has(tmp_path, scored):
+    """From 40 to 72 s a gun is seen, which is violent: "Arme" and "brutal" in the codebook's French."""
     opened = OpenFilm(0, scored, Decisions(tmp_path, scored, codebook_of_text(OWN)))
-    text = json.dumps(span_evidence(opened, [opened], 40.0, 72.0, Words("fr")), ensure_ascii=False)
+
+    evidence = span_evidence(opened, [opened], 40.0, 72.0, Words("fr"))
+
+    text = json.dumps(evidence, ensure_ascii=False)
     assert words_in(text, ENGLISH) == []
     assert {"brutal", "Arme"} <= set(words_in(text, FRENCH))
 
@@ -202,21 +211,28 @@ def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_comparison_with_an_own_codebook_is_in_one_language(scored, judged_windows, language):
+    """A lab's codebook, `OWN`, has texts in English and French."""
     page = comparison_page(compare_films([scored], judged_windows), language=language)
-    assert words_in(shown(page), OTHER_WORDS[language]) == []
+    assert words_in(text_that_people_read(page), OTHER_WORDS[language]) == []
 
 
 def test_a_french_comparison_names_its_model(scored, judged_windows):
     compared = compare_films([scored], judged_windows)
-    assert f"modèle {compared.model}." in shown(comparison_page(compared, language="fr"))
+    page = comparison_page(compared, language="fr")
+    assert f"modèle {compared.model}." in text_that_people_read(page)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_with_an_own_codebook_are_in_one_language(scored, language):
+    """A lab's codebook, `OWN`, has texts in English and French.
+
+    The sentences have those of their own language, of the level violent with its meaning and of the gun.
+    """
     text = " ".join(sentences(film_claims(scored), language))
     assert words_in(text, OTHER_WORDS[language]) == []
-    expected = {by_language[language] for by_language in (VIOLENT, GUN, MEANING_OF_VIOLENT)}
-    assert expected <= set(words_in(text, OWN_WORDS[language]))
+    words_of_own_language = words_in(text, OWN_WORDS[language])
+    for by_language in (VIOLENT, GUN, MEANING_OF_VIOLENT):
+        assert by_language[language] in words_of_own_language
 
 
 def test_claims_as_data_have_names_and_no_translations(scored):
@@ -245,38 +261,46 @@ def film_of_two_codebooks():
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])
 def test_concepts_with_one_french_name_are_on_one_page(film_of_two_codebooks, language, name):
-    """Look is called Regard in French, and the lab's concept is called Regard.
+    """Two models scored a film. Look is called Regard in French, and the lab's concept is called Regard.
 
-    They are not to be confused.
+    Both are shown.
     """
-    assert name in shown(film_page([film_of_two_codebooks], language=language))
+    page = film_page([film_of_two_codebooks], language=language)
+    assert name in text_that_people_read(page)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_concept_without_translations_keeps_its_name(film_of_two_codebooks, language):
-    assert "Regard" in " ".join(sentences(film_claims(film_of_two_codebooks, "lab"), language))
+    """The concept of the model "lab" is called Regard in all languages."""
+    text = " ".join(sentences(film_claims(film_of_two_codebooks, "lab"), language))
+    assert "Regard" in text
 
 
-def test_translations_are_kept_but_not_part_of_a_digest(shelf, scored):
-    """A translation changes no meaning, so that a codebook with and without French texts has one digest."""
+def test_translations_are_kept_in_model_files_and_films(shelf, scored):
+    """A lab's codebook has texts in English and French; "violent" is called "brutal" in French."""
     book = codebook_of_text(OWN)
     card = load_model(shelf.paths["pcbm_lr"]).card
-    (model,) = scored.record.models
+    (model_of_film,) = scored.record.models
     assert card.codebook["digest"] == book.digest()
     assert card.codebook["translations"]["fr"]["levels"]["violent"]["title"] == "brutal"
-    assert model.translations["fr"] == book.texts("fr")
+    assert model_of_film.translations["fr"] == book.texts("fr")
 
-    lines = [line for line in OWN.splitlines() if ".fr" not in line]
-    assert codebook_of_text("\n".join(lines)).digest() == book.digest()
+
+def test_translations_are_not_part_of_a_codebooks_digest():
+    """A translation changes no meaning, so that a codebook with and without French texts has one digest."""
+    without_french = "\n".join(line for line in OWN.splitlines() if ".fr" not in line)
+    assert codebook_of_text(without_french).digest() == codebook_of_text(OWN).digest()
 
 
 def test_a_film_scored_without_translations_is_shown_with_names(scored):
-    """An earlier version kept none in a film's record."""
+    """The film's record has no texts of the codebook: a French page calls its levels and concepts by name."""
     record = msgspec.to_builtins(scored.record)
     for model in record["models"]:
         del model["translations"], model["titles"]
-    older = replace(scored, record=read_record(json.dumps(record).encode(), "film.json"))
-    text = shown(film_page([older], language="fr"))
+    film = replace(scored, record=read_record(json.dumps(record).encode(), "film.json"))
+
+    text = text_that_people_read(film_page([film], language="fr"))
+
     assert {"violent", "Gun"} <= set(words_in(text, ENGLISH))
 
 
@@ -289,15 +313,23 @@ def test_a_translation_with_a_control_character_is_refused(scored):
 
 
 def test_a_translated_title_stands_beside_the_levels_name(scored):
-    """The name is what tables and the codebook have: readers find it there by "violent (brutal)"."""
-    titled = msgspec.structs.replace(scored.model(), titles={"violent": "Violent scene"})
-    assert positive_of(titled).titled == "violent (Violent scene)"
-    film = replace(scored, record=msgspec.structs.replace(scored.record, models=[titled]))
-    assert "violent (brutal)" in shown(film_page([film], language="fr"))
-    assert "violent (Violent scene)" in shown(film_page([film], language="en"))
+    """The level "violent" has the title "Violent scene" in English, and "brutal" in French.
+
+    The name is what tables and the codebook have: readers find it there by "violent (brutal)".
+    """
+    model = msgspec.structs.replace(scored.model(), titles={"violent": "Violent scene"})
+    film = replace(scored, record=msgspec.structs.replace(scored.record, models=[model]))
+
+    english = text_that_people_read(film_page([film], language="en"))
+    french = text_that_people_read(film_page([film], language="fr"))
+
+    assert positive_of(model).titled == "violent (Violent scene)"
+    assert "violent (Violent scene)" in english
+    assert "violent (brutal)" in french
 
 
 def test_a_text_that_was_changed_in_both_languages_is_shown_in_french():
+    """The level violent meant that a blow lands, and now that blood flows."""
     reworded = OWN.replace("a blow lands", "blood flows").replace("un coup porte", "le sang coule")
     (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(reworded), "fr")
     assert text.name == "brutal"

@@ -17,13 +17,13 @@ PLURAL_OF_ONE = re.compile(
 )
 
 
-def pair(place, conditions=()):
-    """Claim how far two judges agree on their only common window."""
+def agreement_of_pair(number, conditions=()):
+    """Claim how far two judges, called A and B with a number, agree on their only common window."""
     fields = {"what": "kappa", "time": CONTENT, "number": 0.1, "positive": "S", "n": 1, "alike": 1}
-    return kinds.PairKappa(who=(f"A{place}", f"B{place}"), conditions=conditions, **fields)
+    return kinds.PairKappa(who=(f"A{number}", f"B{number}"), conditions=conditions, **fields)
 
 
-def panel(n_unsure):
+def agreement_of_three(n_unsure):
     """Claim how far three judges agree on their only common window."""
     return kinds.PanelAgreement(
         who=("A", "B", "C"),
@@ -43,13 +43,13 @@ CLAIMS_OF_ONE = {
         who=("A", "B"), what="S", time=CONTENT, number=0.3, interval=BOUNDS,
         conditions=(kinds.BLIND, kinds.SOME_BY_CHANCE), model="m", n=1, n_windows=9, positives=(1, 1),
         worth=None, n_unsure=1, unsure_s=8.0, expected=None, expected_s=None,
-        agreement=tuple(pair(place, (kinds.AGREE_BY_CHANCE,)) for place in range(4)),
+        agreement=tuple(agreement_of_pair(place, (kinds.AGREE_BY_CHANCE,)) for place in range(4)),
     ),
     "one pair": kinds.ManyPairs(
         who=(), what="kappa", time=CONTENT, number=0.1, interval=kinds.Bounds(0.1, 0.1, 1.0), n_pairs=1
     ),
-    "one window of all": panel(n_unsure=0),
-    "one window that somebody is unsure of": panel(n_unsure=1),
+    "one window of all": agreement_of_three(n_unsure=0),
+    "one window that somebody is unsure of": agreement_of_three(n_unsure=1),
     "one window judged, one left": kinds.NoJudgedShare(
         who=("A",), what="share", time=CONTENT, judged=1, sure=0, left=1, least=1
     ),
@@ -59,19 +59,24 @@ CLAIMS_OF_ONE = {
 }  # fmt: skip
 """Claims in which something is counted once."""
 
-NOTES_OF_ONE = (
-    *(counted_message(key, 1) for key in ("films_n", "n_decisions", "n_judgements")),
-    *(
-        counted_message(f"more_{kind}", 1, folder="f")
-        for kind in ("damaged", "clock", "twins", "nonsense", "claims")
+NOTES_OF_ONE = {
+    "films_n": counted_message("films_n", 1),
+    "n_decisions": counted_message("n_decisions", 1),
+    "n_judgements": counted_message("n_judgements", 1),
+    "more_damaged": counted_message("more_damaged", 1, folder="f"),
+    "more_clock": counted_message("more_clock", 1, folder="f"),
+    "more_twins": counted_message("more_twins", 1, folder="f"),
+    "more_nonsense": counted_message("more_nonsense", 1, folder="f"),
+    "more_claims": counted_message("more_claims", 1, folder="f"),
+    "reason_values": counted_message("reason_values", 1, column="year", least=3),
+    "reason_few": message(
+        "reason_few", what="a rate", n=0, films=counted_message("films_n", 1), least=5, advice="x"
     ),
-    counted_message("reason_values", 1, column="year", least=3),
-    message("reason_few", what="a rate", n=0, films=counted_message("films_n", 1), least=5, advice="x"),
-)
-"""Notes in which something is counted once."""
+}
+"""Notes in which something is counted once, by the names of their texts."""
 
 
-def assert_is_no_plural(sentence):
+def assert_has_no_plural_of_one(sentence):
     """Check that a sentence counts something once, and has no plural after the 1."""
     assert re.search(r"\b(1|once|une)\b", sentence), sentence
     assert not PLURAL_OF_ONE.search(sentence), sentence
@@ -81,29 +86,41 @@ def assert_is_no_plural(sentence):
 @pytest.mark.parametrize("claim", CLAIMS_OF_ONE.values(), ids=CLAIMS_OF_ONE)
 def test_a_claim_of_one_has_no_plural(claim, language):
     """In English "1 windows" is wrong, and so is "1 fenêtres" in French."""
-    assert_is_no_plural(phrases.sentence(claim, Words(language)))
+    assert_has_no_plural_of_one(phrases.sentence(claim, Words(language)))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_sentences_on_pairs_have_no_plural_of_one_window(language):
     """Each of seven pairs of judges has one window in common."""
-    for sentence in phrases.judges_sentences([pair(place) for place in range(7)], Words(language)):
-        assert_is_no_plural(sentence)
+    pairs = [agreement_of_pair(number) for number in range(7)]
+    for sentence in phrases.judges_sentences(pairs, Words(language)):
+        assert_has_no_plural_of_one(sentence)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_note_on_one_has_no_plural(language):
+@pytest.mark.parametrize("note", NOTES_OF_ONE.values(), ids=NOTES_OF_ONE)
+def test_a_note_on_one_has_no_plural(note, language):
+    """Notes are made in English, and `translated` writes them in a language."""
+    assert_has_no_plural_of_one(Words(language).translated(note))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_one_passage_and_one_point_of_percentage_are_no_plural(language):
+    """A distance of .01 is one point."""
     words = Words(language)
-    for note in NOTES_OF_ONE:
-        assert_is_no_plural(words.translated(note))
-    assert_is_no_plural(words.counted("passages", 1))
-    assert_is_no_plural(words.distance(0.01))
+    assert_has_no_plural_of_one(words.counted("passages", 1))
+    assert_has_no_plural_of_one(words.distance(0.01))
 
 
-def test_french_has_no_plural_below_two_minutes_nor_of_no_passage():
-    """French plurals begin at two: 0 and 1,0 are singular, unlike in English."""
+def test_french_has_no_plural_below_two_minutes():
+    """French plurals begin at two: 0 and 1,0 are singular, unlike in English. Given are 600, 60 and 0 s."""
+    lengths = Words("fr").durations(600, 60, 0)
+    assert lengths == ["10,0 minutes", "1,0 minute", "0 minute"]
+
+
+def test_french_has_no_plural_of_nothing():
+    """French plurals begin at two: 0 is singular, unlike in English."""
     words = Words("fr")
-    assert words.durations(600, 60, 0) == ["10,0 minutes", "1,0 minute", "0 minute"]
     assert words.counted("passages", 0) == "aucun passage n’atteint le seuil"
     assert words.counted("count_films", 0) == "0 film"
 
@@ -115,7 +132,7 @@ FRENCH_NAMES = pytest.mark.parametrize(
 
 @FRENCH_NAMES
 @pytest.mark.parametrize(
-    ("key", "names_two_people"),
+    ("name_of_text", "names_two_people"),
     [
         ("claim", True),
         ("two_of_one_id", True),
@@ -124,24 +141,27 @@ FRENCH_NAMES = pytest.mark.parametrize(
         ("import_known", False),
     ],
 )
-def test_a_french_note_elides_before_a_vowel(name, of_name, key, names_two_people):
-    """French writes "d'AB" for "de AB", also before a mute h, as in Hannah.
+def test_a_french_note_elides_before_a_vowel(name, of_name, name_of_text, names_two_people):
+    """French writes "d'Élise" for "de Élise", also before a mute h, as in Hannah.
 
     A note is made in English, and `translated` writes it again in French.
     """
     fields = {"who": name, "path": "p", "line": 1, "name": "n", "act": "a", "reason": "r"}
     if names_two_people:
         fields["other"] = name
-    if key == "clock_ahead":
+    if name_of_text == "clock_ahead":
         fields["clock"] = 1
-    text = Words("fr").translated(message(key, **fields))
+
+    text = Words("fr").translated(message(name_of_text, **fields))
 
     assert of_name in text
-    assert not re.search(r"\b[Dd]e (?=AB|Élise|Hannah)", text)  # not elided
+    not_elided = r"\b[Dd]e (?=AB|Élise|Hannah)"
+    assert not re.search(not_elided, text)
 
 
 @FRENCH_NAMES
 def test_a_french_sentence_elides_before_a_concept(name, of_name):
+    """The sentence says that there is more of a concept than usual; concepts may be called as people are."""
     assert f"plus {of_name} que" in Words("fr").say("why_more", concept=name)
 
 
@@ -150,6 +170,7 @@ def test_a_french_sentence_elides_before_a_concept(name, of_name):
     [("AB", "part qu’AB"), ("Élise", "part qu’Élise"), ("CD", "part que CD"), ("Hannah", "part qu’Hannah")],
 )
 def test_a_french_sentence_elides_before_a_judge(name, beginning):
+    """French writes "qu'AB" for "que AB": the share that AB would mark."""
     text = Words("fr").say("corrected", who=name, time="t", marked="m", windows="w")
     assert text.startswith(beginning)
 
@@ -173,11 +194,9 @@ def on_one_line_with_plain_spaces(text):
     ids=["seen", "gap", "place", "law", "content", "film", "definition"],
 )
 def test_a_french_note_on_judgements_agrees_in_number(why, fields, of_one, of_two):
-    """In French the participle agrees too: one is "fait" and two are "faits"."""
-
-    def french_note(n):
-        note = left_out_message(n, message(why, **fields))
-        return on_one_line_with_plain_spaces(Words("fr").translated(note))
-
-    assert of_one in french_note(1)
-    assert of_two in french_note(2)
+    """A note says why judgements are left out. In French the participle agrees: "fait", and "faits"."""
+    reason = message(why, **fields)
+    note_on_one = Words("fr").translated(left_out_message(1, reason))
+    note_on_two = Words("fr").translated(left_out_message(2, reason))
+    assert of_one in on_one_line_with_plain_spaces(note_on_one)
+    assert of_two in on_one_line_with_plain_spaces(note_on_two)

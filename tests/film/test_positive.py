@@ -95,30 +95,31 @@ def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_p
 
 
 def test_claims_of_a_concepts_model_name_the_concept():
-    """A model is of a level (S, Sure) or of a concept (Body), and all it says must be of that one thing."""
-    levels = {"EN", "HN", "S", "Sure", "Hard Negative"}
+    """A model is of a level or of a concept, here Body, and all it says must be of that one thing."""
+    names_of_levels = {"EN", "HN", "S", "Sure", "Hard Negative"}
     claims = film_claims(FILM_OF_BODY)
-    for claim in claims:
-        assert not levels & set(str(claim.what).replace("/", " ").split()), claim.KIND
 
-    of_positive = [
+    for claim in claims:
+        words_of_what = set(str(claim.what).replace("/", " ").split())
+        assert words_of_what.isdisjoint(names_of_levels), claim.KIND
+    claims_on_positive = [
         claim for claim in claims if claim.KIND in {"marked passages", "expected share", "passage"}
     ]
-    assert {claim.what for claim in of_positive} == {"Body"}
+    assert {claim.what for claim in claims_on_positive} == {"Body"}
 
 
 @pytest.mark.parametrize(("language", "name"), [("en", "Body"), ("fr", "Corps")])
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
     """The model finds Body: what it marks, expects and cites is Body, with the codebook's meaning of it."""
     words = Words(language)
+    film_without_marks = with_model(FILM_OF_BODY, threshold_p=1.0)
+
     sentence = first_sentence(FILM_OF_BODY, language=language)
+    sentence_without_marks = first_sentence(film_without_marks, language=language)
 
     assert name in sentence
     assert means_in(language)["Body"] in sentence
-    assert name in first_sentence(
-        with_model(FILM_OF_BODY, threshold_p=1.0), language=language
-    )  # none is marked
-
+    assert name in sentence_without_marks
     for claim in film_claims(FILM_OF_BODY):
         if claim.KIND == "expected share":
             assert name in phrases.sentence(claim, words)
@@ -126,24 +127,33 @@ def test_sentences_on_a_concepts_model_name_the_concept(language, name):
             assert name in phrases.passage_label(claim, words)
 
 
-def test_page_and_exports_of_a_concepts_model_name_no_level_and_no_experts_on_it():
-    page = text_of(film_page([FILM_OF_BODY])).replace(Words("en")["no_human"], "")
+def test_the_page_of_a_concepts_model_names_no_level_and_no_experts_on_it():
+    """The model finds Body. One sentence says that no experts' agreement on it is known."""
+    no_experts = Words("en")["no_human"]
+    page = text_of(film_page([FILM_OF_BODY])).replace(no_experts, "")
     assert BOOK.means["S"] not in page
     assert "(Sure)" not in page
     assert "experts" not in page.lower()
-    for kind in ("vtt", "csv", "eaf"):
-        assert "(Sure)" not in export(FILM_OF_BODY, kind)
+
+
+@pytest.mark.parametrize("export_format", ["vtt", "csv", "eaf"])
+def test_exports_of_a_concepts_model_name_no_level(export_format):
+    """The model finds Body; S (Sure) is the level that is positive to other models."""
+    assert "(Sure)" not in export(FILM_OF_BODY, export_format)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_names_all_positive_levels(language):
     """HN and S are positive to this model; no title of another level is in the sentence."""
-    sentence = first_sentence(scored_by_model_of_hn_and_s(invented_film(**SMALL)), language=language)
-    titles = {level.name: level.in_language(language).title for level in BOOK.levels}
-    for name in ("HN", "S"):
-        assert name in sentence
-        assert titles.pop(name) in sentence
-    assert [title for title in titles.values() if title in sentence] == []
+    film = scored_by_model_of_hn_and_s(invented_film(**SMALL))
+    sentence = first_sentence(film, language=language)
+    for level in BOOK.levels:
+        title = level.in_language(language).title
+        if level.name in {"HN", "S"}:
+            assert level.name in sentence
+            assert title in sentence
+        else:
+            assert title not in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -214,11 +224,15 @@ def test_a_rate_of_a_concept_is_refused_if_nobody_names_concepts():
 
 
 def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
-    """AB names no concept in 30 windows, and so was not asked; the rate is CD's alone."""
+    """AB names no concept in any window, and so was not asked; the rate is CD's alone.
+
+    A notice counts AB's judgements, as many as there are windows.
+    """
     with_concepts = [("EN",), ("S", "Body")] * 15
     rates = correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE, CD=with_concepts))
     assert [rate.annotators for rate in rates.rates] == [["CD"]]
-    assert any(str(len(WINDOWS)) in notice and "Body" in notice for notice in rates.notices)
+    n_windows = len(WINDOWS)
+    assert any(str(n_windows) in notice and "Body" in notice for notice in rates.notices)
 
 
 def test_labels_without_concepts_cannot_replace_a_concepts_model():
@@ -252,33 +266,35 @@ def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
 
 
 def test_spans_of_a_concept_count_whether_or_not_they_have_a_level():
-    """AB gives levels and concepts, CD concepts alone, and EF's rows are not filled in."""
+    """Of 0-10 s and 50-60 s AB gives a level and Body, and CD Body alone. EF's rows are not filled in."""
     movie = FILM_OF_BODY.movie
     first = Clip("a", movie, start_s=0.0, end_s=10.0, level="S", concepts=("Body",), annotator="AB")
     second = replace(first, clip_id="b", start_s=50.0, end_s=60.0)
-    clips = [first, second]
-    clips += [replace(clip, level=None, annotator="CD") for clip in (first, second)]
-    clips += [replace(clip, level=None, concepts=(), annotator="EF") for clip in (first, second)]
-    truth = Manifest(tuple(clips), Path(), BOOK)
+    by_ab = [first, second]
+    by_cd = [replace(clip, level=None, annotator="CD") for clip in by_ab]
+    by_ef = [replace(clip, level=None, concepts=(), annotator="EF") for clip in by_ab]
+    truth = Manifest((*by_ab, *by_cd, *by_ef), Path(), BOOK)
+    body = positive_of(FILM_OF_BODY.model())
 
-    answers = answers_of(truth, positive_of(FILM_OF_BODY.model()))[movie]
+    answers = answers_of(truth, body)[movie]
+
     assert set(answers) == {"AB", "CD"}
-    np.testing.assert_array_equal(answers["AB"].positive, [[0, 10], [50, 60]])
-    np.testing.assert_array_equal(answers["CD"].positive, answers["AB"].positive)
-    assert count_unlabelled(truth, positive_of(FILM_OF_BODY.model())) == {"EF": 2}
+    assert answers["AB"].positive.tolist() == [[0, 10], [50, 60]]
+    assert answers["CD"].positive.tolist() == [[0, 10], [50, 60]]
+    assert count_unlabelled(truth, body) == {"EF": 2}
 
 
 @pytest.mark.long
 def test_a_comparison_of_films_is_of_the_concept_too():
-    """AB names Body in one window of three of each film."""
-    films = [
-        scored_by_model_of(invented_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
-        for year in range(1980, 1986)
-    ]
+    """A model finds Body in six films, and AB names it in one window of three of each film."""
+    films = []
     clips = []
-    for film in films:
+    for year in range(1980, 1986):
+        film = scored_by_model_of(invented_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
         windows = choose_next([film], 12, blind=True)
+        films.append(film)
         clips += judged(windows, AB=[("EN", "Body"), ("S", "Look"), ("HN",)] * 4)
+
     compared = compare_films(films, Manifest(tuple(clips), Path(), BOOK))
 
     assert compared.positive.text == "Body"
@@ -325,20 +341,27 @@ def test_a_judgement_is_positive_for_a_concept_that_it_names(level, concepts, is
 
 @pytest.mark.parametrize("agreement", MOBYGAZE, ids=lambda agreement: "-".join(agreement.positive))
 def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreement):
-    """MOBYGAZE has their agreement for each set of positive levels."""
+    """`MOBYGAZE` has the agreement of experts (kappa, rank correlation) for each set of positive levels."""
     human = agreement_of_people("obygaze12", agreement.positive)
     film = with_model(invented_film(**SMALL), positive=agreement.positive, human=human)
+
     claim = corpus_experts(film.model())
 
-    assert (claim.number, claim.rank) == (agreement.kappa, agreement.rank_correlation)
-
+    assert claim.number == agreement.kappa
+    assert claim.rank == agreement.rank_correlation
     for language in LANGUAGES:
-        sentence = phrases.sentence(claim, Words(language))
-        assert all(level in sentence for level in agreement.positive)
-        assert Words(language).number(agreement.kappa) in sentence
+        words = Words(language)
+        sentence = phrases.sentence(claim, words)
+        for level in agreement.positive:
+            assert level in sentence
+        assert words.number(agreement.kappa) in sentence
 
 
 def test_the_agreement_of_experts_is_unknown_for_other_levels():
-    """It was measured on obygaze12, for the levels in `MOBYGAZE` only."""
+    """It was measured with the levels of obygaze12, for S and for other sets, but not for HN alone."""
     assert agreement_of_people("obygaze12", ["HN"]) is None
+
+
+def test_the_agreement_of_experts_is_unknown_for_other_codebooks():
+    """It was measured with the levels of obygaze12; "violence" is another codebook."""
     assert agreement_of_people("violence", ["S"]) is None

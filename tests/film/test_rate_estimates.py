@@ -11,7 +11,6 @@ from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.draws import SEQUENTIAL_POISSON, random_order
 from obygaze_film.rate_estimates import (
-    LEAST_LEVEL,
     MOST_SUMS,
     bound_of_unseen_s,
     estimate_rate,
@@ -20,7 +19,7 @@ from obygaze_film.rate_estimates import (
 )
 from tests.film.films import planted_cells
 
-OF_21_THE_FIRST_12 = np.arange(12)[None]  # [1 draw, 12 judged windows]
+FIRST_12_WINDOWS = np.arange(12)[None]  # [1 draw, 12 judged windows]
 
 
 def equal_windows(n_windows, p=0.5):
@@ -30,9 +29,9 @@ def equal_windows(n_windows, p=0.5):
 
 @pytest.mark.parametrize(("n_positive", "chance"), [(3, 0.0632), (4, 0.0211)])
 def test_12_of_21_windows_may_miss_3_positives_but_hardly_4(n_positive, chance):
-    """An interval of level .95 leaves out at each end what happens in less than .025 of draws.
+    """12 of 21 windows are drawn. They miss all of 3 positive ones in .063 of draws, and all of 4 in .021.
 
-    12 windows of 21 miss all of 3 positives in .063 of draws, and all of 4 in .021.
+    An interval of level .95 leaves out at each end what happens in less than .025 of draws: 4, and not 3.
     """
     misses_all = hypergeom(21, n_positive, 12).pmf(0)
     assert misses_all == pytest.approx(chance, abs=1e-4)
@@ -40,7 +39,8 @@ def test_12_of_21_windows_may_miss_3_positives_but_hardly_4(n_positive, chance):
 
 def test_no_positive_in_12_of_21_windows_leaves_at_most_3():
     """3 positives would be missed in .063 of draws; 4 only in .021, less than .025."""
-    estimates = estimate_rate(equal_windows(21), OF_21_THE_FIRST_12, np.zeros((1, 12)))
+    all_negative = np.zeros((1, 12))
+    estimates = estimate_rate(equal_windows(21), FIRST_12_WINDOWS, all_negative)
     assert estimates.value[0] == pytest.approx(0)
     assert estimates.low[0] == pytest.approx(0)
     assert estimates.high[0] == pytest.approx(3 / 21)
@@ -48,27 +48,25 @@ def test_no_positive_in_12_of_21_windows_leaves_at_most_3():
 
 def test_12_positives_in_12_of_21_windows_leave_at_least_18():
     """As many negative ones may be left as positive ones where none is positive: 3."""
-    estimates = estimate_rate(equal_windows(21), OF_21_THE_FIRST_12, np.ones((1, 12)))
+    all_positive = np.ones((1, 12))
+    estimates = estimate_rate(equal_windows(21), FIRST_12_WINDOWS, all_positive)
     assert estimates.value[0] == pytest.approx(1)
     assert estimates.low[0] == pytest.approx(18 / 21)
     assert estimates.high[0] == pytest.approx(1)
 
 
-CONTENTS = {
-    "short positives": lambda n: np.array([6.0] * n + [46.0] * (30 - n)),
-    "long positives": lambda n: np.array([46.0] * n + [6.0] * 25),
-}
-"""Seconds of windows of which the first n are positive."""
-
-
 @pytest.mark.parametrize("n_positive", [1, 2, 5])
-@pytest.mark.parametrize("contents", CONTENTS.values(), ids=CONTENTS)
-def test_the_bound_on_unseen_positives_is_rarely_too_low(contents, n_positive):
+@pytest.mark.parametrize("positives_are", ["short", "long"])
+def test_the_bound_on_unseen_positives_is_rarely_too_low(positives_are, n_positive):
     """`bound_of_unseen_s` bounds the positive seconds if no judged window is positive, at a level of 39 / 40.
 
-    2,000 draws leave a share of 1 / 40 uncertain by .0035 (one standard error).
+    The first windows of a film are positive, and 12 are judged. 2,000 draws leave a share of 1 / 40 uncertain
+    by .0035 (one standard error).
     """
-    content = contents(n_positive)
+    if positives_are == "short":
+        content = np.array([6.0] * n_positive + [46.0] * (30 - n_positive))
+    else:
+        content = np.array([46.0] * n_positive + [6.0] * 25)
     positive_s = content[:n_positive].sum()
     n_too_low = 0
     for seed in range(2000):
@@ -94,7 +92,8 @@ window_sizes = st.lists(st.sampled_from([6.0, 23.0, 46.0, 11.5]), min_size=1, ma
 @given(window_sizes)
 def test_sums_of_whole_windows_are_those_of_all_subsets(sizes):
     """A window is positive or not as a whole: the positive seconds are the sum of some windows' seconds."""
-    assert possible_sums_s(np.array(sizes)).tolist() == sorted(sums_of_subsets(sizes))
+    sums = possible_sums_s(np.array(sizes))
+    assert sums.tolist() == sorted(sums_of_subsets(sizes))
 
 
 @given(window_sizes)
@@ -103,15 +102,27 @@ def test_sums_of_two_judges_are_means_of_two_subsets(sizes):
 
     Each judge calls one subset positive, and the positive seconds are the mean of both judges'.
     """
-    subsets = sums_of_subsets(sizes)
-    means = {round(by_first / 2 + by_second / 2, 3) for by_first in subsets for by_second in subsets}
-    assert set(np.round(possible_sums_s(np.array(sizes), denominator=2), 3)) <= means
+    sums_of_one_judge = sums_of_subsets(sizes)
+    means = set()
+    for by_first in sums_of_one_judge:
+        for by_second in sums_of_one_judge:
+            means.add(round(by_first / 2 + by_second / 2, 3))
+
+    sums = possible_sums_s(np.array(sizes), denominator=2)
+
+    assert set(np.round(sums, 3)) <= means
 
 
 def test_too_many_sums_are_not_listed():
-    """30 windows of different lengths have 2**30 sums. Equal windows have one more sum than windows."""
-    assert possible_sums_s(np.random.default_rng(0).random(30)) is None
-    assert len(possible_sums_s(np.full(MOST_SUMS - 1, 46.0))) == MOST_SUMS
+    """30 windows of different lengths have 2**30 sums."""
+    different_lengths = np.random.default_rng(0).random(30)
+    assert possible_sums_s(different_lengths) is None
+
+
+def test_as_many_sums_as_may_be_listed_are_listed():
+    """Equal windows have one more sum than windows: that of 0, 1, 2, ... of them."""
+    equal_lengths = np.full(MOST_SUMS - 1, 46.0)
+    assert len(possible_sums_s(equal_lengths)) == MOST_SUMS
 
 
 @given(
@@ -121,9 +132,9 @@ def test_too_many_sums_are_not_listed():
     n_judged=st.sampled_from([10, 18, 25]),
 )
 def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, seconds, n_judges, n_judged):
-    """The least rate is that of the film if all unjudged windows are negative, the most if all are positive.
+    """Of 25 windows some are judged. A label is the share of the judges who call a window positive.
 
-    A label is the share of the judges who call a window positive: 0, 1/3, 2/3 or 1 of three judges.
+    The least rate is that of the film if all unjudged windows are negative, the largest if all are positive.
     """
     rng = np.random.default_rng(seed)
     n_windows = 25
@@ -137,19 +148,22 @@ def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, second
     estimates = estimate_rate(cells, judged[None], labels[judged][None], denominator=n_judges)
     low, value, high = estimates.low[0], estimates.value[0], estimates.high[0]
 
-    least = content[judged] @ labels[judged] / content.sum()
-    most = least + content[unjudged].sum() / content.sum()
-    assert least - 1e-8 <= low <= value <= high <= most + 1e-8
+    positive_s = (content[judged] * labels[judged]).sum()
+    least_rate = positive_s / content.sum()
+    largest_rate = least_rate + content[unjudged].sum() / content.sum()
+    assert least_rate - 1e-8 <= low <= value <= high <= largest_rate + 1e-8
     if n_judged == n_windows:  # nothing is open
-        assert low == pytest.approx(least)
-        assert high == pytest.approx(least)
+        assert low == pytest.approx(least_rate)
+        assert high == pytest.approx(least_rate)
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 5), (2, 5), (5, 5), (4, 10), (13, 40)])
 def test_the_exact_interval_is_that_of_clopper_and_pearson(k, n):
-    expected = binomtest(k, n).proportion_ci(LEAST_LEVEL, method="exact")
+    """Of n windows k are positive. The level is `LEAST_LEVEL`, .93; scipy computes the same interval."""
+    expected = binomtest(k, n).proportion_ci(0.93, method="exact")
     low, high = exact_interval([k / n], [n])
-    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-6)
+    assert low[0] == pytest.approx(expected.low, abs=1e-6)
+    assert high[0] == pytest.approx(expected.high, abs=1e-6)
 
 
 def least_exact_coverage(n_windows, n_judged):
@@ -174,13 +188,13 @@ def least_exact_coverage(n_windows, n_judged):
 
 @pytest.mark.parametrize("n_windows", [40, pytest.param(130, marks=pytest.mark.long)])
 def test_intervals_of_few_windows_hold_every_share(n_windows):
-    """However few windows are judged, the interval holds the true share in .93 of draws, `LEAST_LEVEL`.
+    """However few windows are judged, the interval holds the true share in .93 of draws or more.
 
     A score interval alone would not do: with 10 of 130 windows judged it holds the share .4 in .912 of
     draws.
     """
     for n_judged in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
-        assert least_exact_coverage(n_windows, n_judged) >= LEAST_LEVEL, n_judged
+        assert least_exact_coverage(n_windows, n_judged) >= 0.93, n_judged
 
 
 def planted_p(rng, labels, knowledge, noise=1.0):
@@ -195,7 +209,10 @@ def planted_p(rng, labels, knowledge, noise=1.0):
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("knowledge", [0.0, 1.0, -1.0], ids=["knows nothing", "knows something", "is wrong"])
 def test_intervals_of_10_of_130_windows_hold_the_share_with_any_model(knowledge):
-    """3,000 draws, 20 from each of 150 films, leave the coverage uncertain by .005 (one standard error)."""
+    """52 of a film's 130 windows are positive, and 10 are judged. An interval should hold the share in .93.
+
+    3,000 draws, 20 from each of 150 films, leave this coverage uncertain by .005 (one standard error).
+    """
     n_windows, n_judged, n_positive = 130, 10, 52
     share = n_positive / n_windows  # .4
     rng = np.random.default_rng(5)
@@ -208,7 +225,7 @@ def test_intervals_of_10_of_130_windows_hold_the_share_with_any_model(knowledge)
         estimates = estimate_rate(equal_windows(n_windows, p), judged, labels[judged])
         is_held.append((estimates.low <= share) & (share <= estimates.high))
 
-    assert np.mean(is_held) >= LEAST_LEVEL - 2 * 0.005
+    assert np.mean(is_held) >= 0.93 - 2 * 0.005
 
 
 class World(NamedTuple):
@@ -262,9 +279,13 @@ def coverage_in(world, *, n_windows, n_judged, knowledge, n_films=25, n_draws=20
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize("judged_part", [0.3, 0.85])
 def test_the_interval_holds_the_share_if_positives_differ_in_length(world, judged_part):
-    """500 draws leave a coverage uncertain by .01 to .012 (one standard error)."""
+    """A third of a film's 130 windows is positive. In most worlds the interval holds the share in .93.
+
+    500 draws leave a coverage uncertain by .01 to .012 (one standard error).
+    """
     coverage = coverage_in(world, n_windows=130, n_judged=round(130 * judged_part), knowledge=1.0)
-    assert coverage >= world.least_coverage_or(0.93) - 2 * 0.012
+    least_coverage = world.least_coverage_or(0.93)
+    assert coverage >= least_coverage - 2 * 0.012
 
 
 @pytest.mark.nightly
@@ -296,13 +317,15 @@ def test_the_interval_holds_the_share_with_any_model_and_any_part(
 
 
 def test_a_window_certain_to_be_drawn_counts_by_its_content():
-    """The earlier method of drawing. Three windows are drawn: that of 100 s for certain, and two of 10 s.
+    """Three windows of five are drawn, by sequential Poisson sampling: of 100 s for certain, and two of 10 s.
 
-    It is positive, and stands for itself: 100 of 140 s. The other two stand for the 40 s of short windows,
-    and one of them is positive: half of these.
+    The first is positive, and stands for itself: 100 of 140 s. The other two stand for the 40 s of short
+    windows, and one of them is positive: half of these.
     """
     cells = planted_cells(content_s=np.array([100.0, 10, 10, 10, 10]))
     judged = np.array([[0, 1, 2]])
     labels = np.array([[1.0, 0.0, 1.0]])
+
     estimates = estimate_rate(cells, judged, labels, sampling=SEQUENTIAL_POISSON)
+
     assert estimates.value[0] == pytest.approx(100 / 140 + 40 / 140 * 0.5)

@@ -24,13 +24,13 @@ BREAKS_TERMINALS = "\x1b]0;gone\x07"
 
 
 @pytest.fixture
-def copy(scored, tmp_path):
+def copy_with(scored, tmp_path):
     """A function that copies the folder of a scored film with one text in one file changed.
 
     The digests in `film.json` are those of the changed file, unless `digests` is False.
     """
 
-    def copy_with(name, old="", new="", *, digests=True):
+    def copy(name, old="", new="", *, digests=True):
         folder = tmp_path / "film"
         shutil.copytree(scored[0], folder)
         path = folder / name
@@ -43,10 +43,10 @@ def copy(scored, tmp_path):
             (folder / "film.json").write_text(json.dumps(record), encoding="utf-8")
         return folder
 
-    return copy_with
+    return copy
 
 
-def timeline_with(timeline, **record):
+def film_with(timeline, **record):
     """Return a film with some fields of its record changed."""
     return Timeline(replace(timeline.record, **record), timeline.table, timeline.shots, timeline.frames)
 
@@ -71,45 +71,69 @@ def line_with(folder, column, value, row=30):
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        *(("start_s", value) for value in ("nan", "inf", "-1", "1e300", "")),
-        *(("end_s", value) for value in ("inf", "0", "600.5")),
-        *(("p", value) for value in ("1.5", "-0.1", "inf", "")),
-        *(("p_low", value) for value in ("", "nan")),
-        *(("called", value) for value in ("0.5", "inf", "-1")),
-        *(("n_windows", value) for value in ("1e300", "2.5")),
+        ("start_s", "nan"),
+        ("start_s", "inf"),
+        ("start_s", "-1"),
+        ("start_s", "1e300"),
+        ("start_s", ""),
+        ("end_s", "inf"),
+        ("end_s", "0"),
+        ("end_s", "600.5"),
+        ("p", "1.5"),
+        ("p", "-0.1"),
+        ("p", "inf"),
+        ("p", ""),
+        ("p_low", ""),
+        ("p_low", "nan"),
+        ("called", "0.5"),
+        ("called", "inf"),
+        ("called", "-1"),
+        ("n_windows", "1e300"),
+        ("n_windows", "2.5"),
         ("logit", "inf"),
         ("flags", BREAKS_TERMINALS),
         ("movie", "\u202efilm"),
     ],
 )
-def test_an_impossible_cell_is_refused_with_its_file_and_column(scored, copy, column, value):
-    """Folders of scored films may come from strangers, and their numbers must be possible ones.
+def test_an_impossible_cell_is_refused_with_its_file_and_column(scored, copy_with, column, value):
+    """One cell of a film's timeline is changed. Folders of scored films may come from strangers.
 
     An end that does not fit its start may be reported as of `start_s`, and a missing p as of `p_low`.
     """
-    line = line_with(scored[0], column, value)
+    folder, _ = scored
+    line = line_with(folder, column, value)
+    changed_folder = copy_with("timeline.csv", line.before, line.after)
     with pytest.raises(FilmError, match=rf"timeline\.csv: column.*(start_s|p_low|{column})"):
-        Timeline.read(copy("timeline.csv", line.before, line.after))
+        Timeline.read(changed_folder)
 
 
-def test_a_span_without_length_is_refused(scored, copy):
-    start_s = pd.read_csv(scored[0] / "timeline.csv", dtype=str).loc[29, "start_s"]  # of the 30th row
-    line = line_with(scored[0], "end_s", start_s, row=30)
+def test_a_span_without_length_is_refused(scored, copy_with):
+    """The 30th row of the timeline ends where it begins."""
+    folder, _ = scored
+    start_s = pd.read_csv(folder / "timeline.csv", dtype=str).loc[29, "start_s"]
+    line = line_with(folder, "end_s", start_s, row=30)
+    changed_folder = copy_with("timeline.csv", line.before, line.after)
     with pytest.raises(FilmError):
-        Timeline.read(copy("timeline.csv", line.before, line.after))
+        Timeline.read(changed_folder)
 
 
-def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy):
+def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy_with):
     """Two rows have changed places, so that the second begins before the first."""
-    lines = (scored[0] / "timeline.csv").read_text(encoding="utf-8").splitlines()
+    folder, _ = scored
+    _head, first, second, *_ = (folder / "timeline.csv").read_text(encoding="utf-8").splitlines()
+    changed_folder = copy_with("timeline.csv", f"{first}\n{second}", f"{second}\n{first}")
     with pytest.raises(FilmError, match="do not rise"):
-        Timeline.read(copy("timeline.csv", f"{lines[1]}\n{lines[2]}", f"{lines[2]}\n{lines[1]}"))
+        Timeline.read(changed_folder)
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("duration_s", value) for value in (0, -5, 1e12, 1e300, "NaN")),
+        ("duration_s", 0),
+        ("duration_s", -5),
+        ("duration_s", 1e12),
+        ("duration_s", 1e300),
+        ("duration_s", "NaN"),
         ("year", -1),
         ("title", BREAKS_TERMINALS),
         ("title", "\u202efilm"),
@@ -117,8 +141,9 @@ def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy):
         ("movie", "x" * 10 + "\x9b"),
     ],
 )
-def test_an_impossible_field_is_refused(copy, field, value):
-    folder = copy("film.json")
+def test_an_impossible_field_is_refused(copy_with, field, value):
+    """It is a field of a film's record. Some texts have characters that change what a terminal shows."""
+    folder = copy_with("film.json")
     record = json.loads((folder / "film.json").read_bytes())
     (folder / "film.json").write_text(json.dumps(record | {field: value}), encoding="utf-8")
     with pytest.raises(FilmError, match=r"film\.json"):
@@ -126,26 +151,28 @@ def test_an_impossible_field_is_refused(copy, field, value):
 
 
 @pytest.mark.parametrize("name", ["timeline.csv", "shots.csv"])
-def test_a_table_of_another_scoring_is_refused(copy, name):
+def test_a_table_of_another_scoring_is_refused(copy_with, name):
     """The record has digests of the tables that were written with it; this table was changed afterwards."""
+    changed_folder = copy_with(name, "0", "1", digests=False)
     with pytest.raises(FilmError, match=f"{name}: not the table"):
-        Timeline.read(copy(name, "0", "1", digests=False))
+        Timeline.read(changed_folder)
 
 
 @pytest.fixture
-def longest(copy):
+def film_of_eleven_days(copy_with):
     """A film of a million seconds, the longest that may be: over eleven days."""
-    return Timeline.read(copy("film.json", '"duration_s": 600.0', '"duration_s": 1000000.0'))
+    return Timeline.read(copy_with("film.json", '"duration_s": 600.0', '"duration_s": 1000000.0'))
 
 
 @pytest.mark.long  # eleven days of minutes
 @pytest.mark.nightly
-def test_the_page_of_the_longest_film_is_below_5_megabytes(longest):
-    assert len(film_page([longest])) < 5e6
+def test_the_page_of_the_longest_film_is_below_5_megabytes(film_of_eleven_days):
+    assert len(film_page([film_of_eleven_days])) < 5e6
 
 
-def test_the_longest_film_has_every_export(longest, kind, tmp_path):
-    write_export(longest, kind, tmp_path / "out", rate=24)
+def test_the_longest_film_has_every_export(film_of_eleven_days, export_format, tmp_path):
+    """Times of over eleven days can be written in each format; nothing is raised."""
+    write_export(film_of_eleven_days, export_format, tmp_path / "out", rate=24)
 
 
 @pytest.mark.parametrize(("first", "second"), [("a/b", "a_b"), (".x", "x"), ("Alien", "alien"), (".", "..")])
@@ -154,7 +181,7 @@ def test_films_that_would_share_a_folder_are_refused(timeline, tmp_path, first, 
 
     So two names may lead to one folder, and nothing is written.
     """
-    films = [timeline_with(timeline, movie=movie) for movie in (first, second)]
+    films = [film_with(timeline, movie=first), film_with(timeline, movie=second)]
     with pytest.raises(OutputError):
         write_films(films, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -162,48 +189,56 @@ def test_films_that_would_share_a_folder_are_refused(timeline, tmp_path, first, 
 
 def test_folders_of_films_have_names_that_every_system_can_have(timeline, tmp_path):
     """Windows has no folder with a colon or a question mark in its name, and none that is named "nul"."""
-    films = [timeline_with(timeline, movie=movie) for movie in ("Alien: Resurrection?", "nul")]
+    films = [film_with(timeline, movie="Alien: Resurrection?"), film_with(timeline, movie="nul")]
     folders = write_films(films, tmp_path / "out")
     assert [path.name for path in folders.values()] == ["Alien_ Resurrection_", "nul_"]
-    assert all((path / "timeline.csv").is_file() for path in folders.values())
+    for path in folders.values():
+        assert (path / "timeline.csv").is_file()
 
 
 def test_writing_a_film_keeps_a_users_files_but_no_old_rates(scored, tmp_path):
-    """Rates (`rate.json`) were estimated from the former scores, and would be wrong beside the new ones."""
+    """In the folder of a scored film are also notes, a picture and rates, and the film is scored anew.
+
+    The rates (`rate.json`) were estimated from the former scores, and would be wrong beside the new ones.
+    """
     folder, film = scored
     out = tmp_path / "out"
     shutil.copytree(folder, out)
-    for name in ("notes.txt", "rate.json"):
-        (out / name).write_text("mine", encoding="utf-8")
+    (out / "notes.txt").write_text("mine", encoding="utf-8")
     (out / "pictures").mkdir()
     (out / "pictures" / "1.jpg").write_bytes(b"mine")
-    write_films([film], out)
-    there = {path.name for path in out.iterdir()}
+    (out / "rate.json").write_text("of former scores", encoding="utf-8")
 
-    assert there - set(FILES) == {"notes.txt", "pictures"}
-    assert "rate.json" not in there
+    write_films([film], out)
+
+    names_there = {path.name for path in out.iterdir()}
+    files_of_a_scored_film = set(FILES)
+    assert names_there - files_of_a_scored_film == {"notes.txt", "pictures"}
+    assert "rate.json" not in names_there
     assert (out / "pictures" / "1.jpg").read_bytes() == b"mine"
-    assert [film.movie for film in read_films([out])] == [film.movie]
+    assert [read.movie for read in read_films([out])] == [film.movie]
 
 
 @pytest.mark.parametrize("movie", ["../x", "a/../../x", "..", "", " a", "a\\\\b", "a\u202eb"])
-def test_a_film_has_a_name_that_manifests_may_have(copy, movie):
+def test_a_film_has_a_name_that_manifests_may_have(copy_with, movie):
     """A name such as ../x would lead out of the folder that films are written to."""
+    changed_folder = copy_with("film.json", '"movie": "tt0000001"', f'"movie": "{movie}"')
     with pytest.raises(FilmError):
-        Timeline.read(copy("film.json", '"movie": "tt0000001"', f'"movie": "{movie}"'))
+        Timeline.read(changed_folder)
 
 
-def test_no_file_carries_a_control_character(scored, kind, tmp_path):
+def test_no_file_carries_a_control_character(timeline, export_format, tmp_path):
     """A record in memory may hold any text; no file made of it does. The message names the title ("gone")."""
-    hostile = timeline_with(scored[1], title=f"A{BREAKS_TERMINALS}\u202eB<i>")
+    hostile_film = film_with(timeline, title=f"A{BREAKS_TERMINALS}\u202eB<i>")
     with pytest.raises(FilmError):
-        write_export(hostile, kind, tmp_path / "out", rate=24)
+        write_export(hostile_film, export_format, tmp_path / "out", rate=24)
     with pytest.raises(FilmError, match="gone"):
-        hostile.write(tmp_path / "film")
-    assert not list(tmp_path.iterdir())
+        hostile_film.write(tmp_path / "film")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_above_the_maximum_size_is_refused(scored, monkeypatch):
+    """The maximum is set to the size of the largest file of a scored film, and then to a byte less."""
     folder, _ = scored
     size_of_largest_file = max(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
@@ -228,11 +263,14 @@ def test_a_whole_number_beyond_what_a_float_holds_is_refused():
 
 def test_a_file_is_copied_where_no_hard_link_can_be_made(tmp_path):
     """A file that is there already keeps the system from making the link."""
-    (tmp_path / "a").write_bytes(b"a note")
-    (tmp_path / "b").write_bytes(b"in the way")
-    link(tmp_path / "a", tmp_path / "b")
-    assert (tmp_path / "b").read_bytes() == b"a note"
-    assert not (tmp_path / "b").samefile(tmp_path / "a")
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    original.write_bytes(b"a note")
+    copy.write_bytes(b"in the way")
+
+    link(original, copy)
+
+    assert copy.read_bytes() == b"a note"
+    assert not copy.samefile(original)
 
 
 CELLS = (
@@ -248,23 +286,29 @@ CELLS = (
     st.lists(st.one_of(st.sampled_from(CELLS), st.floats(allow_nan=False).map(repr)), min_size=1, max_size=4)
 )
 def test_fast_reading_of_a_table_equals_reading_each_cell(cells):
-    """`_plain_table` reads a table in one call, or returns None if some cell is no plain number."""
+    """`_plain_table` reads a table in one call, or returns None if some cell is no plain number.
+
+    Where it reads one, -0.0 keeps its sign, and NA is a text and no missing number.
+    """
     lines = ["start_s,p_low,text"]
     lines += [f'{row}.5,"{cell}",NA' for row, cell in enumerate(cells)]
+
     table = scored_files._plain_table("\n".join(lines).encode())
+
     if table is not None:
         expected = [float(cell) if cell else np.nan for cell in cells]
         np.testing.assert_array_equal(table["p_low"].to_numpy(), expected)
-        assert np.signbit(table["p_low"]).tolist() == np.signbit(expected).tolist()  # -0.0 keeps its sign
-        assert table["text"].tolist() == ["NA"] * len(cells)  # a text, and no missing number
-
-
-PLAIN_TABLE = b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n"
+        assert np.signbit(table["p_low"]).tolist() == np.signbit(expected).tolist()
+        assert table["text"].tolist() == ["NA"] * len(cells)
 
 
 def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
-    table = scored_files._plain_table(PLAIN_TABLE)
+    table = scored_files._plain_table(b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n")
     assert table["p"].dtype == np.float64
     assert table["p"][0] == 0.30000000000000004
-    # With an infinite number it is read cell by cell, so that a message can name the cell.
-    assert scored_files._plain_table(PLAIN_TABLE.replace(b"0.1", b"inf")) is None
+
+
+def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
+    """It is read cell by cell, so that a message can name the cell."""
+    table = scored_files._plain_table(b"start_s,p,text\ninf,0.30000000000000004,a\n2,,b\n")
+    assert table is None

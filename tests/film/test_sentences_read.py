@@ -44,7 +44,7 @@ from tests.film.page.test_page import text_of
 from tests.film.saying import first_sentence, sentence_on_groups
 
 BOOK = builtin_codebook("obygaze12")
-SMALL = {"n_rows": 60, "duration_s": 900.0}
+SIXTY_ROWS = {"n_rows": 60, "duration_s": 900.0}
 ENGLISH = Words("en")
 
 
@@ -60,7 +60,7 @@ def with_unread(film):
     return replace(film, table=film.table.assign(flags=flags))
 
 
-def judged(film, **labels_by_judge):
+def judged_by(film, **labels_by_judge):
     """Plant what judges said of the first windows of a film's draw.
 
     `AB=[("S", "Look"), ("EN",)]`: AB called the first window S and saw Look, and called the second EN.
@@ -82,7 +82,6 @@ def judged(film, **labels_by_judge):
 
 # --- a very short film
 # ---------------------------------------------------------------------------
-FEW_WINDOWS = "windows only"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -98,31 +97,34 @@ def films_by_length(trained, tmp_path):
 
 @pytest.mark.long
 def test_the_bracket_of_a_short_film_is_wider(trained, films_by_length):
-    """A film's expected share has a bracket: how far shares of films were off.
+    """A film's expected share has a bracket: how far shares of films were off, by a margin on either side.
 
-    With few windows they are off by more.
+    With few windows they are off by more: the bracket of a film of 13 s is wider by over .02.
     """
     margin = load_model(trained.paths["pcbm_lr"]).calibration.film_margin
-    width = {}
-    for end_s, film in films_by_length.items():
-        interval = claim_of(film, kinds.ExpectedShare).interval
-        width[end_s] = interval.high - interval.low
+    of_short_film = claim_of(films_by_length[13.0], kinds.ExpectedShare).interval
+    of_long_film = claim_of(films_by_length[600.0], kinds.ExpectedShare).interval
+    width_of_short_film = of_short_film.high - of_short_film.low
+    width_of_long_film = of_long_film.high - of_long_film.low
 
-    assert width[600.0] <= 2 * margin + 1e-9
-    assert width[13.0] > width[600.0] + 0.02
+    assert width_of_long_film <= 2 * margin + 1e-9
+    assert width_of_short_film > width_of_long_film + 0.02
 
 
 @pytest.mark.long
 def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
-    """With few windows the expected share is uncertain, and the sentence names the reason."""
-    short, long = films_by_length[13.0], films_by_length[600.0]
-    n_windows = claim_of(short, kinds.ExpectedShare).n_windows
+    """With few windows the expected share is uncertain, and the sentence names the reason: "windows only".
 
-    assert n_windows == pytest.approx(1.6, abs=0.5)  # 13 s / 8 s; what has no content does not count
-    assert FEW_WINDOWS in " ".join(lines_of_film(short, ENGLISH))
-    assert FEW_WINDOWS in text_of(film_page([short]))
-    assert FEW_WINDOWS not in " ".join(lines_of_film(long, ENGLISH))
-    assert FEW_WINDOWS not in text_of(film_page([long]))
+    A film of 13 s has 13 / 8 = 1.6 windows of 8 s, or fewer where it has no content.
+    """
+    short_film, long_film = films_by_length[13.0], films_by_length[600.0]
+    n_windows = claim_of(short_film, kinds.ExpectedShare).n_windows
+    assert n_windows == pytest.approx(1.6, abs=0.5)
+
+    assert "windows only" in " ".join(lines_of_film(short_film, ENGLISH))
+    assert "windows only" in text_of(film_page([short_film]))
+    assert "windows only" not in " ".join(lines_of_film(long_film, ENGLISH))
+    assert "windows only" not in text_of(film_page([long_film]))
 
 
 @pytest.mark.long
@@ -133,34 +135,37 @@ def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained, films_
     """
     model = load_model(trained.paths["pcbm_lr"])
     film = films_by_length[600.0]
-    widenings_with_number, widenings_without = [], []
+    widenings_with_number = []
+    widenings_without_number = []
     for n_windows in np.arange(2.0, 80.0, 0.5):
         window_s = film.rate().counted_s / n_windows
         rate = expected_rate(film.rows(), model, window_s=window_s, is_trained_on=False)
         low, high = model.calibration.bracket(rate.value)  # of a film of many windows
         widening = max(low - rate.bracket_low, rate.bracket_high - high)
         if rate.n_windows is None:
-            widenings_without.append(widening)
+            widenings_without_number.append(widening)
         else:
             widenings_with_number.append(widening)
 
-    assert max(widenings_without) > 0  # some are a little wider, and nothing is said of it
-    assert max(widenings_without) < LEAST_WIDER
+    assert max(widenings_without_number) > 0  # some are a little wider, and nothing is said of it
+    assert max(widenings_without_number) < LEAST_WIDER
     assert min(widenings_with_number) >= LEAST_WIDER
 
 
 @pytest.mark.parametrize("page", ["film.md", "film-programmers.md"])
 def test_the_docs_give_the_widening_that_is_explained(page):
+    """The pages say from which widening of a bracket on (`LEAST_WIDER`) the number of windows is named."""
     text = (DOCS / page).read_text(encoding="utf-8")
     number = f"{LEAST_WIDER:g}".removeprefix("0")  # the docs write .02, not 0.02
     assert f"by {number} or more" in text
 
 
-@pytest.mark.parametrize(("n", "text"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
-                                         (1.0, "1 window only")])  # fmt: skip
-def test_a_film_of_two_and_a_half_windows_keeps_the_half(n, text):
+@pytest.mark.parametrize(
+    ("n_windows", "text"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"), (1.0, "1 window only")]
+)
+def test_a_film_of_two_and_a_half_windows_keeps_the_half(n_windows, text):
     """A short film may have a fraction of a window: rounded down it would seem to have fewer."""
-    claim = replace(claim_of(invented_film(**SMALL), kinds.ExpectedShare), n_windows=n)
+    claim = replace(claim_of(invented_film(**SIXTY_ROWS), kinds.ExpectedShare), n_windows=n_windows)
     assert text in phrases.expected_sentence(claim, ENGLISH)
     assert text in phrases.expected_note(claim, ENGLISH)
 
@@ -189,8 +194,11 @@ def same_probability_claims(film):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_model_with_one_number_tells_nothing_apart(language):
     """A model that gives .0899 to every row says nothing of the film, and readers are told so."""
-    film, words = with_one_probability(invented_film(**SMALL), p=0.0899), Words(language)
+    words = Words(language)
+    film = with_one_probability(invented_film(**SIXTY_ROWS), p=0.0899)
+
     (claim,) = same_probability_claims(film)
+
     sentence = phrases.sentence(claim, words)
     assert words.probability(0.0899) in sentence
     assert any(sentence in line for line in lines_of_film(film, words))
@@ -199,7 +207,7 @@ def test_a_model_with_one_number_tells_nothing_apart(language):
 
 def with_one_other_probability(difference):
     """Make a film whose rows have the probability .3, but for one, which has so much more."""
-    film = with_one_probability(invented_film(**SMALL), p=0.3)
+    film = with_one_probability(invented_film(**SIXTY_ROWS), p=0.3)
     table = film.table.copy()
     first_row = table.index[table["p"].notna()][0]
     table.loc[first_row, "p"] = 0.3 + difference
@@ -212,18 +220,24 @@ def with_one_other_probability(difference):
     ids=["written alike", "within a hundredth"],
 )
 def test_two_nearly_equal_numbers_tell_nothing_apart(difference, written):
-    """A decision tree gave .2727 to .2728 to a whole film.
+    """A model gives .3 to all rows of a film but one, which gets a little more.
 
     .3 and .308 are written with three decimals, as with two they would be 0.30 and 0.31.
     """
     (claim,) = same_probability_claims(with_one_other_probability(difference))
     sentence = phrases.sentence(claim, ENGLISH)
-    assert all(number in sentence for number in written)
+    for number in written:
+        assert number in sentence
 
 
 def test_numbers_two_hundredths_apart_tell_things_apart():
+    """A model gives .3 to all rows of a film but one, which gets .32."""
     assert same_probability_claims(with_one_other_probability(0.02)) == []
-    assert same_probability_claims(invented_film(**SMALL)) == []
+
+
+def test_a_model_with_many_numbers_tells_things_apart():
+    """The probabilities of the film rise where passages are planted."""
+    assert same_probability_claims(invented_film(**SIXTY_ROWS)) == []
 
 
 def same_share_claims(compared):
@@ -233,22 +247,27 @@ def same_share_claims(compared):
 
 def three_films():
     """Plant three films that differ in their probabilities."""
-    return [invented_film(f"m{n}", seed=n, **SMALL) for n in range(3)]
+    return [invented_film(f"m{n}", seed=n, **SIXTY_ROWS) for n in range(3)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_films_with_one_expected_share_are_not_told_apart(language):
     """The model gives every row of three films the same probability: its shares do not compare the films."""
     films = three_films()
-    alike = [with_one_probability(film) for film in films]
-    judgements = judged(films[0], AB=[("EN",), ("S",)] * 20)
+    with_one_share = [with_one_probability(film) for film in films]
+    judgements = judged_by(films[0], AB=[("EN",), ("S",)] * 20)
 
-    compared = compare_films(alike, judgements)
+    compared = compare_films(with_one_share, judgements)
 
     (claim,) = same_share_claims(compared)
     sentence = phrases.sentence(claim, Words(language))
     assert re.search(r"\b3 films", sentence)
     assert sentence in sentence_on_groups(compared, language)
+
+
+def test_films_with_different_expected_shares_are_told_apart():
+    films = three_films()
+    judgements = judged_by(films[0], AB=[("EN",), ("S",)] * 20)
     assert same_share_claims(compare_films(films, judgements)) == []
 
 
@@ -286,8 +305,11 @@ def with_unread_first_row(film):
     ids=["unlike training", "unread", "both"],
 )
 def test_a_part_without_probability_is_called_unlike_training_or_unread(share, change, is_unlike, is_unread):
-    """The two reasons have different remedies, and only the right one is said."""
-    film = change(invented_film(unlike_parts=((0.0, share),), **SMALL))
+    """The first part of a film is unlike training, or could not be read, or both in part.
+
+    The two reasons have different remedies, and only the right one is said.
+    """
+    film = change(invented_film(unlike_parts=((0.0, share),), **SIXTY_ROWS))
     text = sentences_on_what_is_not_judged(film)
     assert ("like" in text) == is_unlike
     assert ("read" in text) == is_unread
@@ -295,8 +317,10 @@ def test_a_part_without_probability_is_called_unlike_training_or_unread(share, c
 
 @pytest.mark.parametrize("change", [lambda film: film, with_unread], ids=["unlike training", "unread"])
 def test_the_pages_legend_says_why_a_part_is_hatched(change):
-    film = change(invented_film(unlike_parts=((0.0, 0.1),), **SMALL))
-    assert phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH) in text_of(film_page([film]))
+    """The first tenth of the film is unlike training, or could not be read."""
+    film = change(invented_film(unlike_parts=((0.0, 0.1),), **SIXTY_ROWS))
+    legend = phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH)
+    assert legend in text_of(film_page([film]))
 
 
 def beginning_of(words, key):
@@ -308,21 +332,24 @@ def beginning_of(words, key):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_only_a_wholly_read_film_is_called_wholly_judged(language):
-    """If some pictures could not be read, the model judged all that was read, and not all of the film."""
-    words, film = Words(language), invented_film(unlike_parts=(), **SMALL)
+    """If some pictures could not be read, the model judged all that was read, and not all of the film.
+
+    Here all 900 seconds lie in rows of which some picture could not be read.
+    """
+    words = Words(language)
+    film = invented_film(unlike_parts=(), **SIXTY_ROWS)
+    wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
+    partly_read = with_model(wholly_read, flags={"partial": 900.0})
     all_is_judged = beginning_of(words, "sentence_all")
     all_that_was_read_is_judged = beginning_of(words, "sentence_all_read")
 
-    wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
-    sentence = first_sentence(wholly_read, language=language)
-    assert all_is_judged in sentence
-    assert all_that_was_read_is_judged not in sentence
+    on_wholly_read = first_sentence(wholly_read, language=language)
+    on_partly_read = first_sentence(partly_read, language=language)
 
-    # All 900 seconds lie in rows of which some picture could not be read.
-    partly_read = with_model(wholly_read, flags={"partial": 900.0})
-    sentence = first_sentence(partly_read, language=language)
-    assert all_is_judged not in sentence
-    assert all_that_was_read_is_judged in sentence
+    assert all_is_judged in on_wholly_read
+    assert all_that_was_read_is_judged not in on_wholly_read
+    assert all_is_judged not in on_partly_read
+    assert all_that_was_read_is_judged in on_partly_read
 
 
 HOLE_S = (60.08, 114.54)
@@ -339,26 +366,26 @@ def film_with_a_hole(request, trained, tmp_path_factory):
 
 
 def test_a_second_without_pictures_has_no_probability(film_with_a_hole):
-    """Rows begin and end within a tenth of a second of the hole's ends.
-
-    The hole is in the middle of the film: its file is not cut off.
-    """
-    start_s, end_s = HOLE_S
+    """The film has no pictures from 60.08 to 114.54 s, and rows begin and end within .1 s of these ends."""
     rows = film_with_a_hole.rows()
-    is_in_hole = (rows["start_s"] > start_s - 0.1) & (rows["end_s"] < end_s + 0.1)
+    is_in_hole = (rows["start_s"] > 60.08 - 0.1) & (rows["end_s"] < 114.54 + 0.1)
     assert rows["p"].isna().tolist() == is_in_hole.tolist()
     assert set(rows[is_in_hole]["flags"]) == {"missing"}
-    assert film_with_a_hole.time().unread_s == pytest.approx(end_s - start_s, abs=0.1)
+    assert film_with_a_hole.time().unread_s == pytest.approx(114.54 - 60.08, abs=0.1)
+
+
+def test_a_file_with_a_hole_is_not_said_to_be_cut_off(film_with_a_hole):
+    """The film of 168 s has no pictures from 60.08 to 114.54 s, and has some again after that."""
     assert film_with_a_hole.time().unread_from_s is None
     assert "nothing could be read" not in " ".join(lines_of_film(film_with_a_hole, ENGLISH))
 
 
 def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
-    start_s, end_s = HOLE_S
+    """A gun is seen from 50 to 125 s, and the film has no pictures from 60.08 to 114.54 s."""
     marked = film_with_a_hole.segments().query("reaches == 1")
-    assert len(marked)
-    reaches_in = (marked["end_s"] > start_s + 0.1) & (marked["start_s"] < end_s - 0.1)
-    assert not reaches_in.any()
+    assert len(marked) > 0
+    reaches_into_hole = (marked["end_s"] > 60.08 + 0.1) & (marked["start_s"] < 114.54 - 0.1)
+    assert not reaches_into_hole.any()
 
 
 @pytest.mark.parametrize(
@@ -368,12 +395,13 @@ def test_no_passage_reaches_into_what_has_no_pictures(film_with_a_hole):
 def test_no_share_is_expected_of_a_film_of_which_a_third_is_unread(film_with_a_hole, language, share, reason):
     """A share is given if at most a fifth of a film's content is without a probability.
 
-    54.46 s of the 168 s have no pictures: 32%.
+    54.46 s of the 168 s have no pictures: 32%. Nothing else is without a probability.
     """
     claim = claim_of(film_with_a_hole, kinds.ExpectedShare)
-    sentence = spaced(phrases.sentence(claim, Words(language)))
     assert claim.number is None
-    assert claim.unlike == claim.unread  # nothing else is without a probability
+    assert claim.unlike == claim.unread
+
+    sentence = with_plain_blanks(phrases.sentence(claim, Words(language)))
     assert share in sentence
     assert reason in sentence
 
@@ -381,33 +409,31 @@ def test_no_share_is_expected_of_a_film_of_which_a_third_is_unread(film_with_a_h
 def test_a_window_mostly_without_pictures_counts_for_no_row(trained, tmp_path):
     """Windows of 8 s begin every 4 s, and the damaged film has no pictures from 60 to 64.2 s.
 
-    So the window from 60 to 68 s has pictures in 3.8 of its 8 seconds, and does not count.
+    So the window from 60 to 68 s has pictures in 3.8 of its 8 seconds, and does not count. In the whole film
+    the row at 64 s has two windows, those that begin at 60 and at 64 s, and in the damaged one the latter.
     """
+    whole_store = film_store(tmp_path / "whole", "m", end_s=120.0)
+    damaged_store = film_store(tmp_path / "damaged", "m", end_s=120.0, holes=((60.0, 64.2),))
 
-    def rows_of(name, holes):
-        store = film_store(tmp_path / name, "m", end_s=120.0, holes=holes)
-        return score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")
+    whole = score_film(whole_store, [trained.paths["linear"]]).rows().set_index("start_s")
+    damaged = score_film(damaged_store, [trained.paths["linear"]]).rows().set_index("start_s")
 
-    whole = rows_of("whole", holes=())
-    damaged = rows_of("damaged", holes=((60.0, 64.2),))
-    assert whole.loc[64.0]["n_windows"] == 2  # those at 60 and 64 s
+    assert whole.loc[64.0]["n_windows"] == 2
     first_row_after_hole = damaged.loc[64.2:].iloc[0]
-    assert first_row_after_hole["n_windows"] == 1  # the one at 64 s
+    assert first_row_after_hole["n_windows"] == 1
     pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
 
 
 def test_no_gap_within_a_window_has_a_probability(trained, tmp_path):
-    """Two gaps of 1.5 s lie in the window from 60 to 68 s, and one elsewhere.
-
-    4.5 s in all could not be read.
-    """
-    holes = ((61.0, 62.5), (64.5, 66.0), (100.0, 101.5))
+    """Two gaps of 1.5 s lie in the window from 60 to 68 s, and one elsewhere: 4.5 s could not be read."""
+    holes = [(61.0, 62.5), (64.5, 66.0), (100.0, 101.5)]
     store = film_store(tmp_path, "m", end_s=120.0, holes=holes)
-    film = score_film(store, [trained.paths["linear"]])
-    rows = film.rows()
-    unread = rows[rows["p"].isna()]
 
-    assert list(zip(unread["start_s"], unread["end_s"], strict=True)) == [*holes]
+    film = score_film(store, [trained.paths["linear"]])
+
+    rows = film.rows()
+    without_p = rows[rows["p"].isna()]
+    assert list(zip(without_p["start_s"], without_p["end_s"], strict=True)) == holes
     assert film.time().unread_s == pytest.approx(4.5)
 
 
@@ -423,11 +449,12 @@ def test_wholly_read_rows_are_not_called_partly_read(trained, tmp_path):
 
 
 def test_rows_are_called_partly_read_if_the_loss_is_unknown(trained, tmp_path):
-    """Some picture of the window from 60 to 68 s is missing, and nobody knows which."""
-    store = film_store(tmp_path, "m", end_s=120.0, damaged=("m-0016",))  # from 60 to 68 s
+    """Some picture of the window m-0016, from 60 to 68 s, is missing, and nobody knows which."""
+    store = film_store(tmp_path, "m", end_s=120.0, damaged=("m-0016",))
     rows = score_film(store, [trained.paths["linear"]]).rows()
-    is_partial = rows["flags"].str.contains("partial")
-    assert (rows[is_partial]["start_s"].min(), rows[is_partial]["end_s"].max()) == (60.0, 68.0)
+    partial = rows[rows["flags"].str.contains("partial")]
+    assert partial["start_s"].min() == 60.0
+    assert partial["end_s"].max() == 68.0
 
 
 class CutOff(NamedTuple):
@@ -483,48 +510,55 @@ def film_cut_off_at(folder, trained, end_s):
 
 @pytest.mark.parametrize(("end_s", "clock"), [(150.0, "0:02:30"), (113.0, "0:01:53")])
 def test_the_lost_end_of_a_file_is_not_judged(trained, tmp_path, end_s, clock):
-    """The planted gun is seen across the cut: the passage with it ends where the file does."""
+    """A film of 168 s can be read up to a second. A gun is seen across this cut.
+
+    The passage with it ends where the file does.
+    """
     film = film_cut_off_at(tmp_path, trained, end_s)
-    assert (film.time().judged_s, film.time().unread_s) == (end_s, 168.0 - end_s)
+    assert film.time().judged_s == end_s
+    assert film.time().unread_s == 168.0 - end_s
     assert film.segments()["end_s"].max() == end_s
     assert f"nothing could be read from {clock} on" in " ".join(lines_of_film(film, ENGLISH))
 
 
 @pytest.mark.parametrize("cut_off", CUT_OFF.values(), ids=CUT_OFF)
 def test_the_sentences_on_a_cut_off_file_say_what_is_judged(trained, tmp_path, cut_off):
-    """Up to a fifth that is not judged is told as a share, and a rate is given.
+    """A file of 168 s is cut off at 150 or 113 s. Expected are the sentences of `CUT_OFF`.
 
-    With more, no rate is given.
+    Up to a fifth that is not judged is told as a share, and a rate is given. With more, no rate is given.
     """
     film = film_cut_off_at(tmp_path, trained, cut_off.at_s)
-    language, words = cut_off.language, Words(cut_off.language)
-    assert spaced(first_sentence(film, language=language)).startswith(cut_off.first_sentence)
+    words = Words(cut_off.language)
 
-    share = phrases.sentence(claim_of(film, kinds.ExpectedShare), words)
-    assert spaced(share).startswith(cut_off.rate)
+    first = first_sentence(film, language=cut_off.language)
+    on_rate = phrases.sentence(claim_of(film, kinds.ExpectedShare), words)
+    on_unjudged_time = phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)
+    page = text_of(film_page([film], language=cut_off.language))
 
-    unjudged = phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)
-    assert spaced(unjudged) == cut_off.unjudged
-    assert cut_off.unjudged in spaced(text_of(film_page([film], language=language)))
+    assert with_plain_blanks(first).startswith(cut_off.first_sentence)
+    assert with_plain_blanks(on_rate).startswith(cut_off.rate)
+    assert with_plain_blanks(on_unjudged_time) == cut_off.unjudged
+    assert cut_off.unjudged in with_plain_blanks(page)
 
 
-def spaced(text: str) -> str:
+def with_plain_blanks(text: str) -> str:
     """Write a text with plain blanks in place of those that French sets."""
     return text.replace("\u202f", " ").replace("\xa0", " ")
 
 
 def test_the_terminal_names_no_drawing():
     """A terminal has no drawings: "hatched" and "dotted" are of the page's."""
-    film = invented_film(unlike_parts=((0.0, 0.5),), **SMALL)
+    film = invented_film(unlike_parts=((0.0, 0.5),), **SIXTY_ROWS)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
 
 @pytest.mark.parametrize(
     ("film", "has_share"),
-    [(invented_film(**SMALL), True), (invented_film(unlike_parts=((0.0, 1.0),), **SMALL), False)],
+    [(invented_film(**SIXTY_ROWS), True), (invented_film(unlike_parts=((0.0, 1.0),), **SIXTY_ROWS), False)],
     ids=["like training", "unlike training"],
 )
 def test_only_a_share_is_followed_by_how_far_shares_were_off(film, has_share):
+    """Of a film unlike training no share is expected, and so nothing is said of how far it may be off."""
     claim = claim_of(film, kinds.ExpectedShare)
     assert (claim.number is not None) == has_share
     assert bool(phrases.error_sentence(claim, ENGLISH)) == has_share
@@ -535,18 +569,24 @@ def test_only_a_share_is_followed_by_how_far_shares_were_off(film, has_share):
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("parts", [(66.5, 17.5, 16.0), (1.0, 1.0, 1.0), (99.7, 0.2, 0.1), (0.0, 0.0, 5.0)])
 def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
-    """Rounded one by one, shares may add up to 99 or 101%. Only nothing is written as 0%."""
+    """Rounded one by one, shares may add up to 99 or 101%. Only nothing is written as 0%.
+
+    A very small share is "<1%", and the one beside it ">99%": these do not add up.
+    """
     shares = ENGLISH.shares_of_whole(parts)
+
     for part, share in zip(parts, shares, strict=True):
         assert (share == "0%") == (part == 0)
-    if not any("<" in share or ">" in share for share in shares):
-        assert sum(int(share.removesuffix("%")) for share in shares) == 100
+    has_bounds = any("<" in share or ">" in share for share in shares)
+    if not has_bounds:
+        percentages = [int(share.removesuffix("%")) for share in shares]
+        assert sum(percentages) == 100
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_writes_the_share_of_a_part_alike(language):
     """All sentences round the parts of the time together, so that no part is 15% here and 16% there."""
-    film, words = invented_film(unlike_parts=((0.0, 0.155),), **SMALL), Words(language)
+    film, words = invented_film(unlike_parts=((0.0, 0.155),), **SIXTY_ROWS), Words(language)
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
 
@@ -559,40 +599,55 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
 
 
 def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
-    """The tier has a value for each window of 8 s, every 4 s.
+    """A film of 900 s begins black. Its variable `black` has a value for each window of 8 s, every 4 s.
 
     The mean of these would count the film's first and last 4 s, which lie in one window, too little.
     """
-    film = invented_film(**SMALL)  # 900 s
+    film = invented_film(**SIXTY_ROWS)
     is_black = film.table["start_s"] <= 200.0
     seconds = film.table["end_s"] - film.table["start_s"]
-    black_s = float(seconds[is_black].sum())  # all that is black is at the film's start
-    starts = np.arange(0.0, 893.0, 4.0)  # the last window is from 892 to 900 s
-    black_seconds_of_windows = np.clip(black_s - starts, 0, 8)
+    black_s = float(seconds[is_black].sum())
+    window_starts_s = np.arange(0.0, 893.0, 4.0)  # the last window is from 892 to 900 s
+    black_seconds_of_windows = np.clip(black_s - window_starts_s, 0, 8)
     variables = pd.DataFrame(
-        {"start_s": starts, "end_s": starts + 8.0, "black": black_seconds_of_windows / 8.0}
+        {
+            "start_s": window_starts_s,
+            "end_s": window_starts_s + 8.0,
+            "black": black_seconds_of_windows / 8.0,
+        }
     )
     table = film.table.copy()
     table.loc[is_black, "flags"] = "black"
     film = replace(film, table=table, variables=variables)
 
-    assert f"{ENGLISH.number(black_s / 900.0)} of the time" in text_of(film_page([film]))
+    page = text_of(film_page([film]))
+
+    share_of_time = ENGLISH.number(black_s / 900.0)
+    assert f"{share_of_time} of the time" in page
 
 
 @pytest.mark.parametrize(
-    ("shares", "text"), [((0.5,), "in half of the marked time"),
-                         ((0.5, 0.7), "in at least half of the marked time"),
-                         ((0.51,), "in more than half of the marked time")],
-)  # fmt: skip
+    ("shares", "text"),
+    [
+        ((0.5,), "in half of the marked time"),
+        ((0.5, 0.7), "in at least half of the marked time"),
+        ((0.51,), "in more than half of the marked time"),
+    ],
+)
 def test_half_of_the_time_is_said_to_be_half(shares, text):
-    """A concept may be seen in just half of the marked time, in more, or several in at least half each."""
-    film = invented_film(**SMALL)
-    claim = claim_of(film, kinds.MarkedPassages)
-    concepts = tuple(kinds.FrequentConcept(f"C{n}", False, share) for n, share in enumerate(shares))
-    sentence = phrases.sentence(replace(claim, concepts=concepts), ENGLISH)
+    """A concept may be seen in just half of the marked time, in more, or several in at least half each.
+
+    Each of several was counted alone: "each in" says that they need not be seen together.
+    """
+    film = invented_film(**SIXTY_ROWS)
+    concepts = []
+    for number, share in enumerate(shares):
+        concepts.append(kinds.FrequentConcept(f"Concept {number}", False, share))
+    claim = replace(claim_of(film, kinds.MarkedPassages), concepts=tuple(concepts))
+
+    sentence = phrases.sentence(claim, ENGLISH)
 
     assert text in sentence
-    # Each of several was counted alone: it is not said that they are seen together.
     assert ("each in" in sentence) == (len(shares) > 1)
 
 
@@ -619,54 +674,68 @@ def test_a_concept_is_found_only_where_the_threshold_is_reached(marked_by_a_conc
     So the sentence says in how much of the passages it is found, unless it is all. The film is wholly marked
     only if all that is judged lies in passages.
     """
-    words, claim = Words(language), marked_by_a_concept
-    all_reaches = replace(claim, called_s=claim.marked_s)
-    all_is_marked = replace(all_reaches, judged=replace(claim.judged, judged_s=claim.marked_s))
-    # A sentence writes all its times with the same unit.
-    times = words.durations(claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s)
-    *_, called = times
-    look = words.say("quoted", text={"en": "Look", "fr": "Regard"}[language])
-    found_in_part = words.say("marked_concept_called", reaching=called, positive=look)
+    words = Words(language)
+    in_part = marked_by_a_concept
+    in_all_passages = replace(in_part, called_s=in_part.marked_s)
+    in_all_of_the_film = replace(in_all_passages, judged=replace(in_part.judged, judged_s=in_part.marked_s))
 
-    assert found_in_part in phrases.sentence(claim, words)
-    assert found_in_part not in phrases.sentence(all_reaches, words)
-    assert words["marked_all"] not in phrases.sentence(all_reaches, words)
-    assert words["marked_all"] in phrases.sentence(all_is_marked, words)
+    # A sentence writes all its times with the same unit; the last of these is where the concept is found.
+    *_, found_time = words.durations(
+        in_part.judged.judged_s, in_part.marked_s, in_part.judged.nothing_s, in_part.called_s
+    )
+    look = words.say("quoted", text={"en": "Look", "fr": "Regard"}[language])
+    found_in_part = words.say("marked_concept_called", reaching=found_time, positive=look)
+
+    assert found_in_part in phrases.sentence(in_part, words)
+    assert found_in_part not in phrases.sentence(in_all_passages, words)
+    assert words["marked_all"] not in phrases.sentence(in_all_passages, words)
+    assert words["marked_all"] in phrases.sentence(in_all_of_the_film, words)
 
 
 # --- passages
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", ["vtt", "srt", "eaf", "csv", "jsonld"])
-def test_an_export_says_if_a_passages_mean_is_below_the_threshold(kind):
+@pytest.fixture
+def film_with_high_threshold():
+    """A film by a model whose threshold is only just below the highest probability.
+
+    So the mean of a passage, some of which reaches the threshold, is mostly below it.
+    """
+    film = invented_film(n_rows=400, duration_s=900.0)
+    highest_p = float(film.table["p"].max())
+    return with_model(film, threshold_p=highest_p - 0.005)
+
+
+@pytest.mark.parametrize("export_format", ["vtt", "srt", "eaf", "csv", "jsonld"])
+def test_an_export_says_if_a_passages_mean_is_below_the_threshold(film_with_high_threshold, export_format):
     """A passage is marked if some of it reaches the threshold; its mean, which is printed, may be lower.
 
     Without a word on it readers would take this for an error.
     """
-    film = invented_film(n_rows=400, duration_s=900.0)
-    threshold = float(film.table["p"].max()) - 0.005
-    film = with_model(film, threshold_p=threshold)
-    below = film.segments().query("reaches == 1 and p < @threshold")
-    assert len(below)
+    film = film_with_high_threshold
+    threshold = film.model().threshold_p
+    passages_below = film.segments().query("reaches == 1 and p < @threshold")
+    assert len(passages_below) > 0
 
-    text = export(film, kind)
-    assert text.count(f"reaches the threshold, {threshold:.2f}; the mean is below it") == len(below)
-    assert text.count(f"A passage is marked where its p reaches the threshold, {threshold:.2f}") >= 1
+    text = export(film, export_format)
+
+    note_on_passage = f"reaches the threshold, {threshold:.2f}; the mean is below it"
+    assert text.count(note_on_passage) == len(passages_below)
+    assert f"A passage is marked where its p reaches the threshold, {threshold:.2f}" in text
 
 
-def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(tmp_path):
+def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(film_with_high_threshold, tmp_path):
     """Some of the passage reaches the threshold, and its mean, which is printed, does not."""
-    film = invented_film(n_rows=400, duration_s=900.0)
-    film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
+    film = film_with_high_threshold
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
-    below = [claim for claim in passages if claim.has(kinds.MEAN_BELOW)]
-
-    assert below
+    passages_below = [claim for claim in passages if claim.has(kinds.MEAN_BELOW)]
+    assert passages_below
 
     page = film_page([film])
-    for claim in below:
-        phrase = phrases.below_phrase(claim, ENGLISH)
-        evidence = span_evidence(opened, [opened], claim.time.start_s, claim.time.end_s, ENGLISH)
+
+    for passage in passages_below:
+        phrase = phrases.below_phrase(passage, ENGLISH)
+        evidence = span_evidence(opened, [opened], passage.time.start_s, passage.time.end_s, ENGLISH)
         assert phrase in page
         assert phrase == evidence["limit"]
         assert phrase in evidence["cited"]
@@ -683,29 +752,34 @@ def with_likely_rows(*likely_rows):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
-    """A passage is 5 s long at least, and one row of 4 s is too short for it."""
-    words, film = Words(language), with_likely_rows(30)
+    """A passage is 5 s long at least, and only one row of 4 s reaches the threshold."""
+    words = Words(language)
+    film = with_likely_rows(30)
     claim = claim_of(film, kinds.MarkedPassages)
     assert claim.number == 0
-    assert claim.short_s == 4.0  # one row
+    assert claim.short_s == 4.0
 
     left_out = words.say("short_places", time=words.duration(4.0), least="5")
+    without_first_letter = left_out[1:]  # on the page it may begin a sentence, with a capital
     assert left_out in " ".join(lines_of_film(film, words))
-
-    # On the page the phrase may begin a sentence, with a capital.
-    without_first_letter = left_out[1:]
     assert without_first_letter in text_of(film_page([film], language=language))
 
-    of_two_rows = claim_of(with_likely_rows(30, 31), kinds.MarkedPassages)  # 8 s
-    assert (of_two_rows.number, of_two_rows.short_s) == (1, 0.0)
+
+def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
+    """A passage is 5 s long at least."""
+    claim = claim_of(with_likely_rows(30, 31), kinds.MarkedPassages)
+    assert claim.number == 1
+    assert claim.short_s == 0.0
 
 
-def test_only_an_export_with_contributions_explains_them():
+@pytest.mark.parametrize(
+    ("export_format", "has_contributions"),
+    [("csv", True), ("vtt", False), ("srt", False), ("eaf", False), ("jsonld", False)],
+)
+def test_only_an_export_with_contributions_explains_them(export_format, has_contributions):
     """Of these formats only the table has a column of contributions."""
-    film = invented_film(**SMALL)
-    assert "Contributions are shares" in export(film, "csv")
-    for kind in ("vtt", "srt", "eaf", "jsonld"):
-        assert "Contributions are shares" not in export(film, kind)
+    text = export(invented_film(**SIXTY_ROWS), export_format)
+    assert ("Contributions are shares" in text) == has_contributions
 
 
 def test_a_concept_in_part_more_and_in_part_less_is_called_both():
@@ -714,7 +788,7 @@ def test_a_concept_in_part_more_and_in_part_less_is_called_both():
     The mean of its values is below the usual one: (3 - 3.5) / 2 = -.25. The mean of its probabilities is
     above the usual one, .17: (.99 + .001) / 2 is .4955.
     """
-    film = invented_film(**SMALL)
+    film = invented_film(**SIXTY_ROWS)
     concepts = [changed(concept, usual=0.0, usual_p=0.17) for concept in film.model().concepts]
     is_odd_row = np.arange(len(film.table)) % 2 == 1
     has_p = film.table["p"].notna()
@@ -726,23 +800,28 @@ def test_a_concept_in_part_more_and_in_part_less_is_called_both():
         Activity_p=np.where(has_p, activity_p, np.nan),
     )
     film = with_model(replace(film, table=table), concepts=concepts, threshold_p=0.3)
-    text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
-    mean_p_begins_with = "(0.4"
-    assert f"in part more, in part less Activity than usual {mean_p_begins_with}" in text
 
+    text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
+
+    beginning_of_mean_p = "(0.4"
+    assert f"in part more, in part less Activity than usual {beginning_of_mean_p}" in text
     # Where it is called less, and not "in part less", its probability is below the usual one too.
     called_less = r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value"
-    assert all(float(p) < 0.17 for p in re.findall(called_less, text))
+    for p in re.findall(called_less, text):
+        assert float(p) < 0.17
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
-    ("contribution", "key"),
+    ("contribution", "name_of_text"),
     [(0.2, "why_for"), (-0.0016, "why_both"), (0.0, "why_for")],
     ids=["above 0, as the change", "below 0, unlike the change", "none"],
 )
-def test_a_contradictory_reason_is_neither_for_nor_against(language, contribution, key):
-    """A concept that raises the probability, by .0325, is for the passage unless it lowers the mean logit."""
+def test_a_contradictory_reason_is_neither_for_nor_against(language, contribution, name_of_text):
+    """A concept that raises the probability, by .0325, is for the passage unless it lowers the mean logit.
+
+    Then the sentence begins with the text `why_both`, and else with `why_for`.
+    """
     row_of_segment = {
         "concepts": "Type of shot",
         "concepts_p": "0.27",
@@ -752,10 +831,10 @@ def test_a_contradictory_reason_is_neither_for_nor_against(language, contributio
         "changes": "0.0325",
         "present": "",
     }
-    model = invented_film(**SMALL).model()
+    model = invented_film(**SIXTY_ROWS).model()
     (claim,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
     words = Words(language)
-    beginning, *_ = words[key].split("{")
+    beginning, *_ = words[name_of_text].split("{")
 
     assert phrases.sentence(claim, words).startswith(beginning)
 
@@ -768,7 +847,7 @@ def test_a_contradictory_reason_is_neither_for_nor_against(language, contributio
 )
 def test_labels_of_a_program_are_not_called_those_of_experts(language, labels_of_a_program):
     """The model was trained on labels that a program gave (`PLANTED`), and no expert has seen the clips."""
-    film = with_model(invented_film(**SMALL), labelled_by=[PLANTED], human=None, means=BOOK.means)
+    film = with_model(invented_film(**SIXTY_ROWS), labelled_by=[PLANTED], human=None, means=BOOK.means)
     for text in (first_sentence(film, language=language), text_of(film_page([film], language=language))):
         assert not re.search("experts call|expertes et experts|personnes expertes", text)
         assert labels_of_a_program in text
@@ -776,7 +855,7 @@ def test_labels_of_a_program_are_not_called_those_of_experts(language, labels_of
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_people_who_gave_the_labels_are_named_on_the_page(language):
-    film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD"], human=None, means=BOOK.means)
+    film = with_model(invented_film(**SIXTY_ROWS), labelled_by=["AB", "CD"], human=None, means=BOOK.means)
     assert "AB" in text_of(film_page([film], language=language))
 
 
@@ -793,16 +872,19 @@ NOBODY_JUDGED_SOME = {"en": "and nobody judged those", "fr": "et personne n’a 
 def test_citation_and_figure_say_if_a_program_gave_labels(
     tmp_path, language, labelled_by, all_by_program, some_by_program
 ):
-    """A number of a model is only as good as its labels: all, some or none of them are by a program."""
+    """A number of a model is only as good as its labels: all, some or none of them are by a program.
+
+    Seconds 50 to 70 are cited. A citation is one sentence of several clauses, without a full stop.
+    """
     film = with_model(ten_minute_film(), labelled_by=labelled_by, human=None)
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+
     citation = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
     figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
 
     for text in (citation, figure):
         assert (NOBODY_JUDGED_ANY[language] in text) == all_by_program
         assert (NOBODY_JUDGED_SOME[language] in text) == some_by_program
-    # A citation is one sentence of several clauses.
     assert not citation.endswith(".")
 
 
@@ -815,7 +897,7 @@ def test_citation_and_figure_say_if_a_program_gave_labels(
 )
 def test_a_program_is_not_counted_among_the_people_who_labelled(language, by_people):
     """A model that learnt from judgements of people was trained on the planted labels of its corpus too."""
-    film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD", PLANTED], human=None)
+    film = with_model(invented_film(**SIXTY_ROWS), labelled_by=["AB", "CD", PLANTED], human=None)
     page = text_of(film_page([film], language=language))
     assert by_people in page
     assert Words(language)["no_human_partly_planted"] in page
@@ -824,14 +906,15 @@ def test_a_program_is_not_counted_among_the_people_who_labelled(language, by_peo
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_give_a_levels_meaning_in_the_asked_language(language):
     """A model's record has the meaning of S in English; a French sentence has the codebook's French text."""
-    means = {"S": BOOK.means["S"]}
-    film = with_model(invented_film(**SMALL), means=means)
+    film = with_model(invented_film(**SIXTY_ROWS), means={"S": BOOK.means["S"]})
     claim = claim_of(film, kinds.MarkedPassages)
-    (level,) = (level for level in BOOK.levels if level.name == "S")
+    (level,) = [level for level in BOOK.levels if level.name == "S"]
+    level_in_language = level.in_language(language)
+
     (sentence,) = sentences([claim], language)
 
-    assert level.in_language(language).means in sentence
-    assert level.in_language(language).title in sentence
+    assert level_in_language.means in sentence
+    assert level_in_language.title in sentence
 
 
 # --- judges
@@ -851,9 +934,12 @@ def test_french_has_no_plural_of_points_below_two(value, text):
 
 
 def test_a_comparison_says_how_many_films_a_rate_needs():
-    """Two films are compared, and of one of them three windows are judged: too few for either rule."""
-    films = [invented_film(f"m{n}", seed=n, **SMALL) for n in range(2)]
-    compared = compare_films(films, judged(films[0], AB=[("EN",)] * 3))
+    """Two films are compared, and of one of them AB judges three windows.
+
+    Two films are too few for a rate of their group, and three windows for a rate of a film.
+    """
+    films = [invented_film(f"m{number}", seed=number, **SIXTY_ROWS) for number in range(2)]
+    compared = compare_films(films, judged_by(films[0], AB=[("EN",)] * 3))
     reason = compared.groups["reason"].iloc[0]
     assert reason.startswith("a rate needs 5 films in which enough windows are judged; of 2 films here none")
 
@@ -865,19 +951,21 @@ def test_a_comparison_says_how_many_films_a_rate_needs():
 def test_only_a_report_on_two_judges_has_a_note_on_sure_windows():
     """A share of two judges is of the windows that each was sure of, and readers must know.
 
-    Both judged 12 windows, and CD was not sure of two.
+    AB judged 14 windows and CD the first 12 of them, of two of which CD was not sure (NS).
     """
-    film = invented_film(**SMALL)
+    film = invented_film(**SIXTY_ROWS)
     by_ab = [("S",), ("EN",)] * 7
-    by_cd = [("NS",), ("NS",), *[("S",), ("EN",)] * 5]
+    by_cd = [("NS",), ("NS",)] + [("S",), ("EN",)] * 5
 
-    of_two = comparison_report(compare_films([film], judged(film, AB=by_ab, CD=by_cd)))
-    of_one = comparison_report(compare_films([film], judged(film, AB=by_ab)))
+    report_on_two = comparison_report(compare_films([film], judged_by(film, AB=by_ab, CD=by_cd)))
+    report_on_one = comparison_report(compare_films([film], judged_by(film, AB=by_ab)))
 
-    (row,) = of_two.data.query("table == 'Films'").to_dict("records")
-    assert (row["n_windows"], row["n_unsure"]) == (10, 2)
-    assert texts("en")["note_windows"] in of_two.notes
-    assert texts("en")["note_windows"] not in of_one.notes
+    note_on_windows = texts("en")["note_windows"]
+    assert note_on_windows in report_on_two.notes
+    assert note_on_windows not in report_on_one.notes
+    (row,) = report_on_two.data.query("table == 'Films'").to_dict("records")
+    assert row["n_windows"] == 10
+    assert row["n_unsure"] == 2
 
 
 @pytest.mark.parametrize(("end_s", "is_moved"), [(14.0, True), (16.0, False)])
@@ -891,12 +979,12 @@ def test_the_last_window_of_a_short_film_is_moved_back(trained, tmp_path, end_s,
     film = score_film(store, [trained.paths["pcbm_lr"]])
     assert film.record.windows.hop_s == 4
 
-    page = text_of(film_page([film]))
-    assert "windows of 8 s every 4 s" in page
-    assert ("every 4 s, the last one moved back" in page) == is_moved
+    english = text_of(film_page([film]))
+    french = text_of(film_page([film], language="fr"))
 
-    page = text_of(film_page([film], language="fr"))
-    assert ("toutes les 4 s, la dernière reculée" in page) == is_moved
+    assert "windows of 8 s every 4 s" in english
+    assert ("every 4 s, the last one moved back" in english) == is_moved
+    assert ("toutes les 4 s, la dernière reculée" in french) == is_moved
 
 
 def test_a_page_on_two_windows_gives_no_distance_of_windows(trained, tmp_path):
@@ -919,7 +1007,7 @@ def test_a_page_on_two_windows_gives_no_distance_of_windows(trained, tmp_path):
 )
 def test_credits_are_called_found_only_if_a_detector_found_them(language, word, detector, is_found):
     """Black and credits are told together: "found to be black or credits"."""
-    film = invented_film(unlike_parts=(), **SMALL)
+    film = invented_film(unlike_parts=(), **SIXTY_ROWS)
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
     sentence_on_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
     for sentence in (first_sentence(film, language=language), sentence_on_time):
@@ -928,29 +1016,33 @@ def test_credits_are_called_found_only_if_a_detector_found_them(language, word, 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_text_on_black_has_another_one_for_what_a_detector_found(language):
+    """Texts have names; that of the other one ends with `_found`."""
     words = Words(language)
     for key in ("sentence_rest", "sure_nothing", "caveat_nothing", "time_parts"):
         assert words[f"{key}_found"] != words[key]
 
 
 def test_detectors_of_shots_are_those_of_the_command():
-    assert schema.DETECTORS == DETECTORS
+    """The package of films may not import the command of the core, and has its own list."""
+    detectors_of_films = schema.DETECTORS
+    assert detectors_of_films == DETECTORS
 
 
 def test_a_passage_that_is_unlike_in_part_says_so():
     """One row within a passage is unlike training and not judged; the passage goes on over it."""
     film = invented_film(n_rows=300, duration_s=900.0)
-    passage = film.segments().iloc[0]
+    first_passage = film.segments().iloc[0]
     table = film.table.copy()
-    is_inside = (table["start_s"] >= passage["start_s"]) & (table["end_s"] <= passage["end_s"])
+    is_inside = (table["start_s"] >= first_passage["start_s"]) & (table["end_s"] <= first_passage["end_s"])
     rows_inside = table.index[is_inside]
     middle_row = rows_inside[len(rows_inside) // 2]
     table.loc[middle_row, ["p", "p_low", "p_high"]] = np.nan
     table.loc[middle_row, "flags"] = "unlike"
     film = replace(film, table=table)
-    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
-    unlike_in_part = [claim for claim in passages if "unlike" in claim.flags]
 
+    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
+
+    unlike_in_part = [claim for claim in passages if "unlike" in claim.flags]
     assert unlike_in_part
     for claim in unlike_in_part:
         assert claim.judged_s < claim.time.seconds
@@ -959,37 +1051,51 @@ def test_a_passage_that_is_unlike_in_part_says_so():
 
 
 def test_one_concept_is_no_plural():
-    assert "finds this concept better" in phrases.near_chance_caveat(["Look"], ENGLISH)
-    assert "finds these concepts better" in phrases.near_chance_caveat(["Look", "Body"], ENGLISH)
-    assert Words("fr").counted("legend_unfound", 1).startswith("gris : non démontré mieux reconnu")
+    """The caveat names the concepts that the model does not find better than by chance."""
+    on_one = phrases.near_chance_caveat(["Look"], ENGLISH)
+    on_two = phrases.near_chance_caveat(["Look", "Body"], ENGLISH)
+    legend_in_french = Words("fr").counted("legend_unfound", 1)
+    assert "finds this concept better" in on_one
+    assert "finds these concepts better" in on_two
+    assert legend_in_french.startswith("gris : non démontré mieux reconnu")
 
 
-def test_a_french_page_has_french_words_for_models_and_codebooks():
-    """Built-in models have French titles; a user's own model keeps its title."""
-    film = with_model(invented_film(**SMALL), model="linear", title="Logistic regression", construct="regard")
-    page = text_of(film_page([film], language="fr"))
+@pytest.fixture
+def film_by_a_built_in_model():
+    """A film scored by the model `linear`, whose English title is Logistic regression."""
+    film = invented_film(**SIXTY_ROWS)
+    return with_model(film, model="linear", title="Logistic regression", construct="regard")
+
+
+def test_a_french_page_has_french_words_for_models_and_codebooks(film_by_a_built_in_model):
+    page = text_of(film_page([film_by_a_built_in_model], language="fr"))
     assert "Logistic regression" not in page
     assert "modèle Régression logistique (" in page
     assert "grille de codage obygaze12" in page
     assert "descripteurs du dossier « planted »" in page
     assert "très loin de la part réelle" in page
 
-    # A model of somebody's own keeps its title.
-    own = text_of(film_page([with_model(film, title="linear")], language="fr"))
-    assert "modèle linear (" in own
+
+def test_a_french_page_keeps_the_title_of_a_model_of_somebodys_own(film_by_a_built_in_model):
+    """Only a title that is the built-in model's is translated; this one is "linear"."""
+    film = with_model(film_by_a_built_in_model, title="linear")
+    page = text_of(film_page([film], language="fr"))
+    assert "modèle linear (" in page
 
 
 def test_every_built_in_model_has_a_title_in_each_language():
+    """But for baselines, which do not look at features and score no film."""
     for name, spec in BUILTIN_MODELS.items():
         if spec.looks_at_features:
             assert ENGLISH[f"title_of_{name}"] == spec.title
             assert f"title_of_{name}" in Words("fr")
 
 
-def test_ends_of_a_short_span_are_written_with_tenths():
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "written"),
+    [(82, 88, "0:01:22–0:01:28"), (87.708, 88.125, "0:01:27.7–0:01:28.1")],
+)
+def test_ends_of_a_short_span_are_written_with_tenths(start_s, end_s, written):
     """87.708 and 88.125 s would both be written as 0:01:28: tenths tell them apart."""
-    ends = [
-        kinds.ClaimTime("span", end_s - start_s, start_s, end_s)
-        for start_s, end_s in ((82, 88), (87.708, 88.125))
-    ]
-    assert [phrases.span_ends(time) for time in ends] == ["0:01:22–0:01:28", "0:01:27.7–0:01:28.1"]
+    time = kinds.ClaimTime("span", end_s - start_s, start_s, end_s)
+    assert phrases.span_ends(time) == written

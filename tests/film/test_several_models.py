@@ -21,7 +21,7 @@ from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window
-from tests.film.page.invented import CONCEPTS, ten_minute_film
+from tests.film.page.invented import ten_minute_film
 from tests.film.page.test_page import text_of
 from tests.film.saying import data_of, heading_of
 from tests.film.workspace.deciding import judge_blindly
@@ -70,44 +70,57 @@ def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expect
 
     A title is of one model, with its warning only.
     """
-    assert warnings_in(heading_of(FILM, language, model), Words(language)) == expected
+    heading = heading_of(FILM, language, model)
     (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, kinds.Title)]
+    assert warnings_in(heading, Words(language)) == expected
     assert title.who == (model,)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_warns_of_each_model_beside_its_rows(language):
-    """The heading is of the first model, which has no warning; the others are warned of beside their rows."""
-    words, page = Words(language), film_page([FILM], language=language)
+    """Four models scored the film. The heading is of the first one, which has no warning.
+
+    The others have one each, beside their rows.
+    """
+    words = Words(language)
+    page = film_page([FILM], language=language)
     heading = re.search("<h1.*?</h1>", page)[0]
-    assert warnings_in(heading, words) == set()  # the first model has none
-    assert warnings_in(text_of(page), words) == ALL_WARNINGS
+    assert warnings_in(heading, words) == set()
+    assert warnings_in(text_of(page), words) == {"verdict_no_skill", "verdict_levels", "verdict_trained"}
 
 
+@pytest.mark.parametrize("export_format", ["vtt", "csv", "eaf", "jsonld"])
 @pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
-def test_an_export_has_the_warnings_of_its_own_model_alone(model, expected):
-    for kind in ("vtt", "csv", "eaf", "jsonld"):
-        assert warnings_in(export(FILM, kind, model=model), Words("en")) == expected
+def test_an_export_has_the_warnings_of_its_own_model_alone(model, expected, export_format):
+    """Four models scored the film, and three have a warning each. An export is of one model."""
+    text = export(FILM, export_format, model=model)
+    assert warnings_in(text, Words("en")) == expected
 
 
 def test_the_terminal_says_which_model_each_warning_is_of():
-    """The line is "TITLE · MODEL: warning · MODEL: warning"; a model without one is not named."""
-    title_line, *_ = lines_of_film(FILM, Words("en"))
-    _, *parts = title_line.split(" · ")
-    models = [part.partition(":")[0] for part in parts]
-    assert models == [NO_BETTER_THAN_CHANCE, WITHOUT_EN, TRAINED_ON_FILM]
-    for model, part in zip(models, parts, strict=True):
-        assert warnings_in(part, Words("en")) == WARNINGS_OF[model]
+    """Four models scored the film. The one without a warning, the first, is not named.
 
-    by_one_model = scored_by()
-    title_line, *_ = lines_of_film(by_one_model, Words("en"))
-    assert title_line == heading_of(by_one_model)
+    The line is "TITLE · MODEL: warning · MODEL: warning · MODEL: warning".
+    """
+    words = Words("en")
+    title_line, *_ = lines_of_film(FILM, words)
+    _title, by_chance, without_en, trained_on_film = title_line.split(" · ")
+
+    assert by_chance.startswith("chance:")
+    assert warnings_in(by_chance, words) == {"verdict_no_skill"}
+    assert without_en.startswith("narrow:")
+    assert warnings_in(without_en, words) == {"verdict_levels"}
+    assert trained_on_film.startswith("seen:")
+    assert warnings_in(trained_on_film, words) == {"verdict_trained"}
 
 
-TYPE_OF_SHOT = CONCEPTS[0][0]
+def test_the_terminal_names_no_model_of_a_film_that_one_scored():
+    film = scored_by()
+    title_line, *_ = lines_of_film(film, Words("en"))
+    assert title_line == heading_of(film)
 
 
-def assert_names_concept(film, name):
+def assert_page_calls_a_concept(film, name):
     """Find a concept by this name in the page's data, in its minutes and on its timeline."""
     page = film_page([film])
     assert name in {concept["name"] for concept in data_of(page)["rows"]["concepts"]}
@@ -116,18 +129,20 @@ def assert_names_concept(film, name):
 
 
 def test_concepts_of_a_second_model_are_shown_with_its_name():
-    """The first model decides, and has no concepts. Those of the second are drawn beside its curve."""
+    """The model "linear" decides and has no concepts; those of the second, "pcbm_lr", are shown."""
     deciding = changed(MODEL, key="linear", concepts=[], by_concepts=False)
     film = scored_by(MODEL, first=deciding)
-    assert_names_concept(film, f"{TYPE_OF_SHOT} ({MODEL.key})")
     figure = film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
-    assert f"({MODEL.key})" in figure
+    assert_page_calls_a_concept(film, "Type of shot (pcbm_lr)")
+    assert "(pcbm_lr)" in figure
 
 
 def test_concepts_of_the_model_that_decides_name_no_model():
+    """The only model, "pcbm_lr", decides and has concepts."""
     film = scored_by()
-    assert_names_concept(film, TYPE_OF_SHOT)
-    assert f"({MODEL.key})" not in film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+    figure = film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+    assert_page_calls_a_concept(film, "Type of shot")
+    assert "(pcbm_lr)" not in figure
 
 
 OF_BODY = {
@@ -139,11 +154,9 @@ OF_BODY = {
 }
 """What a model of the concept Body has in a film's record."""
 
-N_WINDOWS = 10
-
 
 @pytest.fixture
-def judge(tmp_path, monkeypatch):
+def judge_ten_windows(tmp_path, monkeypatch):
     """A function that writes blind judgements of ten windows into `judged.csv`: AB=("Body",).
 
     Each judge names the same concepts in every window, and calls every other one S. The working directory
@@ -152,7 +165,7 @@ def judge(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     film = scored_by(changed(MODEL, key="body", **OF_BODY))
     film.write(Path("a"))
-    windows = choose_next([film], N_WINDOWS, blind=True)
+    windows = choose_next([film], 10, blind=True)
 
     def write_judgements(**concepts_by_judge):
         clips = []
@@ -179,7 +192,7 @@ class Ended(NamedTuple):
     notes: str
 
 
-def rate(capsys):
+def run_film_rate(capsys):
     """Run `film rate` on the film and its judgements."""
     with pytest.raises(SystemExit) as ended:
         main(["film", "rate", "a", "judged.csv"])
@@ -187,51 +200,51 @@ def rate(capsys):
     return Ended(ended.value.code, printed.out, printed.err)
 
 
-def test_a_judge_who_names_no_concept_is_left_out_of_its_share(judge, capsys):
-    """AB names no concept in ten windows, and so was not asked for concepts.
+def test_a_judge_who_names_no_concept_is_left_out_of_its_share(judge_ten_windows, capsys):
+    """AB and CD judged ten windows. AB names no concept in any, and so was not asked for concepts.
 
-    The share of Body is CD's alone.
+    The share of Body is CD's alone. Levels AB did give, so that the share of S is of both.
     """
-    judge(AB=(), CD=("Body",))
-    ended = rate(capsys)
+    judge_ten_windows(AB=(), CD=("Body",))
+
+    ended = run_film_rate(capsys)
+
     assert ended.code == 0
-
     (note,) = [line for line in ended.notes.splitlines() if "no concept" in line]
-    assert f"left out {N_WINDOWS} judgements of AB, who" in note
+    assert "left out 10 judgements of AB, who" in note
     assert "Body" in note
-
     (share_of_body,) = [line for line in ended.out.splitlines() if "Body" in line and "CD" in line]
     assert "AB" not in share_of_body
-    # Levels AB did give, so that the share of S is of both.
     assert re.search("AB and CD (would )?mark", ended.out)
 
 
-def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge, capsys):
-    """AB gave levels and no concepts: the model of levels has a share, and that of Body has none.
+def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge_ten_windows, capsys):
+    """AB gave ten windows levels and no concepts: the model of levels has a share, and that of Body has none.
 
-    Exit code 3 says that something was left out.
+    Exit code 3 says that something was left out. The model of Body has the key "body".
     """
-    judge(AB=())
-    ended = rate(capsys)
-    some_models_have_no_share = 3  # exit code
+    judge_ten_windows(AB=())
 
-    assert ended.code == some_models_have_no_share
+    ended = run_film_rate(capsys)
+
+    assert ended.code == 3
     assert "AB" in ended.out
-    assert "body: film" in ended.notes  # the key of the model that has none
-    assert f"left out {N_WINDOWS} judgements of AB, who" in ended.notes
+    assert "body: film" in ended.notes
+    assert "left out 10 judgements of AB, who" in ended.notes
     assert "no window judged blindly that counts" in ended.notes
 
 
 @pytest.mark.parametrize(("language", "body"), [("en", "Body"), ("fr", "Corps")])
 def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, language, body):
     """The film is scored by a model of Body. AB judged four windows, and named no concept in any."""
+    words = Words(language)
     film = scored_by(first=changed(MODEL, **OF_BODY))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-    judge_blindly(opened.decisions, *["S"] * 4, who="AB", in_all=10)
-    words = Words(language)
-    why_there_is_no_share = next_window(opened, "AB", 10, words, tells_share=True)["few"]
-    assert words["counted_0"] in why_there_is_no_share  # no window counts
-    assert words.say("why_no_concept", who="AB", concept=body) in why_there_is_no_share
+    judge_blindly(opened.decisions, "S", "S", "S", "S", who="AB", in_all=10)
 
-    n_judged = 4
-    assert str(n_judged) in why_there_is_no_share
+    why_there_is_no_share = next_window(opened, "AB", 10, words, tells_share=True)["few"]
+
+    no_window_counts = words["counted_0"]
+    assert no_window_counts in why_there_is_no_share
+    assert words.say("why_no_concept", who="AB", concept=body) in why_there_is_no_share
+    assert "4" in why_there_is_no_share

@@ -28,8 +28,6 @@ FILMS = tuple(f"tt{number:07}" for number in range(6))
 SHARES = (0.5, 0.3, 0.2)
 """Of EN, HN and S: S lies 1.6 above HN on feature 0, EN 0.2 below it."""
 
-SHARE_OF_S = 0.2
-
 RECIPES = {
     "narrow": ("hn_s", None),
     "recipe": ("hn_s", "enhn_s"),
@@ -118,80 +116,100 @@ def mean_share(store, path):
 
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
-def test_a_planted_share_is_recovered_if_all_levels_are_calibrated(planted, recipe):
-    """The mean of three new films has a standard deviation of .027, and .06 is about twice as much.
+def test_a_planted_share_is_recovered_if_a_model_is_calibrated_on_all_levels(planted, recipe):
+    """In three new films .2 of the clips are S. The mean share that a model expects of them is near that.
 
-    Planted is .2. Simulated with 85 corpora and 30 new films for each, the mean was .198.
+    It has a standard deviation of .027, and .06 is about twice as much. Simulated with 85 corpora and 30 new
+    films for each, the mean was .198.
     """
-    assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARE_OF_S, abs=0.06)
+    share = mean_share(planted.new, planted.paths[recipe])
+    assert share == pytest.approx(0.2, abs=0.06)
 
 
 def test_a_model_that_never_saw_a_level_refuses_a_share(planted):
     """Half of a film is EN, and the model was trained and calibrated on HN and S alone.
 
-    Its share would be too high: that of S among HN and S. Only the share depends on how often each level is:
-    the film has scores and passages, which compare its moments.
+    Less than a fifth of the film is unlike training, so that this is not why.
     """
     film, *_ = score_films(planted.new, [planted.paths["narrow"]])
     rate = film.rate()
 
+    assert film.model().levels_left_out == ["EN"]
     assert rate.value is None
     assert rate.bracket_low is None
     assert rate.calibration_low is None
     assert "EN" in rate.reason
-    assert rate.unreliable < 0.2  # so that this is not why
-    assert film.model().levels_left_out == ["EN"]
-    assert film.rows()["p"].mean() > SHARE_OF_S + 0.08
+    assert rate.unreliable < 0.2
+
+
+def test_a_share_by_a_model_that_never_saw_a_level_would_be_too_high(planted):
+    """.2 of the film's clips are S, .3 HN and .5 EN, of which the model never saw any.
+
+    It would expect about the share of S among HN and S, .2 / (.2 + .3) = .4, and less for clips of EN.
+    """
+    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
+    assert film.rows()["p"].mean() > 0.2 + 0.08
+
+
+def test_a_model_that_never_saw_a_level_gives_scores_and_passages(planted):
+    """Only a share depends on how often each level is; scores and passages compare a film's moments."""
+    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
     assert film.rows()["logit"].notna().all()
     assert len(film.segments()) > 0
 
 
 def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
     """The model is tested on EN and S: HN is trained on, but the test has none, so that no share is given."""
-    assert load_model(planted.paths["other test"]).card.levels_left_out == ("EN",)
-    assert all(film.rate().value is None for film in score_films(planted.new, [planted.paths["other test"]]))
+    path = planted.paths["other test"]
+    assert load_model(path).card.levels_left_out == ("EN",)
+    for film in score_films(planted.new, [path]):
+        assert film.rate().value is None
 
 
 def test_a_card_names_the_clips_of_training_and_of_calibration(planted):
-    """It was trained on HN and S (`target`), and calibrated on clips of all levels (`population`).
+    """The corpus has 60 clips of each of six films: 180 of EN, 108 of HN and 72 of S.
 
-    By default a model is calibrated on its training clips.
+    The model was trained on HN and S (`target`), and calibrated on clips of all levels (`population`). Half
+    of these are of EN, of 3 s, and the others of 4.5 and 5 s: their median is (3 + 4.5) / 2.
     """
-    counts = {level: int((planted.data.levels == level).sum()) for level in ("EN", "HN", "S")}
     card = load_model(planted.paths["recipe"]).card
-    by_default = load_model(planted.paths["narrow"]).card
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
 
     assert card.target["name"] == "hn_s"
-    assert card.n_clips == counts["HN"] + counts["S"]
+    assert card.n_clips == 108 + 72
     assert card.population == {
         "task": "enhn_s",
         "title": "(EN or HN) vs S",
-        "clips": counts,
-        "n_movies": len(FILMS),
+        "clips": {"EN": 180, "HN": 108, "S": 72},
+        "n_movies": 6,
         "levels_left_out": [],
-        "clip_s": np.median([LENGTHS[level] for level in planted.data.levels]),
+        "clip_s": (3 + 4.5) / 2,
     }
-    assert film.model().calibration.clips == counts
-    assert by_default.population["clips"] == {level: counts[level] for level in ("HN", "S")}
-    assert by_default.calibration != card.calibration
+    assert film.model().calibration.clips == {"EN": 180, "HN": 108, "S": 72}
+
+
+def test_by_default_a_model_is_calibrated_on_its_training_clips(planted):
+    """The corpus has 108 clips of HN and 72 of S, which the model is trained on."""
+    card = load_model(planted.paths["narrow"]).card
+    assert card.population["clips"] == {"HN": 108, "S": 72}
+    assert card.calibration != load_model(planted.paths["recipe"]).card.calibration
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_sentence_has_the_median_lengths_of_clips(planted, language):
-    """Clips of EN last 3 s, of HN 4.5 s and of S 5 s, so that the medians differ with and without EN.
+    """The corpus has 180 clips of EN, of 3 s, 108 of HN, of 4.5 s, and 72 of S, of 5 s.
 
-    A model that learns HN and S is calibrated on all clips of the corpus, those of EN too.
+    A model that learns HN and S, with a median of 4.5 s, is calibrated on all clips: half of them have 3 s,
+    and their median is (3 + 4.5) / 2.
     """
-    trained_on = [LENGTHS[level] for level in planted.data.levels if level != "EN"]
-    calibrated_on = [LENGTHS[level] for level in planted.data.levels]
-    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
-    claim = other_windows(film.model(), film.record.windows)
-    assert claim.trained_s == np.median(trained_on)
-    assert claim.calibrated_s == np.median(calibrated_on)
-
     words = Words(language)
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
+
+    claim = other_windows(film.model(), film.record.windows)
     sentence = windows_sentence(claim, words)
+
+    assert claim.trained_s == 4.5
+    assert claim.calibrated_s == (3 + 4.5) / 2
     assert words.seconds(claim.trained_s) in sentence
     assert words.seconds(claim.calibrated_s) in sentence
 
@@ -209,10 +227,7 @@ def test_a_calibration_is_fitted_to_scores_of_films_left_out(planted):
 
 
 def model_of_unknown_clips(path, *, codebook="obygaze12"):
-    """Read a model as an earlier version kept it: its card does not say on which clips it is calibrated.
-
-    That is in the card's field `population`.
-    """
+    """Read a model whose card does not say on which clips it is calibrated, as it has no `population`."""
     model = load_model(path)
     card = model.card.to_json() | {"arrays": {}}  # which a card in a file has
     del card["population"]
@@ -228,34 +243,45 @@ def rate_by(planted, model):
 
 
 def test_a_model_without_named_clips_is_calibrated_on_its_task(planted):
-    """A share is given if the task has all levels that films have. HN against S lacks EN.
+    """The card does not say on which clips the model is calibrated. Its task has all levels that films have.
 
-    Of another codebook nobody knows which levels films have.
+    So a share is given, which is near the planted one, .2.
     """
-    of_all_levels = rate_by(planted, model_of_unknown_clips(planted.paths["wide"]))
-    of_hn_and_s = rate_by(planted, model_of_unknown_clips(planted.paths["recipe"]))
-    of_other_codebook = rate_by(planted, model_of_unknown_clips(planted.paths["wide"], codebook="violence"))
-
-    assert of_all_levels.value == pytest.approx(SHARE_OF_S, abs=0.06)
-    assert of_all_levels.bracket_low < of_all_levels.value < of_all_levels.bracket_high
-    assert of_hn_and_s.value is None
-    assert "EN" in of_hn_and_s.reason
-    assert of_other_codebook.value is None
-    assert len(of_other_codebook.reason.splitlines()) == 1
+    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"]))
+    assert rate.value == pytest.approx(0.2, abs=0.06)
+    assert rate.bracket_low < rate.value < rate.bracket_high
 
 
-def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted, tmp_path):
+def test_a_model_without_named_clips_whose_task_lacks_a_level_refuses_a_share(planted):
+    """The card does not say on which clips the model is calibrated. Its task, HN against S, lacks EN."""
+    rate = rate_by(planted, model_of_unknown_clips(planted.paths["recipe"]))
+    assert rate.value is None
+    assert "EN" in rate.reason
+
+
+def test_a_model_without_named_clips_of_another_codebook_refuses_a_share(planted):
+    """Nobody knows which levels films have by the codebook "violence". The reason is one line."""
+    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"], codebook="violence"))
+    assert rate.value is None
+    assert len(rate.reason.splitlines()) == 1
+
+
+def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted):
     """`film_margin` is measured with films left out of training. A share lies between 0 and 1.
 
-    The band around it is how far it would differ with other calibrations that fit as well. Both are read
-    back with the film.
+    The band around it, from `calibration_low` to `calibration_high`, is how far it would differ with other
+    calibrations that fit as well.
     """
+    margin = load_model(planted.paths["recipe"]).calibration.film_margin
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     rate = film.rate()
-    margin = load_model(planted.paths["recipe"]).calibration.film_margin
 
     assert rate.bracket_low == max(rate.value - margin, 0)
     assert rate.bracket_high == min(rate.value + margin, 1)
     assert rate.calibration_low < rate.value < rate.calibration_high
+
+
+def test_a_share_is_read_back_with_its_film(planted, tmp_path):
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     film.write(tmp_path)
-    assert Timeline.read(tmp_path).rate() == rate
+    assert Timeline.read(tmp_path).rate() == film.rate()

@@ -79,9 +79,10 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
     Frames of the first weigh 0 and of the second 1: the two seconds that lie in both have .5, of four
     frames.
     """
-    half_seconds = np.arange(8) / 2
+    half_seconds = np.array([0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5])
     first = frames_at(half_seconds, "film-0001", weight=0)
     second = frames_at(half_seconds + 2, "film-0002", weight=1)
+
     steps = traces_of_frames(monkeypatch, pd.concat([first, second]), "film-0001", "film-0002")
 
     assert steps["start_s"].tolist() == [0, 1, 2, 3, 4, 5]
@@ -90,39 +91,62 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
 
 
 def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypatch):
-    """A step of a second would leave two of three without a frame."""
+    """Frames are at 0, 3, 6 and 9 s. A step of a second would leave two of three without a frame."""
     steps = traces_of_frames(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
-    columns = ["start_s", "end_s", "n_frames"]
-    assert steps[columns].to_numpy().tolist() == [[0, 3, 1], [3, 6, 1], [6, 9, 1], [9, 12, 1]]
+    assert steps["start_s"].tolist() == [0, 3, 6, 9]
+    assert steps["end_s"].tolist() == [3, 6, 9, 12]
+    assert steps["n_frames"].tolist() == [1, 1, 1, 1]
 
 
 def test_frames_of_unknown_times_are_left_out(monkeypatch):
-    assert len(traces_of_frames(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")) == 0
+    steps = traces_of_frames(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")
+    assert len(steps) == 0
 
 
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
-    """A film without frames removes the file of frames that was written before."""
     traced.write(tmp_path)
-    read = Timeline.read(tmp_path)
-    pd.testing.assert_frame_equal(read.frames, traced.frames, check_dtype=False)
-    assert files_of(read) == files_of(traced)
+    read_film = Timeline.read(tmp_path)
+    pd.testing.assert_frame_equal(read_film.frames, traced.frames, check_dtype=False)
+    assert files_of(read_film) == files_of(traced)
+
+
+def test_a_film_without_frames_removes_the_file_of_frames_that_was_there(traced, tmp_path):
+    """The film was written with frames, and is written again without."""
+    traced.write(tmp_path)
+    assert (tmp_path / "frames.csv").exists()
 
     replace(traced, frames=score.NO_TRACES).write(tmp_path)
+
     assert not (tmp_path / "frames.csv").exists()
 
 
 def test_the_page_has_frames_of_segments_with_a_traced_concept(traced):
-    """Body and Type of shot are the traced concepts. The second is named in which they are likeliest."""
-    frames = [passage["frames"] for passage in data_of(film_page([traced]))["passages"]]
-    with_frames = [drawn for drawn in frames if drawn]
-    segments = traced.segments()
+    """Body and Type of shot are the traced concepts: frames are drawn of segments in which one is seen."""
+    n_with_traced_concept = traced.segments()["present"].str.contains("Body|Type of shot").sum()
+    assert n_with_traced_concept > 0
 
-    assert len(with_frames) == segments["present"].str.contains("Body|Type of shot").sum() > 0
-    named_times = {row["best"] for drawn in with_frames for row in drawn["rows"]}
-    assert clock(np.floor(segments["start_s"].iloc[0] + AFTER_START_S)) in named_times
+    passages = data_of(film_page([traced]))["passages"]
 
-    untraced = data_of(film_page([invented_film(**SMALL)]))["passages"]
-    assert not any(passage["frames"] for passage in untraced)
+    with_frames = [passage for passage in passages if passage["frames"]]
+    assert len(with_frames) == n_with_traced_concept
+
+
+def test_the_page_names_the_second_in_which_a_traced_concept_is_likeliest(traced):
+    """In the first segment this is ten seconds after its start."""
+    first_segment = traced.segments().iloc[0]
+    expected = clock(np.floor(first_segment["start_s"] + 10))
+
+    named_times = set()
+    for passage in data_of(film_page([traced]))["passages"]:
+        if passage["frames"]:
+            named_times |= {row["best"] for row in passage["frames"]["rows"]}
+
+    assert expected in named_times
+
+
+def test_the_page_of_a_film_without_traces_has_no_frames():
+    for passage in data_of(film_page([invented_film(**SMALL)]))["passages"]:
+        assert not passage["frames"]
 
 
 def test_a_step_mostly_in_black_or_credits_is_left_out():
@@ -150,16 +174,19 @@ def time_of_likeliest_body(frames, start_s, end_s):
 
 
 def test_a_frame_that_only_touches_a_segment_is_not_in_it(traced):
-    """Body is likeliest in the second from 99 to 100 s, and then in that from 102 to 103 s."""
-    starts = traced.frames["start_s"]
-    p = np.select([starts == 99, starts == 102], [0.95, 0.9], default=0.2)
-    frames = traced.frames.assign(Body_p=p)
-    assert time_of_likeliest_body(frames, start_s=100.0, end_s=105.0) == clock(102)
-    # All seconds from 95 to 99 s are alike: the first is named.
-    assert time_of_likeliest_body(frames, start_s=95.0, end_s=99.0) == clock(95)
+    """Body is likeliest in the second from 99 to 100 s, with .95, and then in that from 102 s on, with .9.
+
+    The segment from 100 s on has the latter alone. All seconds from 95 to 99 s are alike: the first is named.
+    """
+    frames = traced.frames.assign(Body_p=0.2)
+    frames.loc[frames["start_s"] == 99, "Body_p"] = 0.95
+    frames.loc[frames["start_s"] == 102, "Body_p"] = 0.9
+    assert time_of_likeliest_body(frames, start_s=100.0, end_s=105.0) == "0:01:42"
+    assert time_of_likeliest_body(frames, start_s=95.0, end_s=99.0) == "0:01:35"
 
 
 def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained, tmp_path, monkeypatch):
+    """Both models are made to have two steps: the rows of the table are 0 to 3."""
     steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
     monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
     _, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)

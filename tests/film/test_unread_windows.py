@@ -23,46 +23,52 @@ CUT_S = 121.0
 
 
 @pytest.fixture(scope="module")
-def cut(trained, tmp_path_factory):
-    """A scored film whose file is cut off, without black and credits."""
+def cut_off_film(trained, tmp_path_factory):
+    """A scored film "cut" of 168 s, whose file is cut off at 121 s; it has neither black nor credits."""
     folder = tmp_path_factory.mktemp("cut")
     store = film_store(folder, "cut", end_s=168.0, planted=((30.0, 60.0),), holes=((CUT_S, 168.0),))
     return score_film(store, [trained.paths["pcbm_lr"]])
 
 
 @pytest.fixture(scope="module")
-def judged(cut, tmp_path_factory):
+def judged_by_ab(cut_off_film, tmp_path_factory):
     """AB calls every window of the film that can be drawn violent or calm."""
     folder = tmp_path_factory.mktemp("book")
     clips = []
-    for clip in choose_next([cut], 30, blind=True):
+    for clip in choose_next([cut_off_film], 30, blind=True):
         level = "violent" if 30 <= clip.start_s < 60 else "calm"
         clips.append(replace(clip, level=level, annotator="AB"))
     return Manifest(tuple(clips), folder, codebook(folder))
 
 
 def n_windows_read(cells):
-    """Count the windows of the cut film of which half or more could be read; they follow each other."""
-    return int((cells.spans.mean(axis=1) <= CUT_S).sum())  # their middle lies before the cut
+    """Count the windows of the film of which half or more could be read: their middle is before the cut."""
+    middles_s = cells.spans.mean(axis=1)
+    return int((middles_s <= CUT_S).sum())
 
 
-def test_no_mostly_unread_window_is_drawn(cut):
+def test_no_mostly_unread_window_is_drawn(cut_off_film):
     """Nobody can judge a window whose pictures are mostly lost.
 
-    From second 121 of 168 on nothing of the file could be read.
+    From second 121 of 168 on nothing of the file could be read. All windows that can be drawn are asked for.
     """
-    cells = cells_of(cut)
+    cells = cells_of(cut_off_film)
     window_s = cells.spans[0, 1]
-    blind = choose_next([cut], 30, blind=True)
-    in_sight = choose_next([cut], 30)
+
+    blind = choose_next([cut_off_film], 30, blind=True)
+    in_sight = choose_next([cut_off_film], 30)
 
     assert len(blind) == n_windows_read(cells)
     for clip in [*blind, *in_sight]:
-        assert CUT_S - clip.start_s >= window_s / 2
+        assert 121.0 - clip.start_s >= window_s / 2
 
+
+def test_a_notice_counts_the_windows_that_are_never_drawn(cut_off_film):
+    """More than three windows of the film "cut" are lost for the most part; else the cut would not matter."""
+    cells = cells_of(cut_off_film)
     n_left_out = len(cells.spans) - n_windows_read(cells)
-    assert n_left_out > 3  # else the cut would hardly matter
-    assert unread_notices([cut]) == [
+    assert n_left_out > 3
+    assert unread_notices([cut_off_film]) == [
         f"cut: {n_left_out} windows are never drawn: more than half of each could not be read"
     ]
 
@@ -74,20 +80,22 @@ READ = {
 """Of which time a share is: no window of which more than half could not be read counts, not even what was."""
 
 
-def test_a_share_is_of_the_readable_part_of_drawable_windows(cut, judged):
-    """Second 120 could be read, but the window that it lies in is never drawn."""
-    (rate,) = correct_rates(cut, judged).rates
-    cells = cells_of(cut)
-    # The film has neither black nor credits.
+def test_a_share_is_of_the_readable_part_of_drawable_windows(cut_off_film, judged_by_ab):
+    """The film of 168 s could be read up to 121 s, and has neither black nor credits.
+
+    Second 120 could be read, but the window that it lies in is never drawn: the share is of less than 121 s.
+    """
+    (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
+    cells = cells_of(cut_off_film)
     assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
     assert rate.content_s + rate.unread_s == pytest.approx(168.0)
-    assert rate.content_s < CUT_S
+    assert rate.content_s < 121.0
 
 
 @pytest.mark.parametrize(("language", "rest"), [("en", " and credits"), ("fr", " ni générique")])
-def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut, judged, language, rest):
+def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut_off_film, judged_by_ab, language, rest):
     """The file is cut off: the share is not of the whole film."""
-    (rate,) = correct_rates(cut, judged).rates
+    (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
     (sentence,) = sentences([judged_share(rate)], language)
     assert READ[language] + rest in sentence
 
@@ -96,28 +104,31 @@ def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut, judged, langua
     ("language", "rest"),
     [("en", ", credits and 1 window (4 s)"), ("fr", ", ni générique, ni 1 fenêtre (4 s)")],
 )
-def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut, judged, language, rest):
+def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut_off_film, judged_by_ab, language, rest):
     """One window of 4 s of content was judged "unsure".
 
     The share is without it, and without what was not read.
     """
-    (rate,) = correct_rates(cut, judged).rates
+    (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
     with_unsure_window = structs.replace(rate, n_unsure=1, unsure_s=4.0)
     (sentence,) = sentences([judged_share(with_unsure_window)], language)
     assert READ[language] + rest in sentence
 
 
 @pytest.fixture
-def share_of_group(cut, judged):
-    """A function that claims a share of the group of the cut film: one film is too few for a real one."""
-    (row,) = compare_films([cut], judged).groups.to_dict("records")
-    assert row["has_unread"]
+def sentence_on_group(cut_off_film, judged_by_ab):
+    """A function that writes the sentence on a share of a group of films.
 
-    def claim(**changed):
-        with_share = row | {"value": 0.3, "low": 0.2, "high": 0.5} | changed
-        return group_share(with_share, positive_of(cut.model()))
+    The group is of the cut film alone, which is too few for a share: .3, from .2 to .5, is planted.
+    """
+    (group,) = compare_films([cut_off_film], judged_by_ab).groups.to_dict("records")
+    assert group["has_unread"]
 
-    return claim
+    def sentence(language, **changed):
+        with_share = group | {"value": 0.3, "low": 0.2, "high": 0.5} | changed
+        return groups_sentence([group_share(with_share, positive_of(cut_off_film.model()))], Words(language))
+
+    return sentence
 
 
 @pytest.mark.parametrize(
@@ -134,17 +145,24 @@ def share_of_group(cut, judged):
     ],
     ids=["en", "fr"],
 )
-def test_a_groups_share_is_of_what_could_be_read_of_its_films(share_of_group, language, of_what):
-    assert of_what in groups_sentence([share_of_group()], Words(language))
-    of_wholly_read = groups_sentence([share_of_group(has_unread=False)], Words("en"))
-    assert "of a film without black and credits" in of_wholly_read
+def test_a_groups_share_is_of_what_could_be_read_of_its_films(sentence_on_group, language, of_what):
+    """A part of a film of the group could not be read."""
+    assert of_what in sentence_on_group(language)
 
 
-def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut, judged):
-    """Of its 60 s the first 55 could not be read, which is more than half of each window."""
+def test_a_groups_share_is_of_its_films_if_all_could_be_read(sentence_on_group):
+    assert "of a film without black and credits" in sentence_on_group("en", has_unread=False)
+
+
+def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut_off_film, judged_by_ab):
+    """Of the 60 s of the film "lost" the first 55 could not be read, which is more than half of each window.
+
+    Of the film "cut" a part could not be read. The notes name both.
+    """
     store = film_store(tmp_path, "lost", end_s=60.0, holes=((0.0, 55.0),))
     lost = score_film(store, [trained.paths["pcbm_lr"]])
-    compared = compare_films([cut, lost], judged)
+
+    compared = compare_films([cut_off_film, lost], judged_by_ab)
 
     assert [film.timeline.movie for film in compared.films] == ["cut"]
     assert (

@@ -27,17 +27,18 @@ ALL_DECISIONS = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
 
 @pytest.fixture(scope="module")
 def film():
+    """An invented film of ten minutes, scored by one model."""
     return ten_minute_film()
 
 
-READ_BACK = [kind for kind in FORMATS if FORMATS[kind].read_as]
+READ_BACK = [export_format for export_format in FORMATS if FORMATS[export_format].read_as]
 """Formats from which people's decisions are read back."""
 
 
-def exported(film, kind, tmp_path, *decided, **options):
+def exported(film, export_format, tmp_path, *decided, **options):
     """Export a film with what people decided, by default `ALL_DECISIONS`; return the path of the file."""
-    path = tmp_path / f"film{FORMATS[kind].suffix}"
-    text = export(film, kind, people=decided or ALL_DECISIONS, **options)
+    path = tmp_path / f"film{FORMATS[export_format].suffix}"
+    text = export(film, export_format, people=decided or ALL_DECISIONS, **options)
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -71,56 +72,85 @@ def labels_of_decisions(*decided):
     return sorted(labels)
 
 
-def test_by_default_no_export_holds_what_people_decided(film, kind):
-    assert "human: level, blind" not in export(film, kind).replace("_", " ")
+def test_by_default_no_export_holds_what_people_decided(film, export_format):
+    """Their tiers are called "human: ..."; RTTM writes _ for a space."""
+    text = export(film, export_format).replace("_", " ")
+    assert "human: level, blind" not in text
 
 
-def test_every_format_says_who_decided_and_how(film, kind):
-    text = export(film, kind, people=(AB_BLIND, AB_SIGHT, CD_BLIND, SETTLED))
-    if kind == "rttm":  # it has no spaces in a label: it writes _ for them, and %5F for the _ of a name
+def test_every_format_says_who_decided_and_how(film, export_format):
+    """AB decided blindly and in sight of the score, C_D blindly; they agreed on a level together."""
+    text = export(film, export_format, people=(AB_BLIND, AB_SIGHT, CD_BLIND, SETTLED))
+    if (
+        export_format == "rttm"
+    ):  # it has no spaces in a label: it writes _ for them, and %5F for the _ of a name
         text = text.replace("_", " ").replace("%5F", "_")
     for words in ("AB", "C_D", "blind", "in sight", "agreed"):
         assert words in text
     assert "no annotation by people" not in text
 
 
-@pytest.mark.parametrize("kind", READ_BACK)
-def test_our_reader_gets_back_who_decided_what_and_how(film, kind, tmp_path):
+@pytest.mark.parametrize("export_format", READ_BACK)
+def test_our_reader_gets_back_who_decided_what_and_how(film, export_format, tmp_path):
     """What they settled together, and a note without a level, change nothing of what each one decided."""
-    decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    path = exported(film, kind, tmp_path, *decided, SETTLED, NOTE)
+    by_one_person = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    path = exported(film, export_format, tmp_path, *by_one_person, SETTLED, NOTE)
+
     imported = import_spans([path], tmp_path, movie=film.movie)
-    assert [account.kind for account in imported.accounts] == [FORMATS[kind].read_as]
-    by_one_person = [clip for clip in imported.manifest if clip.annotator != SETTLED.annotator]
-    assert labels_of_clips(by_one_person) == labels_of_decisions(*decided)
+
+    (account,) = imported.accounts
+    assert account.kind == FORMATS[export_format].read_as
+    clips_by_one_person = [clip for clip in imported.manifest if clip.annotator != SETTLED.annotator]
+    assert labels_of_clips(clips_by_one_person) == labels_of_decisions(*by_one_person)
 
 
 def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film, tmp_path):
+    """The library pysubs2 stands in for an editor: it reads our SubRip and writes a file of SubStation."""
     pysubs2 = pytest.importorskip("pysubs2")
-    decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    pysubs2.load(exported(film, "srt", tmp_path, *decided)).save(tmp_path / "film.ass")
+    decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    pysubs2.load(exported(film, "srt", tmp_path, *decisions)).save(tmp_path / "film.ass")
+
     manifest = import_spans([tmp_path / "film.ass"], tmp_path, movie=film.movie).manifest
-    assert labels_of_clips(manifest) == labels_of_decisions(*decided)
+
+    assert labels_of_clips(manifest) == labels_of_decisions(*decisions)
 
 
-@pytest.mark.parametrize("kind", ["eaf", "csv"])
-def test_an_imported_label_names_the_decision_that_it_shows(film, kind, tmp_path):
-    decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
-    manifest = import_spans([exported(film, kind, tmp_path, *decided)], tmp_path).manifest
+@pytest.mark.parametrize("export_format", ["eaf", "csv"])
+def test_an_imported_label_names_the_decision_that_it_shows(film, export_format, tmp_path):
+    """Five decisions with ids of their own are exported and imported."""
+    decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
+    path = exported(film, export_format, tmp_path, *decisions)
+
+    manifest = import_spans([path], tmp_path).manifest
+
+    expected = {decision.id: (decision.annotator, decision.level) for decision in decisions}
     shown = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
-    assert shown == {decision.id: (decision.annotator, decision.level) for decision in decided}
+    assert shown == expected
 
 
-@pytest.mark.parametrize("kind", READ_BACK)
-def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(film, kind, tmp_path):
-    with_model = import_spans([exported(film, kind, tmp_path, AB_BLIND)], tmp_path)
-    assert with_model.accounts[0].shows_model_output
-    people_alone = import_spans([exported(film, kind, tmp_path, AB_BLIND, tiers=["people"])], tmp_path)
-    assert not people_alone.accounts[0].shows_model_output
-    assert labels_of_clips(people_alone.manifest) == labels_of_decisions(AB_BLIND)
+@pytest.mark.parametrize("export_format", READ_BACK)
+@pytest.mark.parametrize(
+    ("options", "has_tiers_of_model"),
+    [({}, True), ({"tiers": ["people"]}, False)],
+    ids=["all tiers", "people alone"],
+)
+def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
+    film, export_format, tmp_path, options, has_tiers_of_model
+):
+    path = exported(film, export_format, tmp_path, AB_BLIND, **options)
+    account = import_spans([path], tmp_path).accounts[0]
+    assert account.shows_model_output == has_tiers_of_model
+
+
+@pytest.mark.parametrize("export_format", READ_BACK)
+def test_decisions_alone_come_back_without_the_models_tiers(film, export_format, tmp_path):
+    path = exported(film, export_format, tmp_path, AB_BLIND, tiers=["people"])
+    manifest = import_spans([path], tmp_path).manifest
+    assert labels_of_clips(manifest) == labels_of_decisions(AB_BLIND)
 
 
 def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp_path):
+    """AB decided blindly and twice in sight of the score, and C_D é blindly; they agreed once."""
     pympi = pytest.importorskip("pympi")
     path = exported(film, "eaf", tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
     eaf = pympi.Elan.Eaf(str(path))
@@ -136,75 +166,110 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp
 
 
 def test_elan_has_levels_with_their_annotator_and_concepts_below_them(film, tmp_path):
+    """AB called 10 to 18.5 s S blindly, and saw Body and Clothing. ELAN has times in milliseconds."""
     pympi = pytest.importorskip("pympi")
-    read = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
-    assert read.get_annotation_data_for_tier("human: level, blind@AB") == [(10000, 18500, "S")]
-    assert read.get_parameters_for_tier("human: level, blind@AB")["ANNOTATOR"] == "AB"
-    concepts = read.get_ref_annotation_data_for_tier("human: concepts, blind@AB")
-    assert [text for _, _, text, *_ in concepts] == ["Body;Clothing"]
+    document = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
+
+    assert document.get_annotation_data_for_tier("human: level, blind@AB") == [(10000, 18500, "S")]
+    assert document.get_parameters_for_tier("human: level, blind@AB")["ANNOTATOR"] == "AB"
+    concepts = document.get_ref_annotation_data_for_tier("human: concepts, blind@AB")
+    assert [text for _start, _end, text, *_ in concepts] == ["Body;Clothing"]
 
 
 def test_pympi_can_add_an_annotation_to_our_tiers(film, tmp_path):
-    """It numbers annotations itself, and fails on ids that it cannot read."""
+    """AB called 10 to 18.5 s S; 20 to 21 s are added.
+
+    pympi numbers annotations itself, and fails on ids that it cannot read.
+    """
     pympi = pytest.importorskip("pympi")
-    read = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
-    read.add_annotation("human: level, blind@AB", 20000, 21000, "EN")
-    levels = read.get_annotation_data_for_tier("human: level, blind@AB")
+    document = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
+
+    document.add_annotation("human: level, blind@AB", 20000, 21000, "EN")
+
+    levels = document.get_annotation_data_for_tier("human: level, blind@AB")
     assert sorted(levels) == [(10000, 18500, "S"), (20000, 21000, "EN")]
 
 
-def test_elans_schema_holds(film, tmp_path):
+def test_a_document_with_decisions_is_valid_by_elans_schema(film, tmp_path):
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
     schema.validate(str(exported(film, "eaf", tmp_path)))
 
 
-def test_praats_own_reader_sees_the_tiers_of_people(film, tmp_path):
+def test_praatio_sees_the_tiers_of_people(film, tmp_path):
+    """C_D é called 10 to 18.5 s EN blindly; AB and C_D é agreed on HN with the concept Body there.
+
+    The library praatio reads files of Praat.
+    """
     textgrid = pytest.importorskip("praatio.textgrid")
     path = exported(film, "textgrid", tmp_path, CD_BLIND, SETTLED)
-    read = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
-    (level,) = read.getTier("human: level, blind@C_D é").entries
+
+    document = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
+
+    (level,) = document.getTier("human: level, blind@C_D é").entries
     assert tuple(level) == (10.0, 18.5, "EN")
-    (concepts,) = read.getTier("human: concepts, agreed@AB, C_D é").entries
+    (concepts,) = document.getTier("human: concepts, agreed@AB, C_D é").entries
     assert tuple(concepts) == (10.0, 18.5, "Body")
 
 
-@pytest.mark.parametrize("kind", ["vtt", "srt"])
-def test_players_readers_see_who_decided(film, kind, tmp_path):
+@pytest.mark.parametrize("export_format", ["vtt", "srt"])
+def test_players_readers_see_who_decided(film, export_format, tmp_path):
+    """AB called 10 to 18.5 s S blindly; AB and C_D é agreed on HN there.
+
+    The library pysubs2 reads subtitles, with times in milliseconds.
+    """
     pysubs2 = pytest.importorskip("pysubs2")
-    cues = pysubs2.load(str(exported(film, kind, tmp_path, AB_BLIND, SETTLED)), encoding="utf-8")
-    at_10_s = [cue.plaintext for cue in cues if (cue.start, cue.end) == (10000, 18500)]
-    assert "human: labels, blind@AB = S; Body; Clothing" in at_10_s
-    assert "human: labels, agreed@AB, C_D é = HN; Body" in at_10_s
+    path = exported(film, export_format, tmp_path, AB_BLIND, SETTLED)
+
+    cues = pysubs2.load(str(path), encoding="utf-8")
+
+    texts = [cue.plaintext for cue in cues if (cue.start, cue.end) == (10000, 18500)]
+    assert "human: labels, blind@AB = S; Body; Clothing" in texts
+    assert "human: labels, agreed@AB, C_D é = HN; Body" in texts
 
 
-@pytest.mark.parametrize(("kind", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
-def test_video_editors_readers_see_who_decided(film, kind, adapter, tmp_path):
+def markers_read_by_opentimelineio(text, adapter):
+    """Return the markers that OpenTimelineIO reads in a file for a video editor."""
     otio = pytest.importorskip("opentimelineio")
+    markers = []
+    for clip in otio.adapters.read_from_string(text, adapter).find_clips():
+        markers += clip.markers
+    return markers
+
+
+@pytest.mark.parametrize(("export_format", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
+def test_video_editors_readers_see_who_decided(film, export_format, adapter, tmp_path):
+    """AB called 10 to 18.5 s S blindly; AB and C_D é agreed on HN there."""
+    pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
-    text = exported(film, kind, tmp_path, AB_BLIND, SETTLED).read_text(encoding="utf-8")
-    read = otio.adapters.read_from_string(text, adapter)
-    names = [marker.name for clip in read.find_clips() for marker in clip.markers]
+    text = exported(film, export_format, tmp_path, AB_BLIND, SETTLED).read_text(encoding="utf-8")
+
+    names = [marker.name for marker in markers_read_by_opentimelineio(text, adapter)]
+
     assert "human: labels, blind@AB = S; Body; Clothing" in names
     assert "human: labels, agreed@AB, C_D é = HN; Body" in names
 
 
 def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film, tmp_path):
-    otio = pytest.importorskip("opentimelineio")
+    """AB called 10 to 18.5 s S blindly."""
+    pytest.importorskip("opentimelineio")
     text = exported(film, "otio", tmp_path, AB_BLIND).read_text(encoding="utf-8")
-    read = otio.adapters.read_from_string(text, "otio_json")
-    facts = [marker.metadata["obygaze"] for clip in read.find_clips() for marker in clip.markers]
+
+    markers = markers_read_by_opentimelineio(text, "otio_json")
+
+    facts = [marker.metadata["obygaze"] for marker in markers]
     (decision,) = [fact for fact in facts if fact["tier"] == "human: labels, blind@AB"]
     assert decision["annotator"] == "AB"
     assert decision["level"] == "S"
-    assert (decision["how"], decision["seen_score"]) == ("blind", 0)
+    assert decision["how"] == "blind"
+    assert decision["seen_score"] == 0
 
 
 def test_an_edit_list_names_who_decided(film, tmp_path):
+    """AB called 10 to 18.5 s S blindly: 8.5 s are 204 frames, at 24 frames a second."""
     text = exported(film, "edl", tmp_path, AB_BLIND, rate=Fraction(24)).read_text(encoding="utf-8")
-    n_frames = 204  # 8.5 seconds
-    assert f"|M:human: labels, blind@AB = S; Body; Clothing |D:{n_frames}" in text
+    assert "|M:human: labels, blind@AB = S; Body; Clothing |D:204" in text
 
 
 def test_opentimelineio_reads_an_edit_list_of_decisions(film, tmp_path):
@@ -216,12 +281,17 @@ def test_opentimelineio_reads_an_edit_list_of_decisions(film, tmp_path):
 
 
 def test_pyannotes_columns_name_who_decided(film, tmp_path):
+    """C_D é called 10 to 18.5 s EN blindly. RTTM writes _ for a space, and %5F for the _ of a name."""
     pandas = pytest.importorskip("pandas")
     path = exported(film, "rttm", tmp_path, CD_BLIND)
-    read = pandas.read_csv(path, names=range(10), sep=r"\s+", dtype={3: float, 4: float})
-    start_s, duration_s, speaker = 3, 4, 7  # columns
-    rows = read[read[speaker] == "human:_labels,_blind@C%5FD_é_=_EN"]
-    assert rows[[start_s, duration_s]].to_numpy().tolist() == [[10.0, 8.5]]
+    start_column, duration_column, speaker_column = 3, 4, 7
+    types = {start_column: float, duration_column: float}
+
+    turns = pandas.read_csv(path, names=range(10), sep=r"\s+", dtype=types)
+
+    (turn,) = turns[turns[speaker_column] == "human:_labels,_blind@C%5FD_é_=_EN"].to_numpy()
+    assert turn[start_column] == 10.0
+    assert turn[duration_column] == 8.5
 
 
 def annotations_of_people(film, tmp_path, *decided):
@@ -231,25 +301,44 @@ def annotations_of_people(film, tmp_path, *decided):
 
 
 def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film, tmp_path):
-    """The people are its creators, and the last body has the facts. A note is an annotation that comments."""
-    note = Decided(40.0, 41.0, ("AB",), note="dark", id=ID.format(7))
-    annotations = annotations_of_people(film, tmp_path, SETTLED, note)
-    by_motivation = {item["motivation"]: item for item in annotations}
-    settled, comment = by_motivation["classifying"], by_motivation["commenting"]
+    """AB and C_D é agreed on HN with the concept Body. They are its creators; the last body has the facts.
 
-    assert [person["name"] for person in settled["creator"]] == ["AB", "C_D é"]
-    facts = json.loads(settled["body"][-1]["value"])
-    assert (facts["how"], facts["level"], facts["concepts"]) == ("agreed", "HN", ["Body"])
-    assert facts["seen_score"] == 0  # "agreed" does not say whether the score was in sight
-    assert replace(SETTLED, is_blind=False).facts["seen_score"] == 1
-    assert "seen_score" not in NOTE.facts
+    "agreed" does not say whether the score was in sight: `seen_score` does.
+    """
+    (annotation,) = annotations_of_people(film, tmp_path, SETTLED)
+
+    assert annotation["motivation"] == "classifying"
+    assert [person["name"] for person in annotation["creator"]] == ["AB", "C_D é"]
+    facts = json.loads(annotation["body"][-1]["value"])
+    assert facts["how"] == "agreed"
+    assert facts["level"] == "HN"
+    assert facts["concepts"] == ["Body"]
+    assert facts["seen_score"] == 0
+
+
+def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
+    note = Decided(40.0, 41.0, ("AB",), note="dark", id=ID.format(7))
+    (comment,) = annotations_of_people(film, tmp_path, note)
+    assert comment["motivation"] == "commenting"
     assert [person["name"] for person in comment["creator"]] == ["AB"]
 
-    of_all = annotations_of_people(film, tmp_path)
-    assert len({item["id"] for item in of_all}) == len(of_all) == 7  # six, of which one notes more
+
+def test_web_annotations_of_decisions_have_ids_of_their_own(film, tmp_path):
+    """There are six decisions, one of which notes more, and so is two annotations."""
+    annotations = annotations_of_people(film, tmp_path)
+    assert len(annotations) == 7
+    assert len({annotation["id"] for annotation in annotations}) == 7
+
+
+def test_the_facts_of_a_decision_say_if_the_score_was_in_sight():
+    """A note without a level says nothing of it."""
+    in_sight = replace(SETTLED, is_blind=False)
+    assert in_sight.facts["seen_score"] == 1
+    assert "seen_score" not in NOTE.facts
 
 
 def test_iiifs_own_parser_sees_who_decided(film, tmp_path):
+    """AB called 10 to 18.5 s S blindly, and saw Body and Clothing."""
     iiif = pytest.importorskip("iiif_prezi3")
     text = exported(film, "iiif", tmp_path, AB_BLIND).read_text(encoding="utf-8")
     (canvas,) = iiif.Manifest.model_validate_json(text).items
@@ -265,35 +354,49 @@ HOSTILE_DECISIONS = (
 """A decision whose name and note are hostile, a hostile note without a level, and a plain decision."""
 
 
-@pytest.mark.parametrize("kind", READ_BACK)
-def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(film, kind, tmp_path):
-    path = exported(film, kind, tmp_path, *HOSTILE_DECISIONS)
-    labels = labels_of_clips(import_spans([path], tmp_path, movie=film.movie).manifest)
-    assert labels_of_decisions(CD_BLIND)[0] in labels
-    assert len(labels) == 2  # the other one, too; the note has no level
+@pytest.mark.parametrize("export_format", READ_BACK)
+def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(film, export_format, tmp_path):
+    """Of three decisions one has a hostile name and note, one is a hostile note, and C_D's is plain.
 
-
-def test_hostile_notes_leave_json_valid_and_are_text_in_xml(film):
-    pytest.importorskip("opentimelineio")
-    for kind in ("jsonld", "iiif", "otio"):
-        json.loads(export(film, kind, people=HOSTILE_DECISIONS))
-    for kind in ("eaf", "fcpxml7"):
-        assert "<script>" not in export(film, kind, people=HOSTILE_DECISIONS)
-
-
-def test_hostile_notes_add_no_formula_no_event_and_no_cue(film):
-    """A formula is a cell that begins with =, + or @. An arrow begins a cue of subtitles.
-
-    Each event of an edit list, a line with a cut (C) of the video (V), has one marker (* LOC).
+    Both that have a level are read back.
     """
+    path = exported(film, export_format, tmp_path, *HOSTILE_DECISIONS)
+    labels = labels_of_clips(import_spans([path], tmp_path, movie=film.movie).manifest)
+    (label_by_cd,) = labels_of_decisions(CD_BLIND)
+    assert label_by_cd in labels
+    assert len(labels) == 2
+
+
+@pytest.mark.parametrize("export_format", ["jsonld", "iiif", "otio"])
+def test_hostile_notes_leave_json_valid(film, export_format):
+    """Notes and a name hold quotes, an end of lines and markup."""
+    pytest.importorskip("opentimelineio")
+    json.loads(export(film, export_format, people=HOSTILE_DECISIONS))
+
+
+@pytest.mark.parametrize("export_format", ["eaf", "fcpxml7"])
+def test_hostile_notes_are_text_in_xml(film, export_format):
+    """The notes hold the tag of a script."""
+    pytest.importorskip("opentimelineio")
+    assert "<script>" not in export(film, export_format, people=HOSTILE_DECISIONS)
+
+
+def test_hostile_notes_add_no_formula_to_a_table(film):
+    """A formula is a cell that begins with =, + or @; the notes and a name hold some."""
     table = export(film, "csv", people=HOSTILE_DECISIONS)
     assert not re.search(r"(^|,)\"?[=+@]", table, re.MULTILINE)
 
+
+def test_hostile_notes_add_no_event_to_an_edit_list(film):
+    """Each event, a line with a cut (C) of the video (V), has one marker (* LOC)."""
     edit_list = export(film, "edl", people=HOSTILE_DECISIONS)
     assert edit_list.isascii()
     assert edit_list.count("  V     C  ") == edit_list.count("* LOC")
 
-    for kind in ("vtt", "srt"):
-        subtitles = export(film, kind, people=HOSTILE_DECISIONS)
-        cues = re.findall(r"^\d\d:.* --> ", subtitles, re.MULTILINE)
-        assert subtitles.count(" --> ") == len(cues)
+
+@pytest.mark.parametrize("export_format", ["vtt", "srt"])
+def test_hostile_notes_add_no_cue_to_subtitles(film, export_format):
+    """A cue begins with its times around an arrow, and the notes hold arrows."""
+    subtitles = export(film, export_format, people=HOSTILE_DECISIONS)
+    cues = re.findall(r"^\d\d:.* --> ", subtitles, re.MULTILINE)
+    assert subtitles.count(" --> ") == len(cues)

@@ -37,7 +37,7 @@ def page(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory):
+def page_of_three_films(tmp_path_factory):
     """A page of three films, one of them with a hostile name and title."""
     path = tmp_path_factory.mktemp("page") / "films.html"
     films = [
@@ -71,10 +71,6 @@ def tenths_shown(page):
     return float(page.locator("svg.z").first.get_attribute("viewBox").split()[2])
 
 
-FILM_TENTHS = 72120
-"""Tenths of a second of an invented film."""
-
-
 def test_a_page_requests_nothing_when_its_timeline_is_moved(visit, page):
     """A page is one file, which can be read without a network: its own address is all that is asked for."""
     seen = visit(page)
@@ -98,7 +94,12 @@ def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
 
 @pytest.mark.parametrize(
     ("fixture", "theme", "width"),
-    [("page", "light", 1440), ("several", "dark", 390), ("report", "light", 390), ("report", "dark", 1440)],
+    [
+        ("page", "light", 1440),
+        ("page_of_three_films", "dark", 390),
+        ("report", "light", 390),
+        ("report", "dark", 1440),
+    ],
 )
 def test_pages_are_accessible(visit, request, fixture, theme, width):
     """Axe finds no barrier for people with disabilities (WCAG), with all details opened."""
@@ -109,18 +110,21 @@ def test_pages_are_accessible(visit, request, fixture, theme, width):
 
 
 def test_the_first_tab_reaches_a_link_that_skips_to_the_content(visit, page):
+    """The link has the class `skip`: people who use the keyboard need not go through all that is before."""
     seen = visit(page).page
     seen.keyboard.press("Tab")
     assert seen.evaluate("document.activeElement.className") == "skip"
 
 
 def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
-    """The timeline is a slider, whose text a screen reader says: the time, and what is known of it."""
-    seen = visit(page).page
-    track = seen.locator(".d-over")
-    assert track.get_attribute("role") == "slider"
+    """The timeline is a slider, whose text a screen reader says: the time, and what is known of it.
 
-    track.focus()
+    At its start the film is unlike training. Each of four keys leads to another time.
+    """
+    seen = visit(page).page
+    timeline = seen.locator(".d-over")
+    assert timeline.get_attribute("role") == "slider"
+    timeline.focus()
     at_start = spoken_time(seen)
     assert "unlike training" in at_start
 
@@ -128,9 +132,18 @@ def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
     for key in ("ArrowRight", "ArrowRight", "PageDown", "End"):
         seen.keyboard.press(key)
         announced.append(spoken_time(seen))
-    assert len(set(announced)) == 5  # each key leads to another time
 
-    for key in ("Home", "ArrowLeft"):  # to the start, and no farther
+    assert len(set(announced)) == 5
+
+
+def test_keys_move_the_cursor_to_the_start_and_no_farther(visit, page):
+    seen = visit(page).page
+    seen.locator(".d-over").focus()
+    at_start = spoken_time(seen)
+    seen.keyboard.press("End")
+    assert spoken_time(seen) != at_start
+
+    for key in ("Home", "ArrowLeft"):
         seen.keyboard.press(key)
         assert spoken_time(seen) == at_start
 
@@ -146,18 +159,22 @@ def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(visit,
 
 
 def test_keys_zoom_into_the_timeline_and_leave_the_cursor(visit, page):
-    """Each + halves the part of the film that is shown: two of them show a quarter. 0 shows all."""
+    """Each + halves the part of the film that is shown: two of them show a quarter. 0 shows all.
+
+    The film has 7212 s, which are 72120 tenths of a second.
+    """
     seen = visit(page).page
     seen.locator(".d-over").focus()
     seen.keyboard.press("PageDown")
-    before = spoken_time(seen)
+    time_before = spoken_time(seen)
+
     seen.keyboard.press("+")
     seen.keyboard.press("+")
-    assert tenths_shown(seen) == pytest.approx(FILM_TENTHS / 4)  # halved twice
-    assert spoken_time(seen) == before
+    assert tenths_shown(seen) == pytest.approx(72120 / 4)
+    assert spoken_time(seen) == time_before
 
     seen.keyboard.press("0")
-    assert tenths_shown(seen) == pytest.approx(FILM_TENTHS)
+    assert tenths_shown(seen) == pytest.approx(72120)
 
 
 LINES_SAID = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5, "No gun")]
@@ -165,7 +182,10 @@ LINES_SAID = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5,
 
 
 def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(visit, tmp_path):
-    """Choosing the line at 70 s moves the cursor to the row of the film that 70 s lies in."""
+    """Three lines are said, two of which have the word "gun": that at 70 s, and one at 80 s.
+
+    Choosing the first of them moves the cursor to the row of the film that 70 s lies in.
+    """
     subtitles = pd.DataFrame(LINES_SAID, columns=["start_s", "end_s", "text"])
     film = replace(invented_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
     write_film_page([film], tmp_path / "said.html")
@@ -217,18 +237,21 @@ def test_of_credits_no_probability_is_announced(announced):
     """Credits are no content of the film, and nothing is judged there."""
     of_credits = [text for text in announced if "credits" in text]
     assert of_credits
-    assert not any("probability" in text or "0." in text for text in of_credits)
+    for text in of_credits:
+        assert "probability" not in text
+        assert "0." not in text
 
 
 def test_no_concept_below_its_threshold_is_announced(announced):
     """Clothing has the probability .3 throughout, below its threshold .5: the model does not see it."""
-    assert any("Body 0." in text for text in announced)
-    assert not any("Clothing" in text for text in announced)
+    all_announced = "\n".join(announced)
+    assert "Body 0." in all_announced
+    assert "Clothing" not in all_announced
 
 
-def test_no_title_breaks_the_page(visit, several):
+def test_no_title_breaks_the_page(visit, page_of_three_films):
     """A title is text, though it is written like the end of a script."""
-    seen = visit(several)
+    seen = visit(page_of_three_films)
     assert seen.page.title() == "3 films, scored"
     assert seen.page.locator("h2.d-name").nth(0).text_content().startswith(NASTY)
     assert seen.errors == []
@@ -243,7 +266,7 @@ CUT_AT_THE_RIGHT = """[...document.querySelectorAll('body *')].filter((one) => {
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
-@pytest.mark.parametrize("fixture", ["page", "several"])
+@pytest.mark.parametrize("fixture", ["page", "page_of_three_films"])
 def test_nothing_overflows(visit, request, fixture, width):
     """No text is cut at the right, at the widths of a desktop, a tablet and a telephone."""
     seen = visit(request.getfixturevalue(fixture), width=width, height=844).page
@@ -286,9 +309,11 @@ def test_a_page_prints_on_few_sheets(visit, page, tmp_path):
 
 
 def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(visit, page):
+    """The page is shown on a dark ground, and printed on the light one of the other theme, nearly white."""
+    nearly_white = "rgb(251, 250, 247)"
     seen = visit(page, theme="dark").page
     seen.emulate_media(media="print", color_scheme="dark")
-    assert seen.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 247)"
+    assert seen.evaluate("getComputedStyle(document.body).backgroundColor") == nearly_white
     assert not seen.get_by_role("button", name="Zoom in").is_visible()
     assert seen.locator(".caveat").is_visible()
 
@@ -437,6 +462,7 @@ def test_a_copy_of_another_length_is_said_to_be_another_cut(visit, watched):
 
 
 def test_an_unplayable_file_gets_a_command_that_converts_it(visit, watched):
+    """Browsers do not play MPEG-2. The command calls the program ffmpeg, and nothing is played."""
     page = visit(watched / "film.html").page
     page.get_by_label("Open your own copy").set_input_files(watched / "old.mpg")
     expect(page.locator("#f1-command")).to_be_visible()
@@ -480,6 +506,7 @@ def test_no_hostile_title_name_note_or_subtitle_runs(hostile):
 
 
 def test_no_hostile_name_of_a_readers_file_runs(hostile, watched, tmp_path):
+    """The name of the reader's own copy is HTML with a script, and is shown on the page."""
     path = tmp_path / "<img src=x onerror=document.title='broken'>.webm"
     path.write_bytes((watched / "own.webm").read_bytes())
     open_own_copy(hostile.page, path)
@@ -578,11 +605,17 @@ def focused_elements(page):
 
 
 def test_the_tab_key_reaches_all_controls_with_a_visible_focus(visit, watched):
+    """A control is called by its id, key or class. `skip` is the link that skips to the content.
+
+    `d-track d-over` is the timeline, and N the button of the next passage.
+    """
     elements = focused_elements(visit(watched / "film.html").page)
-    names = [name for name, _ in elements]
+
+    names = [name for name, _is_seen in elements]
     for name in ("skip", "f1-file", "N", "f1-order", "passages", "d-track d-over", "d-scroll", "d-strips"):
         assert name in names
-    assert [name for name, is_seen in elements if not is_seen] == []
+    for name, is_seen in elements:
+        assert is_seen, name
 
 
 def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
@@ -603,6 +636,7 @@ def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
 
 
 def test_keys_order_and_filter_the_table_of_passages(visit, watched):
+    """The key v orders passages by strength, and f shows those below the threshold."""
     page = visit(watched / "film.html").page
     page.keyboard.press("v")
     expect(page.locator("#f1-order")).to_have_value("strength")
@@ -617,11 +651,17 @@ SIZES = pytest.mark.parametrize(
 
 @SIZES
 def test_the_text_on_the_readers_file_is_never_cut(visit, watched, tmp_path, width, height):
+    """The file has a long name. The text on it ends above the lower edge of the box around it."""
     page = visit(watched / "film.html", width=width, height=height).page
-    open_own_copy(page, shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm"))
+    own_copy = shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm")
+
+    open_own_copy(page, own_copy)
+
     text = page.locator("#f1-own").bounding_box()
-    around_it = page.locator(".d-none").bounding_box()
-    assert text["y"] + text["height"] <= around_it["y"] + around_it["height"] + 1
+    box = page.locator(".d-none").bounding_box()
+    lower_edge_of_text = text["y"] + text["height"]
+    lower_edge_of_box = box["y"] + box["height"]
+    assert lower_edge_of_text <= lower_edge_of_box + 1
 
 
 @SIZES

@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import re
+import tomllib
 from base64 import b64decode, b64encode
 from dataclasses import replace as film_of
 from html import unescape
@@ -70,16 +71,15 @@ def test_numbers_of_a_page_have_two_decimals_at_most(page):
 )
 def test_every_text_exists_in_both_languages(name, package):
     """A placeholder, as {share}, that one language lacks would lose a number or break the page."""
-    import tomllib
-
-    english, french = (tomllib.loads(asset(f"{name}.{language}.toml", package)) for language in ("en", "fr"))
+    english = tomllib.loads(asset(f"{name}.en.toml", package))
+    french = tomllib.loads(asset(f"{name}.fr.toml", package))
 
     def placeholders(text):
         return sorted(re.findall(r"{\w*", text))
 
     assert english.keys() == french.keys()
-    for key in english:
-        assert placeholders(english[key]) == placeholders(french[key]), key
+    for text_name in english:
+        assert placeholders(english[text_name]) == placeholders(french[text_name]), text_name
 
 
 def test_a_page_begins_with_what_matters_most(page):
@@ -122,11 +122,13 @@ def in_minutes(seconds):
 def test_the_first_sentence_has_the_codebooks_words_and_all_counts():
     """A passage may go on over rows below the threshold, so that less of it reaches the threshold."""
     film = with_model(invented_film(), means={"S": "staged like what experts call M"})
-    time, passages = film.time(), marked_passages_of(film)
+    time = film.time()
+    passages = marked_passages_of(film)
     marked_s = passages["judged_s"].sum()
     reaching_rows = film.rows().query(f"p >= {film.model().threshold_p}")
     reaching_s = seconds_within(reaching_rows, passages)
-    share, *_ = Words("en").shares_of_whole([time.judged_s, time.unjudged_s, time.black_or_credits_s])
+    parts = [time.judged_s, time.unjudged_s, time.black_or_credits_s]
+    share, *_ = Words("en").shares_of_whole(parts)
 
     assert first_sentence(film).startswith(
         f"Of the {in_minutes(time.judged_s)} that it can judge "
@@ -146,7 +148,10 @@ def film_that_begins_unlike(share):
 
 
 def test_the_page_hatches_as_many_seconds_as_are_not_judged():
-    """Hatching marks what has no probability: unlike training, or nothing to judge (black, credits)."""
+    """Hatching marks what has no probability: unlike training, or nothing to judge (black, credits).
+
+    The first half of the film is unlike training, and at its end are credits.
+    """
     film = film_that_begins_unlike(0.5)
     time = film.time()
 
@@ -158,12 +163,18 @@ def test_the_page_hatches_as_many_seconds_as_are_not_judged():
 
 
 def test_credits_that_are_unlike_everything_too_are_credits():
-    """The last tenth of the film is unlike training, and its last 24 seconds are credits as well."""
+    """The last tenth of a film of 600 s is unlike training, and its last 24 seconds are credits as well.
+
+    These are hatched as what is nothing to judge, and counted once in the film's time.
+    """
     film = ten_minute_film(unlike_parts=((0.9, 1.0),))
     flags = film.table["flags"].mask(film.table["start_s"] > 576.0, "unlike;credits")
     film = with_columns(film, flags=flags)
+
     last_span = view_of(film).hatched[-1]
-    assert (last_span["kind"], last_span["end"]) == ("nothing", 600.0)
+
+    assert last_span["kind"] == "nothing"
+    assert last_span["end"] == 600.0
     assert film.time().whole_s == pytest.approx(600.0)
 
 
@@ -173,19 +184,19 @@ def test_a_film_wholly_unlike_training_has_no_numbers():
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
 
-    share_and_band = r"\d+%\s*\["
+    share_and_band = r"\d+%\s*\["  # as in "38% [21%, 55%]"
     assert not re.search(share_and_band, text_of(page))
 
-    none = -1  # what `percentages_of` has for a row without a probability
-    assert percentages_of(data_of(page)["rows"]["p"]) == [none] * 60
+    without_probability = -1  # what `percentages_of` has for such a row
+    assert percentages_of(data_of(page)["rows"]["p"]) == [without_probability] * 60
 
 
-def figures(film):
+def key_figures(film):
     """Return the three key figures of a film's page: the share, the number of passages, the AUC."""
     return view_of(film).figures
 
 
-def warnings(film):
+def warnings_on_page(film):
     """Return the warnings on a film's page."""
     return re.findall('class="warning"><strong>(.*?)</strong>', film_page([film]))
 
@@ -211,15 +222,17 @@ def with_unjudged_row_in_a_passage(film):
 def test_a_passage_over_an_unjudged_row_says_how_much_is_judged():
     """One row within the longest passage is unlike training: the passage goes on over it."""
     film, unjudged_s = with_unjudged_row_in_a_passage(invented_film(n_rows=400, duration_s=1800.0))
+    words = Words("en")
 
     passages = film.segments()
     lengths_s = passages["end_s"] - passages["start_s"]
-    (row,) = passages.index[passages["judged_s"] < lengths_s - 0.5]
-    assert passages["judged_s"][row] == pytest.approx(lengths_s[row] - unjudged_s)
-    words = Words("en")
-    length, judged = words.duration(lengths_s[row]), words.duration(passages["judged_s"][row])
-    shown = [passage["length"] for passage in data_of(film_page([film]))["passages"]]
-    assert f"{length}, {judged} of it judged" in shown
+    (judged_in_part,) = passages.index[passages["judged_s"] < lengths_s - 0.5]
+    length_s = lengths_s[judged_in_part]
+    judged_s = passages["judged_s"][judged_in_part]
+    assert judged_s == pytest.approx(length_s - unjudged_s)
+
+    lengths_on_page = [passage["length"] for passage in data_of(film_page([film]))["passages"]]
+    assert f"{words.duration(length_s)}, {words.duration(judged_s)} of it judged" in lengths_on_page
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
@@ -230,13 +243,14 @@ def test_the_models_evidence_stands_above_the_timeline(language):
     """
     evidence = EvidenceRecord(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
     film = with_model(ten_minute_film(), no_skill=True, evidence=evidence)
+
     line = evidence_line(film, language)
+    page = film_page([film], language=language)
+
     numbers = re.findall(r"[\d.,]*\d", line)
     assert {Words(language).number(0.67), "7", "4"} <= set(numbers)
-
-    page = film_page([film], language=language)
-    timeline = 'class="d-desk"'
-    assert -1 < page.find(line) < page.index(timeline)
+    place_of_timeline = page.index('class="d-desk"')
+    assert page.index(line) < place_of_timeline
 
 
 @pytest.mark.parametrize(("window_s", "n_warnings"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
@@ -245,21 +259,27 @@ def test_windows_unlike_the_training_clips_in_length_have_a_warning(window_s, n_
     film = with_model(ten_minute_film(), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
     film = film_of(film, record=replace(film.record, windows=windows))
-    assert len(warnings(film)) == n_warnings
+    assert len(warnings_on_page(film)) == n_warnings
 
 
 def test_concepts_without_a_known_precision_say_so():
-    film, words = ten_minute_film(), Words("en")
+    """No average precision (`ap`) is known of the film's eight concepts: each of their strips says so."""
+    film = ten_minute_film()
     concepts = [replace(concept, ap=None) for concept in film.model().concepts]
+    assert len(concepts) == 8
+
     page = film_page([with_model(film, concepts=concepts)])
-    strips = page.split('class="d-strips"')[1].split("</section>")[0]
-    assert strips.count(f"<small>{words['unknown_ap']}</small>") == len(concepts)
+
+    _, after_head_of_strips = page.split('class="d-strips"')
+    strips, *_ = after_head_of_strips.split("</section>")
+    assert strips.count(f"<small>{Words('en')['unknown_ap']}</small>") == 8
 
 
 def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
     film = ten_minute_film()
-    _, passages, _ = figures(film)
-    assert re.findall(r"\d+", passages.value) == [str(len(marked_passages_of(film)))]
+    _, number_of_passages, _ = key_figures(film)
+    n_marked = len(marked_passages_of(film))
+    assert re.findall(r"\d+", number_of_passages.value) == [str(n_marked)]
 
 
 @pytest.mark.parametrize(
@@ -273,39 +293,47 @@ def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
 )
 def test_where_no_passage_is_looked_for_none_is_counted(film):
     """A count of 0 would say that the model looked for passages; a dash stands in its place."""
-    _, passages, _ = figures(film)
-    assert passages.value == "–"
-    assert not any("0 passages" in line for line in lines_of_film(film, Words("en")))
+    _, number_of_passages, _ = key_figures(film)
+    assert number_of_passages.value == "–"
+    for line in lines_of_film(film, Words("en")):
+        assert "0 passages" not in line
 
 
 def test_a_film_of_a_model_without_calibration_has_a_warning():
     """Such a model gives no probabilities."""
-    uncalibrated = with_model(ten_minute_film(), calibration=None)
+    calibrated = ten_minute_film()
+    uncalibrated = with_model(calibrated, calibration=None)
     assert Words("en")["uncalibrated"] in view_of(uncalibrated).warnings
-    assert view_of(ten_minute_film()).warnings == []
+    assert view_of(calibrated).warnings == []
 
 
 def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
     """The worst error is told beside the share, and is not a part of it."""
     film = ten_minute_film()
     calibration = replace(film.model().calibration, worst_film_error=None)
-    assert figures(with_model(film, calibration=calibration))[0].value == figures(film)[0].value
+    film_without_worst_error = with_model(film, calibration=calibration)
+
+    share, _, _ = key_figures(film)
+    share_without_worst_error, _, _ = key_figures(film_without_worst_error)
+
+    assert share_without_worst_error.value == share.value
 
 
 def test_concepts_are_in_the_order_of_how_well_they_are_found(page):
-    """Of eight concepts five are found better than chance, Body best.
-
-    The other three come after them, with a doubt, and are grey on the page.
-    """
+    """Of eight concepts five are found better than chance, Body best. The other three come after them."""
     concepts = data_of(page)["rows"]["concepts"]
-    better_than_chance = [concept["name"] for concept in concepts if not concept["doubt"]]
-    others = [concept["name"] for concept in concepts if concept["doubt"]]
-    shown, grey = page.split('<div class="dim">')
+    names = [concept["name"] for concept in concepts]
+    assert names[:2] == ["Body", "Clothing"]
+    assert set(names[5:]) == {"Look", "Posture", "Appearance"}
+    for concept in concepts[:5]:
+        assert concept["doubt"] == ""
+    for concept in concepts[5:]:
+        assert concept["doubt"] == "(not shown better than chance)"
 
-    assert [concept["name"] for concept in concepts] == better_than_chance + others
-    assert (better_than_chance[:2], len(better_than_chance)) == (["Body", "Clothing"], 5)
-    assert set(others) == {"Look", "Posture", "Appearance"}
-    assert {concept["doubt"] for concept in concepts} == {"", "(not shown better than chance)"}
+
+def test_concepts_that_are_not_found_better_than_chance_are_grey(page):
+    """Of Body the average precision (AP) is .55 and chance .21; Look is hardly better than chance."""
+    shown, grey = page.split('<div class="dim">')
     assert "AP 0.55, chance 0.21" in shown  # Body
     assert "AP 0.28, chance 0.26" in grey  # Look
     assert Words("en").say("legend_unfound", n=3) in page
@@ -331,16 +359,19 @@ def rows_seen_by_script(concept):
 def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above):
     """The threshold is the probability of row 20, or more by so little that the percentage is the same."""
     film = ten_minute_film()
+    rows = film.rows()
     concepts = []
     for concept in film.model().concepts:
-        p_of_row_20 = film.rows()[f"{concept.name}_p"].iloc[20]
+        p_of_row_20 = rows[f"{concept.name}_p"].iloc[20]
         concepts.append(replace(concept, threshold_p=float(p_of_row_20 + above)))
-    data = data_of(film_page([with_model(film, concepts=concepts)]))
-    in_script = {concept["name"]: concept for concept in data["rows"]["concepts"]}
+
+    page = film_page([with_model(film, concepts=concepts)])
+
+    concepts_of_script = {concept["name"]: concept for concept in data_of(page)["rows"]["concepts"]}
     for concept in concepts:
-        p = film.rows()[f"{concept.name}_p"].to_numpy()
+        p = rows[f"{concept.name}_p"].to_numpy()
         rows_that_reach = np.flatnonzero(p >= concept.threshold_p)
-        assert rows_seen_by_script(in_script[concept.name]) == rows_that_reach.tolist()
+        assert rows_seen_by_script(concepts_of_script[concept.name]) == rows_that_reach.tolist()
 
 
 @pytest.mark.long
@@ -360,16 +391,20 @@ def test_films_stand_in_the_order_of_their_years():
 
 
 def test_another_codebook_gives_the_models_own_levels_and_concepts():
+    """The model tells calm from violent. "Sure" is a level of the default codebook, obygaze12."""
     film = ten_minute_film(
         codebook="violence", levels=(("calm",), ("violent",)), concepts=(("Gun", 0.9, 0.4),)
     )
-    page = film_page([film])
-    assert "of violent" in text_of(page)
-    assert "Sure" not in text_of(page)
+    text = text_of(film_page([film]))
+    assert "of violent" in text
+    assert "Sure" not in text
 
 
-def test_a_page_says_whether_frames_of_the_film_are_in_it(page):
-    """Pictures of a film may be protected: whoever passes a page on must know that it has some."""
+def test_a_page_says_that_frames_of_the_film_are_in_it():
+    """Pictures of a film may be protected: whoever passes a page on must know that it has some.
+
+    Stills of the copy that was scored are given as one picture, a sheet.
+    """
     film, words = ten_minute_film(), Words("en")
     sheet = {
         "sheet": "data:image/webp;base64,AAAA",
@@ -379,12 +414,17 @@ def test_a_page_says_whether_frames_of_the_film_are_in_it(page):
         "columns": 40,
     }
     copy = ScoredCopy(duration_s=600.0, fps=24.0, key="key", stills=sheet)
-    with_stills = film_page([film], owned={film.movie: Owned(copy=copy)})
-    assert words["has_stills"] in with_stills
-    assert words["no_frames"] not in with_stills
-    assert "f1-stills" in with_stills
 
-    assert words["no_frames"] in page
+    page_with_stills = film_page([film], owned={film.movie: Owned(copy=copy)})
+
+    assert words["has_stills"] in page_with_stills
+    assert words["no_frames"] not in page_with_stills
+    assert "f1-stills" in page_with_stills
+
+
+def test_a_page_says_that_no_frames_of_the_film_are_in_it(page):
+    """It was made from scores alone."""
+    assert Words("en")["no_frames"] in page
     assert "f1-stills" not in page
 
 
@@ -410,17 +450,24 @@ def test_the_line_goes_through_every_probability():
     rows = ten_minute_film().rows()
     judged = rows.dropna(subset="p")
     heights = [100 - round(100 * p) for p in judged["p"]]
+    first_x = round(10 * judged["start_s"].iloc[0])
+    last_x = round(10 * judged["end_s"].iloc[-1])
+
     corners = corners_of(charts.line(rows))
 
-    assert corners[0] == (round(10 * judged["start_s"].iloc[0]), heights[0])
-    assert corners[-1][0] == round(10 * judged["end_s"].iloc[-1])
+    assert corners[0] == (first_x, heights[0])
+    assert corners[-1][0] == last_x
     assert {y for _, y in corners} == set(heights)
 
 
 def test_the_line_begins_anew_after_a_row_without_a_probability():
-    """M begins a piece of a line: with a gap there are two, and no line is drawn through what is unknown."""
+    """The letter M begins a piece of a line in SVG: with a gap there are two.
+
+    So no line is drawn through what is unknown.
+    """
     rows = ten_minute_film().rows()
     assert charts.line(rows).count("M") == 1
+
     rows.loc[30, "p"] = np.nan
     assert charts.line(rows).count("M") == 2
 
@@ -487,14 +534,21 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize(("parts", "sentence"), REASONS.values(), ids=REASONS)
-def test_a_sentence_on_reasons_says_how_much_and_to_what_effect(parts, sentence):
-    """A reason is a concept that is more or less than usual, and moves the probability by .01 or more."""
-    assert sentence_on(parts, Words("en"), not_better_than_chance="Vague") == sentence
+@pytest.mark.parametrize(("concept_reasons", "sentence"), REASONS.values(), ids=REASONS)
+def test_a_sentence_on_reasons_says_how_much_and_to_what_effect(concept_reasons, sentence):
+    """A reason is a concept that is more or less than usual, and moves the probability by .01 or more.
+
+    The concept "Vague" is found no better than by chance.
+    """
+    assert sentence_on(concept_reasons, Words("en"), not_better_than_chance="Vague") == sentence
 
 
-def test_numbers_are_rounded_half_up_and_written_as_the_language_does():
+def test_numbers_are_rounded_half_up():
+    """.125 is 0.13, and not 0.12, the even one."""
     assert Words("en").number(0.125) == "0.13"
+
+
+def test_french_numbers_have_a_comma():
     assert Words("fr").number(0.5) == "0,50"
 
 
@@ -507,51 +561,62 @@ def test_only_nothing_is_written_as_0_percent_and_only_all_as_100(share, text):
 
 
 def test_a_share_that_is_all_or_nothing_but_for_its_last_digit_is_written_so():
-    """Sums of decimals miss 0 and 1 by their last digit."""
+    """Sums of decimals miss 0 and 1 by their last digit, 2**-53."""
     almost_all, almost_nothing = 1 - 2**-53, 2**-53
     words = Words("en")
-    assert [words.share(almost_all), words.share(almost_nothing)] == ["100%", "0%"]
+    assert words.share(almost_all) == "100%"
+    assert words.share(almost_nothing) == "0%"
     assert words.shares_of_whole([almost_all, almost_nothing]) == ["100%", "0%"]
 
 
-def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero():
-    assert [Words("en").signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
+@pytest.mark.parametrize(("value", "text"), [(1.449, "+1.45"), (-0.1, "−0.10"), (-0.001, "0.00")])
+def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero(value, text):
+    assert Words("en").signed(value) == text
 
 
-def test_clocks_are_rounded_to_the_nearest_second():
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(3661.4, "1:01:01"), (3661.5, "1:01:02"), (3661.9999, "1:01:02")]
+)
+def test_clocks_are_rounded_to_the_nearest_second(seconds, text):
     """3661 s are 1 hour, 1 minute and 1 second."""
-    assert [clock(seconds) for seconds in (3661.4, 3661.5, 3661.9999)] == ["1:01:01", "1:01:02", "1:01:02"]
+    assert clock(seconds) == text
 
 
-def test_lengths_are_in_seconds_below_ten_minutes():
+@pytest.mark.parametrize(("seconds", "text"), [(599.0, "599 s"), (600.0, "10 minutes")])
+def test_lengths_are_in_seconds_below_ten_minutes(seconds, text):
     """Ten minutes are 600 s."""
-    assert [Words("en").duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
+    assert Words("en").duration(seconds) == text
 
 
 def test_lengths_of_one_sentence_share_a_unit():
     """The longest decides on minutes; as one of the lengths is short, all have a decimal, but for 0."""
-    assert Words("en").durations(6000.0, 77.0, 0.0) == ["100.0 minutes", "1.3 minutes", "0 minutes"]
+    lengths = Words("en").durations(6000.0, 77.0, 0.0)
+    assert lengths == ["100.0 minutes", "1.3 minutes", "0 minutes"]
 
 
 # --- files, commands
 # ---------------------------------------------------------------------------
 
 
-def test_an_end_of_a_band_below_a_hundredth_is_written_so():
-    words = Words("en")
-    assert words.band(0.005, 0.2, " to ") == "0.01 to 0.20"
-    assert words.band(0.004, 0.2, " to ") == "<0.01 to 0.20"
-    assert words.band(0.001, 0.005, " to ") == "<0.01 to 0.01"
-    assert words.band(0.001, 0.004, " to ") == ""  # neither end is a number that one could read
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.005, 0.2, "0.01 to 0.20"),
+        (0.004, 0.2, "<0.01 to 0.20"),
+        (0.001, 0.005, "<0.01 to 0.01"),
+        (0.001, 0.004, ""),
+    ],
+)
+def test_an_end_of_a_band_below_a_hundredth_is_written_so(low, high, text):
+    """Ends are rounded to two decimals. If neither is a number that one could read, there is no text."""
+    assert Words("en").band(low, high, " to ") == text
 
 
 def test_a_tiny_probability_is_read_out_without_its_band():
-    """`spoken` has the probability, and where its band begins and ends."""
+    """A probability of 0 has a band from 0 to .004, which is written as 0, or to .005, which is 0.01."""
     words = Words("en")
-    p, low = 0.0, 0.0
-    high_that_rounds_to_zero, high_that_rounds_to_a_hundredth = 0.004, 0.005
-    assert words.spoken(p, low, high_that_rounds_to_zero) == words["probability_low"]
-    assert "band" in words.spoken(p, low, high_that_rounds_to_a_hundredth)
+    assert words.spoken(0.0, 0.0, 0.004) == words["probability_low"]
+    assert "band" in words.spoken(0.0, 0.0, 0.005)
 
 
 def classes_styled_by(css):
@@ -561,15 +626,18 @@ def classes_styled_by(css):
 
 
 def test_no_class_of_a_style_sheet_is_one_of_another_on_the_page():
-    """A class of both would get the rules of both. A figure may stand within a desk."""
+    """A class of both would get the rules of both. A page of a film has the style sheet of reports, too.
+
+    The classes `facts` and `n` are in both, as rules of films are on certain elements only. A figure may
+    stand within a desk.
+    """
     of_reports = classes_styled_by(asset("page.css"))
-    of_film, of_desk, of_figures = [
-        classes_styled_by(asset(f"{name}.css", "obygaze_film.page")) for name in ("film", "desk", "figures")
-    ]
-    in_certain_elements_only = {"facts", "n"}  # as films style these two, no rule touches a report
+    of_film = classes_styled_by(asset("film.css", "obygaze_film.page"))
+    of_desk = classes_styled_by(asset("desk.css", "obygaze_film.page"))
+    of_figures = classes_styled_by(asset("figures.css", "obygaze_film.page"))
 
     assert len(of_reports) > 8  # else none were found
-    assert (of_film | of_desk | of_figures) & of_reports <= in_certain_elements_only
+    assert (of_film | of_desk | of_figures) & of_reports <= {"facts", "n"}
     assert of_desk & of_figures == set()
 
 
@@ -580,15 +648,19 @@ def strips_of(figure):
 
 
 def test_a_figure_shows_the_span_with_half_a_minute_around_it():
-    """The span is 100 to 400 s, so that 70 to 430 s are drawn."""
+    """The span is 100 to 400 s, so that 70 to 430 s are drawn, in tenths of a second.
+
+    Without the film there are no stills.
+    """
     figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
-    assert set(strips_of(figure)) == {(700, 4300)}  # 70 to 430 seconds
-    assert 'class="c-threshold"' in figure
-    assert "<image" not in figure  # without the film there are no stills
+    assert set(strips_of(figure)) == {(700, 4300)}
     assert "0:01:40–0:06:40" in figure
+    assert 'class="c-threshold"' in figure
+    assert "<image" not in figure
 
 
 def test_a_figure_has_the_concepts_that_are_found_by_name():
+    """A concept is found if the model's tests show it to be found better than by chance."""
     film = ten_minute_film()
     figure = film_figure(view_of(film), 100.0, 400.0)
     for concept in film.model().concepts:
@@ -664,12 +736,14 @@ def test_a_figure_of_a_part_without_passages_says_nothing_of_passages():
     ids=["from its first second on", "beyond its end", "wholly behind its end"],
 )
 def test_a_figure_ends_with_its_film(span_s):
-    """The film lasts 600 s, and the asked span ends later."""
+    """The film lasts 600 s, and the asked span ends later. A figure has up to eight times, on the clock."""
     figure = str(film_figure(view_of(ten_minute_film()), *span_s))
+
     assert {end for _, end in strips_of(figure)} == {6000}  # tenths of a second
     clocks = re.findall(r">(\d):(\d\d):(\d\d)</text>", figure)
     assert 0 < len(clocks) <= 8
-    assert all(3600 * int(h) + 60 * int(m) + int(s) <= 600 for h, m, s in clocks)
+    for hours, minutes, seconds in clocks:
+        assert 3600 * int(hours) + 60 * int(minutes) + int(seconds) <= 600
 
 
 class DrawnText(NamedTuple):
@@ -703,10 +777,14 @@ def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
     longest = max(builtin_codebook(name).concepts, key=lambda concept: text_width(title(concept)))
     name_ap_chance = (longest.name, 0.9, 0.1)
     film = ten_minute_film(concepts=(name_ap_chance,), codebook=name)
-    found = [replace(concept, low=0.5) for concept in film.model().concepts]
-    figure = str(film_figure(view_of(with_model(film, concepts=found), language), 100.0, 200.0))
-    (drawn,) = [text for text in texts_of(figure) if text.text == title(longest)]
-    assert drawn.left >= 0
+    found_concepts = [replace(concept, low=0.5) for concept in film.model().concepts]
+    film = with_model(film, concepts=found_concepts)
+
+    figure = str(film_figure(view_of(film, language), 100.0, 200.0))
+
+    (drawn_title,) = [text for text in texts_of(figure) if text.text == title(longest)]
+    left_edge_of_figure = 0
+    assert drawn_title.left >= left_edge_of_figure
 
 
 LONG_NAME = "A name as long as the desk takes it, of " + 40 * "M"
@@ -725,16 +803,21 @@ def figure_of_last_half_minute(duration_s, title, judge):
 def test_no_text_of_a_figure_is_cut(title, judge):
     """Even with a long title and a long name no text begins or ends outside the figure."""
     figure = figure_of_last_half_minute(600.0, title, judge)
+
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', figure)[1])
     texts = texts_of(figure)
-    assert [text for text in texts if text.left < 0 or text.right > width] == []
-    assert sum(text.text.count(judge) for text in texts) == 1
+    for text in texts:
+        assert text.left >= 0
+        assert text.right <= width
+    all_texts = "\n".join(text.text for text in texts)
+    assert all_texts.count(judge) == 1
 
 
 @pytest.mark.parametrize("duration_s", [600.0, 12 * 3600.0])
 def test_no_times_of_a_figure_touch(duration_s):
-    times = [text for text in texts_of(figure_of_last_half_minute(duration_s, "Title", "AB"))
-             if text.kind == "c-middle"]  # fmt: skip
+    """Times are the only texts that are drawn around their middle (class c-middle)."""
+    figure = figure_of_last_half_minute(duration_s, "Title", "AB")
+    times = [text for text in texts_of(figure) if text.kind == "c-middle"]
     assert len(times) > 1
     for before, after in itertools.pairwise(times):
         assert before.right < after.left
@@ -769,46 +852,61 @@ def grey_of(address):
 
 
 def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
-    """The figure shows 70 to 190 seconds: half a minute before and after its span."""
+    """The span is 100 to 160 s, so that stills of 70 to 190 s are shown. The grey of each is its second."""
     svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
     stills = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     assert len(stills) > 4
-    times_s = [grey_of(still.getAttribute("href")) for still in stills]  # a still's grey is its second
+    times_s = [grey_of(still.getAttribute("href")) for still in stills]
     assert times_s == sorted(times_s)
     assert 70 <= times_s[0] < times_s[-1] <= 190
 
-    figure_width = 760
-    last = stills[-1]
-    assert float(last.getAttribute("x")) + float(last.getAttribute("width")) <= figure_width
+
+def test_the_last_still_of_a_figure_is_not_cut():
+    """A figure is 760 pixels wide."""
+    svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
+    *_, last = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
+    right_edge = float(last.getAttribute("x")) + float(last.getAttribute("width"))
+    assert right_edge <= 760
 
 
 def test_a_still_has_its_place_and_size_in_a_figures_pdf():
-    """A pixel is 0.75 points, and y rises from the lower edge: 100 - 10 - 54 = 36 pixels below the still."""
+    """A picture of 200 by 100 pixels has a still of 96 by 54, 20 from the left and 10 from above.
+
+    A pixel is .75 points, and in a PDF y rises from the lower edge: 100 - 10 - 54 = 36 pixels, or 27 points,
+    are below the still. matplotlib rounds to whole pixels.
+    """
     matplotlib = pytest.importorskip("matplotlib")
-    place = f'x="20" y="10" width="96" height="54" href="{GreyStills().address(100)}"'
+    still = f'<image x="20" y="10" width="96" height="54" href="{GreyStills().address(100)}"/>'
+
     with matplotlib.rc_context({"pdf.compression": 0}):  # so that it can be read here
-        pdf = figure_pdf(f'<svg width="200" height="100"><image {place}/></svg>')
-    ((width, height, left, bottom),) = re.findall(
-        rb"q ([\d.]+) 0 0 ([\d.]+) ([\d.]+) ([\d.]+) cm /I1 Do", pdf
-    )
-    in_points = [float(number) for number in (left, bottom, width, height)]
-    assert in_points == pytest.approx([15, 27, 72, 40.5], abs=0.75)  # matplotlib rounds to whole pixels
+        pdf = figure_pdf(f'<svg width="200" height="100">{still}</svg>')
+
+    command_that_draws_it = rb"q ([\d.]+) 0 0 ([\d.]+) ([\d.]+) ([\d.]+) cm /I1 Do"
+    ((width, height, left, bottom),) = re.findall(command_that_draws_it, pdf)
+    assert float(left) == pytest.approx(15, abs=0.75)
+    assert float(bottom) == pytest.approx(27, abs=0.75)
+    assert float(width) == pytest.approx(72, abs=0.75)
+    assert float(height) == pytest.approx(40.5, abs=0.75)
 
 
 @pytest.mark.long
 def test_a_figures_pdf_has_its_size_and_fonts():
+    """A figure is 760 pixels wide, and a pixel is .75 points: 96 pixels or 72 points are an inch.
+
+    Fonts are embedded, as journals refuse others. The same figure gives the same bytes again.
+    """
     pytest.importorskip("matplotlib")
     figure = str(film_figure(view_of(ten_minute_film(), "fr"), 100.0, 160.0, stills=GreyStills()))
     height = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
+
     pdf = figure_pdf(figure)
+
     assert pdf.startswith(b"%PDF-")
     assert pdf == figure_pdf(figure)
-
-    points_of_pixel = 0.75  # 96 pixels or 72 points an inch
-    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
-    assert float(box[1]) == pytest.approx(760 * points_of_pixel)
-    assert float(box[2]) == pytest.approx(height * points_of_pixel)
-    assert b"DejaVuSans" in pdf  # embedded: journals refuse fonts that are not
+    width_points, height_points = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf).groups()
+    assert float(width_points) == pytest.approx(760 * 0.75)
+    assert float(height_points) == pytest.approx(height * 0.75)
+    assert b"DejaVuSans" in pdf
     assert b"/FontFile2" in pdf
 
 
@@ -906,8 +1004,8 @@ def test_page_and_exports_of_a_model_without_experts_speak_of_none(language):
     no_experts = Words(language)["no_human"]  # it says that no experts' agreement is known
     assert no_experts in page
     assert "expert" not in page.replace(no_experts, "")
-    for kind in ("vtt", "csv"):
-        assert "expert" not in export(film, kind)
+    for export_format in ("vtt", "csv"):
+        assert "expert" not in export(film, export_format)
 
 
 def band_by_hand(film, rows):
@@ -923,42 +1021,54 @@ def band_by_hand(film, rows):
 
 
 def test_the_band_of_a_passage_or_minute_is_that_of_its_mean():
-    """It is that of the mean over all calibrations that fit, and not the mean of its rows' bands."""
+    """It is that of the mean over all calibrations that fit, and not the mean of its rows' bands.
+
+    The film has six minutes, of which each second is a row that is judged.
+    """
     film = film_of_seconds(judged_in_minutes=[60] * 6)
-    rows, passages = film.rows(), film.segments()
-    bands = [
-        (passage.start_s, passage.end_s, passage.p_low, passage.p_high) for passage in passages.itertuples()
-    ]
-    assert bands
-    bands += [
-        (minute.start_s, minute.start_s + 60, minute.p_low, minute.p_high) for minute in view_of(film).minutes
-    ]
-    for start_s, end_s, p_low, p_high in bands:
-        inside = rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)]
-        assert (p_low, p_high) == pytest.approx(band_by_hand(film, inside))
+    rows = film.rows()
+    passages = list(film.segments().itertuples())
+    assert passages
+
+    for passage in passages:
+        is_inside = (rows["start_s"] >= passage.start_s) & (rows["end_s"] <= passage.end_s)
+        expected = band_by_hand(film, rows[is_inside])
+        assert (passage.p_low, passage.p_high) == pytest.approx(expected)
+
+    for minute in view_of(film).minutes:
+        is_inside = (rows["start_s"] >= minute.start_s) & (rows["end_s"] <= minute.start_s + 60)
+        expected = band_by_hand(film, rows[is_inside])
+        assert (minute.p_low, minute.p_high) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_concept_below_its_threshold_is_called_not_seen_and_never_absent(language):
-    """What a model doesn't find may be there all the same: the page says "not seen, 0.12"."""
-    not_seen, _ = Words(language)["not_seen"].split(",")  # the rest has the probability
+    """What a model doesn't find may be there all the same: the page says "not seen, 0.12".
+
+    The concept Look is below its threshold somewhere in the film.
+    """
     film = ten_minute_film()
-    rows = film.rows().dropna(subset="p")
-    assert any((rows[f"{concept.name}_p"] < concept.threshold_p).any() for concept in film.model().concepts)
+    (look,) = [concept for concept in film.model().concepts if concept.name == "Look"]
+    assert film.rows()["Look_p"].min() < look.threshold_p
+    not_seen, _the_probability = Words(language)["not_seen"].split(",")
 
     page = film_page([film], language=language)
+
     assert not_seen in page
     assert "absent" not in text_of(page)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_figure_explains_curve_and_band_in_text_and_name(language):
-    """Readers of screens are told the name: it has the same words as the legend that is drawn."""
+    """Readers of screens are told the name: it has the same words as the legend that is drawn.
+
+    So each stands there twice. The band is one of 80 %, and 100 to 160 s are a part with a passage.
+    """
     film = ten_minute_film()
     view = view_of(film, language)
-    figure = film_figure(view, 100.0, 160.0)  # a part with a passage
-    band_percent = "80"
     threshold = view.words.number(film.model().threshold_p)
 
-    for words in (view.positive, film.model().title, band_percent, threshold):
+    figure = film_figure(view, 100.0, 160.0)
+
+    for words in (view.positive, film.model().title, "80", threshold):
         assert figure.count(words) >= 2
