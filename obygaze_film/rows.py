@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from obygaze_features.file_kinds import SUBTITLE_SUFFIXES
 from obygaze_features.manifest import (
     FIELDS,
+    SUBTITLE_SUFFIXES,
     Account,
     FilmPart,
     RawSpan,

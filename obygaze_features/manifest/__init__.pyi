@@ -106,6 +106,7 @@ from .spans.headings import Headings as Headings
 from .spans.instant import frame_label as frame_label
 from .spans.instant import frame_rate as frame_rate
 from .spans.instant import time_code as time_code
+from .spans.names import SUBTITLE_SUFFIXES as SUBTITLE_SUFFIXES
 from .spans.names import find_film as find_film
 from .spans.names import name_hint as name_hint
 from .spans.record import RawSpan as RawSpan
