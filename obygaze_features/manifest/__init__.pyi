@@ -106,7 +106,6 @@ from .spans.headings import Headings as Headings
 from .spans.instant import frame_label as frame_label
 from .spans.instant import frame_rate as frame_rate
 from .spans.instant import time_code as time_code
-from .spans.names import SUBTITLE_SUFFIXES as SUBTITLE_SUFFIXES
 from .spans.names import find_film as find_film
 from .spans.names import name_hint as name_hint
 from .spans.record import RawSpan as RawSpan
@@ -115,6 +114,7 @@ from .spans.refi_qda import refi_qda_archive as refi_qda_archive
 from .spans.refi_qda import refi_qda_project as refi_qda_project
 from .spans.rttm import write_rttm as write_rttm
 from .spans.sources import SOURCES as SOURCES
+from .spans.sources import SUFFIXES_OF_SUBTITLES as SUFFIXES_OF_SUBTITLES
 from .spans.sources import read_subtitles as read_subtitles
 from .spans.subtitles import Subtitle as Subtitle
 from .spans.subtitles import write_srt as write_srt
