@@ -110,6 +110,7 @@ CONSTANT = {(ALL, "kappa"), (ALL, "second_auc"), (NONE, "kappa"), (NONE, "second
 NOTES_ON_FILMS: Mapping[str, str] = {
     "left_out": "not annotated, left out",
     "not_judged": "annotated, and no second of it can be judged, left out",
+    "not_answered": "its annotators answered for no second in common that can be judged, left out",
     "not_scored": "annotated, not among these films",
     "cut": "annotated to behind the film's end, cut there (another cut?)",
 }
@@ -300,6 +301,7 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     row_of_second = _row_of_each_second(_spans(rows), n_seconds)  # -1: in no row
     has_p = is_counted(rows)
     is_judged = (row_of_second >= 0) & has_p[row_of_second]  # -1 would be the last row
+    has_unanswered = is_compared is not None and bool((is_judged & ~is_compared).any())
     if is_compared is not None:
         is_judged &= is_compared
     clock = JudgedClock(is_judged)
@@ -308,6 +310,8 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     called = rows["called"].to_numpy(dtype=np.float64, na_value=np.nan)
     p = rows["p"].to_numpy(dtype=np.float64)
     rate = film.rate(key).value
+    if rate is not None and has_unanswered:  # the expected share of the seconds that are compared
+        rate = float(p[row_of_judged].mean()) if len(row_of_judged) else None
     listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
     passages = listed[listed["reaches"] == 1].sort_values("start_s")
     marks = Marks(
@@ -437,7 +441,8 @@ def evaluate_films(
         "unanswered_s": collected.unanswered_s,
         "unlabelled": count_unlabelled(truth, positive),
         "in_sight": count_in_sight(truth, positive, list(collected.of_model)),
-        "not_judged": [movie for movie in collected.seconds if movie not in collected.of_model],
+        "not_judged": collected.not_judged,
+        "not_answered": collected.not_answered,
         "not_scored": selected.not_scored,
         "cut": collected.cut,
         "without_rate": collected.without_rate,
@@ -520,6 +525,8 @@ class _CollectedMarks:
         how many the `film` has.
     unanswered_s : dict
         Annotator -> seconds that the model can judge and they have no answer for, if there are any.
+    not_judged, not_answered : list of str
+        Films without any second to compare: that the model can judge, or that all annotators answered for.
     cut : list of str
         Notes on films that are marked beyond their end.
     without_rate : dict
@@ -530,6 +537,8 @@ class _CollectedMarks:
     of_people: dict[str, dict[str, Marks]] = field(default_factory=dict)
     seconds: dict[str, dict[str, int]] = field(default_factory=dict)
     unanswered_s: dict[str, int] = field(default_factory=dict)
+    not_judged: list[str] = field(default_factory=list)
+    not_answered: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     without_rate: dict[str, str] = field(default_factory=dict)
     _unjudged_s: dict[str, float] = field(default_factory=dict)
@@ -561,6 +570,8 @@ class _CollectedMarks:
         marks, clock = marks_of(film, key, is_answered_by_all)
         self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
         if not clock.n_seconds:
+            left_out = self.not_answered if model_clock.n_seconds else self.not_judged
+            left_out.append(film.movie)
             return
         self.of_model[film.movie] = marks
         self.of_people[film.movie] = {

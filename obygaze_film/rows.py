@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from obygaze_features.file_kinds import SUBTITLE_SUFFIXES
 from obygaze_features.manifest import (
     FIELDS,
+    SUFFIXES_OF_SUBTITLES,
     Account,
     FilmPart,
     RawSpan,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-SUFFIXES_OF_TEXT = (*SUBTITLE_SUFFIXES, ".sub", ".txt")
+SUFFIXES_OF_TEXT = (*SUFFIXES_OF_SUBTITLES, ".sub", ".txt")
 """Files of subtitles; whatever else is given is a film with a track of them."""
 
 HOLE_SLACK_S = 0.1

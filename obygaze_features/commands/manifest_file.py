@@ -108,7 +108,8 @@ def write_imported(
     n_clips = len(written.clips_once)
     clips = manifests.counted(n_clips, "clip")
     movies = manifests.counted(len(written.movies), "movie")
-    rows = f", {len(written):,} rows of annotators" if written.is_per_annotator else ""
+    n_rows = manifests.counted(len(written), "row of annotators", "rows of annotators")
+    rows = f", {n_rows}" if written.is_per_annotator else ""
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
     document = {
         "manifest": str(out),

@@ -114,6 +114,7 @@ from .spans.refi_qda import refi_qda_archive as refi_qda_archive
 from .spans.refi_qda import refi_qda_project as refi_qda_project
 from .spans.rttm import write_rttm as write_rttm
 from .spans.sources import SOURCES as SOURCES
+from .spans.sources import SUFFIXES_OF_SUBTITLES as SUFFIXES_OF_SUBTITLES
 from .spans.sources import read_subtitles as read_subtitles
 from .spans.subtitles import Subtitle as Subtitle
 from .spans.subtitles import write_srt as write_srt

@@ -470,16 +470,23 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     judged = judgements_of(compared).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
+    for judgement in judgements_of(blind.manifest).every:
+        if judgement.judge:  # also who marked nothing of the time that is compared
+            films.setdefault(judgement.clip.movie, {}).setdefault(judgement.judge, [])
     for judgement in judged.every:
         if judgement.window.start_s is None or judgement.window.end_s is None:
             raise ManifestError(f"clip {judgement.clip.clip_id!r} has no start_s and end_s", "start_s")
-        films.setdefault(judgement.clip.movie, {}).setdefault(judgement.judge, []).append(judgement)
+        films[judgement.clip.movie][judgement.judge].append(judgement)
     alphas = []
     for movie, by_judge in films.items():
-        if len(by_judge) > 1:
+        has_compared_time = any(by_judge.values())
+        if len(by_judge) > 1 and has_compared_time:
             alphas.append(_film_alpha(movie, by_judge, manifest.codebook))
     if not alphas:
-        raise ManifestError(f"no movie has two annotators, so there is nothing to compare{blind.reason()}")
+        raise ManifestError(
+            "no movie has two annotators who answered for the same time, so there is nothing to "
+            f"compare{blind.reason()}"
+        )
     return tuple(alphas)
 
 

@@ -107,7 +107,8 @@ class Manifest:
     def __repr__(self) -> str:
         clips = counted(len(self.clips_once), "clip")
         movies = counted(len(self.movies), "movie")
-        rows = f", {len(self):,} rows of annotators" if self.is_per_annotator else ""
+        n_rows = counted(len(self), "row of annotators", "rows of annotators")
+        rows = f", {n_rows}" if self.is_per_annotator else ""
         return f"Manifest({clips} of {movies}{rows}, codebook {self.codebook.name!r})"
 
     def _repr_html_(self) -> str:

@@ -314,7 +314,6 @@ def _label_movie(
         for annotator, their_marks in marks_by_annotator.items()
     }
     # Where nothing that annotators marked counts, they judged the clip as they judged the rest of the movie.
-    how_all_judged = how_judged(marks, {})
     how_each_judged = {name: how_judged(their_marks, {}) for name, their_marks in marks_by_annotator.items()}
     rows_of_clips: list[list[Clip]] = []
     for place, (clip, clip_marks) in enumerate(zip(clips, marks_of_clips, strict=True)):
@@ -332,7 +331,8 @@ def _label_movie(
         else:
             row = merge(clip, clip_marks, codebook)
             if not clip_marks:
-                row = replace(row, extras={**row.extras, **how_all_judged})
+                marks_of_answering = [mark for mark in marks if mark.annotator in answering]
+                row = replace(row, extras={**row.extras, **how_judged(marks_of_answering, {})})
             rows.append(row)
         rows_of_clips.append(rows)
     return rows_of_clips
@@ -349,10 +349,19 @@ def _is_answered(
     if not marks_every_answer(marks, codebook):
         return np.ones(len(clips), np.bool_)
     clip_spans = _times_of_clips(clips)
-    pairs = _overlaps(clip_spans, _times_of_clips(marks))
+    pairs = _overlaps(clip_spans, _without_overlaps(_times_of_clips(marks)))
     covered_s = np.bincount(pairs.clips, weights=pairs.shared_s, minlength=len(clips))
     needed_s = threshold * (clip_spans[:, 1] - clip_spans[:, 0])
     return (covered_s > 0) & (covered_s + SLACK_S >= needed_s)
+
+
+def _without_overlaps(spans: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cut spans [N, 2] so that each second is in one of them alone; some may become empty."""
+    by_start = spans[np.argsort(spans[:, 0], kind="stable")]
+    latest_ends = np.maximum.accumulate(by_start[:, 1])
+    starts = by_start[:, 0].copy()
+    starts[1:] = np.maximum(starts[1:], latest_ends[:-1])
+    return np.column_stack([starts, np.maximum(by_start[:, 1], starts)])
 
 
 class _Overlaps(NamedTuple):

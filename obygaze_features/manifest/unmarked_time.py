@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest.clip import Clip, grouped
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.judgements import place_in
 from obygaze_features.manifest.manifest import Manifest
 
 
+@checked
 def marks_every_answer(marks: Iterable[Clip], codebook: Codebook) -> bool:
     """Return whether an annotator of a film said nothing of the time that they did not mark.
 
@@ -44,11 +46,12 @@ class Stretch(NamedTuple):
     end_s: float
 
 
+@checked
 def common_stretches(manifest: Manifest) -> dict[str, Stretch]:
     """Find the stretch of each film in which all annotators answer who mark every answer: movie -> stretch.
 
-    It goes from the latest of their first marks to the earliest of their last ones. A film has none if at
-    most one annotator marks every answer. A clip without times has no part in it.
+    It goes from the latest of their first marks to the earliest of their last ones, and is empty where these
+    do not meet. A film in which nobody marks every answer has none. A clip without times has no part in it.
     """
     stretches: dict[str, Stretch] = {}
     for movie, marks in grouped(_timed_marks(manifest), "movie").items():
@@ -58,16 +61,19 @@ def common_stretches(manifest: Manifest) -> dict[str, Stretch]:
             if marks_every_answer(their_marks, manifest.codebook):
                 starts_s.append(min(mark.start_s or 0.0 for mark in their_marks))
                 ends_s.append(max(mark.end_s or 0.0 for mark in their_marks))
-        if len(starts_s) > 1:
+        if starts_s:
             stretches[movie] = Stretch(max(starts_s), min(ends_s))
     return stretches
 
 
+@checked
 def in_common_stretches(manifest: Manifest) -> Manifest:
     """Cut annotations to the stretch of their film in which all annotators answer (`common_stretches`).
 
     Agreement on free segments is of no other time: where one of two annotators stopped at half, nobody knows
     whether they would have agreed on the rest. Films without a stretch stay as they are.
+
+    An annotator whose marks all lie outside has none left, and is still one who answered: nothing is there.
     """
     stretches = common_stretches(manifest)
     clips = []

@@ -214,8 +214,9 @@ def evaluate(
     are measured. Beside them stand timelines that know nothing of the film: every second marked, no second,
     the other films' share, and the model's own timeline moved in time (circular shifts).
 
-    Only the seconds that the model can judge are measured; the report says how many of each film. Films that
-    the model was trained on are left out. Metrics are means over films, with 95 % intervals.
+    Only the seconds are measured that the model can judge and the film's annotators answered for; the report
+    says how many of each film. Films that the model was trained on are left out. Metrics are means over
+    films, with 95 % intervals.
 
     \b
     Examples:

@@ -108,6 +108,9 @@ def agreement(
     mean length of a clip of MovieGraphs. To use other windows or clips, run `obygaze manifest project
     --per-annotator` first.
 
+    Time without a mark is of the lowest level for annotators who mark only what they find. For those who mark
+    the lowest level too, or judged drawn windows, it is unknown, and has no part in their agreement.
+
     With --alpha above 0 the positions of segments count too: each segment above the lowest level is aligned
     with one segment of the other annotator or with none (Mathet et al. 2015).
 
@@ -242,6 +245,7 @@ def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
             *annotation_tables.alphas_of_levels(all_levels, labels_only, excluded_levels),
             *annotation_tables.machines_among_annotators(manifests.machines_of(labels)),
             *annotation_tables.in_sight(blind),
+            *(annotation_tables.windows_left_out(common.labels) if common.window_s else []),
         ],
         why_undefined=(
             "both annotators used one and the same level throughout, or share no clip, so that chance has no "
@@ -346,6 +350,7 @@ def disagreements(
         *annotation_tables.disagreements(pairs, levels),
         *annotation_tables.machines_among_annotators(manifests.machines_of(labels)),
         *annotation_tables.in_sight(blind),
+        *(annotation_tables.windows_left_out(common.labels) if common.window_s else []),
     ]
     results_of_machines = _compare_machines_if_possible(labels, common)
     if results_of_machines:

@@ -201,6 +201,26 @@ def time_left_out(labels: "Manifest") -> list[str]:
     return [f"{left_out_s:,} s of segments left out: {reason}"]
 
 
+def windows_left_out(labels: "Manifest") -> list[str]:
+    """Say how many windows do not count for all annotators of their film, as somebody has no answer there."""
+    annotators_of_movie: dict[str, set[str]] = {}
+    annotators_of_window: dict[tuple[str, str], set[str]] = {}
+    for row in labels:
+        if row.annotator:
+            annotators_of_movie.setdefault(row.movie, set()).add(row.annotator)
+        annotators_of_window.setdefault((row.movie, row.clip_id), set()).add(row.annotator)
+    n_windows = 0
+    for (movie, _), annotators in annotators_of_window.items():
+        lacks_an_answer = not annotators_of_movie.get(movie, set()) <= annotators
+        if lacks_an_answer:
+            n_windows += 1
+    if not n_windows:
+        return []
+    windows = counted(n_windows, "window has", "windows have")
+    reason = "somebody who marks the lowest level too marked nothing there"
+    return [f"{windows} no answer by some annotator of the film, and no part in their agreement: {reason}"]
+
+
 def machines_among_annotators(machines: Sequence[str]) -> list[str]:
     """Write which annotators are machines, if any are: measures of agreement count them as annotators."""
     if not machines:
@@ -217,10 +237,11 @@ def in_sight(blind: "BlindLabels", *, whole_films: bool = False) -> list[str]:
     """
     lines = []
     if blind.n_left_out:
-        whose = "judgements in sight of a model's score (seen_score 1)"
+        left_out = f"{counted(blind.n_left_out, 'judgement')} in sight of a model's score (seen_score 1)"
         if whole_films:
-            whose = "segments of annotators who saw a model's score in the film (seen_score 1)"
-        lines.append(f"left out: {blind.n_left_out:,} {whose}")
+            segments = counted(blind.n_left_out, "segment")
+            left_out = f"{segments} of annotators who saw a model's score in the film (seen_score 1)"
+        lines.append(f"left out: {left_out}")
     if blind.n_unknown:
         lines.append(
             f"{counted(blind.n_unknown, 'judgement does', 'judgements do')} not say whether a model's score "

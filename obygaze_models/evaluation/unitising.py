@@ -302,7 +302,11 @@ def unitised_agreement(
     codebook = manifest.codebook
     blind = blind_labels(manifest, whole_films=True)
     pairs: list[PairAgreement[UnitGamma]] = []
-    for movie, segments_of in _labelled_segments(in_common_stretches(blind.manifest)).items():
+    compared_segments = _labelled_segments(in_common_stretches(blind.manifest))
+    for movie, all_segments_of in _labelled_segments(blind.manifest).items():
+        compared = compared_segments.get(movie, {})
+        # Who has no segment in the time that is compared answered for it too: nothing is there.
+        segments_of = {annotator: compared.get(annotator, []) for annotator in all_segments_of}
         for first, second in combinations(sorted(segments_of), 2):
             gamma_on_levels = partial(
                 _gamma_on_levels,
@@ -335,6 +339,8 @@ def _gamma_on_levels(
     The part of the film that was annotated is taken to be that from the earliest start to the latest end of
     all their segments, of any level. Draws depend on `seed` and on the times of the segments.
     """
+    if not first and not second:
+        return UnitGamma(n_units=(0, 0))
     times = np.array([(clip.start_s, clip.end_s) for clip in [*first, *second]])
     film = (float(times.min()), float(times.max()))
     return unitised_gamma(

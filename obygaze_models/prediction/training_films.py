@@ -668,9 +668,13 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     if compared.group is None:
         return []
     without_pictures = replace(compared, signatures=None)
-    training = TrainingFilms.of_clips(without_pictures, np.arange(len(compared)))
+    # A black or silent clip may have one number throughout, and so be equal to those of other films.
+    telling_rows = np.flatnonzero(np.ptp(compared.X, axis=1) > 0)
+    if not len(telling_rows):
+        return []
+    training = TrainingFilms.of_clips(without_pictures, telling_rows)
     films_of_digest = _films_of_digests(training, modality=0)
-    names = np.unique(compared.movies)  # films are numbered in sorted order
+    names = np.unique(compared.movies[telling_rows])  # films are numbered in sorted order
     n_rows = _count_rows(films_of_digest)
     pairs_with_own_rows = set[tuple[int, int]]()
     for films in films_of_digest.values():

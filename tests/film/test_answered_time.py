@@ -1,5 +1,6 @@
 """Which seconds of a film annotators answered for: a comparison is of no others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,32 @@ def test_labels_given_with_the_score_in_sight_are_counted(film):
     assert measured.record["in_sight"] == {"AB": 45}
     notes = evaluation_report(measured).notes
     assert any(note.startswith("AB: 45 clips were labelled with a model's score in sight") for note in notes)
+
+
+def test_the_models_rate_is_of_the_seconds_that_are_compared(film):
+    """In the first 300 s the model calls 10 of 30 rows; in the next 300 s, which AB left out, all of them.
+
+    Its expected share of the time that AB answered for is that of the first half.
+    """
+    is_called = [int(row % 3 == 0 or row >= 30) for row in range(60)]
+    film = with_columns(film, p=[0.9 if called else 0.1 for called in is_called], called=is_called)
+    annotations = [span(row, level_like_the_model(row)) for row in range(30)]
+    _, _, measured = compared(film, annotations)
+    rates = measured.by_film.set_index(["who", "metric"])["value"]
+    expected_share = (10 * 0.9 + 20 * 0.1) / 30
+    assert rates[measured.record["model"], "rate"] == pytest.approx(expected_share)
+
+
+def test_a_film_whose_annotators_have_no_second_in_common_is_left_out_with_this_reason(film):
+    """AB judges the first half of the second film, and CD the second half."""
+    other_film = invented_film("tt2", n_rows=60, duration_s=FILM_S)
+    annotations = [span(row, level_like_the_model(row)) for row in range(60)]
+    for row in range(60):
+        annotator = "AB" if row < 30 else "CD"
+        annotations.append(
+            replace(span(row, level_like_the_model(row), annotator), clip_id=f"b{row}", movie="tt2")
+        )
+    truth = Manifest(tuple(annotations), Path(), builtin_codebook("obygaze12"))
+    measured = evaluate_films([film, other_film], truth, n_shifts=2)
+    assert measured.record["not_answered"] == ["tt2"]
+    assert measured.record["not_judged"] == []

@@ -66,17 +66,16 @@ def films(tmp_path_factory, trained):
 def write_truth(folder):
     """Write what two people marked in films a and b: AB the planted passages, CD the same six seconds later.
 
-    Both say that the first 20 seconds are calm.
+    They mark only what they find violent, so that all other time is calm.
     """
     book = codebook(folder)
     lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook"]
     for movie in ("a", "b"):
         for annotator, late_s in (("AB", 0), ("CD", 6)):
-            spans = [(start + late_s, end + late_s, "violent") for start, end in PLANTED]
-            spans.append((0, 20, "calm"))
-            for number, (start, end, level) in enumerate(spans):
+            for number, (start, end) in enumerate(PLANTED):
                 clip_id = f"{movie}-{annotator}-{number}"
-                lines.append(f"{clip_id},{movie},,{start},{end},{level},,{annotator},{book.name}")
+                span = f"{start + late_s},{end + late_s}"
+                lines.append(f"{clip_id},{movie},,{span},violent,,{annotator},{book.name}")
     path = folder / "violence.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

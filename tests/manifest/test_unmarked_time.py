@@ -1,9 +1,11 @@
 """What annotators say of time that they did not mark, where their annotations become labels of clips."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Clip,
     Manifest,
@@ -123,3 +125,40 @@ def test_free_segments_are_compared_where_both_annotators_answered():
 def test_a_film_stays_whole_where_annotators_mark_only_what_they_find():
     segments = manifest(mark(0, 10, "S"), mark(50, 60, "S", "CD"))
     assert in_common_stretches(segments) == segments
+
+
+def test_one_annotator_who_marks_every_answer_says_which_time_is_compared():
+    """AB marks EN too, and stops at 50 s. What CD finds at 100 s says nothing of their agreement."""
+    marks = [mark(0, 30, "EN"), mark(30, 50, "S"), mark(30, 50, "S", "CD"), mark(100, 120, "S", "CD")]
+    (alpha,) = unitised_alphas(manifest(*marks))
+    assert alpha.value.segments == pytest.approx(1.0)
+
+
+def test_who_marked_nothing_of_the_time_that_is_compared_answered_all_the_same():
+    """CD marks S at 80 s alone, and so says of the first 60 s, in which AB marks S, that nothing is there."""
+    marks = [mark(0, 30, "EN"), mark(30, 50, "S"), mark(50, 60, "EN"), mark(80, 90, "S", "CD")]
+    (alpha,) = unitised_alphas(manifest(*marks))
+    assert alpha.annotators == ("AB", "CD")
+    assert alpha.value.segments <= 0
+
+
+def test_annotators_without_time_in_common_are_not_compared():
+    marks = [mark(0, 30, "EN"), mark(40, 61, "EN", "CD"), mark(61, 70, "S", "CD")]
+    with pytest.raises(ManifestError, match="answered for the same time"):
+        unitised_alphas(manifest(*marks))
+
+
+def test_a_label_is_in_sight_only_if_who_gave_it_saw_a_score():
+    """At 60 s the lowest level is AB's, who judged blindly: CD, who saw a score, has no answer there."""
+    marks = manifest(mark(0, 20, "S", seen_score=0), mark(0, 30, "EN", "CD", seen_score=1))
+    late_clip = manifest(Clip("late", "tt1", start_s=60.0, end_s=90.0))
+    (row,) = project(marks, late_clip).manifest
+    assert (row.level, row.extras["seen_score"]) == ("EN", "0")
+
+
+def test_two_marks_of_one_second_cover_it_once():
+    """Two spans mark the same second of ten: a tenth of the window, of which a fifth is needed."""
+    same_second = replace(mark(0, 1, "S"), clip_id="another")
+    marks = manifest(mark(0, 1, "S"), same_second, mark(20, 30, "EN"))
+    projection = project(marks, WINDOWS_OF_10_S)
+    assert [row.level for row in projection.manifest] == [None, None, "EN", None]

@@ -185,7 +185,7 @@ def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
             f"or mm:ss, and the heading without {meant.unread_clock}"
         )
     table = _with_whole_clocks(table, name, meant)
-    unit = person_unit or meant.unit
+    unit = meant.unit_beside(person_unit)
     times = _seconds(table, name, file.reading.rate)
     rows = []
     has_numbers = False

@@ -113,7 +113,7 @@ class TimeColumns:
 
     def _is_counted_in_frames(self, column: str) -> bool:
         """Return whether the numbers of a column are frames, as the person or its heading says."""
-        unit = self._file.reading.unit or unit_of_heading(column).unit
+        unit = unit_of_heading(column).unit_beside(self._file.reading.unit)
         return unit == FRAMES and self._has_numbers(column)
 
     def _frame_numbers(self, columns: Sequence[str]) -> list[int]:

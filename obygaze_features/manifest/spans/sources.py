@@ -186,6 +186,9 @@ those of other packages (entry points of `obygaze.importers`)."""
 SUBTITLES: Final = tuple(kind for kind, source in SOURCES.items() if source.subtitles)
 """Kinds of files that hold the subtitles of a film."""
 
+SUFFIXES_OF_SUBTITLES: Final = tuple(suffix for kind in SUBTITLES for suffix in SOURCES[kind].subtitles)
+"""Suffixes of these files, such as ".srt"."""
+
 
 def kind_of(file: SpanFile) -> str:
     """Tell a file's kind by its content.
@@ -286,7 +289,7 @@ def _read_subtitles(file: SpanFile) -> FileContent[RawSpan]:
     kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
     file.account.kind = kind
     if not kind:
-        suffixes = ", ".join(suffix for name in SUBTITLES for suffix in SOURCES[name].subtitles)
+        suffixes = ", ".join(SUFFIXES_OF_SUBTITLES)
         raise file.error(why_not_read(file) or f"it has no subtitles of a known kind ({suffixes})")
     spans = file.account.spans(SOURCES[kind].read(file))
     spans.sort(key=lambda span: span.start_s)  # stable: those that start together keep the file's order

@@ -39,8 +39,8 @@ _HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])")
 """Where a new word begins within a heading such as `startMillis`."""
 
 _WORDS = re.compile(r"[^\W\d_]+")
-_CLOCK = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,3}+(?:[:;.,][^\W\d_]{1,3}+)++")
-"""The form of a clock, such as `hh:mm:ss`: parts of three letters at most, with signs between them."""
+_CLOCK = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,4}+(?:[:;.,][^\W\d_]{1,4}+)++")
+"""The form of a clock, such as `hh:mm:ss`: parts of four letters at most, with signs between them."""
 
 _PART_OF_CLOCK = re.compile(r"([:;.,]?)([^\W\d_]+)")
 _PARTS: Final = {
@@ -48,7 +48,7 @@ _PARTS: Final = {
     "m": "m", "mm": "m", "min": "m", "mn": "m",
     "s": "s", "ss": "s", "sec": "s", "sek": "s",
     "f": "f", "ff": "f", "fr": "f", "ii": "f",
-    "ms": "x", "mmm": "x", "sss": "x", "cs": "x", "xx": "x", "xxx": "x",
+    "ms": "x", "msec": "x", "mmm": "x", "sss": "x", "cs": "x", "xx": "x", "xxx": "x",
 }  # fmt: skip
 """Part of a clock as a heading spells it -> hours, minutes, seconds, frames, or decimals of a second (x)."""
 
@@ -64,6 +64,9 @@ _CLOCKS_AS_READ: Final = {
     "h:m:s.f",
 }
 """Clocks that are read in this way without a heading that says it."""
+
+_DECIMAL_SECONDS: Final = {"s.x", "s,x"}
+"""Forms of seconds with decimals, such as `ss.msec`: numbers, and no clocks."""
 
 _WHOLE_CLOCK: Final = {
     "h:m": "{}:00",
@@ -90,6 +93,8 @@ class UnitOfHeading(NamedTuple):
         How many colons or semicolons such a clock has, before it is completed.
     unread_clock
         The clocks that the heading shows, if cells of that form would be read in another way; else "".
+    is_stated
+        Whether the unit is certain: it stands in brackets, or as a form such as `ss.ms`.
     """
 
     unit: str = ""
@@ -97,6 +102,18 @@ class UnitOfHeading(NamedTuple):
     whole_clock: str = ""
     n_signs: int = 0
     unread_clock: str = ""
+    is_stated: bool = False
+
+    def unit_beside(self, person_unit: str) -> str:
+        """Return the unit of numbers where a person gives one too; "" if neither says it.
+
+        The person's is for headings that leave the unit open, and for words such as `Startbild` that may mean
+        something else. A unit in brackets, as in `Duration (min)`, stays; frames give way, as their seconds
+        need a rate.
+        """
+        if self.is_stated and self.unit != FRAMES:
+            return self.unit
+        return person_unit or self.unit
 
 
 @lru_cache(1 << 12)
@@ -122,11 +139,12 @@ def unit_of_heading(heading: str) -> UnitOfHeading:
     units = set[str]()
     for bracket in in_brackets:
         units |= _units_of_words(_WORDS.findall(bracket), are_in_brackets=True) | _units_by_signs(bracket)
+    is_stated = bool(units)
     if not units:
         outside = _BRACKETS.sub(" ", split)
         units = _units_of_words(_WORDS.findall(outside), are_in_brackets=False) | _units_by_signs(outside)
     if len(units) == 1 and NO_UNIT not in units:
-        return UnitOfHeading(unit=units.pop())
+        return UnitOfHeading(unit=units.pop(), is_stated=is_stated)
     if units:
         return UnitOfHeading(doubt=", ".join(in_brackets) or heading.strip())
     unknown = [bracket for bracket in in_brackets if bracket]
@@ -153,6 +171,8 @@ def _unit_of_clock(text: str, form: str) -> UnitOfHeading:
     form
         Its parts, such as `h:m`.
     """
+    if form in _DECIMAL_SECONDS:
+        return UnitOfHeading(unit="s", is_stated=True)
     if form in _CLOCKS_AS_READ:
         return UnitOfHeading(doubt=text)
     if form in _WHOLE_CLOCK:

@@ -260,3 +260,19 @@ def test_a_unit_that_no_time_needs_is_said(import_files):
 def test_headings_without_a_unit_leave_nothing_open(heading):
     assert unit_of_heading(heading).unit in {"", "s"}
     assert unit_of_heading(heading).doubt == ""
+
+
+def test_a_persons_unit_is_for_the_headings_that_leave_it_open(import_files):
+    """The start counts from 10 s, as the person says, and lasts 2 minutes, as its heading says."""
+    content = "movie,Start (approx.),Duration (min),Level\ntt1,10,2,S\n"
+    columns = {"start_s": ["Start (approx.)"], "duration_s": ["Duration (min)"], "level": ["Level"]}
+    (clip,), _ = import_files({"t.csv": content}, columns=columns, unit="s")
+    assert (clip.start_s, clip.end_s) == (10.0, 130.0)
+
+
+@pytest.mark.parametrize("form", ["(s.ms)", "(ss.ms)", "- ss.msec"])
+def test_seconds_with_decimals_are_no_clocks(import_files, form):
+    content = f"movie,Start {form},End {form},Level\ntt1,1.5,9,S\n"
+    columns = {"start_s": [f"Start {form}"], "end_s": [f"End {form}"], "level": ["Level"]}
+    (clip,), _ = import_files({"t.csv": content}, columns=columns)
+    assert (clip.start_s, clip.end_s) == (1.5, 9.0)
