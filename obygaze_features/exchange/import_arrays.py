@@ -234,8 +234,7 @@ def _anndata_texts(file: h5py.File, path: Path) -> dict[str, str]:
         return texts
     for name in ("provenance", "backbone"):
         node = plain_node(uns, name)
-        is_single_value = is_plain(node) and node.shape == ()
-        if not is_single_value:
+        if not is_plain(node) or node.shape != ():  # () is a single value
             continue
         # A text of fixed length has it in its type: a huge one is refused before it is read.
         refuse_larger(node.dtype.itemsize, f"{path}, uns/{name}")
