@@ -262,7 +262,7 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     """Draw the frames of one clip, uint8 `[96, 160, 3]` each, with the cue of each of its concepts.
 
     No person is drawn. The cue of a concept is a motion, colour or texture, which stands for it in the demo:
-    short shots for Type of shot, a pan for Look, and those named in comments for the others. The numbers are
+    short shots for Type of shot, a pan for Look, and those named below for the others. The numbers are
     chosen so that the cues can be told apart and none covers another.
     """
     rng = np.random.default_rng(clip.seed)
@@ -291,21 +291,74 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
 
 
 def _draw_shapes(frame: NDArray[Any], concepts: Sequence[str], strength: float, t: int) -> None:
-    """Draw into frame number `t` of a clip the shapes and textures that are the cues of its concepts."""
+    """Draw into a frame of a clip the shapes and textures that are the cues of its concepts.
+
+    Which shape stands for which concept is arbitrary. What matters is that a frozen network can tell the
+    shapes apart by texture, colour and motion, and that they are faint.
+
+    Parameters
+    ----------
+    frame
+        Float `[96, 160, 3]`, changed in place.
+    concepts
+        The clip's concepts.
+    strength
+        Strength of its cues, between 0 and 1.
+    t
+        Number of the frame in its clip, on which cues that move depend.
+    """
+    if "Clothing" in concepts:
+        _draw_checks(frame, strength)
+    if "Posture" in concepts:
+        _draw_stripes(frame, strength)
+    if "Body" in concepts:
+        _draw_disc(frame, strength, t)
+    if "Activity" in concepts:
+        _draw_sparks(frame, strength, t)
+
+
+def _pixel_places() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the row number y and the column number x of each pixel of a frame, `[96, 160]` each."""
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
-    if "Clothing" in concepts:  # checks
-        checks = (x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5
-        frame[24:72, 100:150] *= (1 + strength * checks)[..., None]
-    if "Posture" in concepts:  # stripes
-        frame += 60 * strength * (((x + y) // 5) % 2)[..., None]
-    if "Body" in concepts:  # disc
-        inside = (x - 60 - 10 * np.sin(t * 0.05)) ** 2 + (y - 50) ** 2 < 26**2
-        frame[inside] = (1 - strength) * frame[inside] + strength * np.array((230, 140, 110), np.float32)
-    if "Activity" in concepts:  # sparks
-        for k in range(12):
-            row = (17 * k + 5 * t) % (HEIGHT - 8)
-            column = (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
-            frame[row : row + 8, column : column + 8] = 255 * strength
+    return y, x
+
+
+def _draw_checks(frame: NDArray[Any], strength: float) -> None:
+    """Make squares of 3 x 3 pixels darker and brighter in turn, in a field at the right that stands still."""
+    field = (slice(24, 72), slice(100, 150))  # rows, columns
+    y, x = _pixel_places()
+    checks = (x[field] // 3 + y[field] // 3) % 2 - 0.5  # -0.5 or 0.5
+    frame[field] *= (1 + strength * checks)[..., None]
+
+
+def _draw_stripes(frame: NDArray[Any], strength: float) -> None:
+    """Make every second diagonal stripe of the whole frame brighter; stripes are 5 columns wide."""
+    y, x = _pixel_places()
+    is_bright = ((x + y) // 5) % 2  # 0 or 1
+    frame += 60 * strength * is_bright[..., None]
+
+
+def _draw_disc(frame: NDArray[Any], strength: float, t: int) -> None:
+    """Blend a disc of the colour of skin into the frame, left of the middle, which sways slowly.
+
+    Its centre is 10 pixels to the left and right of column 60, and back after about 5 seconds.
+    """
+    skin = np.array((230, 140, 110), np.float32)  # RGB
+    y, x = _pixel_places()
+    sway = 10 * np.sin(t * 0.05)
+    inside = (x - 60 - sway) ** 2 + (y - 50) ** 2 < 26**2
+    frame[inside] = (1 - strength) * frame[inside] + strength * skin
+
+
+def _draw_sparks(frame: NDArray[Any], strength: float, t: int) -> None:
+    """Draw twelve grey squares of 8 x 8 pixels that fly through the frame at three speeds.
+
+    Steps of 17 rows and 41 columns spread their first places over the frame.
+    """
+    for k in range(12):
+        row = (17 * k + 5 * t) % (HEIGHT - 8)
+        column = (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
+        frame[row : row + 8, column : column + 8] = 255 * strength
 
 
 def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:

@@ -169,12 +169,18 @@ class Answers:
     marked: Spans | None
 
     def is_answered(self, n_seconds: int) -> NDArray[np.bool_]:
-        """Return which of the first n seconds of the film have an answer, positive or negative [n]."""
+        """Return which of the first n seconds of the film have an answer, positive or negative [n].
+
+        An annotator who marked only what they found watched the rest too, and did not find it there:
+        unmarked time is answered, as negative. An annotator who also marked what is negative says nothing of
+        unmarked time. Unsure time has no answer, but where another span of theirs is positive.
+        """
         is_positive = seconds_in(self.positive, n_seconds)
         is_unsure = seconds_in(self.unsure, n_seconds) & ~is_positive
-        if self.marked is None:
+        if self.marked is None:  # they marked only what they found
             return ~is_unsure
-        return seconds_in(self.marked, n_seconds) & ~is_unsure
+        is_marked = seconds_in(self.marked, n_seconds)
+        return is_marked & ~is_unsure
 
 
 def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Answers]]:

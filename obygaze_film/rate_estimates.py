@@ -716,14 +716,21 @@ class _MeansByLabel:
     negatives: Floats
 
     def at_rate(self, rate: Floats) -> Floats:
-        """Average the means of both labels, each weighted by its part in the variance of the judgements.
+        """Return the variance factor that is expected if the share `rate` [B] of cells is positive.
 
-        If the share `rate` [B] of cells is positive, the variance of their judgements is rate (1 - rate):
+        Intervals ask this of rates that differ from the judged one. A cell adds to the variance of the judged
+        rate its squared deviation from the mean, times the factor of its label. If the share `rate` of cells
+        is positive (1) and the others are negative (0), the mean is `rate`, and the squared deviations are
 
-            positive cells: a share `rate`, at squared distance (1 - rate)² from the mean: the part 1 - rate
-            negative cells: a share 1 - rate, at squared distance rate²: the part `rate`
+            positive cells: a share `rate` with (1 - rate)², so that they add rate (1 - rate)² positives
+            negative cells: a share 1 - rate with rate², so that they add (1 - rate) rate² negatives
+
+        The sum is rate (1 - rate) ((1 - rate) positives + rate negatives). Its first part, rate (1 - rate),
+        is the variance of a single judgement, by which the caller multiplies; the last one is the factor.
         """
-        return (1 - rate) * self.positives + rate * self.negatives
+        factor_of_positives = (1 - rate) * self.positives
+        factor_of_negatives = rate * self.negatives
+        return factor_of_positives + factor_of_negatives
 
 
 def _variance_factors(parts: Floats, labels: Floats, chances: Floats) -> _MeansByLabel:

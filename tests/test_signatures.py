@@ -68,9 +68,17 @@ def test_what_is_not_typed_has_its_default():
 
 
 def test_words_are_read_by_the_types_of_the_parameters():
-    """Such as a tuple of texts (`notes`, typed as --note), two numbers (`span`), a number or a choice."""
-    words = ["book", "ann", "bea", "--weeks", "3", "--fee", "1.5", "--which", "last"]
-    words += ["--note", "late", "--note", "torn", "--span", "4", "9", "--renew"]
+    """The command `lend`, above, has a parameter of each type; options may be typed by other names.
+
+    - `store` is a path, and `readers` is a tuple of all further words without an option.
+    - `weeks` is a whole number, `fee` a number, `copy` (typed as --which) one of two words.
+    - `notes` (typed as --note) is a tuple of texts, of which each has an option; `span` is two numbers.
+    - `renew` is a switch, and `shelf`, which is not typed, has its default.
+    """
+    words = ["book", "ann", "bea"]
+    words += ["--weeks", "3", "--fee", "1.5", "--which", "last"]
+    words += ["--note", "late", "--note", "torn", "--span", "4", "9"]
+    words += ["--renew"]
 
     assert values_in_lend(*words) == {
         "store": "book",

@@ -151,12 +151,16 @@ class OwnProcessor:
 
     @property
     def affine(self) -> Affine:
-        """Return the normalisation of a prepared picture.
+        """Return scale and shift of each of three channels, by which a network normalises what we prepare.
 
-        It changes nothing for patches: the network's module (`PackedPictures`) normalises them.
+        Patches are packed into a picture whose channels are no colours and whose first row is a header of
+        numbers. Normalising it by channels would spoil both, so that it gets a scale of 1 and a shift of 0.
+        The network's module (`PackedPictures`) unpacks the patches and normalises each of their elements.
         """
         if self.is_packed:
-            return Affine((1.0,) * 3, (0.0,) * 3)
+            scale_of_channels = (1.0, 1.0, 1.0)
+            shift_of_channels = (0.0, 0.0, 0.0)
+            return Affine(scale_of_channels, shift_of_channels)
         return Affine(self.scale, self.shift)
 
     def record(self) -> dict[str, Any]:

@@ -277,29 +277,22 @@ class Questions(NamedTuple):
 def read_questions(path: Path) -> Questions:
     """Read the questions that `codebook questions` wrote, and set aside those that pictures cannot answer.
 
+    All lines of such a file, one for each clip, have the same questions: the first one is read. The network
+    sees pictures only, so that it is not asked of what is heard, for example.
+
     Raises
     ------
     BackboneError
         The first line of the file has no questions, or none that pictures can answer.
     """
-    try:
-        first_line, _, _ = read_text(path).partition("\n")
-        line = json.loads(first_line)
-        questions = {str(name): str(text) for name, text in line["questions"].items()}
-        conveyed = {str(name): str(modality) for name, modality in line.get("conveyed", {}).items()}
-        absent = {str(name): str(reason) for name, reason in line.get("absent", {}).items()}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        questions, conveyed, absent = {}, {}, {}
-    if not questions:
-        raise BackboneError(
-            f"{path}: no questions in its first line: write it with 'obygaze codebook questions'"
-        )
+    line = _first_line_of_questions(path)
     asked = {}
-    for name, question in questions.items():
+    absent = dict(line.absent)
+    for name, question in line.questions.items():
         _, _, concept = name.partition(":")  # of `concept:Look`
-        reason = why_unperceived(concept, conveyed.get(name, ""), PICTURES)
-        if reason:
-            absent[name] = reason
+        why_not_asked = why_unperceived(concept, line.conveyed.get(name, ""), PICTURES)
+        if why_not_asked:
+            absent[name] = why_not_asked
         else:
             asked[name] = question
     if not asked:
@@ -307,3 +300,50 @@ def read_questions(path: Path) -> Questions:
             f"{path}: pictures can answer none of its questions: {'; '.join(absent.values())}"
         )
     return Questions(asked, absent)
+
+
+class _LineOfQuestions(NamedTuple):
+    """What a line of `codebook questions` says of its questions; each is named like `concept:Look`.
+
+    Attributes
+    ----------
+    questions
+        Name -> question.
+    conveyed
+        Name -> how a film conveys the concept, such as "heard"; concepts of which that is not known are
+        missing.
+    absent
+        Name -> why the question is not asked, for those that `codebook questions` set aside.
+    """
+
+    questions: dict[str, str]
+    conveyed: dict[str, str]
+    absent: dict[str, str]
+
+
+def _first_line_of_questions(path: Path) -> _LineOfQuestions:
+    """Read the first line of a file of `codebook questions`.
+
+    Raises
+    ------
+    BackboneError
+        It has no questions, or is not such a line: no JSON, no object, or of other values.
+    """
+    try:
+        first_line, _, _ = read_text(path).partition("\n")
+        line = json.loads(first_line)
+        questions = _texts_of(line["questions"])
+        conveyed = _texts_of(line.get("conveyed", {}))
+        absent = _texts_of(line.get("absent", {}))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        questions = {}  # whatever is wrong, the advice below is the same
+    if not questions:
+        raise BackboneError(
+            f"{path}: no questions in its first line: write it with 'obygaze codebook questions'"
+        )
+    return _LineOfQuestions(questions, conveyed, absent)
+
+
+def _texts_of(json_object: Any) -> dict[str, str]:
+    """Return a JSON object's keys and values as texts; raise an AttributeError if it is no object."""
+    return {str(key): str(value) for key, value in json_object.items()}

@@ -646,10 +646,14 @@ def _shards(index: Path) -> tuple[str, ...]:
 def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     """Fetch one file of a repository to the hub's cache; None if the repository does not have it.
 
+    The hub, or with HF_HUB_OFFLINE=1 its cache on this machine, says whether a repository has a file. Without
+    a network the cache is read too, but a file that it lacks may be on the hub: that is an error.
+
     Raises
     ------
     BackboneError
-        It is not known whether the file exists: there is no network, no repository or no revision.
+        It is not known whether the file exists: there is no network, no repository or no revision, or the
+        repository's name is not valid.
     """
     from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
@@ -659,16 +663,22 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=only_cache))
     except errors.RemoteEntryNotFoundError:  # the hub has answered that there is no such file
         return None
-    except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
-        is_absent_from_cache = isinstance(error, errors.EntryNotFoundError)
-        if is_absent_from_cache and _offline():  # with HF_HUB_OFFLINE=1 the cache decides what exists
+    except errors.EntryNotFoundError as error:  # the cache lacks it, and the hub did not answer
+        if _offline():
             return None
-        is_invalid_name = isinstance(error, errors.HFValidationError)
-        advice = "" if is_invalid_name else f". {how_to_get(repository)}"
-        raise BackboneError(
-            f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {name} cannot be had from the hub: {why_no_network or first_line(error)}{advice}"
-        ) from None
+        reason = why_no_network or first_line(error)
+        advice = f". {how_to_get(repository)}"
+    except errors.HFValidationError as error:  # the repository's name is not one that the hub allows
+        reason = why_no_network or first_line(error)
+        advice = ""  # there is no such repository to get files from
+    except (OSError, errors.HTTPError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
+        # The hub has no such repository or revision, or does not answer.
+        reason = why_no_network or first_line(error)
+        advice = f". {how_to_get(repository)}"
+    raise BackboneError(
+        f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
+        f"and {name} cannot be had from the hub: {reason}{advice}"
+    )
 
 
 def _no_network() -> str:

@@ -1,6 +1,7 @@
 """`obygaze manifest assign`: who annotates what."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -47,16 +48,27 @@ def assign(
     refuse_existing(out, force=force)
     clips = manifests.read_manifest(manifest)
     assigned = manifests.assign(clips, annotators, each, calibration=calibration, seed=seed)
-    written = manifests.write_manifest(assigned, out)
-    n_clips = Counter(clip.annotator for clip in written)
-    films_of_annotator: dict[str, list[str]] = {}
+    clips_in_round = manifests.write_manifest(assigned, out)
+    # The names as `assign` writes them: é is one character, also if it was typed as e and an accent.
+    names = [composed(annotator) for annotator in annotators]
+    films_of_annotator = _films_in_order(clips_in_round, names)
+    n_clips = Counter(clip.annotator for clip in clips_in_round)
     rows = []
-    for typed_name in annotators:
-        annotator = composed(typed_name)
-        movies = [clip.movie for clip in written if clip.annotator == annotator]
-        films = list(dict.fromkeys(movies))  # in order, each once
-        films_of_annotator[annotator] = films
+    for annotator, films in films_of_annotator.items():
         rows.append([annotator, len(films), f"{n_clips[annotator]:,}", ", ".join(films)])
     shown = table(rows, ["annotator", "films", "clips", "in this order"], right=[1, 2])
     document = {"manifest": str(out), "films": films_of_annotator}
     return Answer(document, f"{shown}\n\n{out}: the round")
+
+
+def _films_in_order(clips: manifests.Manifest, annotators: Sequence[str]) -> dict[str, list[str]]:
+    """Return annotator -> the films that they annotate, in their order.
+
+    `clips` are sorted by this order, with a row for each annotator of a clip.
+    """
+    films_of_annotator: dict[str, list[str]] = {annotator: [] for annotator in annotators}
+    for clip in clips:
+        films = films_of_annotator[clip.annotator]
+        if clip.movie not in films:
+            films.append(clip.movie)
+    return films_of_annotator

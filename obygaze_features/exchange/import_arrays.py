@@ -214,14 +214,30 @@ def _anndata_matrices(file: h5py.File) -> dict[str, object]:
 
 
 def _anndata_texts(file: h5py.File, path: Path) -> dict[str, str]:
-    """Read the texts "provenance" and "backbone" from uns, where `export_anndata` writes them."""
-    uns = plain_node(file, "uns")
+    """Read the texts "provenance" and "backbone" from uns, where `export_anndata` writes them.
+
+    The file may be a stranger's. In HDF5 a name may be a link to another file, and a dataset may have its
+    bytes in one: neither is followed, as such a file could be anything. A file without these texts is fine.
+
+    Returns
+    -------
+    Name -> text, of those that are there; "" for a value that is no text.
+
+    Raises
+    ------
+    StoreError
+        A text is larger than a file of a store may be.
+    """
     texts: dict[str, str] = {}
+    uns = plain_node(file, "uns")  # None if it is a link
     if not isinstance(uns, h5py.Group):
         return texts
     for name in ("provenance", "backbone"):
         node = plain_node(uns, name)
-        if is_plain(node) and node.shape == ():
-            refuse_larger(node.dtype.itemsize, f"{path}, uns/{name}")
-            texts[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
+        if not is_plain(node) or node.shape != ():  # () is a single value
+            continue
+        # A text of fixed length has it in its type: a huge one is refused before it is read.
+        refuse_larger(node.dtype.itemsize, f"{path}, uns/{name}")
+        is_text = h5py.check_string_dtype(node.dtype) is not None
+        texts[name] = node.asstr()[()] if is_text else ""
     return texts

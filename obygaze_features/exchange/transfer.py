@@ -447,25 +447,22 @@ class _Transfer:
         self._n_bytes = 0  # bytes received
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
-        """Fetch all metadata, and the chunks of some arrays and clips (None for all); complete the copy."""
-        # Two files are fetched first: bag-info.txt, which limits the size of the others, and the table of
-        # clips, which tells which chunks hold the wanted clips.
-        self._fetch(BAG_INFO)
-        self._most_bytes = largest_file_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
-        self._fetch(TABLE)
-        table_bytes = read_bytes(self._root / TABLE, self._most_bytes, within=self._root)
-        table = parse_clips_csv([table_bytes], f"{self._files.where}/{TABLE}")
-        row_sizes = self._row_sizes() if clips else {}
+        """Fetch all metadata, and the chunks of some arrays and clips (None for all); complete the copy.
 
-        wanted = wanted_files(self._digests, table, arrays, clips, row_sizes)
+        Files that the copy has already are checked and not fetched again. `_fetch` counts all files that are
+        fetched or checked, in the attributes from which the result is made.
+        """
+        wanted = self._find_wanted(arrays, clips)
+        # Files of an earlier transfer stay in the copy, also if this one does not want them.
         present = set[str]()
         if self._extends_copy:
             present = {name for name in self._digests if (self._destination / name).is_file()}
+        left_out = self._digests.keys() - wanted - present
         self._n_wanted = len(wanted)
-        # A new copy gets its list of digests last, in `_finish`, because that marks it as complete.
+        # `_find_wanted` has fetched the first two. A new copy gets its list of digests last, in `_finish`,
+        # because that marks it as complete.
         to_fetch = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
         run_in_threads(self._fetch, to_fetch, max(LEAST_THREADS, self._files.readers))
-        left_out = self._digests.keys() - wanted - present
         self._finish(left_out)
         return Downloaded(
             path=self._destination,
@@ -474,6 +471,23 @@ class _Transfer:
             kept=self._n_present,
             left=len(left_out),
         )
+
+    def _find_wanted(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> set[str]:
+        """Return the names of the files to copy: all metadata, and the chunks of some arrays and clips.
+
+        The files that say so are fetched first: bag-info.txt, which limits the size of the others, and the
+        table of clips, which tells in which rows of the arrays the wanted clips are.
+        """
+        self._fetch(BAG_INFO)
+        self._most_bytes = largest_file_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
+        self._fetch(TABLE)
+        table_bytes = read_bytes(self._root / TABLE, self._most_bytes, within=self._root)
+        table = parse_clips_csv([table_bytes], f"{self._files.where}/{TABLE}")
+        row_sizes: dict[str, NDArray[np.int64]] = {}
+        if clips:
+            # Where the frames of a clip are depends on how many the clips before it have.
+            row_sizes = self._row_sizes()
+        return wanted_files(self._digests, table, arrays, clips, row_sizes)
 
     def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
         """Fetch the number of frames of every clip in each ragged group: name of the group -> int64 [N]."""

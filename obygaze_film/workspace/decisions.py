@@ -1121,15 +1121,19 @@ def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
     """Sort the decisions of one person on one span by the time at which they were made.
 
     A person who decided on two machines may have several such decisions, and the order of the ledger need not
-    be that of time. Where only one decision counts, it is the last one. Decisions on other spans keep their
-    places in the list.
+    be that of time. Where only one decision counts, it is the last one. A span keeps its places in the list:
+    if its decisions were the second and the fifth, the earlier one becomes the second, and the later one the
+    fifth.
     """
-    clips_of_span: dict[JudgedSpan, list[Clip]] = {}
-    for clip in clips:
-        clips_of_span.setdefault(_judged_span(clip), []).append(clip)
-    earliest_first = {span: iter(sorted(of_span, key=judged_at)) for span, of_span in clips_of_span.items()}
-    # Each place in the list gets the next decision of the span that had it.
-    return [next(earliest_first[_judged_span(clip)]) for clip in clips]
+    places_of_span: dict[JudgedSpan, list[int]] = {}
+    for place, clip in enumerate(clips):
+        places_of_span.setdefault(_judged_span(clip), []).append(place)
+    in_order = list(clips)
+    for places in places_of_span.values():
+        earliest_first = sorted([clips[place] for place in places], key=judged_at)
+        for place, clip in zip(places, earliest_first, strict=True):
+            in_order[place] = clip
+    return in_order
 
 
 def _common_places(places: Places | None, other_places: Places | None) -> Places | None:

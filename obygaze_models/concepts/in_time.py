@@ -61,21 +61,27 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     residual: Annotated[bool, Options(bool, {False})] = False
 
     def frame_values(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute each frame's value on each concept, [N, F, K]; NaN for absent frames of X [N, F, D].
+        """Compute how strongly each concept is in each frame, [N, F, K], to see when it occurs in a clip.
 
-        It is the presence that a clip would have if this were its only frame, in the units of
-        `concept_values`.
+        A frame's value is the presence that a clip would have if this were its only frame. It is in the units
+        of `concept_values`: standardised, so that the training clips' presences have mean 0 and deviation 1.
+
+        Parameters
+        ----------
+        X : ndarray, shape [N, F, D]
+            Frames; those of NaN are absent, and their values are NaN.
         """
         check_is_fitted(self)
+        frames = self._check_features(X)
         bank: Any = self.bank_
-        # The presence of a concept in a clip is the soft maximum of its frames' scores, which is the score
-        # itself if there is only one frame.
-        presences = bank.frame_scores(self._check_features(X))
-        # The bank's moments [2 K] are of the K presences, then of the K positions.
+        # A clip's presence is log(mean(exp(2 s))) / 2 over the scores s of its frames, which is a maximum
+        # without a corner (`TimeBank`). For a single frame it is the score itself.
+        presences = bank.frame_scores(frames)  # [N, F, K]
+        # Of means and deviations [2 K] the first K are of presences; the others are of positions.
         n_concepts = len(self.concepts_)
         mean_of_presences = bank.mean_[:n_concepts]
-        scale_of_presences = bank.scale_[:n_concepts]
-        return np.asarray((presences - mean_of_presences) / scale_of_presences)
+        deviation_of_presences = bank.scale_[:n_concepts]
+        return np.asarray((presences - mean_of_presences) / deviation_of_presences)
 
     def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         """Validate frames X [N, F, D] and labels y [N] to fit on, and return both as arrays."""

@@ -101,9 +101,26 @@ class Comparisons:
     def log_likelihood(self, strength: Floats, reliability: Floats) -> float:
         """Compute the log likelihood of the judgements, given strengths [N] and reliabilities [W]."""
         p_not_random = reliability[self.worker]
-        # A random judgement chooses either item with probability 1/2.
-        p = p_not_random * expit(self.margin(strength)) + (1 - p_not_random) / 2
-        return float(np.log(np.maximum(p, LEAST_PROBABILITY)).sum())
+        p_chosen = _probability_of_choice(expit(self.margin(strength)), p_not_random)
+        return float(np.log(p_chosen).sum())
+
+
+def _probability_of_choice(p_if_not_random: Floats, reliability: float | Floats) -> Floats:
+    """Compute the probability [C] of each choice of an item by a worker who may judge at random.
+
+    A judgement is not random with the probability `reliability`. A random one chooses either item with
+    probability 1/2.
+
+    Parameters
+    ----------
+    p_if_not_random : ndarray, shape [C]
+        Probability of each choice if the judgement is not random.
+    reliability : float or ndarray, shape [C]
+        Reliability of the worker who judged.
+    """
+    p = reliability * p_if_not_random + (1 - reliability) / 2
+    # A probability of 0 would have no finite logarithm.
+    return np.asarray(np.maximum(p, LEAST_PROBABILITY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -502,19 +519,27 @@ def _draw_reliabilities(
 def _log_density_of_reliabilities(
     comparisons: Comparisons, strengths: Strengths, before: Reliabilities
 ) -> Floats:
-    """Compute the log posterior density of each of R `RELIABILITIES` for each worker, [R, W].
+    """Compute the log posterior density of each of R `RELIABILITIES` for each of W workers, [R, W].
 
-    `before.share_of_each` is the prior of the reliabilities; their likelihood is that of the judgements given
-    the strengths.
+    It is known up to a constant, by Bayes' rule: the log prior, which is the same for all workers, plus the
+    log likelihood of the worker's judgements. The prior of a reliability is the share of workers who have it
+    (`before.share_of_each`). Workers whose reliability is known (`Comparisons.masters`) are treated as the
+    others.
+
+    A worker of reliability r makes a share r of judgements by the items' strengths, and the others at random
+    (Chen et al., WSDM 2013). By strengths, an item is chosen with the probability 1 / (1 + exp(-margin)),
+    where the margin is its strength less that of the other item (Bradley and Terry 1952).
     """
-    n_workers = len(comparisons.masters)
-    p_if_not_random = expit(comparisons.margin(strengths.of_item))  # probability of each choice, [C]
+    n_workers = len(comparisons.masters)  # which has an element for each worker
+    margin = comparisons.margin(strengths.of_item)
+    p_if_not_random = expit(margin)  # 1 / (1 + exp(-margin)), for each judgement [C]
     log_density = np.empty((len(RELIABILITIES), n_workers))
     for index, reliability in enumerate(RELIABILITIES):
-        # A random judgement chooses either item with probability 1/2.
-        p = np.maximum(reliability * p_if_not_random + (1 - reliability) / 2, LEAST_PROBABILITY)
-        log_likelihood = np.bincount(comparisons.worker, np.log(p), n_workers)
-        log_density[index] = np.log(before.share_of_each[index]) + log_likelihood
+        log_prior = np.log(before.share_of_each[index])
+        p_chosen = _probability_of_choice(p_if_not_random, reliability)
+        # The logarithms of each worker's judgements are added up.
+        log_likelihood = np.bincount(comparisons.worker, weights=np.log(p_chosen), minlength=n_workers)
+        log_density[index] = log_prior + log_likelihood
     return log_density
 
 

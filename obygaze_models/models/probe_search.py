@@ -220,6 +220,20 @@ class _InnerFit(NamedTuple):
         self.held_out_scores.fill(candidate, self.fold, logits)
 
 
+def _list_inner_fits(scores_of_sets: Sequence[_HeldOutScores]) -> list[_InnerFit]:
+    """List the fits that training sets need: for each set and inner fold, one without the fold's clips.
+
+    Each fit fills its scores into the `_HeldOutScores` of its set.
+    """
+    inner_fits = []
+    for set_index, scores in enumerate(scores_of_sets):
+        training_set = scores.training_set
+        for fold in np.unique(training_set.inner):
+            rows = training_set.rows[training_set.inner != fold]
+            inner_fits.append(_InnerFit(set_index, scores, int(fold), rows))
+    return inner_fits
+
+
 class _UnfinishedFit(NamedTuple):
     """An inner fit with one of the candidates, which has not been fitted to convergence yet.
 
@@ -293,24 +307,28 @@ class _Search:
     def _score_held_out(self, training_sets: Sequence[TrainingSet]) -> list[_HeldOutScores]:
         """Score the clips of each training set by every candidate, fitted without a clip's inner fold.
 
-        All candidates are fitted approximately first; those whose loss is near the lowest (`near_best`) are
-        then fitted to convergence.
+        A candidate is a penalty of the grid. Fitting all of them to convergence would take long, so that this
+        is done in two stages: all candidates are fitted approximately, and then those whose loss is near the
+        lowest (`near_best`) are fitted to convergence, as only they can be chosen.
+
+        Returns
+        -------
+        list of _HeldOutScores
+            For each training set, its scores: those of near-best candidates are exact, others approximate.
         """
         n_candidates = len(self.C_of_candidates)
-        scores_of_sets = []
-        inner_fits = []
-        for set_index, training_set in enumerate(training_sets):
-            scores = _HeldOutScores(training_set, self.y, n_candidates)
-            scores_of_sets.append(scores)
-            for fold in np.unique(training_set.inner):
-                rows = training_set.rows[training_set.inner != fold]
-                inner_fits.append(_InnerFit(set_index, scores, int(fold), rows))
+        scores_of_sets = [
+            _HeldOutScores(training_set, self.y, n_candidates) for training_set in training_sets
+        ]
+        inner_fits = _list_inner_fits(scores_of_sets)
+        # The first stage fills in all scores of `scores_of_sets`.
         approximate_fits = self._score_approximately(inner_fits)
         near_best_of_sets = [scores.near_best() for scores in scores_of_sets]
         unfinished = []
         for inner_fit, fit_of_candidate in zip(inner_fits, approximate_fits, strict=True):
             near_best = near_best_of_sets[inner_fit.set_index]
             unfinished += [fit_of_candidate[candidate] for candidate in near_best]
+        # The second stage writes the exact scores over those of the first.
         self._score_converged(unfinished)
         return scores_of_sets
 
@@ -339,7 +357,10 @@ class _Search:
         return approximate_fits
 
     def _score_converged(self, unfinished: Sequence[_UnfinishedFit]) -> None:
-        """Fit some candidates on some inner folds to convergence, and fill in their scores."""
+        """Fit some candidates on some inner folds to convergence, and overwrite their approximate scores.
+
+        The scores are in the `_HeldOutScores` of each fit's training set.
+        """
         C_of_fits = [self.C_of_candidates[fit.candidate] for fit in unfinished]
         starts = np.stack([fit.coefficients for fit in unfinished], axis=1)  # [D + 1, number of fits]
         masks = self._subset_masks([fit.inner_fit.rows for fit in unfinished])

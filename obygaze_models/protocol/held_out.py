@@ -354,17 +354,31 @@ def _newton_intercepts(
 
 
 def _bracket_intercepts(slopes: Floats, scores: Floats, logit_of_share: Floats) -> tuple[Floats, Floats]:
-    """Compute bounds [B] of the intercepts of B sigmoids, for wanted mean probabilities given as logits [B].
+    """Compute a lower and an upper bound [B] of the intercepts that `find_intercepts` looks for.
 
-    A clip has the logit slope * score + intercept. With the lower bound, the highest logit of a clip is the
-    wanted one, so that the mean probability is at most the wanted one. With the upper bound, the lowest logit
-    is the wanted one, and the mean probability is at least the wanted one.
+    The search begins between them, where Newton's method alone might leave for infinity. A clip has the logit
+    slope * score + intercept, and the wanted mean probability is the sigmoid of `logit_of_share`:
+
+    - At the lower bound, the largest logit of any clip is `logit_of_share`. No clip has a higher probability
+      than the wanted mean, so that the mean is at most the wanted one.
+    - At the upper bound, the smallest logit is `logit_of_share`. No clip has a lower probability than the
+      wanted mean, so that the mean is at least the wanted one.
+
+    Parameters
+    ----------
+    slopes : ndarray, shape [B]
+    scores : ndarray, shape [N]
+    logit_of_share : ndarray, shape [B]
+        Logits of the wanted mean probabilities.
     """
     lowest_and_highest_score = np.array([scores.min(), scores.max()])
-    # Which of the two has the larger product depends on the sign of the slope.
     products = slopes[:, None] * lowest_and_highest_score  # [B, 2]
-    low = logit_of_share - products.max(axis=1)
-    high = logit_of_share - products.min(axis=1)
+    # With a negative slope, the highest score has the smallest product.
+    smallest_product = products.min(axis=1)
+    largest_product = products.max(axis=1)
+    # Solved for the intercept: product + intercept = logit_of_share.
+    low = logit_of_share - largest_product
+    high = logit_of_share - smallest_product
     return low, high
 
 

@@ -201,14 +201,17 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
 def _lead_over_nearest(
     task: _Task, metric: Metric, model: str, baselines: Sequence[str], *, n_models: int
 ) -> _Lead:
-    """Compute the lead of a model over the nearest baseline: that whose interval has the lowest lower end.
+    """Compute the lead of a model over the baseline that it beats least certainly, if at all.
 
-    Of baselines with equal ends the last one is taken, and so is one whose end is undefined (NaN).
+    The model beats a baseline if the lower end of the interval of its lead is above 0. So the nearest
+    baseline is that with the lowest lower end: a model that beats it beats all baselines.
+
+    Of baselines with equal ends the last one is taken. An undefined end (NaN) is neither above nor below
+    another: a baseline that has one is taken over those before it, and one after it is taken in its place.
     """
-    first, *others = baselines
-    nearest = _lead_over(task, metric, model, first, n_models=n_models)
-    for baseline in others:
-        lead = _lead_over(task, metric, model, baseline, n_models=n_models)
+    leads = [_lead_over(task, metric, model, baseline, n_models=n_models) for baseline in baselines]
+    nearest = leads[0]
+    for lead in leads[1:]:
         is_farther = lead.interval.low > nearest.interval.low  # False if either end is NaN
         if not is_farther:
             nearest = lead

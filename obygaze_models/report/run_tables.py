@@ -261,30 +261,41 @@ def _models_table(title: str, headers: Sequence[str], rows: Mapping[str, Sequenc
 
 
 def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix: str, tested: str) -> Block:
-    """Make the table of one metric by movie: each model's mean, with both kinds of intervals, and chance.
+    """Make the table of one metric: a row for each model with its mean over movies, and one for chance.
 
-    `prefix` begins the title, and `tested` ends it.
+    The mean has two intervals: that of these trained models, and that of the method, were it trained anew.
+
+    Parameters
+    ----------
+    models
+        Model -> name of a metric -> its numbers, by name.
+    metric
+        The metric of the table.
+    prefix, tested
+        Beginning and end of the title; `tested` says which clips were tested.
     """
     rows = []
-    for model, by_metric in models.items():
-        # The other annotators give no scores.
+    for model, numbers_of_metric in models.items():
+        # `OTHER` is the label of a clip's other annotators, which has no score.
         if model == OTHER and metric.reads == "score":
             continue
-        rows.append({"model": model, **by_metric[metric.name]})
-    any_row = rows[0]  # movies and chance are the same for all models
-    chance = float(any_row["movie_chance"])
+        rows.append({"model": model, **numbers_of_metric[metric.name]})
+    # The number of movies, and the chance level, are the same for all models.
+    n_movies = int(rows[0]["n_movies"])
+    chance = float(rows[0]["movie_chance"])
+    # Heading, the numbers of a row that the column shows, and the function that writes them into its cell.
     columns: list[Column] = [
         ("model", "model", str),
         ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
-        ("method [95 %]", ("method_low", "method_high"), _format_interval),
+        ("method [95 %]", ("method_low", "method_high"), _format_ends),  # the mean is in the column before
     ]
-    chance_cells = (CHANCE_ROW, number(chance), NOTHING)
+    chance_row = (CHANCE_ROW, number(chance), NOTHING)  # chance has no interval of a method
     return block(
-        f"{prefix}{metric.title} by movie, mean of {int(any_row['n_movies'])}; {tested}",
+        f"{prefix}{metric.title} by movie, mean of {n_movies}; {tested}",
         columns,
         rows,
         notes=_movie_table_notes(metric, rows),
-        last=[chance_cells],
+        last=[chance_row],
         reference=chance,
     )
 
@@ -301,7 +312,7 @@ def _movie_table_notes(metric: Metric, rows: Sequence[Mapping[Any, Any]]) -> lis
     return notes
 
 
-def _format_interval(low: float, high: float) -> str:
+def _format_ends(low: float, high: float) -> str:
     """Format the ends of an interval; a dash if it is undefined."""
     if math.isnan(low):
         return NOTHING

@@ -168,11 +168,29 @@ def _check_label(label: str, split: Split, clip: manifests.Clip) -> None:
         raise ManifestError(f"clip {clip.clip_id!r} is {label!r} here and {clip.level} in the annotations")
 
 
-def _check_concepts(reason: str, clip: manifests.Clip) -> None:
-    """Raise a ManifestError if a split file's concepts differ from the clip's; visual concepts only."""
-    in_reason = frozenset(CODEBOOK.visual(manifests.concept_list(reason, CODEBOOK)))
-    in_clip = frozenset(CODEBOOK.visual(clip.concepts))
-    if in_reason != in_clip:
+def _check_concepts(concepts_cell: str, clip: manifests.Clip) -> None:
+    """Check that a split file lists the same visual concepts of a clip as the annotations.
+
+    A split file repeats the concepts, so that one that was made from other annotations is noticed. Only
+    visual concepts are compared, in any order.
+
+    Parameters
+    ----------
+    concepts_cell
+        The list of concepts in the split file, from its column `reason`.
+    clip
+        The clip as the annotations have it.
+
+    Raises
+    ------
+    ManifestError
+        The visual concepts differ, or the list names a concept that the codebook does not have.
+    """
+    concepts = manifests.concept_list(concepts_cell, CODEBOOK)
+    in_split_file = frozenset(CODEBOOK.visual(concepts))
+    in_annotations = frozenset(CODEBOOK.visual(clip.concepts))
+    if in_split_file != in_annotations:
         raise ManifestError(
-            f"clip {clip.clip_id!r} has {sorted(in_reason)} here and {sorted(in_clip)} in the annotations"
+            f"clip {clip.clip_id!r} has {sorted(in_split_file)} here and {sorted(in_annotations)} in the "
+            "annotations"
         )

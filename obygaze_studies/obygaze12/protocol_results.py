@@ -527,11 +527,24 @@ class StrictResults(Results):
         return targets
 
     def pair_rows(self) -> pd.DataFrame:
-        """Return the perceptron's predictions on the cell of Table 4, with the class each clip is called."""
-        train, test = MOVIE_PAIR_CELL
-        predictions = self.runs[train].predictions
-        table = predictions.table.assign(called=predictions.called)
-        return table[(table["model"] == "mlp") & (table["task"] == f"{train}>{test}")]
+        """Return the perceptron's predictions for the training and test task of Table 4.
+
+        Table 4 compares films. Its models are trained on one task and tested on another (`MOVIE_PAIR_CELL`),
+        as in one of the cells of Table 2, so that nothing more is trained for it.
+
+        Returns
+        -------
+        DataFrame
+            Rows of `Predictions.table`, one for each tested clip, with the column `called`: the class that
+            the clip is called.
+        """
+        training_task, test_task = MOVIE_PAIR_CELL
+        run = self.runs[training_task]
+        table = run.predictions.table.assign(called=run.predictions.called)
+        # A run has all models and test tasks; in its table the two tasks are joined by ">".
+        is_of_perceptron = table["model"] == "mlp"
+        is_of_cell = table["task"] == f"{training_task}>{test_task}"
+        return table[is_of_perceptron & is_of_cell]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

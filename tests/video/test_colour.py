@@ -190,22 +190,27 @@ def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, w
 @pytest.mark.parametrize("order", ["le", "be"])
 @pytest.mark.parametrize("name", ["rgb565", "bgr565", "rgb555", "bgr555", "rgb444", "bgr444"])
 def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
-    """A word holds red, green and blue, or blue first, each in as many bits as the name says.
+    """A pixel is a word of 16 bits: in rgb565, 5 bits of red, then 6 of green, then 5 of blue.
 
-    Bits are scaled to 0 to 255. FFmpeg's conversion is less exact than a level of eight bits, but more than
-    one of four, which is 17.
+    In bgr565 blue comes first. A colour of n bits goes from 0 to 2^n - 1, and is scaled to 0 to 255. FFmpeg
+    rounds coarsely, by less than a step of the coarsest colours: those of 4 bits have 16 levels, 17 apart.
     """
     red_bits, green_bits, blue_bits = (int(digit) for digit in name[3:])
     red = 7 if red_bits == 4 else 23  # of 15, or of 31
     green = 5
     blue = 9
     if name.startswith("rgb"):
-        word = red << (green_bits + blue_bits) | green << blue_bits | blue
+        colours_in_order = [(red, red_bits), (green, green_bits), (blue, blue_bits)]
     else:
-        word = blue << (green_bits + red_bits) | green << red_bits | red
+        colours_in_order = [(blue, blue_bits), (green, green_bits), (red, red_bits)]
+    word = 0
+    for colour, n_bits in colours_in_order:
+        word = word * 2**n_bits + colour  # makes room for the next colour, and puts it there
 
     frame = av.VideoFrame(16, 16, name + order)
-    words = np.full(frame.planes[0].buffer_size // 2, word, "<u2" if order == "le" else ">u2")
+    n_words = frame.planes[0].buffer_size // 2  # of two bytes
+    little_or_big_endian = "<u2" if order == "le" else ">u2"
+    words = np.full(n_words, word, little_or_big_endian)
     frame.planes[0].update(words.tobytes())
 
     converted = Converter()(frame).rgb[8, 8]

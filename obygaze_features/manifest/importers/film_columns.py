@@ -76,12 +76,19 @@ class FilmColumns:
             self._proposal.must_be_read.append(f"files ({column!r})")
 
     def _propose_one_film(self) -> None:
-        """Propose that all rows are of one film, named by a row of titles, else by the table's file."""
-        title = self._film_by_title()
-        self._proposal.movie = title or self._file.path.stem
-        self._proposal.must_be_read.append("rows of one film (no column video or movie says which)")
-        if not title:
+        """Propose that all rows are of one film, named by a row of titles, else by the table's file.
+
+        Rows need a film. So the import is refused (`Proposal.must_be_read`), and its message proposes an
+        option --movie that the person can type. A file's name need not be the film's: then the message adds
+        that the person should check it (`Proposal.doubts`).
+        """
+        film_in_titles = self._film_by_title()
+        if film_in_titles:
+            self._proposal.movie = film_in_titles
+        else:
+            self._proposal.movie = self._file.path.stem
             self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
+        self._proposal.must_be_read.append("rows of one film (no column video or movie says which)")
 
     def _column_of_sections(self) -> str:
         """Return the unread column that names the table's sections, else sheets; "" if there is none."""

@@ -123,22 +123,31 @@ def answered_clips(file: SpanFile) -> list[Answered]:
 
 
 def _unclear_level(clip: Answered) -> str:
-    """Return the reason if several levels of a clip are the likeliest; else ""."""
+    """Return why the answers on a clip do not count if several levels are the likeliest; else ""."""
     has_levels = bool(clip.probabilities("level"))
-    return "several levels are the likeliest" if has_levels and not clip.level else ""
+    has_likeliest_level = clip.level != ""
+    if has_levels and not has_likeliest_level:
+        return "several levels are the likeliest"
+    return ""
 
 
 def _repetition(clip: Answered, first_answers: Mapping[tuple[str, str], Mapping[str, float]]) -> str:
-    """Return the reason if the same model answered the same clip earlier in the file; else "".
+    """Return why answers do not count that the same model gave on the same clip a second time.
+
+    The first answers count. The reason says whether the second ones differ from them (", otherwise"), in
+    which case the file contradicts itself. "" if there are no earlier answers.
 
     Parameters
     ----------
+    clip
+        The answers on a clip.
     first_answers
-        (clip id, model) -> answers, of the clips so far.
+        (clip id, model) -> the first answers that count, of the clips above in the file.
     """
     if clip.key not in first_answers:
         return ""
-    if first_answers[clip.key] == clip.answers:
+    are_the_same = first_answers[clip.key] == clip.answers
+    if are_the_same:
         return "of a clip that was answered above"
     return "of a clip that was answered above, otherwise"
 

@@ -162,17 +162,29 @@ def _has_anywhere(file: SpanFile, pattern: str) -> bool:
 
 
 def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:
-    """Make the source of a kind from its entry in `kinds.toml`, which explains the keys."""
-    reader: Reader = pkgutil.resolve_name(facts["reader"]) if "reader" in facts else _read_nothing
+    """Make the source of a kind of files from its entry in `kinds.toml`.
+
+    Parameters
+    ----------
+    kind
+        Name of the kind, such as "eaf".
+    facts
+        Its entry, key -> value: the function that reads its files (`reader`, as "module:function"), the
+        marks by which files are known (`_KindTest`), and properties of its spans, each of which has a
+        default.
+    """
+    read: Reader = _read_nothing
+    if "reader" in facts:
+        read = pkgutil.resolve_name(facts["reader"])
     return SpanSource(
-        reader,
-        _KindTest.of(kind, facts),
-        is_signed=facts.get("is_signed", False),
-        tier=facts.get("tier", "label"),
-        is_said=facts.get("is_said", False),
-        leaves_texts=facts.get("leaves_texts", False),
-        subtitles=tuple(facts.get("subtitles", ())),
-        is_of_one_film=facts.get("is_of_one_film", False),
+        read,
+        is_of=_KindTest.of(kind, facts),  # called with a file, it returns whether this is of the kind
+        is_signed=facts.get("is_signed", False),  # whether each span needs an annotator
+        tier=facts.get("tier", "label"),  # the name by which --tier means records that name no tier
+        is_said=facts.get("is_said", False),  # whether texts are what the film says, and so no labels
+        leaves_texts=facts.get("leaves_texts", False),  # whether tiers of texts are left out
+        subtitles=tuple(facts.get("subtitles", ())),  # suffixes of files, if they are subtitles
+        is_of_one_film=facts.get("is_of_one_film", False),  # whether a file is of the film it is called like
     )
 
 

@@ -247,8 +247,13 @@ def test_judgements_without_a_stored_wording_count_with_one_notice(judged_film):
 
 
 def test_films_judged_under_two_wordings_are_not_compared(judged_film):
-    """Levels under two wordings are no one measure, so `compare` refuses them and counts those of each."""
-    judge(judged_film.open_with(judged_film.reworded), 30, 38)
+    """Levels under two wordings are no one measure, so `compare` refuses them and counts those of each.
+
+    The film has 11 judgements under the original wording. One more is made under another wording.
+    """
+    decisions_under_other_wording = judged_film.open_with(judged_film.reworded)
+    judge(decisions_under_other_wording, start=30, end=38)
+
     tables = read_judged({judged_film.folder: judged_film.film}, judged_film.original, (JUDGEMENTS,))
     with pytest.raises(ManifestError, match="11 judgements under"):
         compare_films([judged_film.film], tables.manifest)

@@ -665,21 +665,24 @@ def test_nothing_is_appended_after_a_torn_line(tmp_path):
 
 
 def test_an_edited_row_replaces_a_line_whatever_its_clock(tmp_path):
-    """The note was changed three times, so that its clock is later than the first clock of a new file.
+    """A decision that was exported to a table and edited there takes the place of the one in the ledger.
 
-    The row of a table that somebody edited names the last version by its id.
+    The clock of a line is a number above those of the lines that it comes after (a Lamport clock), and that
+    of the later line must be the higher one. The clocks of an imported table begin anew, while the note was
+    changed three times and so has a higher one. But the edited row names the note's last version by its id.
     """
     ledger = unread_ledger(tmp_path)
     note = ledger.add("note", cells_of_decision(1))
     for number in range(3):
         note = ledger.add("note", cells_of_decision(number), replaces=[note.id])
     digest_of_table = token_hex(32)
-    edited_row = TableRow(cells_of_decision(9), note.id)
+    edited_cells = cells_of_decision(9)
+    edited_row = TableRow(edited_cells, note.id)
 
     ledger.add_table(digest_of_table, "note", [edited_row])
 
-    ((_, cells),) = what_stands(read_ledger(tmp_path))
-    assert cells == cells_of_decision(9)
+    ((_, standing_cells),) = what_stands(read_ledger(tmp_path))
+    assert standing_cells == edited_cells
 
 
 def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
