@@ -258,14 +258,15 @@ def run(
       obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \\
           --out scored
     """
-    from obygaze_features.io import file_sha256
-    from obygaze_features.store import open_store
     from obygaze_features.video import file_digest
     from obygaze_models.persistence.sharing import describe_model
 
+    # Whatever a later step would refuse is refused now, before hours of work.
     _check_options(films, shots, flags, title, year, variables=variables, sound=sound, people=people)
     _suggest_year_option(films, title, year)
     _check_inputs_of_later_steps(films, title, flags, sound=sound)
+
+    # What is extracted: the features that the models read, and what is measured besides.
     model_files = {model: describe_model(model)[0] for model in models}
     cards = {model: file.card for model, file in model_files.items()}
     features = _feature_options(cards, weights)
@@ -275,6 +276,7 @@ def run(
     people_finder = _load_people_detectors(people)
     features += _measurement_options(people_finder, variables=variables)
 
+    # The steps, as commands.
     plan = Plan(out, films, models, shots)
     score_options = _subtitle_options(films, encoding) if subtitles else []
     variables_table = plan.variables_table if variables else None
@@ -287,22 +289,23 @@ def run(
             "variables": variables_table,
         }
     )
-    steps = [plan.cut_step(window, hop), plan.extract_step(features, workers)]
+    cut_step = plan.cut_step(window, hop)
+    later_steps = [plan.extract_step(features, workers)]
     if variables:
-        steps.append(plan.variables_step(sound=sound))
-    steps += [plan.score_step(score_options), plan.report_step(language)]
-    if shots in DETECTORS_OF_SECOND_PASS:
-        needs = f"{DETECTORS_OF_SECOND_PASS[shots]} needs all frames in order, from the first on"
-        click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")
+        later_steps.append(plan.variables_step(sound=sound))
+    later_steps += [plan.score_step(score_options), plan.report_step(language)]
+    _print_second_decoding(shots)
     if dry_run:
-        for step in steps:
+        for step in (cut_step, *later_steps):
             click.echo(format_command(step.words))
         return
+
+    # The folder, which a run resumes only with the same inputs.
     window_length = cards[models[0]].clip_s if window == "train" else window
     inputs: dict[str, object] = {
         "films": [[Path(film).name, file_digest(Path(film))] for film in films],
         "windows": [window_length, hop],
-        "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
+        "shots": _identify_shots(shots),
         "features": [str(word) for word in features],
         "variables": _variables_word(variables=variables, sound=sound),
         "people": [detector.digest for detector in people_finder.detectors] if people_finder else [],
@@ -311,15 +314,44 @@ def run(
     if plan.features_store.exists():
         # It is left over if a run was killed just after the finished store got its name.
         remove([out / "features.building"])
+
+    # The run. The cost of finding people depends on the number of windows, known when films are cut.
     ctx = click.get_current_context()
-    code = _run_steps(ctx, steps[:1])
+    _run_steps(ctx, [cut_step])
     _print_people_cost(people_finder, plan)
-    code = max(code, _run_steps(ctx, steps[1:]))
+    code = _run_steps(ctx, later_steps)
     if stills:
         _make_stills(plan.scored_folder, [Path(film) for film in films])
     click.echo(f"\nThe page: {plan.report_page}")
-    failed = any(clip.status == "failed" for clip in open_store(plan.features_store).clips)
-    ctx.exit(3 if failed else code)
+    if _has_failed_windows(plan.features_store):
+        ctx.exit(3)
+    ctx.exit(code)  # 0, or 3 of a step that says that nothing of a film can be judged
+
+
+def _print_second_decoding(shots: str) -> None:
+    """Print why films are decoded twice, if `shots` is a detector that needs it."""
+    if shots not in DETECTORS_OF_SECOND_PASS:
+        return
+    needs = f"{DETECTORS_OF_SECOND_PASS[shots]} needs all frames in order, from the first on"
+    click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")
+
+
+def _identify_shots(shots: str) -> str:
+    """Write for the record of a run how shots are found: the digest of a table, or a detector's name."""
+    from obygaze_features.io import file_sha256
+
+    is_table = Path(shots).is_file()
+    return file_sha256(Path(shots)) if is_table else shots
+
+
+def _has_failed_windows(features_store: Path) -> bool:
+    """Return whether the features of a window could not be extracted, in this run or an earlier one.
+
+    The exit code of the extraction does not say so, since a run that resumes skips it.
+    """
+    from obygaze_features.store import open_store
+
+    return any(clip.status == "failed" for clip in open_store(features_store).clips)
 
 
 def _variables_word(*, variables: bool, sound: bool) -> str:
