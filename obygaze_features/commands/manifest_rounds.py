@@ -61,7 +61,7 @@ def assign(
     return Answer(document, f"{shown}\n\n{out}: the round")
 
 
-def _films_in_order(clips: manifests.Manifest, annotators: Sequence[str]) -> dict[str, list[str]]:
+def _films_in_order(clips: "manifests.Manifest", annotators: Sequence[str]) -> dict[str, list[str]]:
     """Return annotator -> the films that they annotate, in their order.
 
     `clips` are sorted by this order, with a row for each annotator of a clip.
