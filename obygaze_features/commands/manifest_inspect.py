@@ -204,6 +204,11 @@ def _notices_on_projection(
             f"no level for {clips} ({first_few(result.unanswered, 3)}): the annotators, who mark the lowest "
             "level too, marked nothing there"
         )
+    for annotator, n_clips in result.without_row.items():
+        notices.append(
+            f"{annotator}: no row for {counted(n_clips, 'clip')}: they mark the lowest level too, and marked "
+            "nothing there"
+        )
     if result.elsewhere:
         movies = ", ".join(result.elsewhere)
         notices.append(f"left out the annotations of {movies}: no clip of theirs to label")

@@ -1,7 +1,8 @@
 """Project free annotations onto clips and merge annotators (Tores et al., CVPR 2024, App. 7.2)."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -39,6 +40,9 @@ class Projection:
         Movies that were annotated and have no clip.
     unanswered
         Ids of clips of annotated movies for which no annotator has an answer: they have no level.
+    without_row
+        With a row for each annotator: annotator -> number of clips without a row of theirs, where somebody
+        else has an answer; only of annotators who have such clips.
     columns_left_out
         Columns of the annotations that say nothing of how a label was given, so that clips do not get them.
     """
@@ -47,6 +51,7 @@ class Projection:
     unwatched: tuple[str, ...]
     elsewhere: tuple[str, ...]
     unanswered: tuple[str, ...] = ()
+    without_row: Mapping[str, int] = field(default_factory=dict)
     columns_left_out: tuple[str, ...] = ()
 
 
@@ -166,6 +171,7 @@ def project(
     annotations_of_movie = grouped(annotations, "movie")
     rows_of_clip: dict[str, list[Clip]] = {}
     unanswered: list[str] = []
+    n_without_row = Counter[str]()
     for movie, clips_of_movie in grouped(clips, "movie").items():
         marks = annotations_of_movie.get(movie, [])
         rows = _label_movie(clips_of_movie, marks, threshold, per_annotator, annotations.codebook)
@@ -173,6 +179,9 @@ def project(
             rows_of_clip[clip.clip_id] = rows_of_one
             if marks and all(row.level is None for row in rows_of_one):
                 unanswered.append(clip.clip_id)
+            elif per_annotator:
+                annotators = {mark.annotator for mark in marks}
+                n_without_row.update(annotators - {row.annotator for row in rows_of_one})
     all_rows: list[Clip] = []  # in the order of the clips
     for clip in clips:
         all_rows += rows_of_clip[clip.clip_id]
@@ -182,6 +191,7 @@ def project(
         unwatched=tuple(movie for movie in clips.movies if movie not in annotations_of_movie),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in movies_with_clips),
         unanswered=tuple(unanswered),
+        without_row=dict(sorted(n_without_row.items())),
         columns_left_out=tuple(name for name in columns if name not in HOW_JUDGED),
     )
 

@@ -91,6 +91,7 @@ def test_each_annotator_answers_for_what_they_marked():
         ("w2", "AB"): "EN",
         ("w3", "AB"): "EN",
     }
+    assert projection.without_row == {"CD": 2}
 
 
 def test_agreement_is_of_what_both_answered_for():
