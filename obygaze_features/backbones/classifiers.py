@@ -144,7 +144,7 @@ class TimmClassifierBase(ClassifierBase):
     """
 
     def __init__(self, classifier: Any) -> None:
-        """Hold the wrapper of transformers; the network of timm is inside it."""
+        """Hold transformers' wrapper of a timm network with its classifier; the network is inside it."""
         super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
 
     def forward(self, **inputs: Any) -> TimmOutput:

@@ -88,6 +88,7 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
     limit = config.max_position_embeddings
     if source.seed is not None:
         return ByteTokenizer(limit, config.vocab_size, padded=spec.pads_to_limit)
+
     tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
     family = spec.vision.family
     if family in ("siglip", "siglip2") and _wants_lower_case(half):
@@ -101,7 +102,10 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
 
 
 def _check_padding(half: Half[TextSpec], tokenizer: Tokenizer) -> None:
-    """Raise an error if the tokenizer pads texts with another token than the network masks."""
+    """Raise an error if the tokenizer pads texts with another token than the network masks.
+
+    The network would take the padding for words.
+    """
     masked_token = half.half_config.pad_token_id
     if tokenizer.pad_id != masked_token:
         raise BackboneError(
