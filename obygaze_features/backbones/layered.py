@@ -85,11 +85,13 @@ def find_layers(
         If `stacks` is empty, a layer's number is too large, or the final normalisation is wanted and the
         network has none.
     """
+    # All blocks of the network in the order in which they run, each with the stack that it is in.
     blocks: list[tuple[LayerStack, nn.Module]] = []
     for stack in stacks:
         blocks += [(stack, block) for block in model.get_submodule(stack.blocks).children()]
     if not blocks:
         raise BackboneError(f"{network_name}: its layers cannot be read here; leave out --layers")
+
     layers = []
     for number in wanted.chosen(len(blocks), network_name):
         stack, block = blocks[number - 1]
@@ -200,7 +202,7 @@ class WithLayers(nn.Module):
         self._hooks = LayerHooks(layers, self._average)
 
     def _average(self, layer: StoredLayer, tokens: torch.Tensor) -> torch.Tensor:
-        """Average a layer's tokens over the patches of each time step."""
+        """Average a layer's tokens over the patches of each time step; the hooks of the layers call this."""
         return average_patches(tokens, layer.stack.order, self._n_prefix_tokens, self._n_time_steps)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
