@@ -54,11 +54,8 @@ class Tokenizer:
         self._tokenizer, self.digests = load_tokenizer(weights)
 
         possible_limits = (limit, self._tokenizer.model_max_length)
-        limits = []
-        for possible_limit in possible_limits:
-            is_stated = possible_limit and possible_limit < UNLIMITED  # a huge number stands for no limit
-            if is_stated:
-                limits.append(possible_limit)
+        # A huge number stands for no limit, as None does.
+        limits = [size for size in possible_limits if size and size < UNLIMITED]
         if not limits:
             raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
         self.limit = int(min(limits))
