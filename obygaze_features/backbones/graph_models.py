@@ -484,7 +484,13 @@ def _max_pool(converter: Converter, node: Node) -> None:
 
 
 def _resize(converter: Converter, node: Node) -> None:
-    """Convert a bilinear resize to a height and width that are computed in the graph."""
+    """Convert a bilinear resize to a height and width that are computed in the graph.
+
+    Raises
+    ------
+    BackboneError
+        Pixels do not have their centres at halves: only that way of resizing is converted.
+    """
     if node.attributes["align_corners"] or not node.attributes["half_pixel_centers"]:
         raise BackboneError(f"node {node.name}: pictures are resized in a way that is not known here")
     picture, height_and_width = node.inputs
@@ -600,7 +606,10 @@ class _Indexing:
         self._result_axis += 1
 
     def _add_slice(self, begin: int, stop: int, step: int) -> None:
-        """Note the slice of the array's next axis, and go on to the axis after it."""
+        """Note the slice of the array's next axis, and go on to the axis after it.
+
+        `ranges` has an entry for each sliced axis in every input of ONNX's Slice.
+        """
         self.ranges["starts"].append(begin)
         self.ranges["stops"].append(stop)
         self.ranges["axes"].append(self._axis)
@@ -609,7 +618,11 @@ class _Indexing:
 
 
 def _strided_slice(converter: Converter, node: Node) -> None:
-    """Convert StridedSlice, which is numpy's indexing of an array by ranges, indices and new axes."""
+    """Convert StridedSlice, which is numpy's indexing of an array by ranges, indices and new axes.
+
+    ONNX has an operator for each: Slice for ranges, Squeeze for axes of which one element is taken, and
+    Unsqueeze for new axes.
+    """
     array_name, begins_name, stops_name, steps_name = node.inputs
     indexing = _read_indexing(
         node,
@@ -686,7 +699,7 @@ def _fill(converter: Converter, node: Node) -> None:
 
 
 def _largest_k(converter: Converter, node: Node) -> None:
-    """Convert TopKV2, which gives the k largest values along the last axis, and their positions."""
+    """Convert TopKV2, which gives the k largest values along the last axis, and their positions, to TopK."""
     array_name, k_name = node.inputs
     k = converter.constant_of(k_name).reshape(1)  # ONNX wants an array of one number
     onnx_k_name = converter.constant(f"{node.name}|k", k)

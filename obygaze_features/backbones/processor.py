@@ -208,7 +208,20 @@ class _ProcessorFields:
     """
 
     def __init__(self, where: str, written: Mapping[str, Any]) -> None:
-        """Drop null fields, and refuse steps that are switched on and that no preset does."""
+        """Take over the fields of a configuration, except null ones, and check its steps.
+
+        Parameters
+        ----------
+        where
+            The weights and the file, for messages.
+        written
+            The fields of the configuration.
+
+        Raises
+        ------
+        BackboneError
+            A step is switched on that no preset does.
+        """
         self.where = where
         self.fields = {field: value for field, value in written.items() if value is not None}
         for field in self.fields:
@@ -226,7 +239,13 @@ class _ProcessorFields:
         return BackboneError(f"{self.where}: {field} is {value}, expected {expected}")
 
     def read(self, field: str, value_type: Any, default: Any) -> Any:
-        """Return the value of a field, or the default; raise an error if it is not of `value_type`."""
+        """Return the value of a field, or the default if the configuration does not have it.
+
+        Raises
+        ------
+        BackboneError
+            The value is not of `value_type`, which may also bound it.
+        """
         value = self.get(field, default)
         if not fits(value, value_type):
             raise self.refusal(field, repr(value), expected(value_type))

@@ -75,7 +75,10 @@ class _Cells(NamedTuple):
 
 
 def _cells(size: int, n: int) -> _Cells:
-    """Divide an axis of `size` pixels into `n` cells of about equal length, each of at least one pixel."""
+    """Divide an axis of `size` pixels into `n` cells of about equal length, each of at least one pixel.
+
+    If there are more cells than pixels, some cells share a pixel.
+    """
     edges = np.arange(n + 1) * size // n  # [n + 1]
     lengths = np.diff(edges)  # 0 for some cells if there are more cells than pixels
     counts = np.maximum(lengths, 1).astype(np.uint32)
@@ -264,7 +267,19 @@ def antialiased_resize(
 def _by_pillow(
     image: NDArray[np.uint8], size: tuple[int, int], crop: tuple[int, int, int, int], name: str
 ) -> NDArray[np.uint8]:
-    """Resize an image `[H, W, 3]` with Pillow, and crop it; parameters as for `antialiased_resize`."""
+    """Resize an image `[H, W, 3]` with Pillow, and crop it.
+
+    Parameters
+    ----------
+    image
+        The image.
+    size
+        Height and width of the whole resized image.
+    crop
+        Top, left, height and width of the part that is wanted.
+    name
+        The filter: `bilinear` or `bicubic`.
+    """
     from PIL import Image  # noqa: PLC0415 - not needed to read a store
 
     top, left, height, width = crop

@@ -77,7 +77,7 @@ class Answerer:
     """
 
     def __init__(self, model: Any, processor: Any, questions: Mapping[str, str], compute: Compute) -> None:
-        """Hold the model; its first call moves it to the device."""
+        """Hold the model and its questions (name -> question); the first call moves it to the device."""
         self.model = model
         self.processor = processor
         self.questions = questions

@@ -457,7 +457,17 @@ class LoadedSound(NamedTuple):
 
 
 def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
-    """Load an audio network without a classifier."""
+    """Load an audio network without a classifier.
+
+    Parameters
+    ----------
+    source
+        The weights.
+    spec
+        How networks of its type are loaded.
+    config
+        Configuration of the audio network.
+    """
     network_class = getattr(transformers, spec.network)
     network: Any = load_pretrained(network_class, source, config, allow_unexpected=spec.unused_tensors)
     # A Whisper's decoder writes text; its encoder alone hears.
@@ -467,6 +477,15 @@ def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSou
 
 def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
     """Load an audio network with its classifier.
+
+    Parameters
+    ----------
+    source
+        The weights.
+    spec
+        How networks of its type are loaded.
+    config
+        Configuration of the audio network.
 
     Raises
     ------

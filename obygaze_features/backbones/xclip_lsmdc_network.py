@@ -283,7 +283,15 @@ class XClipLsmdc(nn.Module):
 
     @staticmethod
     def _shared_fields(width: int, layers: int, embed: int) -> dict[str, Any]:
-        """Return the fields that the configurations of all three transformers share."""
+        """Return the fields that the configurations of all three transformers share.
+
+        Parameters
+        ----------
+        width, layers
+            Width and number of layers of the transformer.
+        embed
+            Width of the space that pictures and texts share.
+        """
         return {
             "hidden_size": width,
             "intermediate_size": 4 * width,

@@ -122,7 +122,10 @@ class ArrayChoice:
         return names if has_features else []
 
     def _choose_as_columns(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features by the patterns, or, without patterns, by the rule for columns of a table."""
+        """Choose the features by the patterns, or, without patterns, by the rule for columns of a table.
+
+        By this rule, features are one column of vectors, or one numbered series of columns.
+        """
 
         def kind_of(name: str) -> ColumnKind:
             """Return what an array of the file holds, in the words for columns of a table."""

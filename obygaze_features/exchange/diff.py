@@ -230,7 +230,10 @@ def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counte
 
 
 def _compare_groups(first: Group, second: Group) -> list[ArrayDiff]:
-    """Compare every array of a group in two stores, over the clips for which both have usable features."""
+    """Compare every array of a group in two stores, over the clips for which both have usable features.
+
+    The clips may be in different rows of the stores.
+    """
     usable_in_second = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
     rows_in_first = []  # of the same clips, in the same order, as `rows_in_second`
     rows_in_second = []

@@ -215,7 +215,10 @@ def _write_dataframe(file: h5py.File, name: str, index: list[str], columns: Mapp
 
 
 def _write_element(parent: h5py.Group, name: str, element: object) -> None:
-    """Write a dict, a list of texts, a text or an array into an HDF5 group, in AnnData's encoding."""
+    """Write a dict, a list of texts, a text or an array into an HDF5 group, in AnnData's encoding.
+
+    A dict becomes a group, into which its values are written in the same way; all others become datasets.
+    """
     if isinstance(element, Mapping):
         node = parent.create_group(name)
         _mark_encoding(node, "dict", "0.1.0")

@@ -207,7 +207,13 @@ class _ObsColumns:
         return read_column(plain_node(self._obs, name), self._path)
 
     def texts(self, name: str, n_rows: int) -> list[str]:
-        """Read a column of texts, one for each row; empty if there is none of this name."""
+        """Read a column of texts, one for each row; empty if there is no column of this name.
+
+        Raises
+        ------
+        StoreError
+            The column has another number of rows than `n_rows`, or cannot be read.
+        """
         if name not in self.names:
             return []
         cells = id_texts(self.read(name), self._path)

@@ -593,7 +593,15 @@ def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: s
 
 
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
-    """Return the declaration of the store's group, with the shapes of the first clip's arrays."""
+    """Return the declaration of the store's group: its arrays, its number of frames and its provenance.
+
+    Parameters
+    ----------
+    arrays
+        The arrays of the first clip, as the format has them, which tell shapes and data types.
+    declared
+        What the user declares of the features.
+    """
     names = [name for name in FEATURE_ARRAYS if name in arrays]
     specs = [ArraySpec(name, arrays[name].shape, arrays[name].dtype.name) for name in names]
 

@@ -288,7 +288,10 @@ class _FileInWorker:
     """
 
     def __init__(self, library: str, request: _Request) -> None:
-        """Store the request; the worker opens the file when it gets the first request for it."""
+        """Store the request for the list of items; the worker opens the file when it first gets it.
+
+        `library` is the name of the library that reads the file, for messages.
+        """
         self.texts: dict[str, str] = {}
         self._library = library
         self._request = request
@@ -316,7 +319,22 @@ class _FileInWorker:
         return items
 
     def _load(self, item_index: int, where: str) -> Arrays:
-        """Request the arrays of an item from the worker."""
+        """Request the arrays of an item from the worker: name -> array.
+
+        Its texts on the file replace those in `texts`.
+
+        Parameters
+        ----------
+        item_index
+            Index of the item among the file's items.
+        where
+            What messages call it.
+
+        Raises
+        ------
+        StoreError
+            The file is closed, or the worker refuses the item or ends.
+        """
         if not self._is_open:
             raise StoreError(f"{where}: the file is closed")
         request_for_item = self._request._replace(item_index=item_index)

@@ -253,7 +253,10 @@ class _Cells:
     """
 
     def __init__(self, path: Path, header: Sequence[str], rows: Records, *, has_decimal_commas: bool) -> None:
-        """Hold the cells of each column as text; numbers are converted by `numbers`."""
+        """Hold the cells of each column as text; they are converted to numbers when these are asked for.
+
+        `header` has the names of the columns, and `rows` the line number and the cells of each row.
+        """
         self._path = path
         self._lines = [line for line, _ in rows]
         self._has_decimal_commas = has_decimal_commas

@@ -366,7 +366,10 @@ def _put_object(client: "ObjectStore", url: str, name: str, data: bytes) -> None
 
 
 def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
-    """Return the size in bytes of every object below a URL, by its name."""
+    """Return the size in bytes of every object below a URL of S3, by its name relative to the URL.
+
+    `client` is the client for this URL.
+    """
     import obstore  # noqa: PLC0415 - obygaze[remote]
 
     sizes = {}

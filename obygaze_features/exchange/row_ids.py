@@ -194,7 +194,10 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
 
 
 def _n_parquet_values(metadata: Any, name: str) -> int:
-    """Return how many values a column of a Parquet file has, by its metadata, including those in lists."""
+    """Return how many values a column of a Parquet file has, including those in lists.
+
+    It is read from the metadata, so that a column that would fill the memory can be refused before.
+    """
     # A column of lists or structures is stored as one or more columns, whose paths begin with its name.
     stored_columns = []
     for position in range(metadata.num_columns):

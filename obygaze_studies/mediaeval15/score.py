@@ -350,7 +350,15 @@ def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) 
 
 
 def _confusion_values(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> dict[str, float]:
-    """Count the clips of each true and called class, under names such as `neutral_called_positive`."""
+    """Count the clips of each true and called class, under names such as `neutral_called_positive`.
+
+    Parameters
+    ----------
+    axis
+        "valence" or "arousal", which have three classes each.
+    calls, truth
+        Clip id -> called class, and -> true class.
+    """
     classes = CLASSES[axis]
     counts = confusion(calls, truth, classes).tolist()
     values = {}
@@ -434,7 +442,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     for subtask in run_files.SUBTASKS:
         runs_of_subtask = [run for run in runs if run["subtask"] == subtask]
         findings += _check_subtask(subtask, runs_of_subtask)
-    return _answer(runs, findings)
+    return _answer_of_check(runs, findings)
 
 
 Finding = dict[str, str]
@@ -464,8 +472,11 @@ def _check_subtask(subtask: str, runs: Sequence[Row]) -> list[Finding]:
     return findings
 
 
-def _answer(runs: Sequence[Row], findings: Sequence[Finding]) -> Answer:
-    """Make the answer of a check: a table of the runs, and the findings as remarks."""
+def _answer_of_check(runs: Sequence[Row], findings: Sequence[Finding]) -> Answer:
+    """Make the answer of a check: a table of the runs, and the findings as remarks.
+
+    Its exit code tells whether a finding is a problem. In `runs`, None stands for what is not known of a run.
+    """
     external_texts = {True: "yes", False: "no", None: "not said"}
     rows = []
     for run in runs:
@@ -559,7 +570,15 @@ def _check_clips(about: str, ids: set[str], test_ids: set[str]) -> list[Finding]
 
 
 def _problems_of_record(record: run_files.SubmissionRecord, test_movies: set[str]) -> list[str]:
-    """Say if a run was trained on test movies, or may have used external data without saying so."""
+    """Say if a run was trained on test movies, or may have used external data without saying so.
+
+    Parameters
+    ----------
+    record
+        What the run's record says of it.
+    test_movies
+        The movies of the test clips.
+    """
     problems = []
     leaks = sorted(test_movies.intersection(record.dev_movies))
     if leaks:

@@ -430,7 +430,17 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
 
 
 def _refuse_unfit_model(spec: zoo.ModelSpec, target: Target, *, has_concepts: bool) -> None:
-    """Raise a TaskError if a model cannot learn the target, or needs concepts and there are none."""
+    """Raise a TaskError if a model cannot learn the target, or needs concepts and there are none.
+
+    Parameters
+    ----------
+    spec
+        The model; its `kinds` are the kinds of targets that it can learn.
+    target
+        What is to be predicted.
+    has_concepts
+        Whether the clips have labels of concepts.
+    """
     if target.kind not in spec.kinds:
         raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
     needs_concepts = "present" in spec.requests()
@@ -439,7 +449,10 @@ def _refuse_unfit_model(spec: zoo.ModelSpec, target: Target, *, has_concepts: bo
 
 
 def _check_classes(target: Target, y: NDArray[np.integer[Any]]) -> None:
-    """Raise a TaskError if the dev clips with labels `y` [n] do not have every class of the target."""
+    """Raise a TaskError if the labelled dev clips do not have every class of the target.
+
+    `y` has the class of each such clip, [n], as a number from 0.
+    """
     counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
     if all(counts):
         return
