@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from obygaze_features.backbones import Layers
     from obygaze_features.backbones.people import People
     from obygaze_models.persistence.card import Card
+    from obygaze_models.persistence.model_file import ModelFile
 
 RECORD_FILE = "film-run.json"
 """File that records what windows and features are made of: a run resumes only with the same inputs."""
@@ -260,7 +261,6 @@ def run(
       obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \\
           --out scored
     """
-    from obygaze_features.video import file_digest
     from obygaze_models.persistence.sharing import describe_model
 
     # Whatever a later step would refuse is refused now, before hours of work.
@@ -270,25 +270,20 @@ def run(
 
     # What is extracted: the features that the models read, and what is measured besides.
     model_files = {model: describe_model(model)[0] for model in models}
-    cards = {model: file.card for model, file in model_files.items()}
-    features = _feature_options(cards, weights)
-    if any(file.keeps_pictures for file in model_files.values()):
-        # The signature recognises a film that a model was trained on, even in another encoding.
-        features += ["--backbone", "signature"]
+    features = _options_of_models(model_files, weights)
     people_finder = _load_people_detectors(people)
     features += _measurement_options(people_finder, variables=variables)
 
     # The steps, as commands.
     plan = Plan(out, films, models, shots)
     score_options = _subtitle_options(films, encoding) if subtitles else []
-    variables_table = plan.variables_table if variables else None
     score_options += _option_words(
         {
             "flags": flags,
             "title": title,
             "year": year,
             "encoding": encoding or None,
-            "variables": variables_table,
+            "variables": plan.variables_table if variables else None,
         }
     )
     cut_step = plan.cut_step(window, hop)
@@ -303,14 +298,14 @@ def run(
         return
 
     # The folder, which a run resumes only with the same inputs.
-    window_length = cards[models[0]].clip_s if window == "train" else window
+    window_length = model_files[models[0]].card.clip_s if window == "train" else window
     inputs: dict[str, object] = {
-        "films": [[Path(film).name, file_digest(Path(film))] for film in films],
+        "films": _identify_films(films),
         "windows": [window_length, hop],
         "shots": _identify_shots(shots),
         "features": [str(word) for word in features],
         "variables": _variables_word(variables=variables, sound=sound),
-        "people": [detector.digest for detector in people_finder.detectors] if people_finder else [],
+        "people": _identify_detectors(people_finder),
     }
     _prepare_folder(out, inputs, force=force)
     if plan.features_store.exists():
@@ -341,6 +336,20 @@ def _print_second_decoding(shots: str) -> None:
     click.echo(f"--shots {shots}: every film is decoded twice, because {reason}")
 
 
+def _identify_films(films: Sequence[str]) -> list[list[str]]:
+    """Return what the record of a run says of its films: name and digest of each file."""
+    from obygaze_features.video import file_digest
+
+    return [[Path(film).name, file_digest(Path(film))] for film in films]
+
+
+def _identify_detectors(people_finder: "People | None") -> list[str]:
+    """Return what the record of a run says of the detectors of people: their digests, if there are any."""
+    if people_finder is None:
+        return []
+    return [detector.digest for detector in people_finder.detectors]
+
+
 def _identify_shots(shots: str) -> str:
     """Return what the record of a run says of how shots are found: a table's digest, or a detector's name.
 
@@ -363,7 +372,7 @@ def _has_failed_windows(features_store: Path) -> bool:
 
 
 def _variables_word(*, variables: bool, sound: bool) -> str:
-    """Return what the record of a run says of the variables of staging: none, with or without speech."""
+    """Return what the record of a run says of the measured staging: "none", "with" or "without speech"."""
     if not variables:
         return "none"
     return "with speech" if sound else "without speech"
@@ -546,6 +555,24 @@ def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
         if not step.once:
             highest_code = max(highest_code, code)
     return highest_code
+
+
+def _options_of_models(model_files: "Mapping[str, ModelFile]", weights: Sequence[str]) -> list[object]:
+    """Return as options of `extract` what saved models need: the features that they read, and signatures.
+
+    Parameters
+    ----------
+    model_files
+        Name of a model -> its file.
+    weights
+        Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
+    """
+    cards = {model: file.card for model, file in model_files.items()}
+    options = _feature_options(cards, weights)
+    if any(file.keeps_pictures for file in model_files.values()):
+        # The signature recognises a film that a model was trained on, even in another encoding.
+        options += ["--backbone", "signature"]
+    return options
 
 
 def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:

@@ -140,11 +140,15 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 def camera_motion(before: Grey, after: Grey) -> Motion | None:
     """Measure how the camera moves from one grey picture `[h, w]` to another.
 
+    Corners of the first picture are looked for in the second; most of them move as the camera does.
+
     Returns
     -------
     tuple or None
-        The values named by `FEATURES`; None if too few corners agree on one motion.
+        Pan, tilt, zoom, roll and the share of the corners that agree, as `FEATURES` has them; None if too few
+        agree on one motion.
     """
+    # Corners are taken within the black bars beside the picture, and numbered in the whole frame.
     rows, columns = _between_bars(before, after)
     top_left = np.array((columns.start, rows.start), np.float32)
     corners = _corners(before[rows, columns]) + top_left

@@ -313,13 +313,18 @@ def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32])
     pictures, lie on the edges of bins. An arc tangent is not used: its last bit depends on the processor, and
     would decide the bin there. Instead, the bin of a gradient is the number of inner edges at or below its
     direction.
+
+    Parameters
+    ----------
+    along_x, along_y
+        Gradients of pixels across and down, both of one shape, which the result has too.
     """
     # Opposite directions are the same orientation: turn those of the lower half by 180 degrees.
     is_below = (along_y < 0) | ((along_y == 0) & (along_x < 0))
     x = np.where(is_below, -along_x, along_x)
     y = np.abs(along_y)
     bins = np.zeros(x.shape, np.int32)
-    for cosine, sine in BIN_EDGES:
+    for cosine, sine in BIN_EDGES:  # directions between the bins: 22.5 degrees, 45 degrees, ...
         # y cos - x sin is the length times the sine of the angle from the edge to the gradient.
         is_edge_reached = y * cosine >= x * sine
         bins[is_edge_reached] += 1

@@ -572,6 +572,25 @@ def _build(
 
     The public functions of this module (`image`, `video`, `clip`, `vivit`, `xclip`) only pass their options
     on, with their own name as `name`. `_backbone_of_any_type` builds networks whose type has no row.
+
+    Parameters
+    ----------
+    name
+        Name of the backbone, which decides the types of networks that it reads.
+    weights
+        The weights, as for `find_weights`.
+    n_frames
+        Frames of a clip; None is what the network was made for.
+    tokens
+        Which tokens are stored too, such as `patches`; or `none`.
+    preset
+        Name of the preprocessing; None follows the configuration of the network's processor.
+    layers
+        Layers that are stored too, each as a side group; None for none.
+    answers
+        Whether the class probabilities of its classifier are stored too.
+    compute
+        Device and precision.
     """
     source = find_weights(weights)
     type_without_row = _type_without_a_row(name, source)
@@ -580,6 +599,7 @@ def _build(
         _refuse_options_of_rows(source, type_without_row, options_in_use)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
 
+    # How such a network is read, how long its clips are, and how its pictures are prepared.
     is_clip = name == "clip"
     named_backbone = _BACKBONES[name]
     half = SeeingHalf(source, named_backbone.specs, default_type=name, config_field=VISION)
@@ -590,6 +610,7 @@ def _build(
     needs_classifier = answers or (name == "image" and half.needs_its_classifier())
     classifier = half.load_in_classifier() if needs_classifier else None
     module = half.module(name, tokens, length.frames_per_step, classifier)
+
     # Class probabilities and layers are computed by modules around this one, and stored in side groups.
     extended = _Extended(module, {})
     if classifier is not None and answers:

@@ -282,6 +282,13 @@ class OnnxNetwork:
         """Run the network on the values of F frames, and return the output of the layer for all of them.
 
         If the network takes a fixed number of frames at once, it gets as many at a time, else all of them.
+
+        Parameters
+        ----------
+        session
+            The network in onnxruntime.
+        values
+            Normalised frames in the network's layout, F on the first axis.
         """
         network_input = session.get_inputs()[0]
         has_fixed_batch = network_input.shape and isinstance(network_input.shape[0], int)

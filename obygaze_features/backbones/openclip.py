@@ -328,6 +328,15 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
 def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -> Preset:
     """Return how pictures are prepared for a CLIP: by the preset of a name, or by `clip` without a name.
 
+    Parameters
+    ----------
+    weights
+        The weights, whose folder may have a configuration of the preprocessing.
+    config
+        The network's configuration.
+    name
+        Name of the preset; None for `clip`, if the preprocessing is configured in no other way.
+
     Raises
     ------
     BackboneError

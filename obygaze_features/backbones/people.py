@@ -377,18 +377,35 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
     heads = persons.joints[:, HEAD, :2].mean(axis=1)  # mean place of nose and eyes, [persons, 2]
     edge = 0.5  # distance of a face's edges from its middle, in widths or heights of the face
     owners: list[int | None] = []
-    for left, top, right, bottom, _ in faces.boxes.tolist():
-        middle = np.array([left + right, top + bottom]) / 2
-        size = np.array([right - left, bottom - top])
-        distances = (np.abs(heads - middle) / size).max(axis=1)  # in widths or heights of the face
+    for face_box in faces.boxes.tolist():
+        distances = _distances_from_face(heads, face_box)
         owner = None
-        for person in np.argsort(distances, kind="stable").tolist():
+        for person in np.argsort(distances, kind="stable").tolist():  # the nearest first
             is_near = distances[person] <= edge + BESIDE_FACE
             if person not in owners and is_near:
                 owner = person
                 break
         owners.append(owner)
     return owners
+
+
+def _distances_from_face(heads: NDArray[np.float64], face_box: Sequence[float]) -> NDArray[np.float64]:
+    """Return how far heads are from the middle of a face, [persons].
+
+    It is the larger one of the distances across, in widths of the face, and down, in heights of the face.
+
+    Parameters
+    ----------
+    heads
+        Places of the heads, across and down, as shares of the picture, [persons, 2].
+    face_box
+        Left, top, right, bottom of the face (shares of the picture), and a score.
+    """
+    left, top, right, bottom, _ = face_box
+    middle = np.array([left + right, top + bottom]) / 2
+    size = np.array([right - left, bottom - top])
+    distances: NDArray[np.float64] = (np.abs(heads - middle) / size).max(axis=1)
+    return distances
 
 
 def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | None]) -> int:

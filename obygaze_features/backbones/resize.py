@@ -296,10 +296,23 @@ def _antialiased_by_numpy(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize an image across, then down, and crop it; parameters as for `antialiased_resize`.
+    """Resize an image across, then down, and crop it.
 
     Each pixel of the result is a weighted sum of pixels of the image, which are called its taps. Only the
     pixels of the crop are computed.
+
+    Parameters
+    ----------
+    image
+        `[H, W, C]`.
+    size
+        Height and width of the whole resized image.
+    crop
+        Top, left, height and width of the part that is wanted.
+    name
+        The filter: `bilinear` or `bicubic`.
+    bits
+        Bits of the weights' fraction; None for as many as torch gives them.
     """
     top, left, height, width = crop
     whole_height, whole_width = size

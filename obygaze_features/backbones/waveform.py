@@ -581,6 +581,20 @@ class WaveformEncoder:
         """Hold the network, and hook the layers, whose tokens are kept whole until `_step_columns`.
 
         The network is moved to its device by its first call.
+
+        Parameters
+        ----------
+        network, config, extractor
+            The audio network, its configuration and its feature extractor.
+        spec
+            How networks of its type are read.
+        compute
+            Device and precision.
+        stored_layers
+            Layers whose vectors are stored too.
+        columns
+            The columns of the encoder's vectors, group by group: the network's, each layer's, class
+            probabilities.
         """
         self.compute = compute
         self.device = compute.torch_device()
@@ -747,6 +761,18 @@ class WaveformEncoder:
 
 def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
     """Load the feature extractor in the weights' folder; random weights have transformers' default.
+
+    A feature extractor prepares samples for a network. It must be of the class that goes with networks of
+    this type, and its numbers must be plausible and fit the network.
+
+    Parameters
+    ----------
+    source
+        The weights.
+    spec
+        How networks of the type are read.
+    config
+        Configuration of the audio network.
 
     Raises
     ------

@@ -385,6 +385,15 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     The revision is resolved to a commit first, and every file is of that commit. `HF_HUB_OFFLINE=1` asks the
     cache alone.
 
+    Parameters
+    ----------
+    repository
+        Name on the hub, `owner/name`.
+    revision
+        A branch, tag or commit; None for `main`.
+    layout
+        What the files of the repository are called.
+
     Raises
     ------
     BackboneError
@@ -707,6 +716,13 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
 
     The hub, or with HF_HUB_OFFLINE=1 its cache on this machine, says whether a repository has a file. Without
     a network the cache is read too, but a file that it lacks may be on the hub: that is an error.
+
+    Parameters
+    ----------
+    repository, name
+        Name of the repository, `owner/name`, and of the file in it.
+    revision
+        A branch, tag or commit; None for `main`.
 
     Raises
     ------

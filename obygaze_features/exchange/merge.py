@@ -241,7 +241,12 @@ def _refuse_two_spellings(movies: Iterable[str]) -> None:
 def _first_difference(a: StoredClip, b: StoredClip) -> str:
     """Return which field, or which arrays, differ between two stores for one clip; empty if none do.
 
-    If the clip is missing in one store, only its movie, span and text are compared.
+    If the clip is missing in one store, only its movie, span and text are compared: it has nothing else.
+
+    Parameters
+    ----------
+    a, b
+        The clip, as each store describes it.
     """
     one_is_missing = _MISSING in (a.status, b.status)
     fields = ["movie", "start_s", "end_s", "text"]

@@ -133,6 +133,13 @@ def language_model(source: str, compute: Compute) -> LanguageModel:
     Texts are scored with a token before and after them. A model without a begin token uses the end token in
     its place, as GPT-2 does.
 
+    Parameters
+    ----------
+    source
+        The folder or repository.
+    compute
+        Where the model runs.
+
     Raises
     ------
     BackboneError
