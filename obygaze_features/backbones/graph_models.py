@@ -510,11 +510,16 @@ def _resize(converter: Converter, node: Node) -> None:
 
 
 def _cast(converter: Converter, node: Node) -> None:
-    """Convert a change of type; whole numbers become 64 bits wide."""
+    """Convert a change of type (Cast).
+
+    Whole numbers become 64 bits wide, as all are in the ONNX graph: ONNX wants such ones for shapes and
+    positions.
+    """
     from onnx import TensorProto  # noqa: PLC0415 - an extra
 
-    kinds = {"DT_FLOAT": TensorProto.FLOAT, "DT_INT32": TensorProto.INT64, "DT_BOOL": TensorProto.BOOL}
-    converter.add("Cast", node.inputs, [node.name], to=kinds[node.attributes["DstT"]])
+    onnx_types = {"DT_FLOAT": TensorProto.FLOAT, "DT_INT32": TensorProto.INT64, "DT_BOOL": TensorProto.BOOL}
+    tensorflow_type = node.attributes["DstT"]
+    converter.add("Cast", node.inputs, [node.name], to=onnx_types[tensorflow_type])
 
 
 def _whole_quotient(converter: Converter, node: Node) -> None:

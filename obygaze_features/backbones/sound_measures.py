@@ -316,12 +316,16 @@ def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
 
 @cache
 def _mel_filters() -> Any:
-    """Make the triangular filters of the mel bands, `[BANDS, WINDOW // 2 + 1]`.
+    """Make the triangular filters of 64 bands from 60 to 7800 Hz, a sparse `[BANDS, WINDOW // 2 + 1]`.
 
-    Mel is 2595 log10(1 + f / 700). The triangle of a band begins at the peak of the one before and ends at
-    that of the next. The matrix is sparse: numpy multiplies dense ones by several threads, and those of the
-    worker processes would wait for each other.
+    A row has the weight of each frequency of a spectrum in a band. Bands are equally wide in mel, which is
+    2595 log10(1 + f / 700). The triangle of a band begins at the peak of the one before and ends at that of
+    the next.
+
+    The matrix is sparse because numpy multiplies dense ones by several threads, and those of the worker
+    processes would wait for each other.
     """
+    # Corners of the triangles, equally far apart in mel: a band has three of them.
     lowest = float(2595 * np.log10(1 + LOWEST_HZ / 700))
     highest = float(2595 * np.log10(1 + HIGHEST_HZ / 700))
     mels = np.linspace(lowest, highest, BANDS + 2)
@@ -329,6 +333,7 @@ def _mel_filters() -> Any:
     begins = corners_hz[:-2]
     peaks = corners_hz[1:-1]
     ends = corners_hz[2:]
+
     frequencies = np.arange(WINDOW // 2 + 1) * RATE / WINDOW  # in Hz, of the bins of a spectrum
     rising = (frequencies - begins) / (peaks - begins)  # [BANDS, bins]; 0 at the begin, 1 at the peak
     falling = (ends - frequencies) / (ends - peaks)  # 1 at the peak, 0 at the end

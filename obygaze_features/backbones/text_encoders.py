@@ -75,7 +75,14 @@ def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Comp
 
 
 def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
-    """Load the weights' tokenizer, and set it as the network expects; random weights take bytes of texts.
+    """Load the weights' tokenizer, and set it as the network expects.
+
+    Random weights have no tokenizer: the bytes of a text take the place of its tokens.
+
+    Parameters
+    ----------
+    half
+        The text half of the network: its weights, its configuration, and how it is read.
 
     Raises
     ------

@@ -666,7 +666,7 @@ class WaveformEncoder:
         A vector has the columns of all groups. The samples are cut into equal windows; a remainder of fewer
         samples than there are windows is left out.
         """
-        if len(samples) < SHORTEST_SAMPLES:
+        if len(samples) < SHORTEST_SAMPLES:  # too few for a single step
             samples = np.pad(samples, (0, SHORTEST_SAMPLES - len(samples)))
 
         longest = int(self.longest_s * self.rate)

@@ -736,14 +736,17 @@ def _check_times(
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
+
     are_indices_unknown = (frame_index == -1).all()
     if (frame_index < 0).any() and not are_indices_unknown:
         raise StoreError(
             f"{item.where}: frame_index has negative numbers; expected indices in the file, from 0 on"
         )
+
     for name, values in times.items():
         if len(values) != n_frames:
             raise StoreError(f"{item.where}: {len(values)} {name}, and {counted(n_frames, 'frame')}")
+
     last_s = time_s[-1]
     end_s = clip.end_s or np.inf  # a clip without an end may have any times
     latest_s = end_s + MOST_AFTER_S

@@ -541,7 +541,7 @@ def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | 
     sum_man = math.fsum(scored["score"] for scored in scored_with_man)
     sum_woman = math.fsum(scored["score"] for scored in scored_with_woman)
     n_correct = _count_correct(scored_objects)
-    published = TOTALS[model] if model else {}
+    published = TOTALS[model] if model else {}  # what the paper prints, by name of a value
     return {
         "object": name,
         "n_captions": len({scored["caption_id"] for scored in scored_objects}),

@@ -208,8 +208,9 @@ def refuse_leak(clips: Sequence[Annotated]) -> None:
     """
     leaking = leaking_movies(clips)
     if leaking:
-        remainder = f" and {len(leaking) - 1} more" if leaking[1:] else ""
-        raise TaskError(f"the split leaks: movie {leaking[0]!r}{remainder} has clips in dev and in test")
+        n_others = len(leaking) - 1
+        others = f" and {n_others} more" if n_others else ""
+        raise TaskError(f"the split leaks: movie {leaking[0]!r}{others} has clips in dev and in test")
 
 
 def true_classes(clips: Iterable[Annotated], axis: Axis) -> dict[str, str]:
