@@ -114,7 +114,7 @@ class LazyGroup(click.Group):
         return list(self.entries)
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command, or build the group of its subcommands."""
+        """Import one command, or build the group of its subcommands; None if there is no such command."""
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
@@ -123,13 +123,13 @@ class LazyGroup(click.Group):
             examples = "\n".join(entry.examples)
             summary = f"{entry.summary}\n\n\b\nExamples:\n{examples}"
             return LazyGroup(f"{self.path}{cmd_name} ", self.all_entries, help=summary)
-        module, attribute = entry.target.split(":")
+        module, attribute = entry.target.split(":")  # such as "obygaze.demo:demo"
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their summaries without importing them."""
-        widest = max(map(len, self.entries))
+        """Write the commands with their summaries into a help page, by sections, without importing them."""
+        widest = max(map(len, self.entries))  # so that summaries of all sections begin in the same column
         for title, names in self.sections.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:{widest}}", self.entries[name].summary) for name in names])
@@ -139,10 +139,10 @@ def root_command() -> LazyGroup:
     """Build the command `obygaze`, with its option --version and all commands below it."""
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
     root = LazyGroup("", COMMANDS, SECTIONS, help=HELP, context_settings=settings)
-    version = click.version_option(
+    add_version_option = click.version_option(
         None, "-V", "--version", package_name="obygaze", message="obygaze %(version)s", help=None
     )
-    return version(root)
+    return add_version_option(root)
 
 
 def obygaze_error() -> type[Exception]:
@@ -203,6 +203,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = _run_command_line(arguments)
     was_interrupted = code == 128 + signal.SIGINT
     if was_interrupted and caught_signals:
+        # SIGTERM and SIGHUP were raised as the interrupt of Ctrl-C; the exit code names the real signal.
         code = 128 + caught_signals[0]
     sys.exit(code)
 
@@ -210,7 +211,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _run_command_line(arguments: list[str] | None) -> int:
     """Run the command line and return its exit code; errors meant for users are printed as one line.
 
-    `arguments` are the words after `obygaze`; None takes those of the process.
+    Any other error is raised on, so that it keeps its traceback. `arguments` are the words after `obygaze`;
+    None takes those of the process.
     """
     code: object
     warnings.formatwarning = _format_warning
@@ -221,7 +223,7 @@ def _run_command_line(arguments: list[str] | None) -> int:
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("obygaze: stopped", err=True)
-        code = 130
+        code = 128 + signal.SIGINT
     except SystemExit as request:
         # Only click asks to exit with 1, when the reader of our output has closed it.
         code = 128 + SIGPIPE if request.code == 1 else request.code
@@ -233,7 +235,7 @@ def _run_command_line(arguments: list[str] | None) -> int:
         code = fail(system_error_line(error))
     except (ModuleNotFoundError, RuntimeError) as error:
         message = _missing_module_message(error)
-        if message is None:
+        if message is None:  # a bug of ours
             raise
         code = fail(message)
     # A command that sets no exit code has done its work.
@@ -253,14 +255,18 @@ def _format_warning(
 
 
 def _missing_module_message(error: Exception) -> str | None:
-    """Say what to install if an error is a failed import of an optional module; None for any other error."""
+    """Return what to install if an error is a failed import of an optional module; None for any other error.
+
+    Optional modules are installed by extras of the package, such as `obygaze[video]`. A torchvision that does
+    not fit torch counts as missing too.
+    """
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         from obygaze_features.errors import install_command  # noqa: PLC0415 - as above
 
         extra = EXTRAS[error.name]
         command = install_command(f"obygaze[{extra}]")
         return f"this needs {error.name}; install it with: {command}"
-    reason: BaseException | None = error
+    reason: BaseException | None = error  # the error, and then what caused it
     while reason is not None:
         # Raised by torchvision, and passed on by transformers, which imports torchvision if it is installed.
         if isinstance(reason, RuntimeError) and str(reason).startswith("operator torchvision::"):

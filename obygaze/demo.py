@@ -89,9 +89,13 @@ def demo(
     ctx = click.get_current_context()
     workers = workers or usable_cores()
     _prepare_folder(out)
+
+    # The corpus.
     click.echo(f"Writing seven films with planted concepts to {out / 'films'}")
     with tqdm(total=len(plan_corpus()), unit="movie", disable=None, file=unescaped(sys.stderr)) as bar:
         labels = write_corpus(out, workers, on_movie=lambda _: bar.update())
+
+    # From labels and videos to a store and a model.
     manifest = out / "manifest.csv"
     store = out / "store"
     sealed = out / "store-1.0.0"
@@ -104,6 +108,8 @@ def demo(
     tasks = ("--task", "hn_s", "--test", "enhn_s", "--save", "pcbm_lr")
     _run_step(ctx, "evaluate", manifest, sealed, *tasks, "--out", run)
     click.echo(PLANTED)
+
+    # The seventh film, which has no labels: its clips, and then as a whole.
     _run_step(ctx, "predict", run / "pcbm_lr.model", sealed, "--out", out / "predictions.csv")
     for line in compare_with_planted(out):
         click.echo(line)
@@ -111,6 +117,7 @@ def demo(
     film = out / "films" / UNLABELLED / f"{UNLABELLED}.mkv"
     windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")
     _run_step(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)
+
     (out / MARK_FILE).write_text(MARK_OF_FINISHED, encoding="utf-8", newline="\n")
     click.echo(RESULTS.format(out=out))
     if shutil.which("obygaze") is None:
@@ -139,7 +146,7 @@ def _prepare_folder(out: Path) -> None:
     """
     from obygaze_features.io import naming
 
-    mark = out / MARK_FILE
+    mark = out / MARK_FILE  # its text says whether the demo was stopped or has finished
     was_stopped = False
     if mark.is_file():
         was_stopped = mark.read_text(encoding="utf-8") == MARK_OF_STOPPED

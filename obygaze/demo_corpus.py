@@ -161,11 +161,13 @@ def plan_corpus() -> tuple[DemoMovie, ...]:
     movies = []
     first_one_file = len(FILMS) - 1  # number of the first film that is one file
     for number, (look, n_clips_of_level) in enumerate(FILMS, start=1):
-        rng = np.random.default_rng([SEED, number])
+        rng = np.random.default_rng([SEED, number])  # each film has random numbers of its own
         movie = f"tt{9000000 + number}"
+
         levels_of_clips: list[str] = []
         for level, n_clips in n_clips_of_level.items():
             levels_of_clips += [level] * n_clips
+
         clips = []
         for index, level in enumerate(rng.permutation(levels_of_clips), start=1):
             clips.append(_plan_clip(f"{movie}-{index:03d}", str(level), look, rng))
@@ -188,11 +190,13 @@ def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -
         The film's generator. The order of the draws is fixed: it determines the corpus.
     """
     concepts: list[str] = []
-    for group, fewest, most in CONCEPTS[level]:
+    for group, fewest, most in CONCEPTS[level]:  # a group of concepts, and how many a clip shows of it
         n_concepts = rng.integers(fewest, most + 1)
         concepts += map(str, rng.choice(group, size=n_concepts, replace=False))
+
     # Most clips are short and a few are long, as in MovieGraphs.
     seconds = min(SHORTEST_CLIP_S + rng.exponential(2.0), LONGEST_CLIP_S)
+
     colours = [min(channel * rng.uniform(*COLOUR_FACTORS), 1.0) for channel in look.tint]
     red, green, blue = map(float, colours)
     brightness = look.brightness * float(rng.uniform(*BRIGHTNESS_FACTORS))
@@ -209,6 +213,10 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
 
     Parameters
     ----------
+    folder
+        Folder of the demo.
+    workers
+        Number of processes that draw and encode films.
     on_movie
         Called with the movie of each film that is finished.
 
@@ -225,7 +233,7 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
             pool.put(planned.movie, (planned, film_folder))
         n_unfinished = len(movies)
         while n_unfinished:
-            event = pool.get(POLL_S)
+            event = pool.get(POLL_S)  # None if nothing has happened since
             if event and event.kind == "died":
                 raise WorkerError(f"the process that drew {event.key} died ({event.value})")
             if event and event.kind == "done":
@@ -264,22 +272,23 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     No person is drawn. The cue of a concept is a motion, colour or texture, which stands for it in the demo:
     short shots for Type of shot, a pan for Look, and those named below for the others. The numbers are
     chosen so that the cues can be told apart and none covers another.
+
+    A frame is a background of soft waves, in the brightness and tint of the clip; then shapes; then grain.
     """
     rng = np.random.default_rng(clip.seed)
     look = clip.look
-    # Whole numbers, so that sines are computed in float64 and rounded afterwards: the last bit of a float32
-    # sine depends on the processor.
-    row_numbers = np.arange(HEIGHT)[:, None]
-    column_numbers = np.arange(WIDTH)[None]
-    shot_length = int(RATE * (1.0 if "Type of shot" in clip.concepts else 5.0))
-    pan_speed = 2.5 * clip.strength if "Look" in clip.concepts else 0.2
+
+    shot_seconds = 1.0 if "Type of shot" in clip.concepts else 5.0
+    shot_length = int(RATE * shot_seconds)  # in frames
+    pan_speed = 2.5 * clip.strength if "Look" in clip.concepts else 0.2  # columns per frame
+
+    # Eight pictures of grain take turns.
     grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
-    phase = float(rng.uniform(0, 6))
+    phase = float(rng.uniform(0, 6))  # of the background's waves
     tint = np.array(look.tint, np.float32)
+
     for t in range(clip.n_frames):
-        shot = t // shot_length
-        wave = 0.25 * np.sin(0.04 * (column_numbers + pan_speed * t) + shot * 2.1 + phase)
-        slope = (wave + 0.1 * np.cos(0.05 * row_numbers + shot)).astype(np.float32)
+        slope = _background(shot=t // shot_length, columns_panned=pan_speed * t, phase=phase)
         light = look.brightness * (1 + slope)
         if "Appearance" in clip.concepts:  # glow
             light = light + 0.35 * clip.strength
@@ -288,6 +297,28 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
         frame = 255 * light[..., None] * tint
         _draw_shapes(frame, clip.concepts, clip.strength, t)
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
+
+
+def _background(*, shot: int, columns_panned: float, phase: float) -> NDArray[np.float32]:
+    """Draw the waves of a frame's background, `[96, 160]`: how much lighter or darker each pixel is.
+
+    Parameters
+    ----------
+    shot
+        Number of the shot in its clip; each has other waves.
+    columns_panned
+        How many columns the background has moved to the left since the clip's beginning.
+    phase
+        Phase of the waves across, which differs from clip to clip.
+    """
+    # Whole numbers, so that sines are computed in float64 and rounded afterwards: the last bit of a float32
+    # sine depends on the processor.
+    row_numbers = np.arange(HEIGHT)[:, None]
+    column_numbers = np.arange(WIDTH)[None]
+    wave_across = 0.25 * np.sin(0.04 * (column_numbers + columns_panned) + shot * 2.1 + phase)
+    wave_down = 0.1 * np.cos(0.05 * row_numbers + shot)
+    background: NDArray[np.float32] = (wave_across + wave_down).astype(np.float32)
+    return background
 
 
 def _draw_shapes(frame: NDArray[Any], concepts: Sequence[str], strength: float, t: int) -> None:
@@ -324,7 +355,10 @@ def _pixel_places() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 
 def _draw_checks(frame: NDArray[Any], strength: float) -> None:
-    """Make squares of 3 x 3 pixels darker and brighter in turn, in a field at the right that stands still."""
+    """Make squares of 3 x 3 pixels darker and brighter in turn, in a field at the right that stands still.
+
+    The frame, float `[96, 160, 3]`, is changed in place.
+    """
     field = (slice(24, 72), slice(100, 150))  # rows, columns
     y, x = _pixel_places()
     checks = (x[field] // 3 + y[field] // 3) % 2 - 0.5  # -0.5 or 0.5
@@ -332,7 +366,10 @@ def _draw_checks(frame: NDArray[Any], strength: float) -> None:
 
 
 def _draw_stripes(frame: NDArray[Any], strength: float) -> None:
-    """Make every second diagonal stripe of the whole frame brighter; stripes are 5 columns wide."""
+    """Make every second diagonal stripe of the whole frame brighter; stripes are 5 columns wide.
+
+    The frame, float `[96, 160, 3]`, is changed in place.
+    """
     y, x = _pixel_places()
     is_bright = ((x + y) // 5) % 2  # 0 or 1
     frame += 60 * strength * is_bright[..., None]
@@ -341,24 +378,40 @@ def _draw_stripes(frame: NDArray[Any], strength: float) -> None:
 def _draw_disc(frame: NDArray[Any], strength: float, t: int) -> None:
     """Blend a disc of the colour of skin into the frame, left of the middle, which sways slowly.
 
-    Its centre is 10 pixels to the left and right of column 60, and back after about 5 seconds.
+    Its centre is up to 10 pixels to the left and right of column 60, and back after about 5 seconds. The
+    frame, float `[96, 160, 3]`, is changed in place.
+
+    Parameters
+    ----------
+    frame
+        The frame.
+    strength
+        Share of the disc's colour in the mixture, between 0 and 1.
+    t
+        Number of the frame in its clip.
     """
     skin = np.array((230, 140, 110), np.float32)  # RGB
+    radius = 26
     y, x = _pixel_places()
     sway = 10 * np.sin(t * 0.05)
-    inside = (x - 60 - sway) ** 2 + (y - 50) ** 2 < 26**2
+    inside = (x - 60 - sway) ** 2 + (y - 50) ** 2 < radius**2
     frame[inside] = (1 - strength) * frame[inside] + strength * skin
 
 
 def _draw_sparks(frame: NDArray[Any], strength: float, t: int) -> None:
     """Draw twelve grey squares of 8 x 8 pixels that fly through the frame at three speeds.
 
-    Steps of 17 rows and 41 columns spread their first places over the frame.
+    Steps of 17 rows and 41 columns spread their first places over the frame. A square that leaves the frame
+    comes back at the other side. The frame, float `[96, 160, 3]`, is changed in place; `t` is its number in
+    the clip.
     """
+    side = 8
     for k in range(12):
-        row = (17 * k + 5 * t) % (HEIGHT - 8)
-        column = (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
-        frame[row : row + 8, column : column + 8] = 255 * strength
+        rows_flown = 5 * t
+        columns_flown = 7 * t * (1 + k % 3)  # once, twice or three times 7 columns per frame
+        row = (17 * k + rows_flown) % (HEIGHT - side)
+        column = (41 * k + columns_flown) % (WIDTH - side)
+        frame[row : row + side, column : column + side] = 255 * strength
 
 
 def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
@@ -373,7 +426,7 @@ def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
         start = 0  # number of the clip's first frame in its film
         for clip in planned.clips:
             end = start + clip.n_frames
-            if planned.one_file:
+            if planned.one_file:  # the clip is a span of it, in seconds
                 video_and_span = [f"{planned.movie}/{planned.movie}.mkv", str(start / RATE), str(end / RATE)]
             else:
                 video_and_span = [f"{planned.movie}/{clip.clip_id}.mp4", "", ""]
@@ -392,18 +445,28 @@ def write_video(path: Path, frames: Iterable[NDArray[np.uint8]], rate: int) -> N
     The same frames give the same bytes: with one encoder thread, without macroblock-tree rate control (x264's
     differs from run to run, measured), without the algorithms that x264 chooses by the processor, and without
     the random identifiers that Matroska otherwise gets.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    frames
+        The frames, all of one size.
+    rate
+        Frames per second.
     """
     with av.open(str(path), "w", options={"fflags": "+bitexact"}) as container:
         stream = container.add_stream("libx264", rate=rate)
         stream.pix_fmt = "yuv420p"
         stream.thread_count = 1
+        # A constant quantiser, qp, switches rate control off. A key frame comes every two seconds.
         options = {"preset": "veryfast", "qp": "26", "g": str(2 * rate), "bf": "2"}
         stream.options = options | {"x264-params": "cpu-independent=1"}  # type: ignore[assignment]
         for image in frames:
             if not stream.codec_context.is_open:
                 stream.height, stream.width = image.shape[:2]
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
-        container.mux(stream.encode())
+        container.mux(stream.encode())  # what the encoder still holds
 
 
 def compare_with_planted(folder: Path) -> list[str]:
@@ -422,6 +485,7 @@ def compare_with_planted(folder: Path) -> list[str]:
         planted = {row["clip_id"]: row for row in csv.DictReader(file)}
     with (folder / "predictions.csv").open(encoding="utf-8") as file:
         predicted = [row for row in csv.DictReader(file) if row["movie"] == UNLABELLED]
+
     lines = [
         f"{UNLABELLED}, which nobody labelled:",
         f"{'clip':14}{'planted':9}{'p of S':10}concepts",
@@ -442,6 +506,7 @@ def compare_with_planted(folder: Path) -> list[str]:
             prediction += " S"
         concepts = planted[row["clip_id"]]["concepts"].replace(";", ", ")
         lines.append(f"{row['clip_id']:14}{planted_level:9}{prediction:10}{concepts}")
+
     agreement = f"{n_agreeing} of {counted(n_sure, 'clip')} are called as planted"
     if n_sure < len(predicted):
         agreement += f"; {len(predicted) - n_sure} planted as not sure (NS) do not count"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from obygaze_features.backbones import Layers
     from obygaze_features.backbones.people import People
     from obygaze_models.persistence.card import Card
+    from obygaze_models.persistence.model_file import ModelFile
 
 RECORD_FILE = "film-run.json"
 """File that records what windows and features are made of: a run resumes only with the same inputs."""
@@ -105,13 +106,14 @@ class Plan:
 
     @property
     def _shots_option(self) -> list[object]:
-        """The option that names the table of the films' shots; empty if no shots are found."""
+        """The words of the option that names the table of the films' shots; empty if no shots are found."""
         return [] if self.shots == "none" else ["--shots", self.out / "windows.shots.csv"]
 
     def cut_step(self, window: str, hop: str) -> Step:
         """Plan to cut the films into windows, and to find shots first by a detector that is not `own`.
 
-        `window` and `hop` are the values of the run's options of these names.
+        `window` and `hop` are the values of the run's options of these names. For `train`, the length of the
+        windows is that of the clips that the first model was trained on.
         """
         words: list[object] = ["manifest", "import", "film", *self.films, "--window", window]
         if window == "train":
@@ -122,9 +124,10 @@ class Plan:
         return Step(words, self.windows_manifest, once=True)
 
     def extract_step(self, features: Sequence[object], workers: int | None) -> Step:
-        """Plan to extract the windows' features.
+        """Plan to extract the windows' features and, with the detector `own`, to find the shots.
 
-        `features` are the options of `extract` that name them; `workers` is its number of processes.
+        `features` are the options of `extract` that name the features; `workers` is its number of processes,
+        None for its default.
         """
         words: list[object] = ["extract", self.windows_manifest, self.out / "features", *features]
         if self.shots == "own":
@@ -258,7 +261,6 @@ def run(
       obygaze film run films/*.mkv --model pcbm_lr.model --window 8 --hop 4 \\
           --out scored
     """
-    from obygaze_features.video import file_digest
     from obygaze_models.persistence.sharing import describe_model
 
     # Whatever a later step would refuse is refused now, before hours of work.
@@ -268,25 +270,20 @@ def run(
 
     # What is extracted: the features that the models read, and what is measured besides.
     model_files = {model: describe_model(model)[0] for model in models}
-    cards = {model: file.card for model, file in model_files.items()}
-    features = _feature_options(cards, weights)
-    if any(file.keeps_pictures for file in model_files.values()):
-        # The signature recognises a film that a model was trained on, even in another encoding.
-        features += ["--backbone", "signature"]
+    features = _options_of_models(model_files, weights)
     people_finder = _load_people_detectors(people)
     features += _measurement_options(people_finder, variables=variables)
 
     # The steps, as commands.
     plan = Plan(out, films, models, shots)
     score_options = _subtitle_options(films, encoding) if subtitles else []
-    variables_table = plan.variables_table if variables else None
     score_options += _option_words(
         {
             "flags": flags,
             "title": title,
             "year": year,
             "encoding": encoding or None,
-            "variables": variables_table,
+            "variables": plan.variables_table if variables else None,
         }
     )
     cut_step = plan.cut_step(window, hop)
@@ -301,14 +298,14 @@ def run(
         return
 
     # The folder, which a run resumes only with the same inputs.
-    window_length = cards[models[0]].clip_s if window == "train" else window
+    window_length = model_files[models[0]].card.clip_s if window == "train" else window
     inputs: dict[str, object] = {
-        "films": [[Path(film).name, file_digest(Path(film))] for film in films],
+        "films": _identify_films(films),
         "windows": [window_length, hop],
         "shots": _identify_shots(shots),
         "features": [str(word) for word in features],
         "variables": _variables_word(variables=variables, sound=sound),
-        "people": [detector.digest for detector in people_finder.detectors] if people_finder else [],
+        "people": _identify_detectors(people_finder),
     }
     _prepare_folder(out, inputs, force=force)
     if plan.features_store.exists():
@@ -329,15 +326,35 @@ def run(
 
 
 def _print_second_decoding(shots: str) -> None:
-    """Print why films are decoded twice, if `shots` is a detector that needs it."""
+    """Print why films are decoded twice, if `shots` is a detector that needs it.
+
+    The detectors of the packages PySceneDetect and TransNet decode a film before its windows are decoded.
+    """
     if shots not in DETECTORS_OF_SECOND_PASS:
         return
-    needs = f"{DETECTORS_OF_SECOND_PASS[shots]} needs all frames in order, from the first on"
-    click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")
+    reason = f"{DETECTORS_OF_SECOND_PASS[shots]} needs all frames in order, from the first on"
+    click.echo(f"--shots {shots}: every film is decoded twice, because {reason}")
+
+
+def _identify_films(films: Sequence[str]) -> list[list[str]]:
+    """Return what the record of a run says of its films: name and digest of each file."""
+    from obygaze_features.video import file_digest
+
+    return [[Path(film).name, file_digest(Path(film))] for film in films]
+
+
+def _identify_detectors(people_finder: "People | None") -> list[str]:
+    """Return what the record of a run says of the detectors of people: their digests, if there are any."""
+    if people_finder is None:
+        return []
+    return [detector.digest for detector in people_finder.detectors]
 
 
 def _identify_shots(shots: str) -> str:
-    """Write for the record of a run how shots are found: the digest of a table, or a detector's name."""
+    """Return what the record of a run says of how shots are found: a table's digest, or a detector's name.
+
+    `shots` is the value of the option: the path of a table, the name of a detector, or "none".
+    """
     from obygaze_features.io import file_sha256
 
     is_table = Path(shots).is_file()
@@ -355,7 +372,7 @@ def _has_failed_windows(features_store: Path) -> bool:
 
 
 def _variables_word(*, variables: bool, sound: bool) -> str:
-    """Write for the record of a run which variables of staging are measured."""
+    """Return what the record of a run says of the measured staging: "none", "with" or "without speech"."""
     if not variables:
         return "none"
     return "with speech" if sound else "without speech"
@@ -372,7 +389,10 @@ def _check_options(
     sound: bool,
     people: Sequence[str],
 ) -> None:
-    """Raise a UsageError if options of `film run`, given by their names, do not go together."""
+    """Raise a UsageError if options of `film run` do not go together.
+
+    The parameters are the values of the options of these names.
+    """
     if (title or year) and len(films) > 1:
         raise click.UsageError(f"--title and --year are for one film; there are {len(films)}")
     if flags is not None and shots == "none":
@@ -386,7 +406,10 @@ def _check_options(
 
 
 def _option_words(values: Mapping[str, object]) -> list[object]:
-    """Write options as words of a command; `values` maps their names to values, and None leaves one out."""
+    """Return options as words of a command, such as `--title TITLE`.
+
+    `values` is name of an option -> its value; an option whose value is None is left out.
+    """
     words: list[object] = []
     for name, value in values.items():
         if value is not None:
@@ -401,6 +424,15 @@ def _check_inputs_of_later_steps(
 
     These are the films' names, the title, the table of flags, and the detector of speech if sound is
     measured; each raises the error that the step itself would raise.
+
+    Parameters
+    ----------
+    films
+        The films' files, whose names are the films' ids.
+    title, flags
+        Title of a film, and table of its black pictures and credits; None without.
+    sound
+        Whether speech is measured.
     """
     from obygaze_features.backbones.speech import speech_probabilities
     from obygaze_features.io import file_names
@@ -429,16 +461,7 @@ def _suggest_year_option(films: Sequence[str], title: str | None, year: int | No
     if year is not None:
         return
     if len(films) > 1:
-        films_with_year = [film for film in films if _year_in(Path(film).stem)]
-        if films_with_year:
-            all_films = counted(len(films), "film")
-            notice = (
-                f"{Path(films_with_year[0]).name} has a year in its name "
-                f"(so {len(films_with_year)} of {all_films}): "
-                "'film open --films films.csv --by decade', and 'film compare', compare by years that "
-                "films.csv has, in the columns movie and year"
-            )
-            click.echo(notice, err=True)
+        _suggest_table_of_years(films)
         return
     source = "title" if title else "name"
     found_year = _year_in(title or Path(films[0]).stem)
@@ -447,8 +470,23 @@ def _suggest_year_option(films: Sequence[str], title: str | None, year: int | No
         click.echo(notice, err=True)
 
 
+def _suggest_table_of_years(films: Sequence[str]) -> None:
+    """Suggest on stderr a table that gives films their years, if some have a year in their file name."""
+    films_with_year = [film for film in films if _year_in(Path(film).stem)]
+    if not films_with_year:
+        return
+    all_films = counted(len(films), "film")
+    notice = (
+        f"{Path(films_with_year[0]).name} has a year in its name "
+        f"(so {len(films_with_year)} of {all_films}): "
+        "'film open --films films.csv --by decade', and 'film compare', compare by years that "
+        "films.csv has, in the columns movie and year"
+    )
+    click.echo(notice, err=True)
+
+
 def _year_in(text: str) -> str:
-    """Find a year in brackets, as in "Harbour Lights (1954)"; empty if there is none."""
+    """Find a year from 1800 to 2099 in brackets, as in "Harbour Lights (1954)"; empty if there is none."""
     found = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
     return found[1] if found else ""
 
@@ -464,7 +502,7 @@ def _load_people_detectors(sources: Sequence[str]) -> "People | None":
 
 
 def _measurement_options(people_finder: "People | None", *, variables: bool) -> list[object]:
-    """Write as options of `extract` what is measured on the frames in addition to the models' features.
+    """Return as options of `extract` what is measured on the frames in addition to the models' features.
 
     Parameters
     ----------
@@ -474,7 +512,7 @@ def _measurement_options(people_finder: "People | None", *, variables: bool) -> 
         Whether the staging of films is measured, which needs the movement of the camera.
     """
     options: list[object] = []
-    if variables and find_spec("cv2"):  # without OpenCV there is no camera
+    if variables and find_spec("cv2"):  # without OpenCV its movement is not measured
         options += ["--backbone", "camera"]
     if people_finder is not None:
         options += ["--backbone", "people", "--weights", f"people={','.join(people_finder.sources())}"]
@@ -482,7 +520,11 @@ def _measurement_options(people_finder: "People | None", *, variables: bool) -> 
 
 
 def _print_people_cost(people_finder: "People | None", plan: Plan) -> None:
-    """Print how long finding people in the films' windows takes, if that is still to be done."""
+    """Print how long finding people in the films' windows takes, if that is still to be done.
+
+    `people_finder` is None if no people are measured. The windows must be cut already, since their number
+    decides.
+    """
     from obygaze_features import read_manifest
 
     if people_finder is not None and not plan.features_store.exists():
@@ -501,21 +543,40 @@ def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
             click.echo(f"\n{format_command(step.words)}\n{step.result} is there already")
             continue
         words = list(step.words)
-        # Shots are written before the windows that they belong to.
+        # A result may be left of an earlier run, or the shots of one that was stopped between writing shots
+        # and windows.
         shots_exist = step.result.with_suffix(".shots.csv").exists()
         if shots_exist or step.result.exists():
             words.append("--force")
         code = run_command(ctx, words)
-        has_result = code in {0, 3} and step.result.exists()
-        if not has_result:
+        succeeded = code in {0, 3} and step.result.exists()
+        if not succeeded:
             ctx.exit(code or 1)
         if not step.once:
             highest_code = max(highest_code, code)
     return highest_code
 
 
+def _options_of_models(model_files: "Mapping[str, ModelFile]", weights: Sequence[str]) -> list[object]:
+    """Return as options of `extract` what saved models need: the features that they read, and signatures.
+
+    Parameters
+    ----------
+    model_files
+        Name of a model -> its file.
+    weights
+        Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
+    """
+    cards = {model: file.card for model, file in model_files.items()}
+    options = _feature_options(cards, weights)
+    if any(file.keeps_pictures for file in model_files.values()):
+        # The signature recognises a film that a model was trained on, even in another encoding.
+        options += ["--backbone", "signature"]
+    return options
+
+
 def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:
-    """Write as options of `extract` which features saved models read.
+    """Return as options of `extract` which features saved models read.
 
     Parameters
     ----------
@@ -542,6 +603,8 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
                 )
             provenances.setdefault(backbone, provenance)
             samplings.append(provenance["sampling"])
+
+    # One extraction samples the frames of all backbones in the same way.
     sampling = samplings[0]
     if any(other != sampling for other in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
@@ -554,7 +617,7 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
 
 
 def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence[str]) -> list[object]:
-    """Write as options of `extract` which backbones give the features, with which weights and layers.
+    """Return as options of `extract` which backbones give the features, with which weights and layers.
 
     Parameters
     ----------
@@ -574,6 +637,8 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
     weights_of_name: dict[str, str] = {}  # name of a group or a backbone -> weights
     for text in weights:
         weights_of_name |= values_by_backbone(text, known_names)
+
+    # What the backbones must be called with, so that they give these groups.
     weights_by_backbone: dict[str, str | None] = {}
     layers_by_backbone: dict[str, list[Layers]] = {}
     has_answers = False
@@ -585,6 +650,7 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
             layers_by_backbone.setdefault(call.name, []).append(call.options["layers"])
         if "answers" in call.options:
             has_answers = True
+
     options: list[object] = ["--answers"] if has_answers else []
     for backbone, named_weights in weights_by_backbone.items():
         options += ["--backbone", backbone]
@@ -625,7 +691,7 @@ def _layer_options(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object
 
 
 def _subtitle_options(films: Sequence[str], encoding: str) -> list[object]:
-    """Find the subtitles of films, and write their files as options of `film score`.
+    """Find the subtitles of films, and return their files as options of `film score`.
 
     Films without subtitles are named on stderr. `encoding` is that of subtitles that are not UTF-8.
     """
@@ -642,7 +708,8 @@ def _subtitle_options(films: Sequence[str], encoding: str) -> list[object]:
 def _find_subtitles(film: Path, encoding: str) -> Path | None:
     """Find the file that a film's subtitles can be read from; None if there is none.
 
-    It is a subtitle file of the same name in the film's folder, or the film itself, for its text track.
+    It is a subtitle file of the same name in the film's folder, or the film itself, for its text track. A
+    file that cannot be read is passed over. `encoding` is that of subtitles that are not UTF-8.
     """
     from obygaze_features.errors import ManifestError, VideoError
     from obygaze_features.file_kinds import SUBTITLE_SUFFIXES
@@ -676,6 +743,7 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
     video_of_movie = videos_of_films(films, [*timeline_of_movie.values()])
     timeline_of_video = {video: timeline_of_movie[movie] for movie, video in video_of_movie.items()}
+    # An error is printed, and the other films get their stills all the same.
     make_media_of_films(timeline_of_video, lambda error: click.echo(error, err=True))
 
 
@@ -702,8 +770,9 @@ def _prepare_folder(out: Path, inputs: Mapping[str, Any], *, force: bool) -> Non
     from obygaze_features.lines import json_bytes
 
     record = out / RECORD_FILE
-    if force and record.is_file():
+    if force and record.is_file():  # without the record, the files may be somebody else's
         remove(out / name for name in WRITTEN_NAMES)
+
     if record.is_file():
         try:
             recorded = parse_json(read_bytes(record))
@@ -717,6 +786,7 @@ def _prepare_folder(out: Path, inputs: Mapping[str, Any], *, force: bool) -> Non
                 f"{out} was made with other {' and '.join(differing)} ({RECORD_FILE}): choose another --out"
             )
         return
+
     if out.exists():
         holds_visible_files = out.is_dir() and any(not path.name.startswith(".") for path in out.iterdir())
         if holds_visible_files or not out.is_dir():

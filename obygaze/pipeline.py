@@ -24,17 +24,23 @@ def run_command(ctx: click.Context, words: Sequence[object]) -> int:
     """
     click.echo("\n" + format_command(words))
     sys.stdout.flush()
-    root = ctx.find_root().command
-    code = root.main(args=[str(word) for word in words], prog_name="obygaze", standalone_mode=False)
+    root = ctx.find_root().command  # `obygaze` itself
+    arguments = [str(word) for word in words]
+    # Outside the standalone mode, click raises errors, and returns the code or what the command returned.
+    code = root.main(args=arguments, prog_name="obygaze", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
 def format_command(words: Sequence[object]) -> str:
-    """Format an `obygaze` command for printing: quoted as for a shell, in lines that fit a terminal."""
+    """Format an `obygaze` command for printing: quoted as for a shell, in lines that fit a terminal.
+
+    Lines but the last end with a backslash, so that the command can be copied into a shell.
+    """
     lines = ["$ obygaze"]
     for word in words:
         quoted = shlex.quote(str(word))
-        if len(lines[-1]) + len(quoted) > LINE:
+        is_line_full = len(lines[-1]) + len(quoted) > LINE
+        if is_line_full:
             lines[-1] += " \\"
             lines.append("   ")
         lines[-1] += f" {quoted}"

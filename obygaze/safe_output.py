@@ -53,8 +53,13 @@ class Shown:
         self._width = width
 
     def write(self, text: str) -> int:
-        """Write a text with control characters made visible, passwords masked and long lines wrapped."""
-        if HARMLESS.fullmatch(text) is None or SECRET.search(text) is not None:
+        """Write a text with control characters made visible, passwords masked and long lines wrapped.
+
+        Returns the number of characters written, as other streams do.
+        """
+        may_have_control_characters = HARMLESS.fullmatch(text) is None
+        may_have_password = SECRET.search(text) is not None
+        if may_have_control_characters or may_have_password:
             from obygaze_features.text import masked, visible  # noqa: PLC0415 - help needs no package
 
             text = masked(visible(text))
@@ -69,7 +74,7 @@ class Shown:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the stream."""
+        """Return any other attribute of the stream, such as `flush`, so that this can stand for it."""
         return getattr(self.unescaped, name)
 
 
@@ -87,9 +92,11 @@ def safe_streams(words: Sequence[str]) -> Iterator[None]:
     streams_before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     width = shutil.get_terminal_size((80, 24)).columns
     for name, stream in streams_before.items():
-        if stream is not None and not isinstance(stream, Shown):
-            wraps = stream.isatty() and not (name == "stdout" and "--json" in words)
-            setattr(sys, name, Shown(stream, width if wraps else None))
+        if stream is None or isinstance(stream, Shown):
+            continue
+        is_json = name == "stdout" and "--json" in words
+        wraps = stream.isatty() and not is_json
+        setattr(sys, name, Shown(stream, width if wraps else None))
     try:
         yield
     finally:

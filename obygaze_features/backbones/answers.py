@@ -116,7 +116,11 @@ class ClassifierBase(nn.Module):
     """
 
     def __init__(self, classifier: Any, inner_network: nn.Module, *, keeps_pooler: bool = True) -> None:
-        """Register a hook on the inner network, so that `forward` can return its output."""
+        """Register a hook on the inner network, so that `forward` can return its output.
+
+        `inner_network` is the part of `classifier` that computes features. Its pooled vectors are dropped
+        unless `keeps_pooler`.
+        """
         super().__init__()
         self.classifier = classifier
         self.config = classifier.config
@@ -135,18 +139,24 @@ class ClassifierBase(nn.Module):
         return self._inner_network[0]
 
     def forward(self, **inputs: Any) -> Any:
-        """Run the classifier, keep its logits for `take_logits`, and return the output of its network."""
+        """Run the classifier, keep its logits for `take_logits`, and return the output of its network.
+
+        `inputs` are the arguments of the classifier, such as pixels.
+        """
         # V-JEPA 2's classifier passes this argument to its network, and fails if it is called with it.
         inputs.pop("skip_predictor", None)
         self._logits = self.classifier(**inputs).logits
-        output = self._output
+        output = self._output  # the hook on the network has stored it during this call
         self._output = None
         if not self._keeps_pooler:
             output.pooler_output = None
         return output
 
     def take_logits(self) -> torch.Tensor:
-        """Return the logits [N, Q] of the last call, and drop them, so that no call reads old ones."""
+        """Return the logits of the last call, [N, Q] for N inputs and Q classes, and drop them.
+
+        They are dropped so that old logits are never taken for those of a later call.
+        """
         logits = self._logits
         self._logits = None
         if logits is None:

@@ -88,7 +88,7 @@ class InspectedType:
     def network(self) -> nn.Module:
         """Load the network with its weights.
 
-        It is loaded inside its classifier if it has one, else without the parts that read or write texts.
+        It is loaded inside its classifier if `in_classifier` is True, else without its parts for texts.
         """
         # A pooling layer that the class can leave out may be untrained. Its output is not used.
         arguments_without_pooler = pooler_off_arguments(self.cls)
@@ -110,7 +110,11 @@ class InspectedType:
         return network
 
     def _names_of_unused_tensors(self) -> list[str]:
-        """List patterns of the names of tensors that the weights may have and the network does not."""
+        """List patterns of the names of tensors that the weights may have and the network does not.
+
+        These are the tensors of known heads, such as those of a training. If the network is the half of one
+        for pictures and sound, they are all tensors outside this half too.
+        """
         patterns = [*HEADS]
         if self.is_vision_half:
             # The names of its tensors begin with the prefix of its class. Those of all others do not.
@@ -209,12 +213,14 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
         config = attrgetter(path_in_config)(config)
         type_of_class = config.model_type
     cls = network_class(type_of_class, weights.name)
+
     in_classifier = answers or is_of_a_classifier(weights, model_type)
     called_class = classifier_class(weights, model_type) if in_classifier else cls
     call = call_of(called_class, backbone, weights.name)
     if call.form == "pictures" and _has_number_of_frames(config):
         # The signature of this network of clips cannot be told from that of a network of pictures.
         call = replace(call, form="clips")
+
     return InspectedType(
         weights=weights,
         model_type=model_type,
@@ -297,7 +303,8 @@ def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
     pooled = _pooler_vectors(output, n_pictures)
     if pooled is not None:
         return Vectors(pooled, POOLER)
-    hidden = _hidden_state(output)
+
+    hidden = _hidden_state(output)  # a tensor, or a list with a tensor for each picture
     if not torch.is_tensor(hidden):
         return _means_of_list(hidden, n_pictures)
     has_row_per_picture = len(hidden) == n_pictures
@@ -353,7 +360,15 @@ def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
 
 
 def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
-    """Average the tokens of each picture, from a list with a tensor `[T, D]` for each; return `[N, D]`."""
+    """Average the tokens of each picture, from a list with a tensor `[T, D]` for each; return `[N, D]`.
+
+    Pictures may have different numbers of tokens.
+
+    Raises
+    ------
+    RowsError
+        If the list has not one tensor for each picture.
+    """
     if len(hidden) != n_pictures:
         raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
     means = [rows.reshape(-1, rows.shape[-1]).mean(dim=0) for rows in hidden]
@@ -417,11 +432,15 @@ class DensePictures(nn.Module):
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
         """Hold the network and how its class is called."""
         super().__init__()
-        self.model, self.call = model, call
+        self.model = model
+        self.call = call
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]; set `meaning`."""
+        """Encode clips `[B, F, 3, h, w]`: return `frames` [B, F, D] and their means `pooled` [B, D].
+
+        Also sets `meaning`, the output of the network that the vectors come from.
+        """
         n_clips, n_frames = pixels.shape[:2]
         pictures = pixels.flatten(0, 1)  # [B F, 3, h, w]
         output = _called(self.model, self.call, {self.call.pixels_argument: pictures})
@@ -444,13 +463,15 @@ class DenseClips(nn.Module):
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
         """Hold the network and how its class is called."""
         super().__init__()
-        self.model, self.call = model, call
+        self.model = model
+        self.call = call
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`: `pooled` [B, D], and `frames` [B, F, D] if each has one token.
+        """Encode clips `[B, F, 3, h, w]`: return `pooled` [B, D], and `frames` [B, F, D] where possible.
 
-        Set `meaning`.
+        There are `frames` if the network gives one token for each frame. Also sets `meaning`, the output of
+        the network that the vectors come from.
         """
         n_clips, n_frames = pixels.shape[:2]
         output = _called(self.model, self.call, {self.call.pixels_argument: pixels})
@@ -502,7 +523,11 @@ class PackedPictures(nn.Module):
     def __init__(
         self, model: nn.Module, call: ClassCall, processor: OwnProcessor, other_arguments: Mapping[str, Any]
     ) -> None:
-        """Store the network, its further arguments, and the scale and shift that turn bytes into values."""
+        """Store the network, its further arguments, and the scale and shift that turn bytes into values.
+
+        `call` says how the network's class is called, and which arguments it needs beside patches; these are
+        among `other_arguments`, which the processor gave for one picture.
+        """
         super().__init__()
         self.model = model
         self.call = call
@@ -521,15 +546,19 @@ class PackedPictures(nn.Module):
     def forward(self, prepared: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, E], `pooled` [B, E].
 
-        How P patches are packed is described at the class. Set `meaning`.
+        A frame comes as P + 1 rows of D elements: a header, with the number of used patches and the lengths
+        of their grid, and then the patches. Also sets `meaning`, the output of the network that the vectors
+        come from.
         """
         n_clips, n_frames = prepared.shape[:2]
         rows = _packed_rows(prepared)  # [N, P + 1, D], of the N = B F pictures
         headers = rows[:, 0]
         patches = rows[:, 1:] * self.scale + self.shift  # [N, P, D]
+
         header_numbers = _decode_numbers(headers, 1 + self.n_grid_sides)  # [N, 3 or 4]
         patch_counts = header_numbers[:, 0]
         grids = header_numbers[:, 1:]
+
         arguments = {
             **self._further_arguments(len(rows), prepared.device),
             **self._patch_arguments(patches, patch_counts),
@@ -598,7 +627,10 @@ class PackedPictures(nn.Module):
         return picture_vectors(output, patch_counts)
 
     def _further_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
-        """Return the network's further required arguments, such as a size, repeated for each picture."""
+        """Return the network's further required arguments, such as a size, repeated for each picture.
+
+        They are tensors on the device of the network: name -> tensor.
+        """
         arguments: dict[str, Any] = {}
         for name, value in self.further_values.items():
             arguments[name] = torch.from_numpy(value.ravel()).to(device).repeat(n_pictures)

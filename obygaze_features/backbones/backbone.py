@@ -272,6 +272,8 @@ def descriptor(
 ) -> Backbone:
     """Make a backbone of classical descriptors, such as colour histograms, which need no network.
 
+    It encodes each clip in the worker process that decodes it.
+
     Parameters
     ----------
     name, n_frames

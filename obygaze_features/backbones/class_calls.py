@@ -135,12 +135,14 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
     """
     method = _method(cls, backbone)
     parameters = inspect.signature(getattr(cls, method)).parameters
-    pixels_argument = _first_parameter(PIXELS_ARGUMENTS, parameters)
+
+    pixels_argument = _first_parameter(PIXELS_ARGUMENTS, parameters)  # such as `pixel_values`; "" for none
     if not pixels_argument or not _takes_pictures_alone(method, parameters, pixels_argument):
         raise BackboneError(
             f"{weights_name}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
         )
+
     form = _form(parameters, pixels_argument)
     grid_argument = ""
     mask_argument = ""
@@ -149,6 +151,7 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
     elif form == "shapes":
         grid_argument = SHAPES_ARGUMENT
         mask_argument = _first_parameter(MASK_ARGUMENTS, parameters)
+
     known_arguments = {pixels_argument, grid_argument, mask_argument}
     other_arguments = [name for name in _required(parameters) if name not in known_arguments]
     return ClassCall(
@@ -165,7 +168,8 @@ def _form(parameters: Parameters, pixels_argument: str) -> Form:
     """Determine from the parameters of a network's method what it takes.
 
     It takes `pictures` or `clips` of pixels; or patches of pictures, packed into one sequence with a `grid`
-    for each picture, or padded to the same number with `shapes`.
+    for each picture, or padded to the same number with `shapes`. `pixels_argument` is the name of the
+    parameter that takes any of these.
     """
     if _first_parameter(GRID_ARGUMENTS, parameters):
         return "grid"
@@ -186,7 +190,10 @@ def _required(parameters: Parameters) -> list[str]:
 
 
 def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
-    """Return the first of some names that a method has as a parameter; empty if it has none of them."""
+    """Return the first of some names that a method has as a parameter; empty if it has none of them.
+
+    `parameters` are those of the method, by name.
+    """
     for name in names:
         if name in parameters:
             return name

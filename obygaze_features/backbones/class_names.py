@@ -23,7 +23,8 @@ N_CLASSES = 1000
 def imagenet_classes() -> tuple[str, ...] | None:
     """Return the names of the 1000 ImageNet classes; None if OpenCLIP is not installed, or has no such list.
 
-    If two classes have the same name, the second is called `NAME (2)`, so that every name is unique.
+    If two classes have the same name, the second is called `NAME (2)`, so that every name is unique. The
+    names are read from a source file of OpenCLIP, because importing the package is slow.
     """
     spec = find_spec(PACKAGE)
     if spec is None:
@@ -36,9 +37,9 @@ def imagenet_classes() -> tuple[str, ...] | None:
 
 
 def _names_in(path: Path) -> tuple[str, ...] | None:
-    """Read the list of class names from a Python file without running it.
+    """Read the names of the 1000 ImageNet classes from a Python file without running it.
 
-    Returns None if the file does not assign a list of `N_CLASSES` names to `VARIABLE`.
+    Returns None if the file does not assign a list of as many names to the variable `VARIABLE`.
     """
     for statement in ast.parse(read_text(path)).body:
         if not isinstance(statement, ast.Assign):

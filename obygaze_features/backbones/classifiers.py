@@ -43,7 +43,11 @@ def classifier_class(weights: Weights, model_type: str) -> Any:
 
 
 def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
-    """Return whether the weights were saved with a classifier, as their configuration names its class."""
+    """Return whether the weights were saved with a classifier, by their configuration.
+
+    Transformers writes the name of the class that was saved. It is compared with the classes that classify
+    pictures or videos with networks of this type.
+    """
     if model_type == TIMM and weights.seed is None:
         # timm's own configurations name no class; a network without a classifier has 0 classes there.
         return bool(weights.config().get("num_classes"))
@@ -144,7 +148,7 @@ class TimmClassifierBase(ClassifierBase):
     """
 
     def __init__(self, classifier: Any) -> None:
-        """Hold the wrapper of transformers; the network of timm is inside it."""
+        """Hold transformers' wrapper of a timm network with its classifier; the network is inside it."""
         super().__init__(classifier, getattr(classifier, TIMM_NETWORK))
 
     def forward(self, **inputs: Any) -> TimmOutput:

@@ -90,7 +90,7 @@ class Compute:
         return device
 
     def _check_card(self, device: torch.device) -> None:
-        """Refuse a GPU that does not exist, or has no bfloat16 if the precision needs it."""
+        """Raise a BackboneError for a GPU that does not exist, or lacks bfloat16 that the precision needs."""
         reason = no_cuda()
         if reason:
             raise BackboneError(f"device '{device}': {reason}")
@@ -110,7 +110,10 @@ class Compute:
         return no_cuda() if self.device == "auto" else None
 
     def frames_dtype(self) -> Literal["float32", "float16"]:
-        """Return the data type in which `frames` are stored."""
+        """Return the data type in which the array `frames` of a store is written.
+
+        It is the chosen one, else float32 for a network in float32, and float16 for all others.
+        """
         if self.storage is not None:
             return self.storage
         return "float32" if self.precision == "float32" else "float16"
@@ -215,6 +218,7 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
     backends = (*cuda_backends, *cpu_backends)
     precisions_before = [backend.fp32_precision for backend in backends]
     was_allowed_in_older = _older_tf32()
+
     _set_older_tf32(allowed=tf32)
     for backend in cuda_backends:
         backend.fp32_precision = "tf32" if tf32 else full_precision
@@ -223,7 +227,7 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        if was_allowed_in_older is not None:
+        if was_allowed_in_older is not None:  # None: it could not be read
             _set_older_tf32(allowed=was_allowed_in_older)
         for backend, precision in zip(backends, precisions_before, strict=True):
             _restore_precision(backend, precision)
@@ -285,6 +289,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     while cause is not None:
         if isinstance(cause, torch.OutOfMemoryError | MemoryError):
             return True
+        # All other failures are RuntimeErrors, which only their messages tell apart.
         if isinstance(cause, RuntimeError) and any(words in str(cause) for words in OUT_OF_MEMORY):
             return True
         cause = cause.__cause__

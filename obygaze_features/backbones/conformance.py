@@ -108,12 +108,12 @@ class Conformance:
 
     @property
     def passed(self) -> bool:
-        """Return whether the network passed all of `CHECKS`; False if one of them was not made."""
+        """Whether the network passed every check; False if a check, of those in `CHECKS`, was not made."""
         passed_checks = tuple(finding.check for finding in self.findings if finding.passed)
         return passed_checks == CHECKS  # checks are made in this order
 
     def failures(self) -> list[Finding]:
-        """Return the results of the checks that the network failed."""
+        """List the results of the checks that the network failed."""
         return [finding for finding in self.findings if not finding.passed]
 
     def raise_if_failed(self) -> None:
@@ -152,7 +152,7 @@ class Checked(NamedTuple):
 
 
 def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_passed: bool = False) -> Checked:
-    """Load a network and check that it can be used without training.
+    """Load a network and check that it gives features: the same ones again, in any batch, for every frame.
 
     The results of a network that passes are written to a cache, and are read from there the next time. A
     network of patches without a processor fails and is not loaded: nothing else can make its patches.
@@ -160,7 +160,7 @@ def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_pass
     Parameters
     ----------
     inspected
-        The network, and how it is called.
+        The type of the network, its weights, and how it is called.
     n_frames
         Frames of a clip, of networks that take clips; None is the network's own number.
     even_if_passed
@@ -206,12 +206,12 @@ def check_weights(name: str) -> Conformance:
 
 
 def _load_module(inspected: InspectedType, processor: OwnProcessor | None) -> nn.Module:
-    """Load the network as a module that takes prepared clips, even if it has no processor of pictures.
+    """Load the network as a module that takes prepared clips.
 
-    Without a processor the network must not take patches.
+    `processor` is None if none can be used; the network must not take patches then.
     """
     if processor is None:
-        # `module_of` must get one, but reads only those of networks that take patches.
+        # `module_of` wants a processor, but reads it only for networks that take patches.
         processor = OwnProcessor(name="", settings="{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1))
     return module_of(inspected, processor)
 
@@ -239,7 +239,9 @@ def _run_checks(
     processor_finding: Finding,
     n_frames: int | None,
 ) -> Conformance:
-    """Run all checks of a loaded network on two clips of noise.
+    """Run all checks of a loaded network on two clips of noise; return their results.
+
+    If the network raises an error on the clips, no further check is made.
 
     Parameters
     ----------
@@ -308,7 +310,7 @@ def _error_finding(check_name: str, error: Exception) -> Finding:
 def _picture_side(inspected: InspectedType) -> int:
     """Return the side in pixels of the network's square pictures, from its configuration or `USUAL_SIDE`."""
     side = getattr(inspected.vision_config(), "image_size", None) or USUAL_SIDE
-    if isinstance(side, list | tuple):
+    if isinstance(side, list | tuple):  # some configurations have height and width
         side = side[0]
     return int(side)
 
@@ -331,7 +333,10 @@ def _clips(processor: OwnProcessor | None, side: int, n_frames: int) -> torch.Te
 
 
 def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Draw a picture of squares of 40 pixels, uint8 `[360, 640, 3]`: resizing makes finer noise grey."""
+    """Draw a picture of coloured squares, uint8 `[360, 640, 3]`, that is still noise once it is resized.
+
+    Squares have sides of 40 pixels: noise of single pixels would become grey.
+    """
     squares = rng.integers(0, 256, (9, 16, 3), dtype=np.uint8)
     return np.kron(squares, np.ones((40, 40, 1), np.uint8))
 
@@ -407,6 +412,15 @@ def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[st
     """Check that a clip gets the same vectors alone as in a batch, but for rounding.
 
     Of a network that encodes each frame by itself, the same is checked of a frame.
+
+    Parameters
+    ----------
+    module
+        The network.
+    clips
+        The clips of the batch.
+    results
+        Name -> array, of the batch.
     """
     differences = []
     for row in range(len(clips)):
@@ -423,7 +437,10 @@ def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[st
 
 
 def _encodes_frames_alone(module: nn.Module) -> bool:
-    """Return whether a frame's vector does not depend on other frames: False for a network of clips."""
+    """Return whether a frame's vector does not depend on other frames: False for a network of clips.
+
+    The module holds how the network is called, `call`, whose form is "clips" if it takes whole clips.
+    """
     call: Any = module.call
     return bool(call.form != "clips")
 
@@ -473,13 +490,26 @@ def _with_noise_in_unused_rows(clips: torch.Tensor, module: PackedPictures) -> t
 def _is_changed_by_frames(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
 ) -> Outcome:
-    """Check that a clip's vector changes if its first or its last frame is replaced by another picture."""
+    """Check that a clip's vector changes if its first or its last frame is replaced by another picture.
+
+    A network that ignores a frame, because it is called wrongly, gives no features of the clip.
+
+    Parameters
+    ----------
+    module
+        The network.
+    clips
+        Two clips; frames of the second replace those of the first.
+    results
+        Name -> array, of these clips.
+    """
     frames_without_effect = []
     last = clips.shape[1] - 1
     for frame in (0, last):
-        changed = clips[:1].clone()
-        changed[0, frame] = clips[1, frame]
-        change = _relative_difference(module(changed)["pooled"][0], results["pooled"][0])
+        changed_clip = clips[:1].clone()
+        changed_clip[0, frame] = clips[1, frame]
+        vector = module(changed_clip)["pooled"][0]
+        change = _relative_difference(vector, results["pooled"][0])
         has_effect = change > LEAST_CHANGE  # False if the change is NaN
         if not has_effect:
             frames_without_effect.append(str(frame + 1))  # users count frames from 1
@@ -515,7 +545,8 @@ def _cache_key(
 ) -> dict[str, Any]:
     """Return all that the results of a network's check depend on, as fields with plain values.
 
-    If any of it changes, the check is made again.
+    If any of it changes, the check is made again. That includes the versions of the libraries that hold
+    networks and processors.
     """
     config = json.loads(inspected.config.to_json_string(use_diff=False))  # with the fields left at defaults
     return {
@@ -551,6 +582,7 @@ def _read_pass(key: dict[str, Any]) -> Conformance | None:
         What the results depend on, as `_cache_key` gives it.
     """
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
+    # Whatever is wrong with the file, the network can be checked again.
     try:
         written = json.loads(read_text(path))
         conformance = Conformance(
@@ -567,7 +599,11 @@ def _read_pass(key: dict[str, Any]) -> Conformance | None:
 
 
 def _write_pass(key: dict[str, Any], conformance: Conformance) -> None:
-    """Write the results of a passed check to the cache; where that fails, the next time checks again."""
+    """Write the results of a passed check to the cache, in a file named by the digest of its key.
+
+    `key` holds what the results depend on. If the file cannot be written, the network is checked again the
+    next time.
+    """
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

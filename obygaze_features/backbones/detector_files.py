@@ -87,7 +87,7 @@ class DetectorFile:
         }
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces | Persons:
-        """Find the faces or the persons of a picture, uint8 `[h, w, 3]`.
+        """Find the faces or the persons of a picture, uint8 `[h, w, 3]`, whichever the network detects.
 
         Raises
         ------
@@ -117,9 +117,11 @@ class DetectorFile:
         if output.rows.shape[1] not in {N_BOX, N_BOX_AND_POINTS}:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
+
         boxes_in_input = rows[:, :N_BOX]  # left, top, right, bottom, score
         boxes = self._checked_boxes(output.in_picture(boxes_in_input))
         kept_rows = without_duplicates(boxes)
+
         noses = np.full(len(kept_rows), np.nan)  # unknown
         has_points = rows.shape[1] == N_BOX_AND_POINTS
         if has_points:
@@ -160,7 +162,10 @@ class DetectorFile:
         return Persons(boxes, joints)
 
     def _output(self, picture: NDArray[np.uint8]) -> "_Output":
-        """Run the network on a picture, uint8 `[h, w, 3]`, padded or squashed to the network's size."""
+        """Run the network on a picture, uint8 `[h, w, 3]`, padded or squashed to the network's size.
+
+        `fit` of the TOML file beside the network says which of the two.
+        """
         description = self.network.description
         if description.fit == "pad":
             larger = self._padded(picture)
@@ -174,7 +179,10 @@ class DetectorFile:
         return _Output(rows, covered_shares)
 
     def _padded(self, picture: NDArray[np.uint8]) -> Padded:
-        """Resize a picture so that its long side is the network's, and pad it to a multiple of its step."""
+        """Resize a picture so that its long side is the network's, and pad its sides to multiples of a step.
+
+        The long side, in pixels, and the step are `size` and `step` of the TOML file beside the network.
+        """
         description = self.network.description
         # A description with `fit = "pad"` has one size and a step, or it would have been refused.
         long_side, step = cast("int", description.size), cast("int", description.step)
@@ -185,7 +193,7 @@ class DetectorFile:
 
         Rows whose score is NaN stay too: `_checked_boxes` refuses them.
         """
-        # Behind the edges of the box; in the row of a person the box comes last.
+        # The score stands after the four edges of the box; in the row of a person the box comes last.
         score_column = N_BOX - 1 if self.detects == "faces" else N_PERSON - 1
         threshold = self.network.description.score or 0.0
         is_below = rows[:, score_column] < threshold  # False for NaN
@@ -204,6 +212,7 @@ class DetectorFile:
         BackboneError
             A number is out of range or NaN, or a box has no width or height.
         """
+        # A box may leave the picture, but not by more than its width and height.
         is_in_range = (boxes >= LEAST_OF_BOX) & (boxes <= MOST_OF_BOX)
         left_top = boxes[:, :2]
         right_bottom = boxes[:, 2:4]
@@ -213,7 +222,10 @@ class DetectorFile:
         return boxes
 
     def _unexpected(self, shape: tuple[int, ...]) -> BackboneError:
-        """Return the error for an output of a shape, or of values, that no such detector gives."""
+        """Return the error for an output that no such detector gives, by its shape or its values.
+
+        The message names the shape, and says what was expected.
+        """
         network = self.network
         return BackboneError(
             f"{network.path.name}: {network.layer} gives {list(shape)}; {EXPECTED[self.detects]}"
@@ -236,13 +248,17 @@ class _Output:
     covered_shares: NDArray[np.float64]
 
     def in_picture(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert boxes [N, 5], whose edges are shares of the network's input, to shares of the picture."""
-        divisors = np.array([*self.covered_shares, *self.covered_shares, 1])  # the score stays
+        """Convert boxes, [N, 5], whose edges are shares of the network's input, to shares of the picture.
+
+        A row has left, top, right, bottom and a score. The picture lies at the top left of the input.
+        """
+        width_share, height_share = self.covered_shares
+        divisors = np.array([width_share, height_share, width_share, height_share, 1])  # the score stays
         return np.asarray(boxes / divisors, dtype=np.float64)
 
 
 def detector_file(source: str) -> DetectorFile:
-    """Load a detector from an ONNX file, `onnx:FILE[:LAYER]`, and run it on a black picture.
+    """Load a detector from an ONNX file, `onnx:FILE[:LAYER]`, and run it once, so that errors come early.
 
     Raises
     ------
@@ -256,5 +272,6 @@ def detector_file(source: str) -> DetectorFile:
             f'{toml}: it does not say what the network finds: gives = "faces" or "joints", and score'
         )
     detector = DetectorFile(network)
-    detector(np.zeros((270, 480, 3), np.uint8))
+    black_picture = np.zeros((270, 480, 3), np.uint8)
+    detector(black_picture)
     return detector

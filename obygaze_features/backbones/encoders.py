@@ -69,7 +69,8 @@ def image(
     n_frames
         Frames per clip, any number; None is 32.
     weights
-        Of a `model_type` of `IMAGES`; `random:SEED:TYPE` is untrained.
+        A repository or folder with the weights of a network of transformers, such as a ViT or a CLIP;
+        `random:SEED:TYPE` is untrained.
     tokens
         `patches` stores the tokens of the patches too, frame by frame and row by row; `none` does not.
     layers
@@ -96,7 +97,8 @@ def video(
     n_frames
         Frames per clip; None is the number of the configuration, and most networks take no other.
     weights
-        Of a `model_type` of `VIDEOS`; `random:SEED:TYPE` is untrained.
+        A repository or folder with the weights of a network of transformers, such as a VideoMAE;
+        `random:SEED:TYPE` is untrained.
     tokens
         `all` stores the tokens too, `none` does not. Of X-CLIP `frames` stores the class token of each frame,
         and `patches` the tokens of its patches.
@@ -288,7 +290,24 @@ class Half(Generic[AnySpec]):
     def __init__(
         self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up how networks of the weights' type are read, and read the configuration of this half."""
+        """Look up how networks of the weights' type are read, and read the configuration of this half.
+
+        Parameters
+        ----------
+        weights
+            The weights of the whole network, or of this half alone.
+        specs
+            `model_type` -> how this half of such a network is read.
+        default_type
+            `model_type` of random weights that name none.
+        config_field
+            Field of the whole network's configuration that holds that of this half, such as `vision_config`.
+
+        Raises
+        ------
+        BackboneError
+            If `specs` has no entry for the type of the network.
+        """
         self.weights = weights
         self.type = _type_of_half(weights, default_type)
         if self.type not in specs:
@@ -296,6 +315,7 @@ class Half(Generic[AnySpec]):
             if weights.seed is not None:
                 known += f", as random:{weights.seed}:TYPE"
             raise BackboneError(f"{weights.name}: a network of type {self.type!r} is not read here: {known}")
+
         self.spec = specs[self.type]
         self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
         self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
@@ -411,12 +431,13 @@ class SeeingHalf(Half[EncoderSpec]):
             How the preset is named if the weights' processor does the same as a named preset: by the name of
             that preset if True, by the class of the processor if False.
         """
-        side = self.input_side()
+        side = self.input_side()  # None if the network takes any multiple of its patch
         if name is not None:
             return choose_preset(name, (*self.spec.preset_names, *other_presets), size=side or 224)
+        usual_processor = "SigLIP2ImageProcessor" if self.is_siglip2 else self.spec.processor
         return preset_of_processor(
             self.weights,
-            "SigLIP2ImageProcessor" if self.is_siglip2 else self.spec.processor,
+            usual_processor,
             side=side,
             multiple=1 if side else int(self.half_config.patch_size),
             names=self.spec.preset_names if by_known_name else (),
@@ -469,7 +490,11 @@ class SeeingHalf(Half[EncoderSpec]):
         return step
 
     def needs_its_classifier(self) -> bool:
-        """Return whether the weights can only be loaded inside their classifier, as a part is missing."""
+        """Return whether the weights can only be loaded inside their classifier.
+
+        Some types of networks, if they were saved for classification, lack a part that the network by itself
+        would need.
+        """
         return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
     def load_in_classifier(self) -> ClassifierBase:
@@ -547,13 +572,34 @@ def _build(
 
     The public functions of this module (`image`, `video`, `clip`, `vivit`, `xclip`) only pass their options
     on, with their own name as `name`. `_backbone_of_any_type` builds networks whose type has no row.
+
+    Parameters
+    ----------
+    name
+        Name of the backbone, which decides the types of networks that it reads.
+    weights
+        The weights, as for `find_weights`.
+    n_frames
+        Frames of a clip; None is what the network was made for.
+    tokens
+        Which tokens are stored too, such as `patches`; or `none`.
+    preset
+        Name of the preprocessing; None follows the configuration of the network's processor.
+    layers
+        Layers that are stored too, each as a side group; None for none.
+    answers
+        Whether the class probabilities of its classifier are stored too.
+    compute
+        Device and precision.
     """
     source = find_weights(weights)
-    model_type = _type_without_a_row(name, source)
-    if model_type:
+    type_without_row = _type_without_a_row(name, source)
+    if type_without_row:
         options_in_use = {"tokens": tokens != "none", "layers": layers is not None}
-        _refuse_options_of_rows(source, model_type, options_in_use)
+        _refuse_options_of_rows(source, type_without_row, options_in_use)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
+
+    # How such a network is read, how long its clips are, and how its pictures are prepared.
     is_clip = name == "clip"
     named_backbone = _BACKBONES[name]
     half = SeeingHalf(source, named_backbone.specs, default_type=name, config_field=VISION)
@@ -564,6 +610,7 @@ def _build(
     needs_classifier = answers or (name == "image" and half.needs_its_classifier())
     classifier = half.load_in_classifier() if needs_classifier else None
     module = half.module(name, tokens, length.frames_per_step, classifier)
+
     # Class probabilities and layers are computed by modules around this one, and stored in side groups.
     extended = _Extended(module, {})
     if classifier is not None and answers:
@@ -616,7 +663,17 @@ class _Extended(NamedTuple):
 
 
 def _with_answers(extended: _Extended, classifier: ClassifierBase, half: SeeingHalf) -> _Extended:
-    """Add the class probabilities of the classifier around the network, as the side group `ANSWERS`."""
+    """Add the class probabilities of the classifier around the network, as a side group.
+
+    Parameters
+    ----------
+    extended
+        The network and the side groups that it computes already.
+    classifier
+        The classifier that contains the network.
+    half
+        How such a network is read.
+    """
     fields = _fields_of_answers(classifier, half.weights, half.type, of_frames=not half.spec.of_clips)
     network = WithClassProbabilities(extended.network, classifier)
     return _Extended(network, {**extended.side_group_fields, ANSWERS: fields})
@@ -736,7 +793,28 @@ def _fields_of_answers(
 def _backbone_of_any_type(
     name: str, source: Weights, n_frames: int | None, compute: Compute, *, answers: bool
 ) -> Backbone:
-    """Build the backbone of a network without a row in `networks.toml`, if it passes `conformance.check`."""
+    """Build the backbone of a network whose type has no row in `networks.toml`, by inspecting its class.
+
+    Such a network must pass a check: that it gives the same features again, in any batch, for every frame.
+
+    Parameters
+    ----------
+    name
+        Name of the backbone, `image` or `video`.
+    source
+        The weights.
+    n_frames
+        Frames of a clip; None is the network's own number.
+    compute
+        Device and precision.
+    answers
+        Whether to store the class probabilities of its classifier too.
+
+    Raises
+    ------
+    BackboneError
+        The network cannot be called with pictures alone, or fails the check.
+    """
     inspected = inspect_type(source, type_of(source), name, answers=answers)
     clip_length = inspected.frames(name, n_frames)
     checked = check(inspected, n_frames)
@@ -745,6 +823,7 @@ def _backbone_of_any_type(
     processor = checked.processor
     if processor is None:  # for type checkers: a network without a processor fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
+
     shapes = _shapes_of_clip(checked.conformance, clip_length)
     vector_meaning = checked.conformance.pooled
     is_of_frames = inspected.call.form != "clips"
@@ -757,6 +836,7 @@ def _backbone_of_any_type(
         side_group_fields[ANSWERS] = fields
         classes = fields["architecture"]["features"]
         shapes[f"{ANSWERS}/pooled"] = (len(classes),)
+
     return network_backbone(
         name,
         network,
@@ -802,9 +882,11 @@ def _meanings(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
 
 
 def _space_fields_of_any_type(inspected: InspectedType, source: Weights) -> dict[str, Any]:
-    """Return the provenance field `space`, as `_space_fields`, for a network without a row for its pictures.
+    """Return the provenance field `space`: the name of the space that vectors share with those of texts.
 
-    A classifier leaves out the projection into the space that pictures share with texts.
+    This is for a network whose type has no row for its pictures; there may be one for its texts, which states
+    the space. Empty for networks that share no space with texts. Also for one inside a classifier, which
+    leaves out the projection into the space.
     """
     spec = PICTURES_BY_CLASS.get(inspected.model_type)
     if spec is None or inspected.in_classifier:
@@ -888,7 +970,12 @@ class Pictures(nn.Module):
         *,
         spec: EncoderSpec = IMAGES["clip"],
     ) -> None:
-        """Hold the network, and say in words what each of its arrays is."""
+        """Hold the network, and say in words what each of its arrays is, for the provenance.
+
+        `read` calls the network with pictures, `[N, 3, h, w]`; it returns tokens, of which `n_prefix_tokens`
+        come before those of patches, and vectors, which are `frame_meaning`. `tokens` says which tokens to
+        return too: "patches", "frames" or none. `spec` says how the frames of a clip are mixed.
+        """
         super().__init__()
         self.model = model
         self.read = read
@@ -910,8 +997,9 @@ class Pictures(nn.Module):
             vectors = tokens.mean(dim=1)
         unmixed = vectors.view(n_clips, n_frames, -1)  # the vector of each frame, by itself
         frames = unmixed
-        if self.mixing_part:
-            frames = getattr(self.model, self.mixing_part)(unmixed).last_hidden_state
+        if self.mixing_part:  # name of the part of the network that relates the frames of a clip
+            mix = getattr(self.model, self.mixing_part)
+            frames = mix(unmixed).last_hidden_state
         results = {"frames": frames, "pooled": frames.float().mean(dim=1)}
         if self.tokens == "patches":
             patches = tokens[:, self.n_prefix_tokens :]
@@ -942,7 +1030,11 @@ class Clips(nn.Module):
     """
 
     def __init__(self, model: Any, spec: EncoderSpec, frames_per_step: int, tokens: str) -> None:
-        """Hold the network, and say in words what each of its arrays is."""
+        """Hold the network, and say in words what each of its arrays is, for the provenance.
+
+        `spec` says how networks of its type are called, `frames_per_step` how many frames a token spans, and
+        `tokens` is "all" if tokens are to be returned too.
+        """
         super().__init__()
         self.model = model
         self.read = spec.reader()
@@ -956,7 +1048,10 @@ class Clips(nn.Module):
         }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`: `frames` [B, S, D], one row a step in time, and `pooled` [B, D]."""
+        """Encode clips `[B, F, 3, h, w]`: `frames` [B, S, D], one row a step in time, and `pooled` [B, D].
+
+        With the option for all tokens, also `tokens` [B, T, D].
+        """
         n_clips, n_frames = pixels.shape[:2]
         hidden, pooled = self.read(self.model, pixels)  # [B, T, D], [B, D]
         tokens = hidden.float()

@@ -108,7 +108,7 @@ def read_graph_model(document: Mapping[str, Any], weights: bytes) -> GraphModel:
 
 
 def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[str, NDArray[Any]]:
-    """Cut the bytes of a model's weights into arrays, float32 or int64: name -> array.
+    """Cut the bytes of a model's weights into arrays: name -> array, float32, or int64 for any other type.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
             end = start + n_numbers * stored_type.itemsize
             values = np.frombuffer(weights[start:end], stored_type).reshape(shape)
             start = end
-            is_real = entry["dtype"] == "float32"
-            constants[str(entry["name"])] = values.astype(np.float32 if is_real else np.int64)
+            computed_type = np.float32 if entry["dtype"] == "float32" else np.int64
+            constants[str(entry["name"])] = values.astype(computed_type)
     if start != len(weights):
         raise ValueError(f"{len(weights):,} bytes of weights, and {start:,} were expected")
     return constants
@@ -154,7 +154,7 @@ def _stored_type(entry: Mapping[str, Any]) -> np.dtype[Any]:
     ValueError
         The numbers are rounded to integers.
     """
-    stored_as = entry.get("quantization", entry)
+    stored_as = entry.get("quantization", entry)  # both have the key `dtype`
     stored_type: np.dtype[Any] = np.dtype(stored_as["dtype"]).newbyteorder("<")
     is_rounded = "scale" in stored_as  # to integers that stand for scale * integer + min
     if is_rounded:
@@ -168,7 +168,8 @@ def _stored_type(entry: Mapping[str, Any]) -> np.dtype[Any]:
 def _read_node(entry: Mapping[str, Any]) -> Node:
     """Read a node of a graph model from its JSON entry.
 
-    Inputs that begin with `^` only say which node runs before this one, and are left out.
+    Inputs that begin with `^` only say which node runs before this one, and are left out. `NAME:0` is the
+    first output of the node NAME, which is called NAME here.
     """
     attributes = {}
     for name, value in (entry.get("attr") or {}).items():
@@ -248,7 +249,7 @@ class Converter:
     """
 
     def __init__(self, model: GraphModel) -> None:
-        """Begin without nodes and without constants."""
+        """Begin to convert a model: nothing is written yet."""
         self.nodes: list[Any] = []
         self.constants: dict[str, NDArray[Any]] = {}
         self._model = model
@@ -259,17 +260,20 @@ class Converter:
         Raises
         ------
         BackboneError
-            Its operation is in neither `SAME_IN_ONNX` nor `OPERATIONS`.
+            Its operation is none of those that can be converted.
         """
-        if node.operation in SAME_IN_ONNX:
+        if node.operation in SAME_IN_ONNX:  # ONNX has an operator with the same inputs
             self.add(SAME_IN_ONNX[node.operation], node.inputs, [node.name])
-        elif node.operation in OPERATIONS:
-            OPERATIONS[node.operation](self, node)
+        elif node.operation in OPERATIONS:  # a function of this module converts it
+            convert_operation = OPERATIONS[node.operation]
+            convert_operation(self, node)
         else:
             raise BackboneError(f"node {node.name}: the operation {node.operation} is not known here")
 
     def add(self, operation: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> str:
-        """Append an ONNX node and the constants among its inputs; return the name of its first output.
+        """Append an ONNX node to `nodes`, and the model's constants among its inputs to `constants`.
+
+        Returns the name of the node's first output, for the node that takes it.
 
         Parameters
         ----------
@@ -304,26 +308,56 @@ class Converter:
         return self._model.constants[name]
 
     def with_axes(self, operation: str, name: str, axes: Any, output: str) -> str:
-        """Append an ONNX node whose second input is a list of axes; return the name of its output."""
-        constant = self.constant(f"{output}|axes", np.array(axes, np.int64).reshape(-1))
-        return self.add(operation, [name, constant], [output])
+        """Append an ONNX node whose second input is a list of axes; return the name of its output.
+
+        Parameters
+        ----------
+        operation
+            ONNX operator, such as Squeeze.
+        name
+            Name of its first input.
+        axes
+            One axis, or several.
+        output
+            Name of its output.
+        """
+        axes_constant = self.constant(f"{output}|axes", np.array(axes, np.int64).reshape(-1))
+        return self.add(operation, [name, axes_constant], [output])
 
     def channels_first(self, node: Node, name: str) -> str:
-        """Append a transposition of a node's picture from NHWC to NCHW; return the name of its output."""
+        """Append a transposition of a TensorFlow node's input from NHWC to NCHW; return the result's name.
+
+        Parameters
+        ----------
+        node
+            The TensorFlow node that is converted.
+        name
+            The picture that it takes.
+        """
         return self.add("Transpose", [name], [f"{node.name}|first"], perm=TO_CHANNELS_FIRST)
 
     def channels_last(self, node: Node, name: str) -> None:
-        """Append a transposition from NCHW back to NHWC, whose result is the output of the node."""
+        """Append a transposition of an array from NCHW to NHWC, whose result is the output of `node`.
+
+        Parameters
+        ----------
+        node
+            The TensorFlow node that is converted.
+        name
+            The array, which the ONNX operator gave.
+        """
         self.add("Transpose", [name], [node.name], perm=TO_CHANNELS_LAST)
 
 
 def to_onnx(model: GraphModel, input_type: str = "UINT8") -> bytes:
-    """Convert a graph model to an ONNX file. Its one input is a picture [1, height, width, 3] of any size.
+    """Convert a graph model to an ONNX file; return the bytes of the file.
+
+    Its one input is a picture [1, height, width, 3] of any size.
 
     Parameters
     ----------
     model
-        The model.
+        The model, which has one input.
     input_type
         Type of the input's pixels, by its name in ONNX.
 
@@ -342,6 +376,7 @@ def to_onnx(model: GraphModel, input_type: str = "UINT8") -> bytes:
     converter.add("Cast", [pixels_name], [input_name], to=TensorProto.INT64)
     for node in model.nodes:
         converter.convert(node)
+
     pixels_type = getattr(TensorProto, input_type)
     graph = helper.make_graph(
         converter.nodes,
@@ -350,6 +385,7 @@ def to_onnx(model: GraphModel, input_type: str = "UINT8") -> bytes:
         [helper.make_tensor_value_info(output, TensorProto.FLOAT, None) for output in model.outputs],
         [numpy_helper.from_array(values, key) for key, values in converter.constants.items()],
     )
+
     opset = [helper.make_opsetid("", OPSET)]
     onnx_model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
     content: bytes = onnx_model.SerializeToString(deterministic=True)
@@ -367,14 +403,15 @@ def _convolution(converter: Converter, node: Node) -> None:
     """
     picture, kernel_name, *bias = node.inputs
     kernel = converter.constant_of(kernel_name)  # [height, width, channels in, channels out]
-    group = 1
+    n_groups = 1
     if "Depthwise" in node.operation:
         # Each channel in has kernels of its own: [height, width, channels in, kernels of a channel]. In ONNX
         # that is a group for each channel, and one channel in for each kernel.
         height, width, n_channels_in, _ = kernel.shape
-        group = n_channels_in
+        n_groups = n_channels_in
         kernel = kernel.reshape(height, width, 1, -1)
     onnx_kernel = np.ascontiguousarray(kernel.transpose(3, 2, 0, 1))  # [channels out, channels in, ...]
+
     picture_first = converter.channels_first(node, picture)
     kernel_constant = converter.constant(f"{node.name}|kernel", onnx_kernel)
     result = converter.add(
@@ -382,12 +419,12 @@ def _convolution(converter: Converter, node: Node) -> None:
         [picture_first, kernel_constant, *bias],
         [f"{node.name}|convolved"],
         auto_pad=_padding(node),
-        dilations=node.attributes["dilations"][1:3],
-        group=group,
+        dilations=node.attributes["dilations"][1:3],  # of height and width: axes 1 and 2
+        group=n_groups,
         strides=node.attributes["strides"][1:3],
     )
     for name in node.attributes.get("fused_ops", []):
-        if name != "BiasAdd":
+        if name != "BiasAdd":  # ONNX's Conv takes the bias as an input
             result = _activation(converter, node, name, result)
     converter.channels_last(node, result)
 
@@ -422,7 +459,10 @@ def _activation(converter: Converter, node: Node, name: str, values: str) -> str
 
 
 def _padding(node: Node) -> str:
-    """Return ONNX's `auto_pad` for the padding of a node, SAME or VALID."""
+    """Return ONNX's `auto_pad` for the padding of a TensorFlow node, SAME or VALID.
+
+    With SAME, TensorFlow puts an odd pixel of padding at the end, which ONNX calls SAME_UPPER.
+    """
     return "SAME_UPPER" if node.attributes["padding"] == "SAME" else "VALID"
 
 
@@ -437,14 +477,20 @@ def _max_pool(converter: Converter, node: Node) -> None:
         [picture_first],
         [f"{node.name}|largest"],
         auto_pad=_padding(node),
-        kernel_shape=node.attributes["ksize"][1:3],
+        kernel_shape=node.attributes["ksize"][1:3],  # of height and width: axes 1 and 2
         strides=node.attributes["strides"][1:3],
     )
     converter.channels_last(node, largest)
 
 
 def _resize(converter: Converter, node: Node) -> None:
-    """Convert a bilinear resize to a height and width that are computed in the graph."""
+    """Convert a bilinear resize to a height and width that are computed in the graph.
+
+    Raises
+    ------
+    BackboneError
+        Pixels do not have their centres at halves: only that way of resizing is converted.
+    """
     if node.attributes["align_corners"] or not node.attributes["half_pixel_centers"]:
         raise BackboneError(f"node {node.name}: pictures are resized in a way that is not known here")
     picture, height_and_width = node.inputs
@@ -464,11 +510,16 @@ def _resize(converter: Converter, node: Node) -> None:
 
 
 def _cast(converter: Converter, node: Node) -> None:
-    """Convert a change of type; whole numbers become 64 bits wide."""
+    """Convert a change of type (Cast).
+
+    Whole numbers become 64 bits wide, as all are in the ONNX graph: ONNX wants such ones for shapes and
+    positions.
+    """
     from onnx import TensorProto  # noqa: PLC0415 - an extra
 
-    kinds = {"DT_FLOAT": TensorProto.FLOAT, "DT_INT32": TensorProto.INT64, "DT_BOOL": TensorProto.BOOL}
-    converter.add("Cast", node.inputs, [node.name], to=kinds[node.attributes["DstT"]])
+    onnx_types = {"DT_FLOAT": TensorProto.FLOAT, "DT_INT32": TensorProto.INT64, "DT_BOOL": TensorProto.BOOL}
+    tensorflow_type = node.attributes["DstT"]
+    converter.add("Cast", node.inputs, [node.name], to=onnx_types[tensorflow_type])
 
 
 def _whole_quotient(converter: Converter, node: Node) -> None:
@@ -494,9 +545,9 @@ def _pack(converter: Converter, node: Node) -> None:
     converter.add("Concat", parts, [node.name], axis=axis)
 
 
-def _outputs(node: Node, number: int) -> list[str]:
-    """Return the names of the outputs of a node, `number` of them: `name`, `name:1` and so on."""
-    further_names = [f"{node.name}:{index}" for index in range(1, number)]
+def _outputs(node: Node, n_outputs: int) -> list[str]:
+    """Return the names of the outputs of a TensorFlow node that has several: `name`, `name:1` and so on."""
+    further_names = [f"{node.name}:{index}" for index in range(1, n_outputs)]
     return [node.name, *further_names]
 
 
@@ -536,7 +587,7 @@ class _Indexing:
     """
 
     def __init__(self) -> None:
-        """Begin with the first axis of the array and of the result."""
+        """Begin at the first axis of the array and of the result, with nothing indexed yet."""
         self.ranges: dict[str, list[int]] = {"starts": [], "stops": [], "axes": [], "steps": []}
         self.removed_axes: list[int] = []
         self.new_axes: list[int] = []
@@ -544,23 +595,26 @@ class _Indexing:
         self._result_axis = 0  # the next one of the result
 
     def add_new_axis(self) -> None:
-        """Insert an axis into the result."""
+        """Note that the result gets a new axis here."""
         self.new_axes.append(self._result_axis)
         self._result_axis += 1
 
     def add_index(self, index: int, step: int) -> None:
-        """Take one element of the next axis, and remove the axis."""
+        """Note that of the array's next axis one element is taken, so that the result lacks the axis."""
         self.removed_axes.append(self._axis)
         stop = TO_THE_END if index == -1 else index + 1  # after -1 comes the end, and not 0
         self._add_slice(index, stop, step)
 
     def add_range(self, begin: int, stop: int, step: int) -> None:
-        """Take a range of the next axis."""
+        """Note that of the array's next axis a range is taken, which is an axis of the result."""
         self._add_slice(begin, stop, step)
         self._result_axis += 1
 
     def _add_slice(self, begin: int, stop: int, step: int) -> None:
-        """Slice the next axis of the array."""
+        """Note the slice of the array's next axis, and go on to the axis after it.
+
+        `ranges` has an entry for each sliced axis in every input of ONNX's Slice.
+        """
         self.ranges["starts"].append(begin)
         self.ranges["stops"].append(stop)
         self.ranges["axes"].append(self._axis)
@@ -569,7 +623,11 @@ class _Indexing:
 
 
 def _strided_slice(converter: Converter, node: Node) -> None:
-    """Convert StridedSlice, which is numpy's indexing of an array by ranges, indices and new axes."""
+    """Convert StridedSlice, which is numpy's indexing of an array by ranges, indices and new axes.
+
+    ONNX has an operator for each: Slice for ranges, Squeeze for axes of which one element is taken, and
+    Unsqueeze for new axes.
+    """
     array_name, begins_name, stops_name, steps_name = node.inputs
     indexing = _read_indexing(
         node,
@@ -605,6 +663,11 @@ def _read_indexing(
     - in `end_mask`: the entry is a range that goes to the end of its axis.
 
     Entries without a bit in the first two masks are ranges.
+
+    Raises
+    ------
+    BackboneError
+        The indexing has an ellipsis.
     """
     masks = node.attributes
     if masks["ellipsis_mask"]:
@@ -624,12 +687,12 @@ def _read_indexing(
 
 
 def _squeeze(converter: Converter, node: Node) -> None:
-    """Convert Squeeze, which removes axes of length 1 that are constants of the model."""
+    """Convert Squeeze, which removes axes of length 1; an attribute of the node lists them."""
     converter.with_axes("Squeeze", node.inputs[0], node.attributes["squeeze_dims"], node.name)
 
 
 def _new_axis(converter: Converter, node: Node) -> None:
-    """Convert ExpandDims, which inserts an axis of length 1."""
+    """Convert ExpandDims, which inserts an axis of length 1 at a constant position."""
     name, axis = node.inputs
     converter.with_axes("Unsqueeze", name, converter.constant_of(axis), node.name)
 
@@ -641,7 +704,7 @@ def _fill(converter: Converter, node: Node) -> None:
 
 
 def _largest_k(converter: Converter, node: Node) -> None:
-    """Convert TopKV2, which gives the k largest values along the last axis, and their positions."""
+    """Convert TopKV2, which gives the k largest values along the last axis, and their positions, to TopK."""
     array_name, k_name = node.inputs
     k = converter.constant_of(k_name).reshape(1)  # ONNX wants an array of one number
     onnx_k_name = converter.constant(f"{node.name}|k", k)

@@ -85,11 +85,13 @@ def find_layers(
         If `stacks` is empty, a layer's number is too large, or the final normalisation is wanted and the
         network has none.
     """
+    # All blocks of the network in the order in which they run, each with the stack that it is in.
     blocks: list[tuple[LayerStack, nn.Module]] = []
     for stack in stacks:
         blocks += [(stack, block) for block in model.get_submodule(stack.blocks).children()]
     if not blocks:
         raise BackboneError(f"{network_name}: its layers cannot be read here; leave out --layers")
+
     layers = []
     for number in wanted.chosen(len(blocks), network_name):
         stack, block = blocks[number - 1]
@@ -138,7 +140,10 @@ class LayerHooks:
     def __init__(
         self, layers: Sequence[StoredLayer], reduce: Callable[[StoredLayer, torch.Tensor], torch.Tensor]
     ) -> None:
-        """Register a forward hook on the block of every layer."""
+        """Register a forward hook on the block of every layer.
+
+        In each call of the network, a hook stores what `reduce` makes of a layer and its tokens.
+        """
         self._reduce = reduce
         self._results: dict[int, torch.Tensor] = {}
         for layer in layers:
@@ -190,7 +195,11 @@ class WithLayers(nn.Module):
         n_prefix_tokens: int,
         n_time_steps: int,
     ) -> None:
-        """Register hooks, so that a call stores the tokens of each layer averaged over patches."""
+        """Register hooks, so that a call stores the tokens of each layer averaged over patches.
+
+        `n_prefix_tokens` tokens before those of patches are left out. A clip has `n_time_steps`; each gets a
+        vector of its own if `with_frames`.
+        """
         super().__init__()
         self.network = network
         self._layers = layers
@@ -200,7 +209,7 @@ class WithLayers(nn.Module):
         self._hooks = LayerHooks(layers, self._average)
 
     def _average(self, layer: StoredLayer, tokens: torch.Tensor) -> torch.Tensor:
-        """Average a layer's tokens over the patches of each time step."""
+        """Average a layer's tokens over the patches of each time step; the hooks of the layers call this."""
         return average_patches(tokens, layer.stack.order, self._n_prefix_tokens, self._n_time_steps)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -106,9 +106,9 @@ class Layers:
         Raises
         ------
         BackboneError
-            If it has no layer of a number.
+            If the network has fewer layers than one of the numbers.
         """
-        if not self.numbers:
+        if not self.numbers:  # stands for every layer
             return tuple(range(1, n_layers + 1))
         beyond = [number for number in self.numbers if number > n_layers]
         if beyond:

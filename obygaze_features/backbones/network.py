@@ -84,7 +84,7 @@ def network_backbone(
     all_outputs = _outputs(shapes, compute)
     outputs = tuple(output for output in all_outputs if "/" not in output.name)  # of the main group
     geometry = preset if isinstance(preset, OwnProcessor) else preset.geometry
-    fused = fuse_layers(network)
+    replaced_layers = fuse_layers(network)
     encode = Runner(
         name,
         network,
@@ -101,7 +101,7 @@ def network_backbone(
         **weights.record(),
         "architecture": dict(architecture),
         "preset": preset.record(),
-        "compute": {**compute.record(attention), **fused},
+        "compute": {**compute.record(attention), **replaced_layers},
         "citation": citation,
         **other_fields,
     }
@@ -212,7 +212,7 @@ def text_backbone(
         Further fields of the provenance.
     """
     compute = compute or Compute()
-    (tokens,) = tokenizer(["a"])  # any text tells the width
+    (tokens,) = tokenizer(["a"])  # the vector of any text tells the width
     with torch.inference_mode():
         width = read(model, torch.tensor([tokens.ids])).shape[1]
     return TextBackbone(
@@ -252,7 +252,8 @@ class PatchProduct(nn.Module):
     def __init__(self, convolution: nn.Conv3d) -> None:
         """Take over the weights of the convolution."""
         super().__init__()
-        self.weight, self.bias = convolution.weight, convolution.bias
+        self.weight = convolution.weight
+        self.bias = convolution.bias
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Multiply every patch of pixels `[B, C, T, H, W]` with the kernel: `[B, D, t, h, w]`.
@@ -279,7 +280,8 @@ def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
     - The activation `gelu_fast` becomes torch's GELU with the same tanh approximation (Hendrycks and Gimpel
       2016). In transformers it is nine kernels, each of which reads and writes the widest values of the
       network.
-    - The activation `quick_gelu`, which is several kernels too, becomes torch's SiLU (`_replace_quick_gelu`).
+    - The activation `quick_gelu`, which is several kernels too, becomes torch's SiLU, with a factor in the
+      weights of the linear layers around it.
     - A `conv3d` over patches side by side becomes a matrix product (`PatchProduct`): torch 2.9 has no quick
       kernel for it in bfloat16 (pytorch/pytorch#174051).
 
@@ -348,6 +350,8 @@ def _replace_quick_gelu(mlp: Any) -> None:
 
 def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
     """Load a causal language model of the transformers library, with its tokenizer.
+
+    `weights` are a folder, a repository or `random:SEED:TYPE`, as for `find_weights`.
 
     Raises
     ------

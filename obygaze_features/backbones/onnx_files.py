@@ -98,18 +98,22 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
         if isinstance(self.size, list):
             height, width = self.size
         else:
-            height = width = self.size
+            height = self.size
+            width = self.size
         return Geometry(
             self.resize,
             size=height,
-            shortest=self.shortest or None,  # from UNSET
+            shortest=self.shortest or None,  # UNSET, of a field that is not in the file, is false
             crop_rounding="even",  # as in torchvision
             width=width,
         )
 
     @property
     def affine(self) -> Affine:
-        """The normalisation of pixels, channels in the network's order; for uint8 it changes nothing."""
+        """The normalisation of pixels from 0 to 255, channels in the network's order.
+
+        For a network that takes uint8, which states no mean and deviation, it changes nothing.
+        """
         mean = self.mean or (0.0, 0.0, 0.0)
         std = self.std or (1 / 255, 1 / 255, 1 / 255)
         return Affine.of(mean, std)
@@ -123,7 +127,7 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
         scale = np.array(self.affine.scale, np.float32)
         shift = np.array(self.affine.shift, np.float32)
         pixels = in_channel_order.astype(np.float32) * scale + shift
-        axes = ["NHWC".index(axis) for axis in self.layout]
+        axes = ["NHWC".index(axis) for axis in self.layout]  # where each axis of the layout is now
         return np.ascontiguousarray(pixels.transpose(axes), dtype=self.type)
 
 
@@ -174,11 +178,13 @@ class OnnxNetwork:
         has_vectors = output.dtype.kind == "f" and 2 <= output.ndim <= AXES_OF_MAPS and output.size > 0
         if not has_vectors or len(output) != n_frames:
             raise self._not_vectors(output, n_frames)
+
         channel_axis = output.ndim - 1  # the numbers of a vector stand last, except in some maps
         if output.ndim == AXES_OF_MAPS:
             channel_axis = self._channel_axis(output, height / width)
         if self.width not in (None, output.shape[channel_axis]):
             raise self._not_vectors(output, n_frames)
+
         vectors = np.moveaxis(output.astype(np.float32), channel_axis, -1)
         frames = vectors.reshape(n_frames, -1, vectors.shape[-1]).mean(axis=1)  # [F, D]
         results = {"frames": frames, "pooled": frames.mean(axis=0)}
@@ -187,7 +193,10 @@ class OnnxNetwork:
         return results
 
     def _not_vectors(self, output: NDArray[Any], n_frames: int) -> BackboneError:
-        """Return the error for an output that is not vectors of each frame, or of another length."""
+        """Return the error for an output that is no vectors of the frames of a clip, or of another length.
+
+        `n_frames` is the number of frames of the clip.
+        """
         return BackboneError(
             f"{self.path.name}: it gives {output.dtype} {list(output.shape)} as {self.layer}, and "
             f"vectors were expected: [{n_frames}, D], [{n_frames}, T, D] or a map of features; "
@@ -273,6 +282,13 @@ class OnnxNetwork:
         """Run the network on the values of F frames, and return the output of the layer for all of them.
 
         If the network takes a fixed number of frames at once, it gets as many at a time, else all of them.
+
+        Parameters
+        ----------
+        session
+            The network in onnxruntime.
+        values
+            Normalised frames in the network's layout, F on the first axis.
         """
         network_input = session.get_inputs()[0]
         has_fixed_batch = network_input.shape and isinstance(network_input.shape[0], int)
@@ -293,6 +309,8 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
 
     Parameters
     ----------
+    source
+        The file and, if wanted, one of its outputs or layers: `net.onnx:embedding`.
     n_frames
         Frames of a clip.
 
@@ -325,7 +343,7 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
         provenance=provenance,
         libraries=("onnxruntime",),
         encode_in_worker=True,
-        side_groups=_answers(network, name, provenance),
+        side_groups=_side_group_of_answers(network, name, provenance),
     )
 
 
@@ -357,6 +375,8 @@ def _provenance(network: OnnxNetwork, name: str) -> dict[str, Any]:
 def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
     """Return the length of a network's vectors, by encoding a clip of stripes twice.
 
+    Twice, because a network that was exported in training mode gives something else each time.
+
     Raises
     ------
     BackboneError
@@ -375,12 +395,17 @@ def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
 
 
 def _name_of_file(path: Path) -> str:
-    """Return a name for a group of features from a file's name; forbidden characters become hyphens."""
+    """Return a name for a group of features from a file's name, without its suffix.
+
+    Characters that a group's name may not have become hyphens. Empty if nothing else is left.
+    """
     with_hyphens = re.sub(f"{NOT_IN_NAMES}|{NOT_FIRST_IN_NAMES}", "-", path.stem)
     return with_hyphens.lstrip("-.")[:MOST_NAME]
 
 
-def _answers(network: OnnxNetwork, name: str, provenance: dict[str, Any]) -> tuple[SideGroup, ...]:
+def _side_group_of_answers(
+    network: OnnxNetwork, name: str, provenance: dict[str, Any]
+) -> tuple[SideGroup, ...]:
     """Describe the group of class probabilities that a network gives besides its vectors.
 
     Parameters
@@ -416,16 +441,19 @@ def read_network(source: str) -> OnnxNetwork:
 
     Raises
     ------
-    BackboneError, InputError, OSError
-        As `onnx_backbone`.
+    BackboneError
+        If a file is damaged, there is no TOML, it leaves something out or contradicts the network.
+    InputError, OSError
+        If a file is too large, or cannot be read.
     """
     match = re.fullmatch(r"(.+?\.onnx)(?::(.+))?", source, re.DOTALL | re.IGNORECASE)
     if match is None:
         raise BackboneError(f"backbone '{ONNX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
-    file_part, layer = match.groups()
+    file_part, layer = match.groups()  # the layer is None if there is none
     path = Path(file_part).expanduser().absolute()
     sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
     description = _read_description(path.with_suffix(".toml"))
+
     outputs = [output.name for output in _session(path, sha256).get_outputs()]
     if layer is None and len(outputs) != 1:
         raise BackboneError(
@@ -437,6 +465,15 @@ def read_network(source: str) -> OnnxNetwork:
 def _classes(path: Path, description: Description) -> tuple[str, ...]:
     """Read the names of classes, one per line, from the file that a network's TOML names.
 
+    Empty if the TOML names no such file.
+
+    Parameters
+    ----------
+    path
+        The ONNX file, in whose folder the file of names is.
+    description
+        What the TOML says of the network.
+
     Raises
     ------
     BackboneError
@@ -447,9 +484,11 @@ def _classes(path: Path, description: Description) -> tuple[str, ...]:
     if Path(description.classes).name != description.classes:
         toml = path.with_suffix(".toml")
         raise BackboneError(f"{toml}: classes names {description.classes!r}: a file beside it")
+
     file_of_names = path.with_name(description.classes)
     lines = [line.strip() for line in read_text(file_of_names, MOST_TOML).splitlines()]
     names = tuple(line for line in lines if line)
+
     repeated_names = [name for name, times in Counter(names).items() if times > 1]
     problem = ""
     if repeated_names:
@@ -477,6 +516,7 @@ def _read_description(path: Path) -> Description:
     except ValueError as error:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
     where = str(path) if exists else f"{path} (no such file)"
+    # A file that does not exist is checked as an empty one, so that the message says what it should have.
     check(document, (Description,), where, error=BackboneError, page=PAGE)
     description = msgspec.convert(document, Description)
     _check_description(description, path)
@@ -506,20 +546,24 @@ def _check_description(description: Description, path: Path) -> None:
             f"{path}: classes names a file with a class a line, gives says what the network gives of them, "
             '"logits" or "probabilities": give both or neither'
         )
+
     problem_of_citation = unsuitable(description.citation or "")
     if problem_of_citation:
         raise BackboneError(f"{path}: citation {problem_of_citation}")
+
     takes_normalised_pixels = description.type != "uint8"
     has_mean = bool(description.mean)
     has_std = bool(description.std)
     if has_mean != takes_normalised_pixels or has_std != takes_normalised_pixels:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
-    if not _fits(description):
+
+    if not _sizes_suit_fit(description):
         raise BackboneError(
             f'{path}: fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
             'opencv-bilinear; fit = "squash" takes no shortest; fit = "pad" takes one size, a step that '
             "divides it, and no shortest; step is for it alone"
         )
+
     is_detector = bool(description.detects)
     has_score = bool(description.score)
     if is_detector != has_score:
@@ -529,10 +573,11 @@ def _check_description(description: Description, path: Path) -> None:
         raise BackboneError(f'{path}: a detector sees whole pictures, squashed or padded: "squash" or "pad"')
 
 
-def _fits(description: Description) -> bool:
+def _sizes_suit_fit(description: Description) -> bool:
     """Return whether a description's sizes and filter suit the way in which pictures are made to fit.
 
-    Pictures are squashed, padded or cropped to the network's size.
+    The field `fit` says whether pictures are squashed, padded or cropped to the network's size; each needs
+    other fields.
     """
     size = description.size
     shortest = description.shortest
@@ -552,6 +597,8 @@ def _fits(description: Description) -> bool:
 @lru_cache(maxsize=4)
 def _session(path: Path, sha256: str, layer: str = "") -> Any:
     """Load a network into onnxruntime. A layer that is none of its outputs becomes one more output.
+
+    The last few sessions are kept, so that a process loads a network once.
 
     Parameters
     ----------
@@ -611,7 +658,13 @@ def _session_with_layer(path: Path, sha256: str, layer: str) -> Any:
 
 
 def _read_unchanged(path: Path, sha256: str) -> bytes:
-    """Read an ONNX file; raise an error if it has another digest than when the backbone was built."""
+    """Read an ONNX file, which may be long after the backbone was built, perhaps in another process.
+
+    Raises
+    ------
+    BackboneError
+        The file has another digest than it had then.
+    """
     content = read_bytes(path, MOST_NETWORK)
     if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
@@ -644,9 +697,9 @@ def _encoded_output(layer: str) -> bytes:
     appended to the bytes of the model: parsers merge messages that follow each other, and a field that may
     occur several times, as outputs may, gets all of them.
     """
-    output = _encoded_field(VALUE_INFO_NAME, layer.encode())
-    graph = _encoded_field(GRAPH_OUTPUT, output)
-    return _encoded_field(MODEL_GRAPH, graph)
+    output = _encoded_field(VALUE_INFO_NAME, layer.encode())  # an output with a name
+    graph = _encoded_field(GRAPH_OUTPUT, output)  # a graph with this output
+    return _encoded_field(MODEL_GRAPH, graph)  # a model with this graph
 
 
 def _encoded_field(tag: int, content: bytes) -> bytes:
@@ -663,4 +716,5 @@ def _encoded_length(length: int) -> bytes:
     seven_bits = 0x7F
     another_follows = 0x80
     first_three = [((length >> shift) & seven_bits) | another_follows for shift in (0, 7, 14)]
-    return bytes([*first_three, length >> 21])
+    last = length >> 21
+    return bytes([*first_three, last])

@@ -141,7 +141,13 @@ def _read_vectors(visual: Any, pixels: Any) -> tuple[Any, Any]:
 
 
 def openclip_network(weights: str | Path | Weights) -> LoadedNetwork:
-    """Load the image half of an OpenCLIP network; its output is `[B, D]`."""
+    """Load the image half of an OpenCLIP network, with its preprocessing; its output is `[B, D]`.
+
+    Parameters
+    ----------
+    weights
+        As for `openclip`, or weights that were found before.
+    """
     source = weights if isinstance(weights, Weights) else find_openclip(str(weights))
     config = configuration(source)
     return LoadedNetwork(load_openclip(source, config).visual, source, _preset(source, config))
@@ -163,7 +169,7 @@ def openclip_text(*, weights: str = HUB["openclip-text"], compute: Compute | Non
     return text_backbone(
         "openclip-text",
         model,
-        lambda clip, tokens: clip.encode_text(tokens),
+        lambda clip_model, tokens: clip_model.encode_text(tokens),
         tokenizer=tokenizer,
         weights=source,
         space="openclip",
@@ -193,7 +199,11 @@ class OpenClipTokenizer:
     """
 
     def __init__(self, name: str, config: dict[str, Any]) -> None:
-        """Read the vocabulary, and refuse a network that has another number of tokens."""
+        """Read the vocabulary, and raise an error for a network that has another number of tokens.
+
+        `name` is that of the weights, for the message; `config` is the configuration of the network's text
+        half, which states its vocabulary and its limit.
+        """
         self.limit = int(config.get("context_length", 77))
         self._tokenizer, path = _read_vocabulary()
         size = config.get("vocab_size", self._tokenizer.vocab_size)
@@ -208,20 +218,23 @@ class OpenClipTokenizer:
         """Turn texts into tokens, cut at the limit and padded with 0 to it."""
         if not texts:
             return []
-        all_ids = self._tokenizer(list(texts), self.limit).tolist()
+        ids_of_texts = self._tokenizer(list(texts), self.limit).tolist()
         tokens = []
-        for ids, text in zip(all_ids, texts, strict=True):
-            n_tokens = len(self._tokenizer.encode(text)) + 2  # begin and end tokens count
+        for ids, text in zip(ids_of_texts, texts, strict=True):
+            # Number of tokens of the whole text, before it was cut; begin and end tokens count.
+            n_tokens = len(self._tokenizer.encode(text)) + 2
             tokens.append(Tokens(tuple(ids), n_tokens, self.limit))
         return tokens
 
     def record(self) -> dict[str, Any]:
-        """Return the digest of its vocabulary and its settings, for the provenance."""
+        """Return the digest of the tokenizer's vocabulary, and its settings, for the provenance."""
         return {"sha256": self._digests, "max_tokens": self.limit, "lower_case": True, "padded": True}
 
 
 def find_openclip(source: str) -> Weights:
-    """Find weights in OpenCLIP's format by a model name of `OPENCLIP`, a repository or a folder.
+    """Find weights in OpenCLIP's format by the name of a known model, a repository or a folder.
+
+    The known models, in `OPENCLIP`, have names such as `CLIP RN50`.
 
     Raises
     ------
@@ -238,10 +251,10 @@ def find_openclip(source: str) -> Weights:
 
 
 def configuration(weights: Weights) -> dict[str, Any]:
-    """Return a network's configuration.
+    """Return the configuration of an OpenCLIP network, from the package itself or from a file.
 
-    It is OpenCLIP's own for random weights (that of the default model) and for a model of `OPENCLIP`. Else it
-    is the file in the weights' folder.
+    The package has those of the models in `OPENCLIP`; random weights have that of the default model. Else it
+    is in the file in the weights' folder.
 
     Raises
     ------
@@ -306,14 +319,23 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
     make = partial(open_clip.CLIP, **config)
     if weights.seed is not None:
         return untrained(make, weights.seed)
-    check_size(weights, OPEN_CLIP.config, make)
-    network = untrained(make, 0)
+    check_size(weights, OPEN_CLIP.config, make)  # before memory is allocated for the network
+    network = untrained(make, 0)  # the seed does not matter: every tensor is loaded
     load_exactly(network, weights)
     return frozen(network, weights.name)
 
 
 def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -> Preset:
     """Return how pictures are prepared for a CLIP: by the preset of a name, or by `clip` without a name.
+
+    Parameters
+    ----------
+    weights
+        The weights, whose folder may have a configuration of the preprocessing.
+    config
+        The network's configuration.
+    name
+        Name of the preset; None for `clip`, if the preprocessing is configured in no other way.
 
     Raises
     ------
@@ -327,7 +349,7 @@ def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -
     has_configuration = weights.folder is not None and named_architecture(weights.repository) is None
     if name is None and has_configuration:
         preprocessing = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
-        for field, usual in USUAL_FIELDS.items():
+        for field, usual in USUAL_FIELDS.items():  # as the preset `clip` prepares pictures
             stated = preprocessing.get(field, usual)
             if stated != usual:
                 raise BackboneError(

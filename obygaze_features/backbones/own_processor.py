@@ -118,7 +118,10 @@ class OwnProcessor:
         return np.ascontiguousarray(self._levels(channels_last))
 
     def _levels(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Return the levels, 0 to 255, from which scale and shift make the processor's values."""
+        """Return a processor's values in 8 bits: the levels x, 0 to 255, of which they are scale x + shift.
+
+        The last axis of the values is that of the channels, or of the elements of a patch.
+        """
         levels = np.rint((values - np.array(self.shift)) / np.array(self.scale))
         return np.asarray(levels.clip(0, 255), dtype=np.uint8)
 
@@ -140,9 +143,11 @@ class OwnProcessor:
             raise BackboneError(
                 f"{self.name} makes {n_patches} patches of a frame, and there is room for {room}"
             )
+
         bits: list[int] = []
         for number in (n_patches, *picture.grid):
             bits += _bits_of(number)
+
         rows = np.zeros((n_rows, n_elements), np.uint8)
         # A bit becomes 0 or 255, which the network's module can tell apart in any precision.
         rows[0, : len(bits)] = 255 * np.array(bits, np.uint8)
@@ -222,15 +227,17 @@ def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
     BackboneError
         If there is no processor, it cannot be loaded, or its pictures do not fit into 8 bits.
     """
-    samples = _run_on_known_pictures(_load_processor(weights, call, cls), weights)
-    describe = _patch_processor if call.takes_patches else _picture_processor
-    processor = describe(samples)
+    loaded = _load_processor(weights, call, cls)
+    samples = _run_on_known_pictures(loaded, weights)
+    processor = _patch_processor(samples) if call.takes_patches else _picture_processor(samples)
     _refuse_if_inexact(processor, samples)
     return processor
 
 
 def _run_on_known_pictures(processor: Any, weights: Weights) -> Samples:
     """Prepare known pictures with a transformers processor: noise of several sizes, a black and a white one.
+
+    What comes out tells the size, the scale and the shift of its results.
 
     Raises
     ------
@@ -294,6 +301,7 @@ def _picture_processor(samples: Samples) -> OwnProcessor:
             f"{samples.label} makes pictures of sizes that depend on the frame, such as {min(shapes)[1:]} "
             f"and {max(shapes)[1:]}: give its size as height and width, or a crop"
         )
+
     _, height, width = shape
     # In the middle of the picture, as some processors add a margin.
     black = samples.black.values[:, height // 2, width // 2].astype(float)  # [3]
@@ -324,6 +332,7 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
     """
     if any(picture.values.ndim != 2 or not picture.grid for picture in samples.noise):
         raise BackboneError(f"{samples.label} gives no patches with a grid, which the network takes")
+
     black = samples.black.values[0].astype(float)  # [D], the first patch
     white = samples.white.values[0]
     scale = (white - black) / 255
@@ -334,6 +343,7 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
         raise BackboneError(
             f"{samples.label} gives patches of {n_elements} elements that are not three channels"
         )
+
     most_patches = max(len(picture.values) for picture in samples.noise)
     # An eighth more, as frames of a shape that was not tried may have a few more patches.
     room = most_patches + most_patches // 8
@@ -355,7 +365,8 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
 def _refuse_if_inexact(processor: OwnProcessor, samples: Samples) -> None:
     """Raise an error if storing a processor's values in 8 bits changes them by more than rounding.
 
-    That is tried on a picture of noise.
+    That is tried on a picture of noise. Rounding changes them by half a level of 255, and float32 by a little
+    more.
 
     Parameters
     ----------
@@ -374,6 +385,7 @@ def _refuse_if_inexact(processor: OwnProcessor, samples: Samples) -> None:
         stored = rows[1 : 1 + n_patches]  # [P, D], after the row of numbers
     else:
         expected = expected.transpose(1, 2, 0)  # [h, w, 3]
+
     restored = stored * scale + shift
     errors = np.abs(restored - expected) / np.abs(scale)  # in levels of 255
     if errors.max() > LEVEL_SLACK:
@@ -407,6 +419,7 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
     """
     if weights.seed is not None:
         return default_processor(weights, cls)
+
     _fetch_processor_files(weights)
     processor_config = read_processor(weights)
     is_in_network_config = "pretrained_cfg" in weights.config()  # where timm writes how to prepare pictures
@@ -415,6 +428,7 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
             f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
             "pictures are prepared"
         )
+
     takes_clips = call.pixels_argument == CLIPS_ARGUMENT
     has_video_processor = "video_processor_type" in processor_config
     uses_video_processor = has_video_processor and (takes_clips or not _has_image_processor(weights))
@@ -425,6 +439,8 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
         processor = load_from_folder(transformers.AutoVideoProcessor, weights, "its processor")
     else:
         processor = load_from_folder(AutoImageProcessor, weights, "its processor", backend="pil")
+
+    # Only classes of transformers can be made again, by their name, in the processes that decode.
     if not hasattr(transformers, type(processor).__name__):
         raise BackboneError(
             f"{weights.name}: its processor {type(processor).__name__} is none of transformers'"
@@ -433,7 +449,10 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
 
 
 def _fetch_processor_files(weights: Weights) -> None:
-    """Fetch the files that configure a processor into the folder of the weights, if these are the hub's."""
+    """Fetch the files that configure a processor to the hub's cache, where the folder of the weights is.
+
+    Nothing is fetched for weights that are not the hub's.
+    """
     for name in PROCESSOR_FILES:
         file_of(weights, name)
 
@@ -471,7 +490,10 @@ def default_processor(weights: Weights, cls: Any) -> Any:
 
 @cache
 def _processor(name: str, settings: str) -> Any:
-    """Return a transformers processor of a class and settings (JSON); made once in each process."""
+    """Make a transformers processor of a class by its name, with its settings as JSON.
+
+    It is made once in each process, and then kept.
+    """
     with quiet():
         return getattr(transformers, name).from_dict(json.loads(settings))
 
@@ -495,7 +517,9 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
     ValueError
         If its result has no pixels.
     """
-    results = _run(_processor(name, settings), frame)
+    processor = _processor(name, settings)
+    results = _run(processor, frame)
+
     values: NDArray[np.float32] | None = None
     grid: tuple[int, ...] = ()
     other_arguments: dict[str, Any] = {}
@@ -510,6 +534,7 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
             other_arguments[argument] = result
     if values is None:
         raise ValueError(f"it gives {', '.join(results)} and no pixel_values")
+
     if not grid:
         picture = _without_batch_axes(values, n_axes=3)  # [3, h, w]
         return Picture(picture, grid, other_arguments)

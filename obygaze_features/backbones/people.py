@@ -110,7 +110,10 @@ class People:
     detectors: tuple[Detector, ...]
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-        """Measure people in clips of prepared frames `[B, F, h, w, 3]`: `frames` [B, F, 6], as `FEATURES`."""
+        """Measure people in clips of prepared frames, uint8 `[B, F, h, w, 3]`.
+
+        Returns `frames`, [B, F, 6], with the measures of each frame in the order of `FEATURES`.
+        """
         rows = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
         for clip_index, pictures in enumerate(batch):
             for frame_index, picture in enumerate(pictures):
@@ -119,7 +122,7 @@ class People:
         return {"frames": rows}
 
     def sources(self) -> list[str]:
-        """Return the detectors as `load_people` takes them, with absolute paths."""
+        """Return the detectors as `load_people` takes them, with absolute paths, for other commands."""
         return [detector.source for detector in self.detectors]
 
     def cost(self, n_windows: int) -> str:
@@ -159,7 +162,8 @@ def load_people(sources: Sequence[str]) -> People:
     """
     detectors = [_detector(source) for source in sources]
     detected = [detector.detects for detector in detectors]  # faces, joints
-    if len(set(detected)) < len(detected):
+    finds_one_thing_twice = len(set(detected)) < len(detected)
+    if finds_one_thing_twice:
         raise BackboneError(f"{' and '.join(sources)}: both find {detected[0]}: give one of them")
     return People(tuple(detectors))
 
@@ -229,7 +233,13 @@ def _licence_of(records: Sequence[dict[str, object]]) -> str:
 
 
 def _detector(source: str) -> Detector:
-    """Load one detector: an ONNX file, `onnx:FILE[:LAYER]`, or CenterFace from its package or a file."""
+    """Load one detector: an ONNX file, `onnx:FILE[:LAYER]`, or CenterFace from its package or a file.
+
+    Raises
+    ------
+    BackboneError
+        It cannot be loaded, or onnxruntime is not installed; the message says how to install it.
+    """
     try:
         if source.startswith(ONNX):
             return detector_file(source)
@@ -241,7 +251,7 @@ def _detector(source: str) -> Detector:
 
 
 def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
-    """Resize a frame `[H, W, 3]` to a long side of `LONG_SIDE`.
+    """Resize a frame `[H, W, 3]` to a long side of `LONG_SIDE` pixels, and to square pixels.
 
     Parameters
     ----------
@@ -279,13 +289,17 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
             faces = _countable_faces(sighting)
         else:
             persons = _countable_persons(sighting)
+
     face_heights = _heights(faces.boxes)
     person_heights = _heights(persons.boxes)
     owners = _owners(faces, persons)  # for each face the index of its person
-    n_faces_without_person = owners.count(None)
+    n_faces_without_person = owners.count(None)  # each is of a person that no detector of persons found
+
+    # `noses` says where the nose is along the axis of the eyes: 0.5 is half-way between them.
     has_known_side = np.isfinite(faces.noses) & (face_heights >= LEAST_FACE_WITH_SIDE)
     nose_from_middle = np.abs(faces.noses - 0.5)
     is_in_profile = has_known_side & (nose_from_middle >= PROFILE)
+
     largest_face = float(face_heights.max(initial=0.0))
     # Heights are rounded to a thousandth, which is about half a pixel: finer differences depend on the
     # machine that computed them.
@@ -339,13 +353,16 @@ def _heights(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def _countable_faces(faces: Faces) -> Faces:
-    """Return the faces that are large enough to count."""
+    """Return the faces that are large enough to count: a fortieth of the picture's height."""
     is_counted = _heights(faces.boxes) >= LEAST_FACE
     return Faces(faces.boxes[is_counted], faces.noses[is_counted])
 
 
 def _countable_persons(persons: Persons) -> Persons:
-    """Return the persons who are large enough, and have enough sure joints, to count."""
+    """Return the persons who are large enough, and have enough sure joints, to count.
+
+    They have a fifth of the picture's height, below which most are missed, and five joints with a sure place.
+    """
     n_sure_joints = (persons.joints[:, :, 2] >= LEAST_JOINT).sum(axis=1)
     is_counted = (_heights(persons.boxes) >= LEAST_PERSON) & (n_sure_joints >= LEAST_JOINTS)
     return Persons(persons.boxes[is_counted], persons.joints[is_counted])
@@ -357,21 +374,38 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
     A face belongs to the person whose head joints are nearest to its middle, if they are near enough and the
     person has no other face.
     """
-    heads = persons.joints[:, HEAD, :2].mean(axis=1)  # [persons, 2]
+    heads = persons.joints[:, HEAD, :2].mean(axis=1)  # mean place of nose and eyes, [persons, 2]
     edge = 0.5  # distance of a face's edges from its middle, in widths or heights of the face
     owners: list[int | None] = []
-    for left, top, right, bottom, _ in faces.boxes.tolist():
-        middle = np.array([left + right, top + bottom]) / 2
-        size = np.array([right - left, bottom - top])
-        distances = (np.abs(heads - middle) / size).max(axis=1)  # in widths or heights of the face
+    for face_box in faces.boxes.tolist():
+        distances = _distances_from_face(heads, face_box)
         owner = None
-        for person in np.argsort(distances, kind="stable").tolist():
+        for person in np.argsort(distances, kind="stable").tolist():  # the nearest first
             is_near = distances[person] <= edge + BESIDE_FACE
             if person not in owners and is_near:
                 owner = person
                 break
         owners.append(owner)
     return owners
+
+
+def _distances_from_face(heads: NDArray[np.float64], face_box: Sequence[float]) -> NDArray[np.float64]:
+    """Return how far heads are from the middle of a face, [persons].
+
+    It is the larger one of the distances across, in widths of the face, and down, in heights of the face.
+
+    Parameters
+    ----------
+    heads
+        Places of the heads, across and down, as shares of the picture, [persons, 2].
+    face_box
+        Left, top, right, bottom of the face (shares of the picture), and a score.
+    """
+    left, top, right, bottom, _ = face_box
+    middle = np.array([left + right, top + bottom]) / 2
+    size = np.array([right - left, bottom - top])
+    distances: NDArray[np.float64] = (np.abs(heads - middle) / size).max(axis=1)
+    return distances
 
 
 def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | None]) -> int:
@@ -400,19 +434,22 @@ def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | Non
     return LONG if shows_whole_body else MEDIUM
 
 
-def _scale(face: float) -> int:
+def _scale(face_height: float) -> int:
     """Classify a picture as `CLOSE`, `MEDIUM` or `LONG` by a face's height, as a share of the picture's."""
-    if face >= CLOSE_FACE:
+    if face_height >= CLOSE_FACE:
         return CLOSE
-    if face >= MEDIUM_FACE:
+    if face_height >= MEDIUM_FACE:
         return MEDIUM
     return LONG
 
 
 def _scale_by_torso(persons: Persons) -> int:
-    """Classify a picture without faces by the joints of its largest person, if these are sure.
+    """Classify a picture without faces as `CLOSE`, `MEDIUM` or `LONG` by its largest person's joints.
 
     The picture is long if the ankles are seen; else the torso gives the height that the face would have.
+
+    It is `UNDECIDED` if there is no person, if shoulders or hips are unsure, or if the height of the face is
+    near the border of two classes.
     """
     if not len(persons.boxes):
         return UNDECIDED
@@ -425,11 +462,11 @@ def _scale_by_torso(persons: Persons) -> int:
     hips = joints[HIPS]
     if min(scores[SHOULDERS].min(), scores[HIPS].min()) < LEAST_JOINT:
         return UNDECIDED
-    torso = float(hips[:, 1].mean() - shoulders[:, 1].mean())
-    face = abs(torso) * FACE_PER_TORSO  # an estimate, of which this factor may be too large or too small
-    scale = _scale(face)
-    scale_if_larger = _scale(face * UNSURE_FACTOR)
-    scale_if_smaller = _scale(face / UNSURE_FACTOR)
+    torso_height = float(hips[:, 1].mean() - shoulders[:, 1].mean())
+    face_height = abs(torso_height) * FACE_PER_TORSO  # an estimate, which may be too large or too small
+    scale = _scale(face_height)
+    scale_if_larger = _scale(face_height * UNSURE_FACTOR)
+    scale_if_smaller = _scale(face_height / UNSURE_FACTOR)
     is_sure = scale_if_larger == scale == scale_if_smaller
     return scale if is_sure else UNDECIDED
 
@@ -476,6 +513,7 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
             if is_known_in_half:
                 values[name] = float(np.median(column[name][is_known]))
         values |= _majority_scale(column["scale"][has_people])
+
     n_faces_with_side = column["sides"].sum()
     if n_faces_with_side > 0:
         values["profile"] = float(column["profiles"].sum() / n_faces_with_side)
@@ -502,5 +540,6 @@ def _majority_scale(scales: NDArray[np.float64]) -> dict[str, float]:
 
 
 def _low_median(counts: NDArray[np.float64]) -> float:
-    """Return the median of counts; of an even number of counts, the lower one in the middle."""
-    return float(np.sort(counts)[(len(counts) - 1) // 2])
+    """Return the median of counts, [N]; of an even number, the lower one of the two in the middle."""
+    position_of_median = (len(counts) - 1) // 2
+    return float(np.sort(counts)[position_of_median])

@@ -62,15 +62,21 @@ class Geometry:
         return self.size, self.width or self.size
 
     def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Resize a frame, uint8 `[H, W, 3]`, and crop its centre if `shortest` is set: `[*sides, 3]`."""
-        if self.resample == "opencv-bilinear":
+        """Resize a frame, uint8 `[H, W, 3]`, and crop its centre if `shortest` is set.
+
+        Returns uint8 `[height, width, 3]`, of the height and width in `sides`.
+        """
+        if self.resample == "opencv-bilinear":  # always a squash, as OpenCV's filter has no crop here
             return opencv_bilinear(frame, *self.sides)
-        library, kernel = self.resample.split("-")
+
+        library, kernel = self.resample.split("-")  # such as "pillow" and "bicubic"
         height, width = self.resized(*frame.shape[:2])
         # A squash has the size of the result already, so that both margins are 0.
         top = self.margin(height, self.sides[0])
         left = self.margin(width, self.sides[1])
         crop = (top, left, *self.sides)
+
+        # Pillow rounds the weights of its filters to so many bits; torch chooses the number itself.
         bits = PILLOW_BITS if library == "pillow" else None
         return antialiased_resize(frame, (height, width), crop, kernel, bits)
 
@@ -165,15 +171,18 @@ class Preset:
     def same_as(self, other: "Preset") -> "Preset | None":
         """Return another preset, scaled to the size of this one, if both do the same to a picture; else None.
 
-        Constants may differ in the seventh digit. How a margin of half a pixel is rounded is not compared, as
-        the configurations of processors do not state it.
+        It finds the known preset of a processor whose settings were read from a file. Constants may differ in
+        the seventh digit. How a margin of half a pixel is rounded is not compared, as the configurations of
+        processors do not state it.
         """
         scaled = choose_preset(other.name, (other.name,), size=self.geometry.size)
+
         constants = (*self.affine.scale, *self.affine.shift)
         scaled_constants = (*scaled.affine.scale, *scaled.affine.shift)
         for constant, scaled_constant in zip(constants, scaled_constants, strict=True):
             if not math.isclose(constant, scaled_constant, rel_tol=1e-6, abs_tol=1e-6):
                 return None
+
         geometry_with_same_rounding = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
         return scaled if geometry_with_same_rounding == scaled.geometry else None
 
@@ -221,6 +230,8 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
         preset = Preset(name, SQUASH, usual_preset.affine)
     else:
         preset = PRESETS[name]
+
+    # The shorter side before the crop keeps its ratio to the side of the crop.
     geometry = preset.geometry
     shortest = None  # no crop
     if geometry.shortest is not None:

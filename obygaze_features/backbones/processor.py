@@ -96,18 +96,23 @@ def preset_of_processor(
     name = _class_name(configuration, usual_class)
     file_name = "its processor's configuration" if configuration else CONFIG
     fields = _ProcessorFields(f"{weights.name}: {file_name}", configuration)
+
+    # What the class does where the configuration says nothing.
     if name not in PROCESSORS:
         raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
     defaults = PROCESSORS[name]
     if not configuration and side is not None:
         # No file states the size of pictures: it is that of the network's input.
         defaults = _scaled(defaults, side)
+
     geometry = fields.geometry(defaults)
     has_network_side = side is None or geometry.size == side
     if not has_network_side or geometry.size % multiple != 0:
         wanted = side or f"a multiple of {multiple}"
         raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
     preset = Preset(name, geometry, fields.affine(defaults))
+
+    # A preset that does the same has a better known name.
     for known_name in names:
         known_preset = preset.same_as(PRESETS[known_name])
         if known_preset is not None:
@@ -124,7 +129,7 @@ def _scaled(defaults: Processor, side: int) -> Processor:
 
 
 def _class_name(configuration: Mapping[str, Any], usual_class: str) -> str:
-    """Return the name in `PROCESSORS` of the class of processor that a configuration names.
+    """Return the name by which `networks.toml` knows the class of processor that a configuration names.
 
     Versions of transformers call one class by several names: `ViTImageProcessorFast` is `ViTImageProcessor`.
 
@@ -203,10 +208,24 @@ class _ProcessorFields:
     """
 
     def __init__(self, where: str, written: Mapping[str, Any]) -> None:
-        """Drop null fields, and refuse steps that are switched on and that no preset does."""
+        """Take over the fields of a configuration, except null ones, and check its steps.
+
+        Parameters
+        ----------
+        where
+            The weights and the file, for messages.
+        written
+            The fields of the configuration.
+
+        Raises
+        ------
+        BackboneError
+            A step is switched on that no preset does.
+        """
         self.where = where
         self.fields = {field: value for field, value in written.items() if value is not None}
         for field in self.fields:
+            # Steps are switched on by fields such as `do_resize`. One that is not known would be left out.
             is_unknown_step = field.startswith("do_") and field not in STEPS
             if is_unknown_step and self.read(field, Flag, default=False):
                 raise self.refusal(field, True, "false: nothing here does it")
@@ -220,7 +239,13 @@ class _ProcessorFields:
         return BackboneError(f"{self.where}: {field} is {value}, expected {expected}")
 
     def read(self, field: str, value_type: Any, default: Any) -> Any:
-        """Return the value of a field, or the default; raise an error if it is not of `value_type`."""
+        """Return the value of a field, or the default if the configuration does not have it.
+
+        Raises
+        ------
+        BackboneError
+            The value is not of `value_type`, which may also bound it.
+        """
         value = self.get(field, default)
         if not fits(value, value_type):
             raise self.refusal(field, repr(value), expected(value_type))
@@ -233,15 +258,23 @@ class _ProcessorFields:
         ----------
         defaults
             What the processor's class does where a field is absent.
+
+        Raises
+        ------
+        BackboneError
+            If a field has a wrong value, or asks for what no preset can do.
         """
+        # All presets resize, and none pads.
         for step, is_done in STEPS_OF_PRESETS.items():
             if self.read(step, Flag, is_done) is not is_done:
                 raise self.refusal(step, self.get(step), is_done)
+
         filter_name = FILTERS[self.read("resample", Filter, defaults.resample)]
-        resample: Any = f"{defaults.library}-{filter_name}"
-        class_crops = defaults.crop is not None
+        resample: Any = f"{defaults.library}-{filter_name}"  # such as "pillow-bicubic"
         crop = self._crop_side(defaults)
+
         size = self.get("size", defaults.size)
+        class_crops = defaults.crop is not None
         if isinstance(size, int) and class_crops:
             size = {"shortest_edge": size}  # what a single number means in classes that crop
         is_shortest_edge = isinstance(size, dict) and set(size) == {"shortest_edge"}
@@ -250,7 +283,10 @@ class _ProcessorFields:
         return self._squashed(resample, size, crop)
 
     def _crop_side(self, defaults: Processor) -> int | None:
-        """Return the side of the centre crop in pixels; None if there is no crop."""
+        """Return the side of the centre crop in pixels; None if there is no crop.
+
+        `defaults` is what the processor's class does where a field is absent.
+        """
         class_crops = defaults.crop is not None
         if not self.read("do_center_crop", Flag, class_crops):
             return None
@@ -259,6 +295,15 @@ class _ProcessorFields:
 
     def _cropped(self, resample: Any, size: dict[str, Any], crop: int | None) -> Geometry:
         """Return the geometry that resizes the shortest edge, then crops the centre to `crop` x `crop`.
+
+        Parameters
+        ----------
+        resample
+            The filter, such as "pillow-bicubic".
+        size
+            The field of the size, {"shortest_edge": pixels}.
+        crop
+            Side of the crop in pixels; None if there is no crop.
 
         Raises
         ------
@@ -272,7 +317,17 @@ class _ProcessorFields:
         return Geometry(resample, crop, shortest)
 
     def _squashed(self, resample: Any, size: Any, crop: int | None) -> Geometry:
-        """Return the geometry that squashes the whole picture to a square; refuse a crop to another size."""
+        """Return the geometry that squashes the whole picture to a square.
+
+        Parameters
+        ----------
+        resample
+            The filter, such as "pillow-bicubic".
+        size
+            The field of the size: a number of pixels, or {"height": pixels, "width": pixels}.
+        crop
+            Side of a crop in pixels, which must then be the whole square; None if there is no crop.
+        """
         side = self._side("size", size)
         if crop not in (None, side):
             raise self.refusal("crop_size", crop, f"{side}, the size of the whole picture, or no crop")
@@ -311,7 +366,7 @@ class _ProcessorFields:
         # What a class adds after the multiplication (-1 in ViViT's) is not a field; `offset: false` switches
         # it off.
         offset = 0.0 if self.get("offset") is False else defaults.offset
-        mean: tuple[float, ...] = (0.0,) * 3
+        mean: tuple[float, ...] = (0.0,) * 3  # these change nothing
         std: tuple[float, ...] = (1.0,) * 3
         if self.read("do_normalize", Flag, defaults.normalise is not None):
             # A class that does not normalise by default has no constants: the configuration must give them.
@@ -325,7 +380,10 @@ class _ProcessorFields:
         return Affine(scale, shift)
 
     def _three(self, field: str, default: Sequence[float] | None) -> tuple[float, ...]:
-        """Return the numbers of red, green and blue in a field, which may have one number for all three."""
+        """Return the numbers of red, green and blue in a field, which may have one number for all three.
+
+        `default` has those of a configuration without the field; None if it must have one.
+        """
         value = self.get(field, default)
         numbers = value if isinstance(value, list | tuple) else [value] * 3
         if not fits(numbers, Three):

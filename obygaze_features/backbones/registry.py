@@ -38,6 +38,8 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
 
     Parameters
     ----------
+    name
+        Name of a backbone of this package or of an installed plugin, or `onnx:FILE[:LAYER]`.
     n_frames
         Frames per clip; None is the backbone's default.
     options
@@ -57,10 +59,10 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     """
     if name in TEXT_BACKBONES:
         raise BackboneError(f"backbone '{name}' reads texts, not frames")
-    chosen = options if n_frames is None else {"n_frames": n_frames, **options}
-    function = _function(name, chosen)
+    all_options = options if n_frames is None else {"n_frames": n_frames, **options}
+    build = _function_for_options(name, all_options)
     try:
-        backbone = function(**chosen)
+        backbone = build(**all_options)
     except Exception as error:
         is_of_this_package = name in BACKBONES or name.startswith(ONNX)
         if is_of_this_package:  # its errors tell what is wrong, and others are bugs here
@@ -115,6 +117,7 @@ def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> Backbon
     architecture = provenance.get("architecture") or {}
     if architecture.get("type") == "onnx":
         return _onnx_call(provenance, weights)
+
     name = str(provenance["name"])
     backbone = str(provenance.get("beside", name))
     hub = provenance.get("hub")
@@ -126,10 +129,21 @@ def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> Backbon
 
 
 def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
-    """Return the arguments of `load_backbone` for a network of an ONNX file; see `backbone_call`.
+    """Return the arguments of `load_backbone` that load the network of an ONNX file again.
 
-    The user may give the file as `NAME=FILE`, as for other groups, or as `onnx:FILE`. The backbone is built
-    from it, to compare what it records with what the group has.
+    The backbone is built from the file, to compare what it records with what the group has.
+
+    Parameters
+    ----------
+    provenance
+        Provenance of the group of a store that the network made.
+    weights
+        The file by the user: `NAME=FILE`, as for other groups, or `onnx:FILE`. None is the recorded file.
+
+    Raises
+    ------
+    BackboneError
+        There is no such file, or with its TOML it is not what made the group.
     """
     name = str(provenance["name"])
     recorded_file = provenance["architecture"]["file"]
@@ -194,7 +208,8 @@ def load_text_backbone(name: str, **options: Any) -> TextBackbone:
     """Build a text backbone by its name; see `load_backbone`."""
     if name not in TEXT_BACKBONES:
         raise BackboneError(f"no backbone '{name}' reads texts; those that do: {', '.join(TEXT_BACKBONES)}")
-    backbone: TextBackbone = _function(name, options)(**options)
+    build = _function_for_options(name, options)
+    backbone: TextBackbone = build(**options)
     return backbone
 
 
@@ -225,7 +240,8 @@ def load_network(name: str, weights: str | Path | Weights, **options: Any) -> Lo
     """
     if name not in NETWORKS:
         raise BackboneError(f"no network is called '{name}'; there is {', '.join(NETWORKS)}")
-    network: LoadedNetwork = _imported(NETWORKS[name])(weights, **options)
+    load = _imported(NETWORKS[name])
+    network: LoadedNetwork = load(weights, **options)
     return network
 
 
@@ -251,7 +267,8 @@ def backbone_options(name: str) -> tuple[str, ...]:
     BackboneError
         If there is no such backbone.
     """
-    return tuple(option for option in inspect.signature(_find(name)).parameters if option != "n_frames")
+    parameters = inspect.signature(_find_function(name)).parameters
+    return tuple(option for option in parameters if option != "n_frames")
 
 
 def is_known_network(name: str) -> bool:
@@ -259,11 +276,17 @@ def is_known_network(name: str) -> bool:
     return (name in BACKBONES or name in TEXT_BACKBONES) and name not in WITHOUT_NETWORK
 
 
-def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return the function that builds a backbone; raise an error if it does not take these options."""
-    function = _find(name)
+def _function_for_options(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the function that builds a backbone, once it is checked that it takes some options.
+
+    Raises
+    ------
+    BackboneError
+        There is no such backbone, it does not take an option, or needs one that is not given.
+    """
+    function = _find_function(name)
     try:
-        inspect.signature(function).bind(**options)
+        inspect.signature(function).bind(**options)  # raises if it cannot be called with these
     except TypeError as error:
         known = ", ".join(backbone_options(name)) or "none"
         missing = re.search("missing a required argument: '(.+)'", str(error))
@@ -279,7 +302,7 @@ def _near_backbone(name: str) -> str:
     return f" (did you mean '{closest[0]}'?)" if closest else f"; there is {', '.join(names)}"
 
 
-def _find(name: str) -> Callable[..., Any]:
+def _find_function(name: str) -> Callable[..., Any]:
     """Import the function that builds a backbone: of an ONNX file, of this package or of a plugin.
 
     Raises
@@ -290,6 +313,8 @@ def _find(name: str) -> Callable[..., Any]:
     if name.startswith(ONNX):
         onnx_backbone = _imported("obygaze_features.backbones.onnx_files:onnx_backbone")
         return partial(onnx_backbone, name.removeprefix(ONNX))
+
+    # A target is `module:function`, as entry points have it.
     target_here = BACKBONES.get(name) or TEXT_BACKBONES.get(name)
     targets = {entry.value for entry in plugins.points(plugins.BACKBONES) if entry.name == name}
     if target_here is not None:
@@ -301,7 +326,8 @@ def _find(name: str) -> Callable[..., Any]:
         return _imported(target_here)
     if not targets:
         raise BackboneError(f"no backbone is called '{name}'{_near_backbone(name)}")
-    (target,) = targets
+
+    (target,) = targets  # of a plugin, which may raise anything
     try:
         function = _imported(target)
     except Exception as error:
@@ -312,6 +338,6 @@ def _find(name: str) -> Callable[..., Any]:
 
 
 def _imported(value: str) -> Callable[..., Any]:
-    """Import a function by `module:function`."""
+    """Import a function, given as `module:function`."""
     function: Callable[..., Any] = EntryPoint("", value, plugins.BACKBONES).load()
     return function

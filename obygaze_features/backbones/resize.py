@@ -75,7 +75,10 @@ class _Cells(NamedTuple):
 
 
 def _cells(size: int, n: int) -> _Cells:
-    """Divide an axis of `size` pixels into `n` cells of about equal length, each of at least one pixel."""
+    """Divide an axis of `size` pixels into `n` cells of about equal length, each of at least one pixel.
+
+    If there are more cells than pixels, some cells share a pixel.
+    """
     edges = np.arange(n + 1) * size // n  # [n + 1]
     lengths = np.diff(edges)  # 0 for some cells if there are more cells than pixels
     counts = np.maximum(lengths, 1).astype(np.uint32)
@@ -83,7 +86,10 @@ def _cells(size: int, n: int) -> _Cells:
 
 
 def _cell_sums_by_opencv(image: NDArray[np.uint8], down: _Cells, across: _Cells) -> NDArray[np.uint32]:
-    """Sum the pixels of each cell, `[height, width, C]`, by differences of OpenCV's running sums."""
+    """Sum the pixels of each cell of an image `[H, W, C]`, by differences of OpenCV's running sums.
+
+    Returns `[height, width, C]`, for the cells that `down` and `across` divide the image into.
+    """
     height, width = image.shape[:2]
     # Entry [y, x] is the sum of all pixels above row y and left of column x: [H + 1, W + 1, C].
     integral = opencv().integral(image).reshape(height + 1, width + 1, -1)
@@ -95,7 +101,10 @@ def _cell_sums_by_opencv(image: NDArray[np.uint8], down: _Cells, across: _Cells)
 
 
 def _cell_sums_by_numpy(image: NDArray[np.uint8], down: _Cells, across: _Cells) -> NDArray[np.uint32]:
-    """Sum the pixels of each cell of an image `[H, W, C]`: `[height, width, C]`."""
+    """Sum the pixels of each cell of an image `[H, W, C]`.
+
+    Returns `[height, width, C]`, for the cells that `down` and `across` divide the image into.
+    """
     # `reduceat` sums from each start up to the next start, but at least one pixel.
     row_sums = np.add.reduceat(image, down.starts, axis=0, dtype=np.uint32)  # [height, W, C]
     return np.asarray(np.add.reduceat(row_sums, across.starts, axis=1))
@@ -131,9 +140,10 @@ def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
 
 
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Squash an image `[H, W, C]` to `[height, width, C]` as OpenCV's bilinear filter does.
+    """Squash an image `[H, W, C]` to `[height, width, C]` as OpenCV's bilinear filter does, bit for bit.
 
-    It is squashed across, then down, in whole numbers.
+    It is squashed across, then down. A pixel of the result is the weighted sum of two pixels (taps) across,
+    and then of two rows of such sums.
 
     Numbers are in fixed point: with b bits of fraction, a value v is held as the whole number v * 2^b. The
     weights have `OPENCV_BITS` bits of fraction. Like OpenCV's 8-bit code, this cuts bits off after each step:
@@ -148,13 +158,18 @@ def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDA
         return _halved(image)
     column_taps = _by_channel(_two_taps(image.shape[1], width, drop_edge_fraction=True), image.shape[2])
     row_taps = _two_taps(image.shape[0], height, drop_edge_fraction=False)
+
     # An output row has an upper and a lower tap. First come all upper ones, then all lower ones.
     rows = image.reshape(len(image), -1).take(row_taps.positions.ravel(), axis=0)  # [2 * height, W * C]
+
+    # Across: two pixels of a row.
     left_columns, right_columns = column_taps.positions
     left_weights, right_weights = column_taps.weights
     across = rows.take(left_columns, axis=1) * left_weights
     across += rows.take(right_columns, axis=1) * right_weights
     across >>= OPENCV_BITS - ACROSS_BITS
+
+    # Down: the upper and the lower row.
     upper_and_lower = across.reshape(2, height, -1)  # [2, height, width * C]
     upper_and_lower *= row_taps.weights[:, :, None]
     upper_and_lower >>= ACROSS_BITS + OPENCV_BITS - DOWN_BITS
@@ -169,7 +184,7 @@ def _halved(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     height, width, channels = image.shape
     blocks = image.reshape(height // 2, 2, width // 2, 2, channels)
     sums = np.add.reduce(blocks, axis=(1, 3), dtype=np.uint16)
-    means: NDArray[np.uint16] = (sums + 2) >> 2
+    means: NDArray[np.uint16] = (sums + 2) >> 2  # divided by 4
     return means.astype(np.uint8)
 
 
@@ -181,6 +196,8 @@ def _agrees(
     *settings: Any,
 ) -> bool:
     """Return whether a library resizes an image of random pixels to the same bytes as the numpy code.
+
+    Builds of a library may round differently, so this is asked once for each size, and remembered.
 
     Parameters
     ----------
@@ -250,7 +267,19 @@ def antialiased_resize(
 def _by_pillow(
     image: NDArray[np.uint8], size: tuple[int, int], crop: tuple[int, int, int, int], name: str
 ) -> NDArray[np.uint8]:
-    """Resize an image `[H, W, 3]` with Pillow, and crop it; parameters as for `antialiased_resize`."""
+    """Resize an image `[H, W, 3]` with Pillow, and crop it.
+
+    Parameters
+    ----------
+    image
+        The image.
+    size
+        Height and width of the whole resized image.
+    crop
+        Top, left, height and width of the part that is wanted.
+    name
+        The filter: `bilinear` or `bicubic`.
+    """
     from PIL import Image  # noqa: PLC0415 - not needed to read a store
 
     top, left, height, width = crop
@@ -267,16 +296,35 @@ def _antialiased_by_numpy(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize an image across, then down, and crop it; parameters as for `antialiased_resize`."""
+    """Resize an image across, then down, and crop it.
+
+    Each pixel of the result is a weighted sum of pixels of the image, which are called its taps. Only the
+    pixels of the crop are computed.
+
+    Parameters
+    ----------
+    image
+        `[H, W, C]`.
+    size
+        Height and width of the whole resized image.
+    crop
+        Top, left, height and width of the part that is wanted.
+    name
+        The filter: `bilinear` or `bicubic`.
+    bits
+        Bits of the weights' fraction; None for as many as torch gives them.
+    """
     top, left, height, width = crop
     whole_height, whole_width = size
     row_taps = _antialiasing_taps(image.shape[0], whole_height, name, bits).of_outputs(top, height)
     column_taps = _antialiasing_taps(image.shape[1], whole_width, name, bits).of_outputs(left, width)
+
     # Only the rows of the image that the crop needs.
     first_row = int(row_taps.positions.min())
     last_row = int(row_taps.positions.max())
     rows = image.reshape(len(image), -1)[first_row : last_row + 1]  # [rows, W * C]
     row_taps_from_first = row_taps._replace(positions=row_taps.positions - first_row)
+
     across = _weighted_sum(rows, _by_channel(column_taps, image.shape[2]), axis=1)  # [rows, width * C]
     down = _weighted_sum(across, row_taps_from_first, axis=0)  # [height, width * C]
     return down.reshape(height, width, -1)
@@ -350,6 +398,7 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
     if drop_edge_fraction:
         is_beyond_edge = (first_tap < 0) | (first_tap >= size - 1)
         fraction[is_beyond_edge] = 0
+
     weight_of_one = np.float32(1 << OPENCV_BITS)  # in fixed point
     exact_weights = np.stack([(1 - fraction) * weight_of_one, fraction * weight_of_one])  # [2, n]
     weights = np.rint(exact_weights).astype(np.int32)
@@ -368,15 +417,16 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     size, n
         Pixels of the image and of the result along the axis.
     name
-        Key of `KERNELS`.
+        The filter: `bilinear` or `bicubic`.
     bits
-        As in `antialiased_resize`.
+        Bits of the weights' fraction; None for as many as torch gives them.
     """
     kernel, half_width = KERNELS[name]
     scale = size / n
     stretch = max(scale, 1.0)  # an image that grows is not smoothed
     reach = half_width * stretch
     centre = (np.arange(n) + 0.5) * scale  # of each output, in pixels of the image, [n]
+
     # An output takes the pixels whose middle the kernel reaches: from `first` up to, not including, `end`,
     # [n]. Like Pillow, a half is added and the fraction cut off, which rounds to the nearest pixel.
     first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
@@ -385,6 +435,7 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     tap_numbers = np.arange(int(n_used.max()))[:, None]  # [taps, 1]
     is_used = tap_numbers < n_used  # [taps, n]
     pixels = first + tap_numbers  # [taps, n]
+
     distances = (pixels - centre + 0.5) * (1.0 / stretch)  # from the centre to the middle of a pixel
     weights = _summing_to_one(np.where(is_used, kernel(distances), 0.0))
     if bits is None:
@@ -394,11 +445,11 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
 
 
 def _fixed_point(weights: NDArray[np.float64], bits: int) -> NDArray[np.int32]:
-    """Convert weights to whole numbers of 2^-bits: weight 1 is 2^bits.
+    """Convert weights to fixed point: whole numbers, of which 2^bits stands for a weight of 1.
 
     Halves are rounded away from 0, as Pillow does.
     """
-    half = np.copysign(0.5, weights)
+    half = np.copysign(0.5, weights)  # added before the fraction is cut off
     return np.trunc(weights * (1 << bits) + half).astype(np.int32)
 
 
@@ -412,7 +463,10 @@ def _summing_to_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _bits_of_torch(largest_weight: float) -> int:
-    """Return how many bits of fraction torch gives weights: as many as keep the largest one in 16 bits."""
+    """Return how many bits of fraction torch gives weights, so that the largest one fits in 16 bits.
+
+    They are 16-bit integers with a sign, below 2^15.
+    """
     for bits in range(PILLOW_BITS + 1):
         weight_with_one_bit_more = int(largest_weight * (1 << (bits + 1)) + 0.5)
         if weight_with_one_bit_more >= TORCH_WEIGHT_END:
@@ -436,6 +490,15 @@ def _weighted_sum(rows: NDArray[np.uint8], taps: _Taps, *, axis: int) -> NDArray
     """Compute each output as a weighted sum of pixels of an image `[H, W * C]`, along axis 0 or 1.
 
     The sums are rounded half up and clipped to uint8.
+
+    Parameters
+    ----------
+    rows
+        The image.
+    taps
+        The pixels that each output sums, and their weights.
+    axis
+        0 to sum rows, 1 to sum columns.
     """
     # Along axis 1 a tap has a weight for each column, along axis 0 one for each row.
     weights = taps.weights[:, None, :] if axis == 1 else taps.weights[:, :, None]

@@ -60,7 +60,7 @@ class BatchSize:
     """
 
     def __init__(self, name: str, initial: int, unit: str, device: torch.device) -> None:
-        """Begin with `initial` clips or texts per call."""
+        """Begin with `initial` clips or texts per call of the network on `device`."""
         self.name = name
         self.unit = unit
         self.device = device
@@ -69,7 +69,8 @@ class BatchSize:
     def map(self, call: Callable[[Items], Result], items: Items) -> list[Result]:
         """Call a function on batches of the current size, and return the result of each batch.
 
-        A batch for which memory runs out is tried again at half the size. The function must not return None.
+        A batch for which memory runs out is tried again at half the size, and the smaller size stays for
+        later calls. The function must not return None.
 
         Raises
         ------
@@ -90,6 +91,8 @@ class BatchSize:
 
     def _halve(self) -> None:
         """Wait after memory ran out, as another process may have had a peak, and halve the batch size.
+
+        The new size is logged.
 
         Raises
         ------
@@ -112,7 +115,8 @@ class BatchSize:
 def _result_unless_out_of_memory(call: Callable[[Items], Result], items: Items) -> Result | None:
     """Call a function with a batch of items, and return its result; None if memory ran out.
 
-    None is returned after the `except` block has ended: until then the error holds the call's tensors.
+    Only when the `except` block has ended is the error released, and with it the tensors of the call. So the
+    caller can free memory and try again.
     """
     try:
         return call(items)
@@ -190,15 +194,32 @@ class Runner:
         size: int | tuple[int, int],
         compute: Compute,
     ) -> None:
-        """Hold the network in evaluation mode; `_load` moves it to its device at the first call."""
+        """Hold the network in evaluation mode; `_load` moves it to its device at the first call.
+
+        Parameters
+        ----------
+        name
+            Name of the backbone, for messages.
+        network
+            Takes float `[B, F, 3, h, w]`, and gives a tensor `[B, ...]` for every output.
+        affine
+            The normalisation, done on the device.
+        outputs
+            What the network gives, with the shapes of one clip.
+        n_frames, size
+            Frames of a clip, and their height and width in pixels; one number for squares.
+        compute
+            Device, precision and clips per call.
+        """
         self.name = name
         height, width = size if isinstance(size, tuple) else (size, size)
-        self.shape = (n_frames, height, width, 3)
+        self.shape = (n_frames, height, width, 3)  # of a clip
         self.outputs = outputs
         self.compute = compute
         self.device = compute.torch_device()
         self.card = card_of(self.device)
         self.busy_s = 0.0
+
         self._on_card = self.device.type == "cuda"
         self._size = BatchSize(name, compute.initial_batch_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
@@ -213,7 +234,7 @@ class Runner:
         return self._size.current
 
     def card_record(self) -> dict[str, Any]:
-        """Describe the card and its peak memory so far."""
+        """Describe the GPU and its peak memory so far, for the provenance."""
         return card_record(self.device)
 
     def __call__(self, batch: NDArray[np.uint8]) -> Arrays:
@@ -248,7 +269,8 @@ class Runner:
     def start(self, clips: Clips) -> "Pending":
         """Start to encode clips, uint8 `[F, h, w, 3]` each; `result` of the returned object waits for them.
 
-        The clips are copied before this returns, so that their memory may be used again.
+        On a GPU the work is queued, and this returns soon; on a CPU it is done when this returns. The clips
+        are copied before this returns, so that their memory may be used again.
 
         Raises
         ------
@@ -263,7 +285,7 @@ class Runner:
         return Pending(self, self._size.map(self._call, clips))
 
     def _unexpected(self, problem: str) -> BackboneError:
-        """Return the error for clips that the network does not take."""
+        """Return the error for clips that the network does not take; `problem` says what was found."""
         return BackboneError(
             f"backbone '{self.name}' takes clips of uint8 {list(self.shape)} (frames, height, width, 3); "
             f"{problem}"
@@ -284,30 +306,37 @@ class Runner:
         self._scale_and_shift = tuple(constants)
 
     def _call(self, clips: Clips) -> Call:
-        """Call the network once with clips; the last clip is repeated up to the batch size.
+        """Call the network once with clips, of which there are at most as many as the batch size.
 
-        A fixed shape selects the same kernels in every call. On a card the work is only queued: the returned
-        arrays have their values once the event `ended` has happened, for which `Pending.result` waits.
+        The last clip is repeated up to the batch size, because a fixed shape selects the same kernels in
+        every call. On a GPU the work is only queued: the returned arrays have their values once the event
+        `ended` has happened, for which `Pending.result` waits.
         """
         self._load()
-        n_clips = len(clips)
-        at_once = self._size.current
         self._wait_if_many_are_queued()
+        n_clips = len(clips)
+        at_once = self._size.current  # the batch size
         pixels = self._padded(clips, at_once).to(self.device, non_blocking=True)
+
         began = self._record_event()
         results = self._forward(pixels)
         all_finite = _are_all_finite(results)  # [at_once]
-        arrays = {name: self._fetched(result[:n_clips]) for name, result in results.items()}
-        finite = self._fetched(all_finite[:n_clips])
+        arrays = {name: self._copied_to_cpu(result[:n_clips]) for name, result in results.items()}
+        finite = self._copied_to_cpu(all_finite[:n_clips])
         ended = self._record_event()
+
         if self._on_card:
             self._queued_ends.append(ended)
         return Call(EncodedClips(arrays, finite, np.full(n_clips, at_once)), began, ended)
 
     def _wait_if_many_are_queued(self) -> None:
-        """Wait for the oldest queued call if `CALLS_AHEAD` calls are queued on the card."""
+        """Wait for the oldest queued call if `CALLS_AHEAD` calls are queued on the GPU.
+
+        So that memory holds the clips and results of few calls, while the GPU always has work.
+        """
         if len(self._queued_ends) == CALLS_AHEAD:
-            self._queued_ends.popleft().synchronize()
+            end_of_oldest = self._queued_ends.popleft()
+            end_of_oldest.synchronize()
 
     def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
         """Copy clips into a tensor, `[at_once, F, h, w, 3]`, and repeat the last clip until it is full.
@@ -323,8 +352,8 @@ class Runner:
         return padded
 
     @staticmethod
-    def _fetched(result: torch.Tensor) -> NDArray[Any]:
-        """Copy a result to the CPU; from a card the copy is queued, and the array has no values yet."""
+    def _copied_to_cpu(result: torch.Tensor) -> NDArray[Any]:
+        """Copy a result to the CPU; from a GPU the copy is queued, and the array has no values yet."""
         return result.to("cpu", non_blocking=True).numpy()
 
     def _record_event(self) -> Any:
@@ -338,6 +367,7 @@ class Runner:
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Normalise clips, uint8 `[B, F, h, w, 3]`, run the network, and return its outputs by name."""
         with inference(self.compute, self.device):
+            # Of shape [B, F, 3, h, w].
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
             scale, shift = self._scale_and_shift
             frames = frames.mul_(scale).add_(shift)
@@ -386,13 +416,15 @@ class Pending:
     def result(self) -> EncodedClips:
         """Wait until all calls have ended, and join their results; may be called once.
 
-        It adds the time that the calls took to the runner's `busy_s`, so a second time would count twice.
+        It adds the time that the calls took on a GPU to the runner's `busy_s`, so a second time would count
+        twice.
         """
         for call in self._calls:
-            if call.ended is not None:
+            if call.ended is not None:  # on a CPU there are no events, and all calls have ended
                 call.ended.synchronize()
                 milliseconds = call.began.elapsed_time(call.ended)
                 self._runner.busy_s += milliseconds / 1e3
+
         batches = [call.encoded for call in self._calls]
         arrays = {}
         for name in batches[0].arrays:
@@ -416,7 +448,10 @@ class TextRunner:
     """
 
     def __init__(self, name: str, network: nn.Module, read: ReadText, compute: Compute) -> None:
-        """Move the network to its device, in evaluation mode."""
+        """Move the network to its device, in evaluation mode.
+
+        `read` calls the network with tokens, int64 `[B, L]`, and returns vectors `[B, D]`.
+        """
         self.name = name
         self.read = read
         self.compute = compute

@@ -91,16 +91,25 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 
     A text's vector is pooled as the `modules.json` of sentence-transformers says; if the folder has none, it
     is the mean over all tokens, scaled to length 1. Random weights have the default network's sizes.
+
+    Parameters
+    ----------
+    weights
+        A repository or folder with the weights, or `random:SEED`.
+    compute
+        Device and precision.
     """
     source = find_weights(weights)
     config = _config(source)
     is_untrained = source.seed is not None
     pooling = Pooling(max_tokens=UNTRAINED_TOKENS) if is_untrained else read_pooling(source)
+
     model_class: Any = MODEL_MAPPING[type(config)]
     # Some classes add a layer that pools tokens in another way. It is left out where it can be.
     has_pooler = "add_pooling_layer" in inspect.signature(model_class).parameters
     settings = {"add_pooling_layer": False} if has_pooler else {}
     model = load_pretrained(model_class, source, config, allow_unexpected=HEADS, **settings)
+
     limit = _max_tokens(model, config, pooling)
     tokenizer = _tokenizer(source, limit, pooling, config.vocab_size)
     return text_backbone(
@@ -164,6 +173,13 @@ def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
     """Return how many tokens a text may have: the trained limit, or the network's positions if fewer.
 
     None if neither is stated.
+
+    Parameters
+    ----------
+    model, config
+        The network and its configuration, which tell for how many positions it has embeddings.
+    pooling
+        States the limit of the training.
     """
     n_positions = getattr(config, "max_position_embeddings", None)
     embeddings = getattr(model, "embeddings", None)
@@ -177,7 +193,11 @@ def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
 
 
 def _pooled(pooling: Pooling, model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Encode tokens [B, L] of texts of one length, and pool the last layer to vectors [B, D]."""
+    """Encode texts of the same number of tokens, [B, L], and pool the last layer to vectors [B, D].
+
+    `pooling` says whether a text has the mean of its tokens or the first, and whether it is scaled to length
+    1. `model` is a network of transformers.
+    """
     token_vectors: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()  # [B, L, D]
     text_vectors = token_vectors.mean(dim=1) if pooling.mode == "mean" else token_vectors[:, 0]
     return normalize(text_vectors, dim=1) if pooling.normalise else text_vectors
@@ -197,7 +217,7 @@ def read_pooling(weights: Weights) -> Pooling:
     if path is None:
         return Pooling()
     modules = _read_modules(weights, path)
-    kinds = [module.kind for module in modules]
+    kinds = [module.kind for module in modules]  # the steps from a text to its vector
     is_supported = kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
     if not is_supported or modules[0].folder != "":
         shown = ", ".join(f"{module.kind} in {module.folder!r}" for module in modules)
@@ -205,7 +225,7 @@ def read_pooling(weights: Weights) -> Pooling:
             f"{weights.name}/{MODULES}: asks for {shown}; "
             "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
-    limits = _limits(weights)
+    settings = _text_settings(weights)
     prompt = object_beside(weights, PROMPTS).get("default_prompt_name")
     if prompt is not None:
         raise BackboneError(
@@ -213,10 +233,10 @@ def read_pooling(weights: Weights) -> Pooling:
         )
     pooling_module = modules[1]
     return Pooling(
-        _mode(weights, pooling_module.folder),
+        _pooling_mode(weights, pooling_module.folder),
         normalise="Normalize" in kinds,
-        lower_case=bool(limits.get("do_lower_case")),
-        max_tokens=_limit(weights, limits),
+        lower_case=bool(settings.get("do_lower_case")),
+        max_tokens=_stated_max_tokens(weights, settings),
     )
 
 
@@ -239,6 +259,18 @@ def _read_modules(weights: Weights, path: Path) -> list[_Module]:
     """Read the steps of sentence-transformers from the file `modules.json`.
 
     An entry is, for example, `{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}`.
+
+    Parameters
+    ----------
+    weights
+        The weights, for messages.
+    path
+        The file.
+
+    Raises
+    ------
+    BackboneError
+        It is no list of such entries.
     """
     modules = []
     try:
@@ -250,8 +282,11 @@ def _read_modules(weights: Weights, path: Path) -> list[_Module]:
     return modules
 
 
-def _limits(weights: Weights) -> dict[str, Any]:
-    """Read the settings of texts, such as `max_seq_length`, from the first file with any; else empty."""
+def _text_settings(weights: Weights) -> dict[str, Any]:
+    """Read how texts are prepared, such as `max_seq_length`, from the first file that says any of it.
+
+    Files of several names may say it, such as `sentence_bert_config.json`. Empty if there is none.
+    """
     for name in LIMITS:
         fields = object_beside(weights, name)
         if fields:
@@ -259,9 +294,15 @@ def _limits(weights: Weights) -> dict[str, Any]:
     return {}
 
 
-def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
-    """Return the maximum number of tokens of a text that the settings state; None if they state none."""
-    limit = limits.get("max_seq_length")
+def _stated_max_tokens(weights: Weights, settings: dict[str, Any]) -> int | None:
+    """Return the maximum number of tokens of a text that the settings state; None if they state none.
+
+    Raises
+    ------
+    BackboneError
+        What they state is no number of tokens.
+    """
+    limit = settings.get("max_seq_length")
     if limit is not None and (type(limit) is not int or limit < 1):
         raise BackboneError(
             f"{weights.name}: max_seq_length should be a whole number of tokens, found {limit!r}"
@@ -269,7 +310,7 @@ def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
     return limit
 
 
-def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
+def _pooling_mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     """Read how the vectors of tokens are pooled: `mean`, or `cls`, the vector of the first token.
 
     Parameters
@@ -294,7 +335,8 @@ def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
     else:  # older versions have a flag for each pooling
         modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     for mode in MODES:
-        if modes in ([mode], [f"pooling_mode_{mode}_tokens"], [f"pooling_mode_{mode}_token"]):
+        names_of_mode = (mode, f"pooling_mode_{mode}_tokens", f"pooling_mode_{mode}_token")
+        if len(modes) == 1 and modes[0] in names_of_mode:
             return mode
     raise BackboneError(
         f"{weights.name}/{name}: asks for {', '.join(map(str, modes)) or 'no pooling'}; "

@@ -71,7 +71,7 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
     Parameters
     ----------
     boxes
-        [N, 5].
+        Boxes of the N faces, [N, 5]: left, top, right, bottom as shares of the picture, and a score.
     points
         [N, 3, 2]: left eye, right eye and nose, across before down, as shares of the picture.
     height_by_width
@@ -91,6 +91,8 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
     direction = axis / np.maximum(length, 1e-9)[:, None]  # of length 1, unless both eyes are at one point
     middle_of_eyes = (left_eye + right_eye) / 2
     nose_from_middle = ((nose - middle_of_eyes) * direction).sum(axis=1)  # projection on the axis
+
+    # In profile the axis is so short that a position on it would have no bound.
     face_width = boxes[:, 2] - boxes[:, 0]
     usable_length = np.maximum(length, LEAST_EYE_AXIS * face_width)
     noses: NDArray[np.float64] = 0.5 + nose_from_middle / usable_length
@@ -98,14 +100,21 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
 
 
 def without_duplicates(boxes: Boxes) -> NDArray[np.intp]:
-    """Return the rows of boxes [N, 5] that do not overlap a box of a higher score, highest score first.
+    """Return the rows of boxes that do not overlap a kept box of a higher score, highest score first.
 
-    This is non-maximum suppression with the threshold `MOST_OVERLAP`.
+    A detector may find a face several times. This is non-maximum suppression: two boxes overlap if the area
+    they share is more than .3 of their union.
+
+    Parameters
+    ----------
+    boxes
+        [N, 5]: left, top, right, bottom as shares of the picture, and a score.
     """
     rows_by_score = np.argsort(-boxes[:, 4], kind="stable")
     kept_rows: list[int] = []
     for row in rows_by_score.tolist():
-        if all(_intersection_over_union(boxes[row], boxes[kept]) <= MOST_OVERLAP for kept in kept_rows):
+        overlaps = [_intersection_over_union(boxes[row], boxes[kept_row]) for kept_row in kept_rows]
+        if all(overlap <= MOST_OVERLAP for overlap in overlaps):
             kept_rows.append(row)
     return np.array(kept_rows, np.intp)
 

@@ -38,7 +38,7 @@ class View(NamedTuple):
     between_borders: bool
 
     def of(self, frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Crop frames `[F, h, w]` to the view."""
+        """Crop frames `[F, h, w]` to the view, whose edges are rounded to whole pixels."""
         height, width = frames.shape[1:]
         rows = slice(round(self.top * height), round(self.bottom * height))
         columns = slice(round(self.left * width), round(self.right * width))
@@ -90,7 +90,11 @@ def signature(n_frames: int = 16) -> Backbone:
 
 
 def prepare(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Squash a frame, RGB `[H, W, 3]`, to its lightness `[96, 160, 1]` (Y' of ITU-R BT.601)."""
+    """Squash a frame, RGB `[H, W, 3]`, and convert it to lightness, uint8 `[96, 160, 1]`.
+
+    Lightness is Y' of ITU-R BT.601: .299 red + .587 green + .114 blue. It is computed in whole numbers, so
+    that every processor gives the same.
+    """
     small = box_resize(frame, HEIGHT, WIDTH).astype(np.int32)
     red, green, blue = np.moveaxis(small, 2, 0)
     thousandths = 299 * red + 587 * green + 114 * blue
@@ -113,7 +117,8 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Compute the signature of each frame of a clip of lightness `[F, H, W]`: `[F, len(FEATURES)]`.
 
-    It is the signs of the differences between neighbouring cells of each view, and the texture.
+    A signature has, for each of five views (parts of the frame, or of the picture without flat borders), the
+    signs of the differences between neighbouring cells; and then the texture.
     """
     top, bottom = lines_between_borders(clip, line_axis=2)
     left, right = lines_between_borders(clip, line_axis=1)
@@ -129,7 +134,8 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
 def _texture(picture: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the share of the pixels of each frame `[F, h, w]` that do not have its commonest level, [F, 1].
 
-    A frame of one colour has 0. There are 32 levels, of 8 values of lightness each.
+    There are 32 levels, of 8 values of lightness each. A frame of one colour has 0, so that pictures with too
+    little in them to be recognised can be told.
     """
     pixels = picture.reshape(len(picture), -1)  # [F, pixels]
     levels = pixels // (256 // LEVELS)  # 0 to 31
@@ -168,14 +174,16 @@ def lines_between_borders(clip: NDArray[np.uint8], line_axis: int) -> tuple[int,
     ranges = high.astype(int) - low
     # A line has at most this range in nine of ten frames.
     usual_ranges = np.percentile(ranges, 90, axis=0, method="nearest")  # [lines]
+
     n_lines = len(usual_ranges)
     lines_of_picture = np.flatnonzero(usual_ranges > FLAT)
-    if not len(lines_of_picture):
+    if not len(lines_of_picture):  # a dark or empty clip
         return 0, n_lines
     first = int(lines_of_picture[0])
     end = int(lines_of_picture[-1]) + 1
     if end - first < LEAST_SHOWN * n_lines:
         return 0, n_lines
+
     # The line next to a border is a mixture of border and picture, and is left out.
     if first > 0:
         first += 1

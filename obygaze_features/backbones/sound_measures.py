@@ -87,10 +87,15 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
 
 
 def prepare(parts: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Average the measures of each part of a clip over its L steps: `[F, L, D]` to `[F, D]`, as `FEATURES`.
+    """Average the measures of each part of a clip over its L steps of 20 ms: `[F, L, D]` to `[F, D]`.
 
-    Steps after a part's end are NaN. Loudness itself cannot be averaged: in `parts`, whose steps are those of
-    `measure`, its column holds mean squares. Their mean is converted to LUFS here.
+    The D columns are those of `FEATURES`. Loudness itself cannot be averaged: in `parts`, its column holds
+    mean squares of samples, as `measure` gives them. Their mean is converted to LUFS here.
+
+    Parameters
+    ----------
+    parts
+        Measures of the steps of each part. Parts differ in length: steps after a part's end are NaN.
     """
     features = np.asarray(np.nanmean(parts, axis=1, dtype=np.float64))
     loudness_column = FEATURES.index("loudness")
@@ -113,14 +118,18 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     samples_per_step = RATE // STEPS_A_SECOND
     power = _power_spectra(samples)
     band_power = (_mel_filters() @ power.T).T  # [steps, BANDS]; a sparse matrix has to stand first
-    log_mel = np.log(band_power + FLOOR)
+    log_mel = np.log(band_power + FLOOR)  # silence too has a finite logarithm
+
+    # Flux: how much the bands rise.
     changes = np.diff(log_mel, axis=0, prepend=log_mel[:1])  # from the step before
     rises = np.maximum(changes, 0)
     flux = rises.mean(axis=1)
+
     mean_squares = weighted_squares(samples, samples_per_step)
     harmonic = harmonicity(samples)
     is_audible = _lufs(mean_squares) > SILENT_LUFS
     is_voiced = (harmonic > VOICED) & is_audible
+
     # In the order of `FEATURES`.
     columns = [log_mel, mean_squares, flux, _flatness(power), harmonic, is_voiced]
     return np.column_stack(columns).astype(np.float32)
@@ -129,10 +138,12 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 def _power_spectra(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the power of each frequency around every step of 20 ms, `[S, WINDOW // 2 + 1]`.
 
-    It is divided by the power of a sine of full scale.
+    A spectrum is of the 32 ms around the middle of a step. Its power is divided by that of a sine of full
+    scale.
     """
     windows = _windows(samples, WINDOW) * _hann(WINDOW)
     spectra = fft.rfft(windows, axis=1)
+    # The mean square of a full sine is 1/2, and the window reduces it. Transforms are sums over the window.
     power_of_full_sine = HANN_MEAN_SQUARE * WINDOW * WINDOW / 2
     return np.asarray(np.square(np.abs(spectra)) / power_of_full_sine, dtype=np.float32)
 
@@ -142,7 +153,7 @@ def _flatness(power: NDArray[np.float32]) -> NDArray[np.float32]:
 
     It is the geometric mean of the power within the bands divided by its arithmetic mean.
     """
-    power_in_bands = power[:, BINS_OF_BANDS] + FLOOR
+    power_in_bands = power[:, BINS_OF_BANDS] + FLOOR  # of silence too it is above 0
     geometric_mean = np.exp(np.log(power_in_bands).mean(axis=1))
     flatness: NDArray[np.float32] = geometric_mean / power_in_bands.mean(axis=1)
     return flatness
@@ -161,11 +172,17 @@ def weighted_squares(samples: NDArray[np.float32], hop: int = RATE // BLOCKS_A_S
 
 
 def gated_loudness(mean_squares: NDArray[Any]) -> float:
-    """Compute loudness in LUFS from `weighted_squares` `[L]`, of one channel (ITU-R BS.1770-4, EBU R 128).
+    """Compute the loudness of a sound in LUFS, without its silent parts (ITU-R BS.1770-4, EBU R 128).
 
-    Blocks of .4 s, four values each, begin every tenth of a second. A block counts if it is above
-    `GATE_LUFS`, and not more than 10 LU below the mean of the blocks above it. If none counts, the loudness
-    is `GATE_LUFS`.
+    Blocks of .4 s, four values each, begin every tenth of a second. A block counts if it is above an absolute
+    gate of -70 LUFS, and above a relative one: 10 LU below the mean of the blocks above the absolute gate. If
+    none counts, the loudness is -70 LUFS.
+
+    Parameters
+    ----------
+    mean_squares
+        Mean squares of the K-weighted samples of one channel, ten a second, `[L]`, as `weighted_squares`
+        gives them.
     """
     n_in_block = min(4, len(mean_squares))
     values_of_blocks = np.lib.stride_tricks.sliding_window_view(mean_squares, n_in_block)
@@ -190,8 +207,10 @@ def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     windowed_signal = (windows - windows.mean(axis=1, keepdims=True)) * window
     signal_autocorrelation = _autocorrelation(windowed_signal)  # [S, lags]
     window_autocorrelation = _autocorrelation(window)  # [lags]
+
     signal_power = signal_autocorrelation[:, :1] + FLOOR
     window_power = window_autocorrelation[0]
+    # `LAGS` are those from 500 Hz down to 75 Hz.
     relative_signal = signal_autocorrelation[:, LAGS] / signal_power
     relative_window = window_autocorrelation[LAGS] / window_power
     normalised = relative_signal / relative_window
@@ -199,27 +218,41 @@ def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the autocorrelation along the last axis, at lags of 0, 1, ... samples, `[..., PITCH_FFT]`."""
+    """Return the autocorrelation along the last axis, at lags of 0, 1, ... samples, `[..., PITCH_FFT]`.
+
+    `PITCH_FFT` samples are more than the values, which are completed with zeros: a transform of just their
+    number would add up values that are a lag apart around the end.
+    """
     # The inverse Fourier transform of the power spectrum is the autocorrelation.
     spectra = fft.rfft(values, PITCH_FFT, axis=-1)
     return np.asarray(fft.irfft(np.square(np.abs(spectra)), axis=-1))
 
 
 def k_weighting(rate: int) -> NDArray[np.float64]:
-    """Make the filters of ITU-R BS.1770-4 for a rate, as second-order sections `[2, 6]`.
+    """Make the K-weighting filters of ITU-R BS.1770-4 for a rate, as second-order sections `[2, 6]`.
 
-    The first row is the shelf, the second one the high pass. A row has three coefficients of the numerator,
-    then three of the denominator, whose first one is 1. At 48 kHz they are the tables of the recommendation.
+    The first row is a shelf, which raises high frequencies as the head does; the second one is a high pass. A
+    row has three coefficients of the numerator, then three of the denominator, whose first one is 1.
+
+    At 48 kHz they are the tables of the recommendation. It has no formula for other rates, so the filters are
+    made from analogue ones.
+
+    Parameters
+    ----------
+    rate
+        Samples per second.
     """
     frequency, q, gain_db = _SHELF
     gain = 10 ** (gain_db / 20)
     numerator = _digital_polynomial(rate, frequency, q, square=gain, linear=gain**_LINEAR_EXPONENT)
     denominator = _digital_polynomial(rate, frequency, q)
     shelf = np.array([*numerator, *denominator]) / denominator[0]
+
     frequency, q = _HIGH_PASS
     denominator = _digital_polynomial(rate, frequency, q)
     # The recommendation gives the high pass the numerator 1, -2, 1 at any scale of the denominator.
     high_pass = np.array([1, -2, 1, *(np.array(denominator) / denominator[0])])
+
     return np.array([shelf, high_pass])
 
 
@@ -273,19 +306,26 @@ def _hann(size: int) -> NDArray[np.float32]:
 
 
 def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the loudness of K-weighted mean squares in LUFS (ITU-R BS.1770-4, equation 2)."""
+    """Return the loudness of K-weighted mean squares in LUFS (ITU-R BS.1770-4, equation 2).
+
+    A little power is added, so that silence has a finite loudness.
+    """
     power = np.asarray(mean_square, np.float64) + FLOOR
     return np.asarray(-0.691 + 10 * np.log10(power))
 
 
 @cache
 def _mel_filters() -> Any:
-    """Make the triangular filters of the mel bands, `[BANDS, WINDOW // 2 + 1]`.
+    """Make the triangular filters of 64 bands from 60 to 7800 Hz, a sparse `[BANDS, WINDOW // 2 + 1]`.
 
-    Mel is 2595 log10(1 + f / 700). The triangle of a band begins at the peak of the one before and ends at
-    that of the next. The matrix is sparse: numpy multiplies dense ones by several threads, and those of the
-    worker processes would wait for each other.
+    A row has the weight of each frequency of a spectrum in a band. Bands are equally wide in mel, which is
+    2595 log10(1 + f / 700). The triangle of a band begins at the peak of the one before and ends at that of
+    the next.
+
+    The matrix is sparse because numpy multiplies dense ones by several threads, and those of the worker
+    processes would wait for each other.
     """
+    # Corners of the triangles, equally far apart in mel: a band has three of them.
     lowest = float(2595 * np.log10(1 + LOWEST_HZ / 700))
     highest = float(2595 * np.log10(1 + HIGHEST_HZ / 700))
     mels = np.linspace(lowest, highest, BANDS + 2)
@@ -293,6 +333,7 @@ def _mel_filters() -> Any:
     begins = corners_hz[:-2]
     peaks = corners_hz[1:-1]
     ends = corners_hz[2:]
+
     frequencies = np.arange(WINDOW // 2 + 1) * RATE / WINDOW  # in Hz, of the bins of a spectrum
     rising = (frequencies - begins) / (peaks - begins)  # [BANDS, bins]; 0 at the begin, 1 at the peak
     falling = (ends - frequencies) / (ends - peaks)  # 1 at the peak, 0 at the end

@@ -46,6 +46,6 @@ def speech_probabilities(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.flo
     for part in parts:
         n_missing = -len(part) % CHUNK  # samples to a whole chunk
         chunks = np.pad(part, (0, n_missing)).reshape(-1, CHUNK)
-        # In order: the detector remembers what it has heard.
+        # In order, as the detector remembers the chunks before.
         probabilities += [detector.process_samples(chunk) for chunk in chunks]
     return np.array(probabilities, np.float32)

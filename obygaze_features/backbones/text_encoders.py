@@ -75,7 +75,14 @@ def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Comp
 
 
 def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
-    """Load the weights' tokenizer, and set it as the network expects; random weights take bytes of texts.
+    """Load the weights' tokenizer, and set it as the network expects.
+
+    Random weights have no tokenizer: the bytes of a text take the place of its tokens.
+
+    Parameters
+    ----------
+    half
+        The text half of the network: its weights, its configuration, and how it is read.
 
     Raises
     ------
@@ -88,6 +95,7 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
     limit = config.max_position_embeddings
     if source.seed is not None:
         return ByteTokenizer(limit, config.vocab_size, padded=spec.pads_to_limit)
+
     tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
     family = spec.vision.family
     if family in ("siglip", "siglip2") and _wants_lower_case(half):
@@ -101,7 +109,10 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
 
 
 def _check_padding(half: Half[TextSpec], tokenizer: Tokenizer) -> None:
-    """Raise an error if the tokenizer pads texts with another token than the network masks."""
+    """Raise an error if the tokenizer pads texts with another token than the network masks.
+
+    The network would take the padding for words.
+    """
     masked_token = half.half_config.pad_token_id
     if tokenizer.pad_id != masked_token:
         raise BackboneError(
@@ -138,10 +149,14 @@ class ByteTokenizer:
     """
 
     def __init__(self, limit: int, n_vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
-        """Hold the settings."""
+        """Prepare to turn every `bytes_a_token` bytes of a text into a token.
+
+        A text gets at most `limit` tokens; it is padded with 0 to as many if `padded`. The network knows
+        `n_vocabulary` tokens.
+        """
         self.limit = limit
         self.bytes_a_token = bytes_a_token
-        self.end = n_vocabulary - 1
+        self.end = n_vocabulary - 1  # the token that ends a text
         self.padded = padded
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:

@@ -48,29 +48,51 @@ class Tokenizer:
     def __init__(
         self, weights: Weights, limit: int | None, *, lower: bool = False, pad: bool = False
     ) -> None:
-        """Load the tokenizer, and take the smaller of `limit` and the tokenizer's own limit."""
+        """Load the tokenizer, and take the smaller of `limit` and the tokenizer's own limit.
+
+        Parameters
+        ----------
+        weights
+            The network, beside whose weights the tokenizer's files are.
+        limit
+            Most tokens of a text by the network; None if it states none.
+        lower, pad
+            Whether texts are lower-cased first, and whether they are padded to the limit.
+
+        Raises
+        ------
+        BackboneError
+            If there is no tokenizer, it cannot pad texts, or the limit is not stated or too small.
+        """
         self.lower = lower
         self.pad = pad
         self._tokenizer, self.digests = load_tokenizer(weights)
+
         possible_limits = (limit, self._tokenizer.model_max_length)
+        # A huge number stands for no limit, as None does.
         limits = [size for size in possible_limits if size and size < UNLIMITED]
         if not limits:
             raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
         self.limit = int(min(limits))
+
         n_special = self._tokenizer.num_special_tokens_to_add()
         if self.limit <= n_special:
             raise BackboneError(
                 f"{weights.name}: a text may have {self.limit} tokens, "
                 f"and begin and end alone are {n_special}"
             )
+
         self.pad_id: int | None = self._tokenizer.pad_token_id
         if pad and self.pad_id is None:
             raise BackboneError(f"{weights.name}: its tokenizer has no token to fill texts up with")
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
-        """Turn texts into tokens, at most `limit` for each text."""
+        """Turn texts into tokens, at most `limit` for each text.
+
+        Each result also says how many tokens the whole text has, which tells whether it was cut.
+        """
         prepared = [text.lower() for text in texts] if self.lower else list(texts)
-        if not prepared:
+        if not prepared:  # which tokenizers do not take
             return []
         padding = "max_length" if self.pad else False
         uncut_ids = self._ids(prepared)
@@ -86,7 +108,7 @@ class Tokenizer:
         return small.ids != capitals.ids
 
     def record(self) -> dict[str, Any]:
-        """Return the digests of its files by name and its settings, for the provenance."""
+        """Return the digests of the tokenizer's files by name, and its settings, for the provenance."""
         return {
             "sha256": self.digests,
             "max_tokens": self.limit,
@@ -95,8 +117,8 @@ class Tokenizer:
         }
 
     def _ids(self, texts: list[str], **settings: Any) -> list[list[int]]:
-        """Call the tokenizer, and return the token ids of each text."""
-        with quiet():
+        """Return the token ids of each text, by the tokenizer with these settings of transformers."""
+        with quiet():  # without warnings of texts that are too long, which are cut in another call
             ids: list[list[int]] = self._tokenizer(texts, **settings)["input_ids"]
         return ids
 
@@ -120,18 +142,27 @@ class CaptionTokenizer(Tokenizer):
     """
 
     def __init__(self, weights: Weights, *, vocabulary: int, max_words: int) -> None:
-        """Load the tokenizer, and check that its tokens are those of the network."""
+        """Load the tokenizer, and check that its tokens are those of the network.
+
+        The network knows `vocabulary` tokens, and takes captions of `max_words` tokens.
+
+        Raises
+        ------
+        BackboneError
+            If there is no tokenizer, or it is not this network's.
+        """
         if weights.folder is None and weights.files:
             # Weights in one file of a format of its own have no folder; the tokenizer lies beside the file.
             weights = replace(weights, folder=weights.files[0].parent)
         super().__init__(weights, max_words, lower=True)
         self.limit = max_words  # also if the tokenizer's own limit is lower
         self.files = _files_of(weights, self.digests)
+
+        # The network takes the vector of a sentence from the token with the largest id. That must be the end
+        # token, which is the last of the vocabulary.
         n_tokens = len(self._tokenizer)
         (ids_of_a_text,) = self._ids(["a"])
         end = ids_of_a_text[-1:]  # empty if the tokenizer gives no tokens
-        # The network takes the vector of a sentence from the token with the largest id. That must be the end
-        # token, which is the last of the vocabulary.
         if end != [vocabulary - 1] or n_tokens != vocabulary:
             raise BackboneError(
                 f"{weights.name}: its tokenizer has {n_tokens} tokens and ends with {end}; "
@@ -139,7 +170,7 @@ class CaptionTokenizer(Tokenizer):
             )
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
-        """Turn captions into tokens, cut and padded to `max_words`."""
+        """Turn captions into tokens, cut and padded with 0 to the number that the network takes."""
         captions = [clean_caption(text) for text in texts]
         padded_captions = []
         for tokens in super().__call__(captions):
@@ -150,10 +181,10 @@ class CaptionTokenizer(Tokenizer):
     def ids(self, captions: Sequence[str]) -> NDArray[np.int64]:
         """Return the token ids of captions as an array `[N, max_words]`."""
         ids = [tokens.ids for tokens in self(captions)]
-        return np.array(ids, np.int64).reshape(-1, self.limit)  # also of no captions
+        return np.array(ids, np.int64).reshape(-1, self.limit)  # without captions [0, max_words]
 
     def record(self) -> dict[str, Any]:
-        """Return the digests of its files by name and its settings, for the provenance."""
+        """Return the digests of the tokenizer's files by name, and its settings, for the provenance."""
         return {**super().record(), "padded": True}
 
 
@@ -168,6 +199,7 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
     if weights.folder is None:
         raise BackboneError(f"{weights.name}: a tokenizer is needed; name a folder or repository")
     paths = _files_of(weights, TOKENIZER_FILES)
+    # Without a file that has the vocabulary, transformers would silently make an empty tokenizer.
     if not any(path.name in VOCABULARIES for path in paths):
         raise BackboneError(
             f"{weights.name}: there is no tokenizer beside the weights ({', '.join(VOCABULARIES)})"
@@ -185,6 +217,8 @@ def _files_of(weights: Weights, names: Iterable[str]) -> list[Path]:
 def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
     """Raise an error if the tokenizer does not end texts with the token at which the network reads them.
 
+    A CLIP takes the vector of a text from its end token; with another tokenizer it would take any other one.
+
     Parameters
     ----------
     weights
@@ -198,7 +232,8 @@ def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
     last_id = tokens.ids[-1] if tokens.ids else None
     expected_id: int | None = end
     if end == OLD_END_ID:
-        # The configuration is not to be believed: the network takes the highest token of a text for its end.
+        # Configurations of OpenAI's CLIPs state this wrong id. Transformers knows, and takes the token with
+        # the highest id of a text for its end.
         expected_id = max(tokens.ids, default=None)
     if last_id is None or last_id != expected_id:
         raise BackboneError(

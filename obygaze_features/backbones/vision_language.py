@@ -77,7 +77,7 @@ class Answerer:
     """
 
     def __init__(self, model: Any, processor: Any, questions: Mapping[str, str], compute: Compute) -> None:
-        """Hold the model; its first call moves it to the device."""
+        """Hold the model and its questions (name -> question); the first call moves it to the device."""
         self.model = model
         self.processor = processor
         self.questions = questions
@@ -86,18 +86,23 @@ class Answerer:
         self.has_half_weights = compute.precision == "bfloat16-weights"
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
-        """Return the probability of yes for each question about each clip, `pooled` [B, Q]."""
+        """Return the probability of yes for each of Q questions about each clip, `pooled` [B, Q].
+
+        Clips are uint8 `[F, side, side, 3]` each.
+        """
         dtype = torch.bfloat16 if self.has_half_weights else None
         self.model.to(device=self.device, dtype=dtype)  # does nothing after the first call
         probabilities = [self._probabilities(clip) for clip in batch]
         return {"pooled": np.array(probabilities, dtype=np.float32)}
 
     def _probabilities(self, clip: NDArray[np.uint8]) -> list[float]:
-        """Return the probability of yes for each question about a clip."""
+        """Return the probability of yes for each question about a clip, uint8 `[F, side, side, 3]`."""
         return [self._probability_of_yes(clip, question) for question in self.questions.values()]
 
     def _probability_of_yes(self, clip: NDArray[np.uint8], question: str) -> float:
-        """Return the probability that the model answers "yes", of "yes" and "no", to a question about a clip.
+        """Return the probability that the model answers "yes" rather than "no" to a question about a clip.
+
+        It is p_yes / (p_yes + p_no), where the model may give other answers too.
 
         Parameters
         ----------
@@ -110,6 +115,7 @@ class Answerer:
         prompt = self.prompt(question, len(images))
         inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
         tokens_of_answers = self.processor.tokenizer([*YES_AND_NO], add_special_tokens=False).input_ids
+
         # To score an answer, the network gets the prompt and all tokens of the answer but the last, and
         # returns the log-probabilities of each next token. Where yes and no are one token each, nothing is
         # put after the prompt for either, and both share one call.
@@ -123,6 +129,7 @@ class Answerer:
             columns = torch.tensor(tokens)[:, None]  # [tokens, 1]: the token that each row is read at
             log_p_of_tokens = log_p_of_vocabulary.gather(1, columns)
             log_p_of_answers.append(float(log_p_of_tokens.double().sum()))
+
         log_p_yes, log_p_no = log_p_of_answers
         return float(1 / (1 + np.exp(log_p_no - log_p_yes)))  # p_yes / (p_yes + p_no)
 
@@ -222,11 +229,7 @@ def vlm(
     config = auto_config(source)
     if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         raise BackboneError(f"{source.name}: a {config.model_type} takes no images and text")
-    digests = {}
-    for name in FILES_OF_PROCESSOR:
-        path = file_of(source, name)
-        if path is not None:
-            digests[name] = digest([path])
+    digests = _digests_of_processor(source)
     processor = load_from_folder(AutoProcessor, source, "its processor", backend="pil")
     model = load_pretrained(MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)], source, config)
     outputs = (BackboneOutput("pooled", (len(asked),)),)
@@ -257,6 +260,16 @@ def vlm(
         },
         libraries=("torch", "transformers", "tokenizers", "pillow"),
     )
+
+
+def _digests_of_processor(weights: Weights) -> dict[str, str]:
+    """Return name -> SHA-256 of the files beside the weights that prepare pictures and texts, if there."""
+    digests = {}
+    for name in FILES_OF_PROCESSOR:
+        path = file_of(weights, name)
+        if path is not None:
+            digests[name] = digest([path])
+    return digests
 
 
 class Questions(NamedTuple):
@@ -290,7 +303,8 @@ def read_questions(path: Path) -> Questions:
     absent = dict(line.absent)
     for name, question in line.questions.items():
         _, _, concept = name.partition(":")  # of `concept:Look`
-        why_not_asked = why_unperceived(concept, line.conveyed.get(name, ""), PICTURES)
+        how_it_is_conveyed = line.conveyed.get(name, "")  # such as "heard"; "" if that is not known
+        why_not_asked = why_unperceived(concept, how_it_is_conveyed, PICTURES)
         if why_not_asked:
             absent[name] = why_not_asked
         else:

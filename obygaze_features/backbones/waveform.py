@@ -114,7 +114,11 @@ class WaveformSpec(Struct, frozen=True, forbid_unknown_fields=True):
         return attrgetter(self.audio_config_path)(config) if self.audio_config_path else config
 
     def longest_s(self, extractor: Any) -> float:
-        """Return the length of the longest window that the network takes, in seconds."""
+        """Return the length of the longest window that the network takes, in seconds.
+
+        The network's feature extractor states it, unless the network takes windows of any length: for these
+        it is 30 s.
+        """
         if not self.longest_field:
             return LONGEST_S
         longest = getattr(extractor, self.longest_field)  # in seconds, samples or frames
@@ -124,12 +128,14 @@ class WaveformSpec(Struct, frozen=True, forbid_unknown_fields=True):
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
     """Return the vectors of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding.
 
+    A step is 20 ms long.
+
     Parameters
     ----------
     output
         The encoder's output for windows that are padded to 30 s.
     n_samples
-        Samples of a window before it was padded.
+        Samples of a window before it was padded, at 16,000 a second.
     """
     n_steps = max(n_samples // WHISPER_STEP_SAMPLES, 1)
     return output.last_hidden_state[:, :n_steps]
@@ -140,6 +146,15 @@ def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
 
     Its input is a spectrogram, filled up to a fixed length. It is cut into overlapping patches: one begins
     every `frequency_stride` mel bins and every `time_stride` frames.
+
+    Parameters
+    ----------
+    output
+        The network's output.
+    config
+        The network's configuration.
+    n_samples
+        Samples of a window before it was filled up, at 16,000 a second.
     """
     n_bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1  # patches of one time
     n_summary_tokens = 2  # class token and distillation token, which stand for the whole input
@@ -163,10 +178,10 @@ STEPS: Mapping[str, Steps] = {
 
 
 def _usual_fields() -> dict[str, dict[str, object]]:
-    """Return `model_type` -> the classes that transformers has for the types of the table `sounds`.
+    """Return the classes that transformers has for each type of audio network: `model_type` -> fields.
 
-    They hold where the table states nothing else: `network`, `extractor` and `classifier`, as far as they
-    exist.
+    The fields are `network`, `extractor` and `classifier`, as far as there are such classes. They hold where
+    the table `sounds` of `networks.toml` states nothing else.
     """
     class_names_of_fields = {
         "network": MODEL_MAPPING_NAMES,
@@ -250,6 +265,8 @@ def waveform(
             f"{source.name}: a network of type {config.model_type!r} is not one that hears here; "
             f"there is {', '.join(SOUNDS)}"
         )
+
+    # The network, with what prepares its samples.
     audio_config = spec.audio_config(config)
     _switch_off_masking(audio_config)
     extractor = _extractor(source, spec, audio_config)
@@ -258,6 +275,7 @@ def waveform(
     else:
         loaded = _load_network(source, spec, audio_config)
 
+    # What is stored: the network's vectors, layers, class probabilities.
     wanted_layers = Layers.of(layers)
     network_name = f"backbone 'waveform', {source.name}"
     contents = _encoder_contents(loaded, spec, audio_config, wanted_layers, network_name)
@@ -439,7 +457,17 @@ class LoadedSound(NamedTuple):
 
 
 def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
-    """Load an audio network without a classifier."""
+    """Load an audio network without a classifier.
+
+    Parameters
+    ----------
+    source
+        The weights.
+    spec
+        How networks of its type are loaded.
+    config
+        Configuration of the audio network.
+    """
     network_class = getattr(transformers, spec.network)
     network: Any = load_pretrained(network_class, source, config, allow_unexpected=spec.unused_tensors)
     # A Whisper's decoder writes text; its encoder alone hears.
@@ -449,6 +477,15 @@ def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSou
 
 def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
     """Load an audio network with its classifier.
+
+    Parameters
+    ----------
+    source
+        The weights.
+    spec
+        How networks of its type are loaded.
+    config
+        Configuration of the audio network.
 
     Raises
     ------
@@ -471,7 +508,15 @@ def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> Loaded
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
-    """Return the provenance fields of the group that holds the probability of each class."""
+    """Return the provenance fields of the group that holds the probability of each class.
+
+    Parameters
+    ----------
+    classes
+        Names of the classes.
+    config
+        Configuration of the audio network.
+    """
     classes_in_words = "each class alone" if _is_multi_label(config) else "each class"
     meaning = f"probability of {classes_in_words}, mean over the windows by their parts of the clip"
     return answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)
@@ -533,7 +578,24 @@ class WaveformEncoder:
         stored_layers: Sequence[StoredLayer] = (),
         columns: Sequence[GroupColumns],
     ) -> None:
-        """Hold the network, and hook the layers, whose tokens are kept whole until `_step_columns`."""
+        """Hold the network, and hook the layers, whose tokens are kept whole until `_step_columns`.
+
+        The network is moved to its device by its first call.
+
+        Parameters
+        ----------
+        network, config, extractor
+            The audio network, its configuration and its feature extractor.
+        spec
+            How networks of its type are read.
+        compute
+            Device and precision.
+        stored_layers
+            Layers whose vectors are stored too.
+        columns
+            The columns of the encoder's vectors, group by group: the network's, each layer's, class
+            probabilities.
+        """
         self.compute = compute
         self.device = compute.torch_device()
         self.rate = int(extractor.sampling_rate)
@@ -558,7 +620,7 @@ class WaveformEncoder:
         BackboneError
             If a clip does not fit in the memory, or the network and its extractor do not fit together.
         """
-        vectors = np.stack([self._frames(clip) for clip in clips])  # [B, F, columns of all groups]
+        vectors = np.stack([self._frame_vectors(clip) for clip in clips])  # [B, F, columns of all groups]
         dtype = self.compute.frames_dtype()
         arrays: dict[str, NDArray[Any]] = {}
         first_column = 0
@@ -566,7 +628,7 @@ class WaveformEncoder:
             end_column = first_column + group.width
             frames = vectors[:, :, first_column:end_column]
             first_column = end_column
-            if group.side_group != ANSWERS:
+            if group.side_group != ANSWERS:  # class probabilities are stored for whole clips only
                 arrays[group.array_name("frames")] = frames.astype(dtype)
             pooled = frames.mean(axis=1, dtype=np.float64)
             arrays[group.array_name("pooled")] = pooled.astype(np.float32)
@@ -574,7 +636,7 @@ class WaveformEncoder:
 
     __call__ = start
 
-    def _frames(self, sound: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _frame_vectors(self, sound: NDArray[np.float32]) -> NDArray[np.float32]:
         """Encode the sound of a clip, `[F, L]`, to a vector for the stretch around each frame, `[F, D]`.
 
         It is the mean of the steps whose middles lie in the stretch. A stretch without any gets the step
@@ -582,9 +644,11 @@ class WaveformEncoder:
         """
         is_sample = np.isfinite(sound)  # rows are filled up with NaN
         steps, step_middles = self.steps(sound[is_sample])
+
         lengths = is_sample.sum(axis=1)  # samples of each stretch
         ends = np.cumsum(lengths)
         begins = ends - lengths
+
         vectors = []
         for begin, end in zip(begins, ends, strict=True):
             is_inside = (step_middles >= begin) & (step_middles < end)
@@ -602,8 +666,9 @@ class WaveformEncoder:
         A vector has the columns of all groups. The samples are cut into equal windows; a remainder of fewer
         samples than there are windows is left out.
         """
-        if len(samples) < SHORTEST_SAMPLES:
+        if len(samples) < SHORTEST_SAMPLES:  # too few for a single step
             samples = np.pad(samples, (0, SHORTEST_SAMPLES - len(samples)))
+
         longest = int(self.longest_s * self.rate)
         n_windows = math.ceil(len(samples) / longest)
         window_size = len(samples) // n_windows
@@ -612,6 +677,7 @@ class WaveformEncoder:
         batch_size = BatchSize("waveform", WINDOWS_AT_ONCE, "window", self.device)
         steps_of_batches = batch_size.map(self._forward, windows)
         steps = np.concatenate(steps_of_batches)  # [windows, steps of a window, D]
+
         n_steps_of_window = steps.shape[1]
         samples_per_step = window_size / n_steps_of_window
         middles_in_window = (np.arange(n_steps_of_window) + 0.5) * samples_per_step
@@ -636,12 +702,13 @@ class WaveformEncoder:
                 batch = np.concatenate([window_inputs[name] for window_inputs in inputs_of_windows])
                 value = torch.from_numpy(batch).to(self.device)
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
+
             with inference(self.compute, self.device):
                 vectors_of_groups = self._step_columns(inputs, len(windows[0]))
                 steps = torch.cat(vectors_of_groups, dim=2)
                 return np.asarray(steps.float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
-            if is_out_of_memory(error):
+            if is_out_of_memory(error):  # the caller tries again with fewer windows
                 raise
             raise BackboneError(
                 f"backbone 'waveform': the network does not take what its {EXTRACTOR} prepares: "
@@ -666,12 +733,14 @@ class WaveformEncoder:
         output: Any = self._network(**inputs)
         read_output = STEPS[self._spec.output_steps]
         steps = [read_output(output, self._config, n_samples)]
+
         read_layer = STEPS[self._spec.layer_steps or self._spec.output_steps]
         for layer in self._layers:
             # Steps are read from a network's output, whose tokens are `last_hidden_state`. For a layer, an
             # object takes the place of the output, and has the layer's tokens under this name.
             layer_output = SimpleNamespace(last_hidden_state=self._hooks.take(layer))
             steps.append(read_layer(layer_output, self._config, n_samples))
+
         if isinstance(self._network, ClassifierBase):
             probabilities = self._probabilities(self._network.take_logits())  # [B, Q]
             # A window has one answer, which is repeated for each of its steps.
@@ -680,7 +749,10 @@ class WaveformEncoder:
         return steps
 
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        """Turn logits `[B, Q]` into probabilities: by a sigmoid if several classes may be right."""
+        """Turn logits `[B, Q]` into probabilities of Q classes.
+
+        This is by a sigmoid if several classes may be right at once, else by the softmax.
+        """
         logits = logits.float()
         if _is_multi_label(self._config):
             return logits.sigmoid()
@@ -690,6 +762,18 @@ class WaveformEncoder:
 def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
     """Load the feature extractor in the weights' folder; random weights have transformers' default.
 
+    A feature extractor prepares samples for a network. It must be of the class that goes with networks of
+    this type, and its numbers must be plausible and fit the network.
+
+    Parameters
+    ----------
+    source
+        The weights.
+    spec
+        How networks of the type are read.
+    config
+        Configuration of the audio network.
+
     Raises
     ------
     BackboneError
@@ -698,6 +782,7 @@ def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
     extractor_class = getattr(transformers, spec.extractor)
     if source.seed is not None:
         return extractor_class()
+
     file_name = f"{source.name}/{EXTRACTOR}"
     fields = object_beside(source, EXTRACTOR)  # empty if there is no such file
     configured_type = fields.get("feature_extractor_type", spec.extractor)
@@ -706,6 +791,8 @@ def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
         raise BackboneError(
             f"{file_name} {problem}; how samples are prepared stands in that of a {spec.extractor}"
         )
+
+    # A stranger's file may ask for anything: for windows, for example, that fill the memory.
     try:
         extractor = extractor_class.from_pretrained(str(source.folder), local_files_only=True)
         longest_s = spec.longest_s(extractor)

@@ -102,6 +102,9 @@ def read_specs(
     A field that an entry does not state is taken from the entry that its field `like` names, and if that does
     not state it either, from `usual_fields`.
 
+    For example, `read_specs("texts", TextSpec, vision=images)` gives a `TextSpec` for each entry of the table
+    `texts`. In its field `vision` the file has a name; the struct has `images[name]` in its place.
+
     Parameters
     ----------
     table
@@ -114,18 +117,26 @@ def read_specs(
         Name of a field whose value names an entry of another table -> that table. The value is replaced by
         the entry.
     """
-    stated: dict[str, Any] = {}  # name of an entry -> the fields of itself and of the entry that it is like
-    for name, fields in TABLES[table].items():
-        similar_entry = stated.get(fields.get("like"), {})  # it stands before this one in the table
-        stated[name] = {**similar_entry, **fields}
-        stated[name].pop("like", None)
     entries = {}
-    for name, fields in stated.items():
-        entry = {**usual_fields.get(name, {}), **fields}
+    for name, stated_fields in _with_fields_of_similar_entries(TABLES[table]).items():
+        entry = {**usual_fields.get(name, {}), **stated_fields}
         for field, other_table in tables_of_fields.items():
             entry[field] = other_table[entry[field]]
         entries[name] = entry
     return msgspec.convert(entries, dict[str, spec_type])  # type: ignore[valid-type]
+
+
+def _with_fields_of_similar_entries(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Complete each entry of a table by the fields of the entry that its field `like` names.
+
+    That entry stands before it in the table. The field `like` itself is dropped.
+    """
+    completed: dict[str, dict[str, Any]] = {}
+    for name, fields in table.items():
+        similar_entry = completed.get(fields.get("like", ""), {})
+        completed[name] = {**similar_entry, **fields}
+        completed[name].pop("like", None)
+    return completed
 
 
 def renamed(name: str, table: str) -> str:
@@ -211,7 +222,10 @@ class Weights:
     network: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse files that could fill the memory when they are unpacked: `torch.save` compresses nothing."""
+        """Refuse compressed files, which could fill the memory when they are unpacked.
+
+        `torch.save` writes zips that are not compressed.
+        """
         for path in self.files:
             if _is_compressed(path):
                 raise BackboneError(f"{path}: refused: it is a compressed zip")
@@ -237,7 +251,9 @@ class Weights:
         BackboneError
             If there is no such file, or it is no JSON object.
         """
-        path = None if self.folder is None else _without_mark(self.folder / name)
+        path = None
+        if self.folder is not None:
+            path = _file_without_mark(self.folder / name)
         if path is None:
             raise BackboneError(
                 f"{self.name}: these tensors alone do not say what the network is: give a folder in the "
@@ -262,17 +278,11 @@ def licence_of(weights: Weights) -> str:
 
     It is ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if no card states a licence.
     """
-    from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
-
     licence: Any = None
     with suppress(Exception):  # whatever the hub, YAML or the file raise: weights need no card
-        path = file_of(weights, MODEL_CARD)
-        if path is not None:
-            card = metadata_load(path) or {}
-            licence = card.get("license")
-            if licence == "other":
-                licence = card.get("license_name") or licence
+        licence = _licence_on_card(weights)
     if not isinstance(licence, str) or not licence.strip():
+        # The card of this repository may be known, though the hub's cache does not have it.
         return LICENCES.get(weights.repository or "", NO_LICENCE)
     try:
         return str(canonicalize_license_expression(licence))
@@ -281,19 +291,47 @@ def licence_of(weights: Weights) -> str:
         return f"LicenseRef-{name[:100]}"
 
 
+def _licence_on_card(weights: Weights) -> Any:
+    """Return what the model card of weights states as their licence; None without a card or a licence.
+
+    The field `license` of a card is one of the hub's list. For any other licence it is "other", and
+    `license_name` may say which.
+    """
+    from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
+
+    path = file_of(weights, MODEL_CARD)
+    if path is None:
+        return None
+    card = metadata_load(path) or {}
+    licence = card.get("license")
+    if licence == "other":
+        licence = card.get("license_name") or licence
+    return licence
+
+
 @checked
 def space_of(family: str, weights: Weights) -> str:
-    """Name the space of a network's vectors, `clip sha256:…`, for the provenance's field `space`.
+    """Name the space of a network's vectors, such as `clip sha256:…`, for the provenance's field `space`.
 
-    Vectors may be compared if their spaces have one name. The weights alone decide it: the image and the text
-    half of a file share it, whether the file came from the hub or a folder.
+    Vectors may be compared if their spaces have the same name. The name depends on the weights alone: the
+    image and the text half of a file share it, whether the file came from the hub or a folder.
+
+    Parameters
+    ----------
+    family
+        The family of networks, such as `clip`, with which the name begins.
+    weights
+        The weights.
     """
     source = f"sha256:{weights.sha256}" if weights.seed is None else f"random:{weights.seed}"
     return f"{family} {source}"
 
 
 def named_architecture(repository: str | None) -> str | None:
-    """Return OpenCLIP's name of the architecture of a repository in `OPENCLIP`; None for others."""
+    """Return OpenCLIP's name of the architecture of a repository on the hub.
+
+    None if the repository is not that of one of the nine models in `OPENCLIP`.
+    """
     for model in OPENCLIP.values():
         if model.repository == repository:
             return model.architecture
@@ -325,12 +363,16 @@ def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) ->
         return Weights(seed=int(random["seed"]), network=random["network"])
     if source.startswith("random:"):
         raise BackboneError(f"weights '{source}': random: wants a seed, as in random:0 or random:0:dinov2")
+
     path = Path(source).expanduser()
     if path.is_file():
+        # A file with the name and the configuration that the hub's format wants is as good as its folder.
         in_hub_format = path.name in layout.single and (path.parent / layout.config).is_file()
         return Weights((path,), path.parent if in_hub_format else None, digest([path]))
     if path.is_dir():
-        return _in_folder(path, layout)
+        return _weights_in_folder(path, layout)
+
+    # What looks like a path is not looked for on the hub, even if it has the form owner/name.
     hub = _REPOSITORY.fullmatch(source)
     if hub is None or path.suffix in FILE_SUFFIXES or source.startswith((".", "~")):
         raise BackboneError(f"weights '{source}': there is no such file or folder")
@@ -343,20 +385,31 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     The revision is resolved to a commit first, and every file is of that commit. `HF_HUB_OFFLINE=1` asks the
     cache alone.
 
+    Parameters
+    ----------
+    repository
+        Name on the hub, `owner/name`.
+    revision
+        A branch, tag or commit; None for `main`.
+    layout
+        What the files of the repository are called.
+
     Raises
     ------
     BackboneError
         If there is no such repository, revision or file, or no connection.
     """
-    needed_files = [layout.config]  # one of them must be there
-    if named_architecture(repository) is not None:  # then no configuration is needed
-        needed_files += layout.single
-    folder = _hub_folder(repository, needed_files, revision)
+    # The first of these files that the repository has tells the commit. It must have a configuration, unless
+    # OpenCLIP itself has one for this repository.
+    first_files = [layout.config]
+    if named_architecture(repository) is not None:
+        first_files += layout.single
+    folder = _hub_folder(repository, first_files, revision)
     if folder is None:
         source = "the hub's cache" if _offline() else "the hub"
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {source} has no {needed_files[-1]}. {how_to_get(repository)}"
+            f"and {source} has no {first_files[-1]}. {how_to_get(repository)}"
         )
     commit = folder.name  # the cache has a folder for each commit
 
@@ -418,9 +471,15 @@ def _name_to_fetch(name: str) -> str:
     """Return the argument with which `obygaze weights fetch` gets weights.
 
     It is the name of a backbone that has these weights by default; for other weights, and for a revision, it
-    is their name on the hub in quotes.
+    is their name on the hub, quoted for a shell.
+
+    Parameters
+    ----------
+    name
+        Name on the hub, `owner/name[@revision]`, or name of a model in `OPENCLIP`.
     """
-    names_of_weights = {name}  # by which `HUB` may have these weights
+    # The table of defaults may have the weights by their repository, or by the name of a model in `OPENCLIP`.
+    names_of_weights = {name}
     for model_name, model in OPENCLIP.items():
         if model.repository == name:
             names_of_weights.add(model_name)
@@ -431,7 +490,7 @@ def _name_to_fetch(name: str) -> str:
 
 
 def hub_name(source: object) -> str:
-    """Return the name of weights on the hub: `owner/name[@revision]`, or a name in `OPENCLIP`.
+    """Return weights' name on the hub if they are there: `owner/name[@revision]`, or a name in `OPENCLIP`.
 
     Empty if the weights are a path or random.
 
@@ -459,7 +518,7 @@ def cached_tensors(name: str) -> list[Path]:
 
     Empty unless all of them are there: a fetch that was interrupted may leave some.
     """
-    layout = TRANSFORMERS
+    layout = TRANSFORMERS  # what the files of the repository are called
     if name in OPENCLIP:
         name = OPENCLIP[name].repository
         layout = OPEN_CLIP
@@ -489,19 +548,22 @@ def file_of(weights: Weights, name: str) -> Path | None:
         If the hub cannot be asked, or the file begins with a byte order mark.
     """
     if weights.repository is not None:
-        return _without_mark(_hub_file(weights.repository, name, weights.revision))
+        return _file_without_mark(_hub_file(weights.repository, name, weights.revision))
     if weights.folder is None:
         return None
-    return _without_mark(weights.folder / name)
+    return _file_without_mark(weights.folder / name)
 
 
-def _without_mark(path: Path | None) -> Path | None:
-    """Return the path of a file that does not begin with a byte order mark; None if it is no file.
+def _file_without_mark(path: Path | None) -> Path | None:
+    """Return a file's path, after checking that the file does not begin with a byte order mark.
+
+    None if there is no such file. The libraries that open the files beside weights misread such a mark; a
+    model card, which is not opened by them, may have one.
 
     Raises
     ------
     BackboneError
-        If the file begins with a byte order mark, which libraries misread. A model card may.
+        If the file begins with a byte order mark.
     """
     if path is None or not path.is_file():
         return None
@@ -550,12 +612,18 @@ def read_json(path: Path, kind: type[Json]) -> Json:
 
 
 def _refuse_huge_numbers(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON object as it is; raise an error if a field asks for too many layers or labels.
+    """Return a JSON object of a configuration as it is, unless it asks for too many layers or labels.
 
     A network of so many might fill the memory before anything else is checked.
+
+    Raises
+    ------
+    ValueError
+        If a field such as `num_layers` is larger than `MOST_LAYERS`.
     """
     for name, value in fields.items():
-        if _COUNT_FIELD.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
+        is_count = _COUNT_FIELD.fullmatch(name) is not None and isinstance(value, int)
+        if is_count and value > MOST_LAYERS:
             raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
     return fields
 
@@ -577,16 +645,16 @@ def _is_compressed(path: Path) -> bool:
     """Return whether a file is a zip with compressed members."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return any(member.compress_type for member in archive.infolist())
+            return any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist())
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
         return False  # not a zip: loading says what it is
 
 
-def _in_folder(folder: Path, layout: Layout) -> Weights:
+def _weights_in_folder(folder: Path, layout: Layout) -> Weights:
     """Find the files with the weights in a folder, and compute their digest.
 
-    Every file is opened once, to refuse pipes, devices and files that are too large: transformers reads what
-    lies beside the weights by its name.
+    Every file of the folder is opened once, to refuse pipes, devices and files that are too large, because
+    transformers will read some of the files beside the weights.
     """
     path_of_name = {}
     for path in folder.iterdir():
@@ -644,10 +712,17 @@ def _shards(index: Path) -> tuple[str, ...]:
 
 
 def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
-    """Fetch one file of a repository to the hub's cache; None if the repository does not have it.
+    """Fetch one file of a repository to the hub's cache; return its path, or None if there is no such file.
 
     The hub, or with HF_HUB_OFFLINE=1 its cache on this machine, says whether a repository has a file. Without
     a network the cache is read too, but a file that it lacks may be on the hub: that is an error.
+
+    Parameters
+    ----------
+    repository, name
+        Name of the repository, `owner/name`, and of the file in it.
+    revision
+        A branch, tag or commit; None for `main`.
 
     Raises
     ------
@@ -657,8 +732,9 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     """
     from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
-    why_no_network = _no_network()
+    why_no_network = _why_no_network()
     only_cache = why_no_network != ""
+    advice = f". {how_to_get(repository)}"
     try:
         return Path(hf_hub_download(repository, name, revision=revision, local_files_only=only_cache))
     except errors.RemoteEntryNotFoundError:  # the hub has answered that there is no such file
@@ -666,22 +742,20 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     except errors.EntryNotFoundError as error:  # the cache lacks it, and the hub did not answer
         if _offline():
             return None
-        reason = why_no_network or first_line(error)
-        advice = f". {how_to_get(repository)}"
+        problem = first_line(error)
     except errors.HFValidationError as error:  # the repository's name is not one that the hub allows
-        reason = why_no_network or first_line(error)
+        problem = first_line(error)
         advice = ""  # there is no such repository to get files from
     except (OSError, errors.HTTPError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
         # The hub has no such repository or revision, or does not answer.
-        reason = why_no_network or first_line(error)
-        advice = f". {how_to_get(repository)}"
+        problem = first_line(error)
     raise BackboneError(
         f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-        f"and {name} cannot be had from the hub: {reason}{advice}"
+        f"and {name} cannot be had from the hub: {why_no_network or problem}{advice}"
     )
 
 
-def _no_network() -> str:
+def _why_no_network() -> str:
     """Return why the host name of the hub cannot be resolved; empty if it can, or need not be resolved.
 
     Without a network, the hub's client would try again and again for some time. Behind a proxy, or with the
@@ -700,7 +774,7 @@ def _no_network() -> str:
 
 
 def _offline() -> bool:
-    """Return whether the hub's client may use its cache alone."""
+    """Return whether the hub's client may use its cache alone, as the variable HF_HUB_OFFLINE says."""
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - obygaze[extract]
 
     return is_offline_mode()

@@ -71,12 +71,14 @@ def load(
     if tensors is None and weights.seed is not None:
         usual_format = LsmdcFormat()
         return untrained(lambda: XClipLsmdc(usual_format), weights.seed), usual_format
+
     if tensors is None:
         # Distributed training puts `module.` before every name.
         tensors = {key.removeprefix("module."): value for key, value in load_state_dict(weights).items()}
     lsmdc_format = LsmdcFormat.of(weights.name, tensors)
-    # Checks all tensors, before memory is taken for a network of these sizes.
+    # This checks all tensors, before memory is taken for a network of these sizes.
     tensors_by_our_names = lsmdc_format.to_port(weights.name, tensors)
+
     network = XClipLsmdc(lsmdc_format)
     network.load_state_dict(tensors_by_our_names, strict=True)
     return frozen(network, weights.name), lsmdc_format
@@ -151,9 +153,11 @@ def xclip_lsmdc(
         )
     if tokens not in ("none", "frames"):
         raise BackboneError(f"backbone 'xclip-lsmdc' has no tokens '{tokens}'; there is none, frames")
+
     shapes: dict[str, tuple[int, ...]] = {"frames": (frames, size.embed), "pooled": (size.embed,)}
     if tokens == "frames":
         shapes["tokens"] = (frames, size.embed)
+
     module: nn.Module = XClipLsmdcTokens(network)
     side_group_fields: dict[str, dict[str, Any]] = {}
     wanted_layers = Layers.of(layers)
@@ -170,6 +174,7 @@ def xclip_lsmdc(
             shapes[f"{layer.number}/pooled"] = (size.vision_width,)
             if wanted_layers.frames:
                 shapes[f"{layer.number}/frames"] = (frames, size.vision_width)
+
     return network_backbone(
         "xclip-lsmdc",
         module,
@@ -246,6 +251,9 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
 def sentence_vectors(network: Any, tokens: torch.Tensor) -> torch.Tensor:
     """Encode texts so that a dot product with a video vector is the network's score, `[B, E]`.
 
+    The network compares a unit sentence vector s with a video vector v by s^T G v, where G is a learnt matrix
+    (Ma et al. 2022, section 3.2). The returned vector is G^T s.
+
     Parameters
     ----------
     network
@@ -254,5 +262,6 @@ def sentence_vectors(network: Any, tokens: torch.Tensor) -> torch.Tensor:
         `[B, W]`, padded with 0.
     """
     sentences, _ = network.encode_text(tokens)
-    vectors: torch.Tensor = normalize(sentences, dim=-1) @ network.global_mat_weight
+    unit_sentences = normalize(sentences, dim=-1)  # rows, so that the matrix stands behind them
+    vectors: torch.Tensor = unit_sentences @ network.global_mat_weight
     return vectors

@@ -78,6 +78,8 @@ class LsmdcFormat:
     def of(cls, name: str, tensors: Mapping[str, torch.Tensor]) -> "LsmdcFormat":
         """Read the sizes of a network from the shapes of the tensors of its checkpoint.
 
+        `SIZES` says of each size, such as `embed`, which tensor has an axis of that length.
+
         Parameters
         ----------
         name
@@ -88,7 +90,8 @@ class LsmdcFormat:
         Raises
         ------
         BackboneError
-            If a tensor that shows a size is missing, or has too few axes.
+            If a tensor that shows a size is missing or has too few axes, or if a width is no multiple of the
+            width of an attention head.
         """
         missing = []
         too_few_axes = []
@@ -99,6 +102,8 @@ class LsmdcFormat:
                 too_few_axes.append(key)
         check_keys(name, missing=missing, unexpected=[], mismatched=too_few_axes)
         sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
+
+        # Every transformer divides its width among attention heads of the same width.
         widths = [sizes[size] for size in ("vision_width", "text_width", "embed")]
         have_whole_heads = all(width % cls.HEAD_WIDTH == 0 for width in widths)
         if 0 in sizes.values() or not have_whole_heads:
@@ -106,6 +111,7 @@ class LsmdcFormat:
                 f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
+
         # The tensor for `image` does not show the side of a picture, but its number of tokens.
         n_tokens = sizes.pop("image")
         n_patches = n_tokens - 1  # without the class token
@@ -120,20 +126,32 @@ class LsmdcFormat:
 
     def record(self) -> dict[str, Any]:
         """Return the network's type and sizes as plain JSON, for the provenance."""
-        return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
+        return {
+            "type": "xclip-lsmdc",
+            **asdict(self),
+            "temporal": "seqTransf",  # the published name of a transformer between frames
+            "temporal_norm_eps": TEMPORAL_EPS,  # of its layer norms
+        }
 
     def port(self) -> dict[str, torch.Tensor]:
-        """Return the tensors of the port, `XClipLsmdc`, of these sizes on the meta device, without values."""
+        """Return the tensors of `XClipLsmdc` (the port) with these sizes: names, types and shapes, no values.
+
+        They are on PyTorch's meta device, which takes no memory for values.
+        """
         with torch.device("meta"):
             return XClipLsmdc(self).state_dict()
 
     def shapes(self) -> dict[str, Shape]:
-        """Return the shape of every tensor of the original checkpoint."""
-        return {name: tuple(tensor.shape) for name, tensor in self.from_port(self.port()).items()}
+        """Return name -> shape of every tensor that a published checkpoint of these sizes has."""
+        original_tensors = self.from_port(self.port())
+        return {name: tuple(tensor.shape) for name, tensor in original_tensors.items()}
 
     @staticmethod
     def original_name(name: str) -> str:
-        """Translate the name of a tensor of `XClipLsmdc` to the original's."""
+        """Translate the name of a tensor of `XClipLsmdc` to its name in published checkpoints.
+
+        The rules are in `networks.toml`, under the name of this network.
+        """
         return renamed(name, "xclip-lsmdc")
 
     def matrices(self) -> dict[str, int]:
@@ -171,9 +189,9 @@ class LsmdcFormat:
         for port_name in self.port():
             original = self.original_name(port_name)
             value = tensors[original].float()
-            if original in TRANSPOSED:
+            if original in TRANSPOSED:  # the original multiplies this matrix from the other side
                 value = value.T
-            third = THIRD_OF_TENSOR.search(port_name)
+            third = THIRD_OF_TENSOR.search(port_name)  # "q", "k" or "v"; None for other tensors
             if third is not None:
                 queries, keys, values = value.chunk(3)
                 value = {"q": queries, "k": keys, "v": values}[third[1]]
@@ -191,27 +209,34 @@ class LsmdcFormat:
         """
         originals: dict[str, torch.Tensor] = {}
         for port_name in port:
-            third = THIRD_OF_TENSOR.search(port_name)
+            third = THIRD_OF_TENSOR.search(port_name)  # "q", "k" or "v"; None for other tensors
             if third is None:
                 value = port[port_name]
             elif third[1] == "q":
                 # The original has queries, keys and values in one tensor, in this order.
                 names = [THIRD_OF_TENSOR.sub(f".{part}_proj.", port_name) for part in "qkv"]
                 value = torch.cat([port[name] for name in names])
-            else:  # keys and values are joined to their queries
+            else:  # keys and values were joined to their queries already
                 continue
             original = self.original_name(port_name)
-            if original in TRANSPOSED:
+            if original in TRANSPOSED:  # the original multiplies this matrix from the other side
                 value = value.T
             originals[original] = value.contiguous()
         return originals
 
 
 def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:
-    """Count the layers of one of the original's transformers, by the names of its tensors."""
+    """Count the layers of one transformer of a published checkpoint, by the names of its tensors.
+
+    The tensors of its layer 3, for example, are called `PREFIX.resblocks.3.` and more.
+    """
     pattern = re.compile(re.escape(prefix) + r"\.resblocks\.(\d+)\.")
-    matches = [pattern.match(name) for name in tensors]
-    return len({match[1] for match in matches if match is not None})
+    numbers = set()
+    for name in tensors:
+        match = pattern.match(name)
+        if match is not None:
+            numbers.add(match[1])
+    return len(numbers)
 
 
 class XClipLsmdc(nn.Module):
@@ -222,7 +247,10 @@ class XClipLsmdc(nn.Module):
     """
 
     def __init__(self, size: LsmdcFormat) -> None:
-        """Build the vision, text and temporal transformers of this size, with untrained weights."""
+        """Build the vision, text and temporal transformers of this size, with untrained weights.
+
+        The temporal transformer relates the frames of a clip.
+        """
         super().__init__()
         vision: Any = CLIPVisionConfig(
             **self._shared_fields(size.vision_width, size.vision_layers, size.embed),
@@ -249,12 +277,21 @@ class XClipLsmdc(nn.Module):
         self.temporal: Any = CLIPEncoder(temporal)
         self.frame_position_embeddings = nn.Embedding(size.temporal_positions, size.embed)
         self.logit_scale = nn.Parameter(torch.tensor(4.6052))  # log(100), CLIP's largest
-        for name, extent in size.matrices().items():
-            self.register_parameter(name, nn.Parameter(torch.eye(extent)))
+        # The matrices of the similarity scores are in the checkpoint, but no method here needs them.
+        for name, side in size.matrices().items():
+            self.register_parameter(name, nn.Parameter(torch.eye(side)))
 
     @staticmethod
     def _shared_fields(width: int, layers: int, embed: int) -> dict[str, Any]:
-        """Return the fields that the configurations of all three transformers share."""
+        """Return the fields that the configurations of all three transformers share.
+
+        Parameters
+        ----------
+        width, layers
+            Width and number of layers of the transformer.
+        embed
+            Width of the space that pictures and texts share.
+        """
         return {
             "hidden_size": width,
             "intermediate_size": 4 * width,
@@ -266,13 +303,18 @@ class XClipLsmdc(nn.Module):
         }
 
     def encode_frames(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Encode each frame `[B, F, 3, h, w]` alone: v in the paper, `[B, F, E]`, not normalised."""
+        """Encode each frame alone, from pixels `[B, F, 3, h, w]` to vectors `[B, F, E]`, not normalised.
+
+        E is the width of the space that pictures and texts share. The paper calls these vectors v.
+        """
         images = pixels.flatten(0, 1)  # [B F, 3, h, w]
         vectors: torch.Tensor = self.vision(pixel_values=images).image_embeds
         return vectors.view(*pixels.shape[:2], -1).float()
 
     def relate_frames(self, frames: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Let frames attend to each other: u = transformer(v + position) + v, `[B, F, E]`.
+        """Let the frames of each clip attend to each other; return their new vectors, `[B, F, E]`.
+
+        In the paper, u = transformer(v + position) + v.
 
         Parameters
         ----------
@@ -285,7 +327,8 @@ class XClipLsmdc(nn.Module):
         n_frames = frames.shape[1]
         attention_bias = None  # [B, 1, F, F]
         if mask is not None:
-            bias_of_frame = (1.0 - mask.float()) * MASKED_BIAS  # 0 for a frame, [B, F]
+            # 0 for a frame, else so negative that the softmax of the attention makes it 0; [B, F]
+            bias_of_frame = (1.0 - mask.float()) * MASKED_BIAS
             attention_bias = bias_of_frame[:, None, None, :].expand(-1, 1, n_frames, -1)
         positions = self.frame_position_embeddings(torch.arange(n_frames, device=frames.device))
         inputs = (frames + positions).to(positions.dtype)  # weights in bfloat16 need bfloat16 inputs
@@ -313,10 +356,15 @@ class XClipLsmdc(nn.Module):
         return normalize(mean, dim=-1)
 
     def encode_text(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Encode captions, token ids `[N, W]` padded with 0: sentences `[N, E]` and words `[N, W, E]`.
+        """Encode captions; return a vector for each, `[N, E]`, and one for each of its tokens, `[N, W, E]`.
 
         They are not normalised. A token attends to all tokens before it, and padding is not masked, as in the
         original.
+
+        Parameters
+        ----------
+        ids
+            Token ids of the captions, `[N, W]`, padded with 0.
         """
         hidden = self.text.text_model(input_ids=ids).last_hidden_state
         words: torch.Tensor = self.text.text_projection(hidden)

@@ -66,14 +66,22 @@ class ArrayChoice:
         times = [name for name, array in arrays.items() if self._is_of_times(name, array)]
         others = {name: array for name, array in arrays.items() if name not in times}
         if not others:
-            return self._choose(where, arrays)
-        return [*self._choose(where, others), *times]
+            return self._choose_features(where, arrays)
+        return [*self._choose_features(where, others), *times]
 
-    def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+    def _choose_features(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Choose the features among the arrays of a file, and note which arrays are left out.
 
         The first of these rules that applies decides: the patterns, names of the format, the only array of
-        the file, the rule for columns of a table.
+        the file, the rule for columns of a table. The last two are guesses, which must be the same for the
+        files of all clips. Chosen and left-out names are kept in this object.
+
+        Parameters
+        ----------
+        where
+            The file or group, for messages.
+        arrays
+            Name -> array or its description, without arrays of times.
         """
         is_array_without_name = list(arrays) == [""]  # that of a .npy file
         if is_array_without_name and not self.patterns:
@@ -90,16 +98,21 @@ class ArrayChoice:
         else:
             chosen = self._choose_as_columns(where, arrays)
             is_guessed = True
+
         self._refuse_several(where, arrays, chosen)
         has_one_file_per_clip = self.n_leading_axes == 0
         if is_guessed and has_one_file_per_clip:
             self._refuse_other_guess(where, chosen)
+
         self._last_chosen = chosen
         self._note_left_out(arrays.keys() - set(chosen))
         return chosen
 
     def _names_of_format(self, arrays: Mapping[str, Any]) -> list[str]:
-        """Return the arrays with names of the format; an empty list if only times have such names."""
+        """Return the arrays whose names are those of the store format, such as `pooled` and `time_s`.
+
+        Without an array of features among them the list is empty: times alone say nothing of features.
+        """
         names = []
         for name, array in arrays.items():
             has_axes_of_features = _n_axes(array) > self.n_leading_axes
@@ -109,7 +122,10 @@ class ArrayChoice:
         return names if has_features else []
 
     def _choose_as_columns(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features by the patterns, or, without patterns, by the rule for columns of a table."""
+        """Choose the features by the patterns, or, without patterns, by the rule for columns of a table.
+
+        By this rule, features are one column of vectors, or one numbered series of columns.
+        """
 
         def kind_of(name: str) -> ColumnKind:
             """Return what an array of the file holds, in the words for columns of a table."""
@@ -118,7 +134,11 @@ class ArrayChoice:
         return choose_columns(where, list(arrays), kind_of, self.patterns)
 
     def _refuse_several(self, where: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
-        """Refuse several arrays of features, unless all have names of the format, or all are columns."""
+        """Raise a StoreError if several arrays were chosen as features of a clip, which has one.
+
+        Several are allowed if all have names of the store format, such as `frames` and `pooled`; or if each
+        has one number for each clip, as columns of a table have.
+        """
         if len(chosen) == 1 or set(chosen) <= set(FORMAT_NAMES):
             return
         has_row_per_clip = self.n_leading_axes > 0
@@ -130,7 +150,10 @@ class ArrayChoice:
         )
 
     def _refuse_other_guess(self, where: Path | str, chosen: list[str]) -> None:
-        """Refuse a guess for one clip's file that differs from the guess for the file before."""
+        """Raise a StoreError if a guess for one clip's file differs from the guess for the file before.
+
+        The clips would have features of different kinds.
+        """
         if self._last_chosen is None or self._last_chosen == chosen:
             return
         raise StoreError(

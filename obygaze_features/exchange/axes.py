@@ -35,7 +35,7 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
     Raises
     ------
     StoreError
-        If the array has other axes.
+        If the array has axes in no such order, or it is not clear which of them are superfluous.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def refuse_other_axes(
         remedy = f"save it under another name, such as {other_kind}"
     elif is_pooled:
         remedy = _how_to_read(shape, array_option="--array frames ")
-    else:
+    else:  # frames or tokens, of which only vectors, [D], come here
         remedy = f"one frame would be [1, {shape[0]}], one vector a clip is --array pooled"
     raise StoreError(f"{where}: the axes of {array} are {list(shape)}, expected {expected}; {remedy}")
 
@@ -116,6 +116,9 @@ def _fits(shape: Sequence[int], axes: Axes) -> bool:
 
 def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     """Return in words with which options an array can be read as frames, or that none reads it.
+
+    For example, [16, 7] gives "16 frames of 7 numbers are --axes TD, 7 frames of 16 numbers are --axes DT;
+    tokens are --array tokens".
 
     Parameters
     ----------
@@ -140,7 +143,7 @@ def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     first_length, last_length = lengths
     readings = []
     for order in orders:
-        numbers_are_first = order == "DT"
+        numbers_are_first = order == "DT"  # in all other orders, frames are
         n_frames = last_length if numbers_are_first else first_length
         n_numbers = first_length if numbers_are_first else last_length
         frames = counted(n_frames, "frame")

@@ -50,15 +50,17 @@ class Citation:
 
     @property
     def is_bibtex(self) -> bool:
-        """Whether the makers stated an entry of BibTeX."""
+        """Whether the citation that the makers stated is a BibTeX entry, such as `@article{...}`."""
         return bool(re.match(r"\s*@\w+\s*\{", self.stated))
 
     def bibtex(self) -> str:
         """Return a BibTeX entry of the store, followed by the entry that its makers stated, if any."""
         note = f"obygaze feature store, fingerprint {self.fingerprint}. Licence {self.licence}"
         if self.stated and not self.is_bibtex:
-            note += f". {' '.join(self.stated.split())}"
-        title = "{" + self.title.translate(ESCAPED) + "}"  # braces keep its capital letters
+            stated_on_one_line = " ".join(self.stated.split())
+            note += f". {stated_on_one_line}"
+        # `ESCAPED` writes characters that mean something in TeX, such as &. Braces keep capital letters.
+        title = "{" + self.title.translate(ESCAPED) + "}"
         fields = {"title": title, "version": self.version, "note": note.translate(ESCAPED)}
         if self.url:
             fields["url"] = self.url
@@ -77,11 +79,12 @@ class Citation:
         if self.url:
             reference += f" {self.url}"
         if self.stated and not self.is_bibtex:
-            reference += f" {' '.join(self.stated.split())}"
+            stated_on_one_line = " ".join(self.stated.split())
+            reference += f" {stated_on_one_line}"
         return reference
 
     def record(self) -> dict[str, Any]:
-        """Return all fields and both texts as plain JSON."""
+        """Return all fields, and the BibTeX and APA texts, as plain JSON."""
         return {
             "title": self.title,
             "version": self.version,
@@ -124,10 +127,15 @@ def citation_of(store: Store, licence: str) -> Citation:
     `licence` is the one under which it is shared, which may differ from the one it was sealed with.
     """
     corpus = str(store.attributes["corpus"]["name"])
-    name = store.name if store.name.endswith(store.version) else f"{store.name}-{store.version}"
-    key = re.sub(r"[^A-Za-z0-9.:+-]+", "-", name).strip("-")  # other characters end a key of BibTeX
-    stated = store.attributes["citation"]
-    url = as_url(store.where)
+
+    name_and_version = store.name
+    if not store.name.endswith(store.version):
+        name_and_version = f"{store.name}-{store.version}"
+    # The key of a BibTeX entry has no other characters.
+    key = re.sub(r"[^A-Za-z0-9.:+-]+", "-", name_and_version).strip("-")
+
+    stated = store.attributes["citation"]  # None if the makers stated none
+    url = as_url(store.where)  # None for a path of this machine
     return Citation(
         key=key or "store",
         title=f"Features of {corpus}",

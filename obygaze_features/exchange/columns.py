@@ -67,11 +67,14 @@ def choose_columns(
     possible = [name for name in names if name not in no_features]
     _refuse_equal_names(path, possible)
     _refuse_patterns_without_match(path, possible, patterns)
+
     wanted_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
     left_out = set(_matching(possible, patterns_to_leave_out(patterns)))
     candidates = [name for name in possible if name not in left_out]
     if wanted_patterns:
         return _matching(candidates, wanted_patterns)
+
+    # Without patterns, the columns must leave no doubt.
     possible_features = _find_possible_features(candidates, kind_of)
     feature_sets = possible_features.feature_sets
     other_numbers = possible_features.other_numbers
@@ -116,7 +119,17 @@ def _refuse_equal_names(path: Path | str, names: Sequence[str]) -> None:
 
 
 def _refuse_patterns_without_match(path: Path | str, names: Sequence[str], patterns: Sequence[str]) -> None:
-    """Raise a StoreError if a pattern matches no column."""
+    """Raise a StoreError if a pattern of the user matches no column, as a mistyped one does.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    names
+        The columns that may be features.
+    patterns
+        Shell patterns; one that begins with `!` leaves columns out.
+    """
     for pattern in patterns:
         if not _matching(names, [pattern.removeprefix(LEAVE_OUT)]):
             raise StoreError(
@@ -130,7 +143,15 @@ def _find_possible_features(
 ) -> _PossibleFeatures:
     """Find the numbered series, the columns of lists and the other columns of numbers of a table.
 
-    `kind_of` returns what a column holds.
+    A series counts if at least one of its columns holds numbers; one of texts, such as name1 and name2, does
+    not.
+
+    Parameters
+    ----------
+    candidates
+        Names of the columns that may be features.
+    kind_of
+        Returns what a column holds: "number", "list" or "other".
     """
     feature_sets = []
     in_series = set[str]()
@@ -186,7 +207,10 @@ def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
 
 
 def _numbered_series(names: Sequence[str]) -> list[list[str]]:
-    """Find series of columns whose names differ in their numbers only: from 0 or 1, none missing."""
+    """Find series of columns whose names differ in their numbers only: from 0 or 1 on, none missing.
+
+    Examples are f0, f1, f2. A series has at least two columns, and is returned in the order of its numbers.
+    """
     numbered: dict[str, dict[int, str]] = {}  # prefix -> number -> name
     doubtful_prefixes = set()
     for name in names:
@@ -199,6 +223,7 @@ def _numbered_series(names: Sequence[str]) -> list[list[str]]:
         if number in name_of_number:  # f1 and f01
             doubtful_prefixes.add(prefix)
         name_of_number[number] = name
+
     series = []
     for prefix, name_of_number in numbered.items():
         first = min(name_of_number)

@@ -163,8 +163,10 @@ def diff(first: Store, second: Store) -> StoreDiff:
     """
     second_clips = {clip.clip_id: clip for clip in second.clips}
     first_ids = {clip.clip_id for clip in first.clips}
+    ids_only_in_second = second_clips.keys() - first_ids
     # Each clip that both stores have, as the first and as the second store record it.
     common = [(clip, second_clips[clip.clip_id]) for clip in first.clips if clip.clip_id in second_clips]
+
     provenance: dict[str, Contrasts] = {}
     fields_against_mixing: dict[str, tuple[str, ...]] = {}
     arrays: list[ArrayDiff] = []
@@ -176,9 +178,9 @@ def diff(first: Store, second: Store) -> StoreDiff:
         provenance[name] = tuple(contrasts(first_provenance, second_provenance))
         # The result of `same_numerics` are the fields that differ, not those that are the same.
         fields_against_mixing[name] = tuple(same_numerics(first_provenance, second_provenance))
-        arrays += _compare(first[name], second[name])
+        arrays += _compare_groups(first[name], second[name])
+
     attribute_contrasts = contrasts(dict(first.attributes), dict(second.attributes))
-    ids_only_in_second = second_clips.keys() - first_ids
     return StoreDiff(
         about=tuple(attribute_contrasts),
         only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
@@ -213,7 +215,13 @@ def _changed_clips(common: Sequence[tuple[StoredClip, StoredClip]]) -> dict[str,
 
 
 def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counter[tuple[str, str]]:
-    """Count the clips with different statuses: (status in the first, in the second) -> number of clips."""
+    """Count the clips with different statuses: (status in the first, in the second) -> number of clips.
+
+    Parameters
+    ----------
+    common
+        Each clip that both stores have, as the first and as the second store record it.
+    """
     counter = Counter[tuple[str, str]]()
     for in_first, in_second in common:
         if in_first.status != in_second.status:
@@ -221,8 +229,11 @@ def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counte
     return counter
 
 
-def _compare(first: Group, second: Group) -> list[ArrayDiff]:
-    """Compare every array of a group in two stores, over the clips for which both have usable features."""
+def _compare_groups(first: Group, second: Group) -> list[ArrayDiff]:
+    """Compare every array of a group in two stores, over the clips for which both have usable features.
+
+    The clips may be in different rows of the stores.
+    """
     usable_in_second = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
     rows_in_first = []  # of the same clips, in the same order, as `rows_in_second`
     rows_in_second = []
@@ -232,6 +243,7 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
             rows_in_second.append(usable_in_second[clip])
     first_rows = _Rows(first, rows_in_first)
     second_rows = _Rows(second, rows_in_second)
+
     all_arrays = dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS))  # each name once, in order
     diffs = []
     for array in all_arrays:
@@ -245,12 +257,12 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
 
 def _why_not_comparable(first: Group, second: Group, array: str) -> str:
     """Return why an array of two groups cannot be compared, such as different shapes; empty if it can."""
-    kind_in_first = _kind(first, array)
-    kind_in_second = _kind(second, array)
-    return "" if kind_in_first == kind_in_second else f"{kind_in_first} against {kind_in_second}"
+    type_in_first = _type_and_shape(first, array)
+    type_in_second = _type_and_shape(second, array)
+    return "" if type_in_first == type_in_second else f"{type_in_first} against {type_in_second}"
 
 
-def _kind(group: Group, array: str) -> str:
+def _type_and_shape(group: Group, array: str) -> str:
     """Return an array's data type and shape for one clip as text, such as "float32 [768] a clip"."""
     if array not in (*group.arrays, *TIME_ARRAYS):
         return "no such array"
@@ -264,7 +276,7 @@ class _Rows(NamedTuple):
     rows: Sequence[int]
 
     def values(self, array: str) -> Iterator[NDArray[Any]]:
-        """Yield the rows of an array."""
+        """Yield the values of an array in each of these rows, in their order."""
         return rows_of(self.group, array, self.rows)
 
 
@@ -273,6 +285,13 @@ def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
 
     Counted are the clips whose values differ, and those among them with another number of frames. Of the
     others, the largest absolute difference and the smallest cosine are found.
+
+    Parameters
+    ----------
+    array
+        Name of the array.
+    first, second
+        The rows of the clips in both stores, in the same order.
     """
     n_changed = 0
     n_with_other_length = 0
@@ -305,7 +324,10 @@ def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
 
 
 def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Return the largest absolute difference of two arrays, without NaN, which means an unknown time."""
+    """Return the largest absolute difference of two arrays of one shape, computed in float64.
+
+    Differences with NaN, which stands for an unknown time, do not count.
+    """
     differences = np.abs(a.astype(np.float64) - b.astype(np.float64))
     return float(differences.max(where=~np.isnan(differences), initial=0.0))
 
@@ -371,7 +393,7 @@ def _only_in_one(store: str, clips: Sequence[str], groups: Sequence[str], most: 
 
 
 def _array_in_words(array: ArrayDiff) -> str:
-    """Return the differences of one array in words."""
+    """Return the differences of one array in words, in one line."""
     if array.unlike:
         return f"values of {array.array}: {array.unlike}"
     text = f"values of {array.array}: {array.changed} of {counted(array.clips, 'clip')} differ"

@@ -51,10 +51,11 @@ def export_hdf5(
     group = store[backbone]
     rows = _usable_rows(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
-    columns = _clip_columns(store, group, rows, labels)
+    columns = _clip_columns(store, group, rows, labels)  # such as "clip", with the ids
     with _new_file(Path(path)) as (file, raw_file):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
+
         values_by_array = [rows_of(group, array, rows) for array in arrays]  # iterators over the clips
         for position, clip_values in enumerate(zip(*values_by_array, strict=True)):
             node = file.create_group(_group_name(columns["clip"][position]))
@@ -63,7 +64,7 @@ def export_hdf5(
                     node.attrs[name] = column[position]
             for array, value in zip(arrays, clip_values, strict=True):
                 node.create_dataset(array, data=value)
-            raw_file.raise_write_error()  # HDF5 is not told of it: see `_ErrorKeepingFile`
+            raw_file.raise_write_error()  # HDF5 is not told of write errors, with which it might crash
     return len(rows), len(group) - len(rows)
 
 
@@ -104,19 +105,20 @@ def export_anndata(
         _mark_encoding(x, "array", "0.2.0")
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
-            raw_file.raise_write_error()  # HDF5 is not told of it: see `_ErrorKeepingFile`
+            raw_file.raise_write_error()  # HDF5 is not told of write errors, with which it might crash
+
         clip_ids = columns.pop("clip")
         feature_names = [f"{backbone}-{feature}" for feature in range(n_features)]
         _write_dataframe(file, "obs", clip_ids, columns)
         _write_dataframe(file, "var", feature_names, {})
-        for name in ("layers", "obsm", "obsp", "varm", "varp"):
-            _write(file, name, {})
-        _write(file, "uns", _origin(store, group))
+        for name in ("layers", "obsm", "obsp", "varm", "varp"):  # other parts of the format, here empty
+            _write_element(file, name, {})
+        _write_element(file, "uns", _origin(store, group))
     return len(rows), len(group) - len(rows)
 
 
 def _usable_rows(group: Group) -> list[int]:
-    """List the rows that have features."""
+    """List the rows of a group that have features: those of clips whose status is ok or partial."""
     return [int(row) for row in np.flatnonzero(group.usable)]
 
 
@@ -127,6 +129,15 @@ def _clip_columns(
 
     They are id, movie, status, reason, text, labels, span and, if any clip has some, stretches without
     pictures; None where a clip has no such value.
+
+    Parameters
+    ----------
+    store, group
+        The store, and the group of the features.
+    rows
+        Rows of the clips.
+    labels
+        Name -> clip id -> text, of further columns; None for none.
     """
     clips = [store.clips[row] for row in rows]
     columns: dict[str, list[Any]] = {
@@ -148,7 +159,10 @@ def _clip_columns(
 
 
 def _origin(store: Store, group: Group) -> dict[str, str]:
-    """Return texts on where the features come from: name of an attribute of the file -> text."""
+    """Return texts on where the features come from: name of an attribute of the file -> text.
+
+    Fields that sealing adds to the provenance are left out.
+    """
     provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
     return {
         "backbone": group.name,
@@ -170,7 +184,7 @@ def _group_name(clip_id: str) -> str:
 
 
 def _mark_encoding(node: h5py.HLObject, kind: str, version: str) -> None:
-    """Mark a node with AnnData's name and version of its encoding."""
+    """Mark a group or dataset of HDF5 with AnnData's name and version of its encoding, for readers."""
     node.attrs["encoding-type"] = kind
     node.attrs["encoding-version"] = version
 
@@ -195,18 +209,21 @@ def _write_dataframe(file: h5py.File, name: str, index: list[str], columns: Mapp
     node.attrs.create("column-order", [*columns], (len(columns),), h5py.string_dtype())
     for column, values in {"_index": index, **columns}.items():
         if column in NUMBER_COLUMNS:
-            _write(node, column, np.array(values, np.float64))
+            _write_element(node, column, np.array(values, np.float64))
         else:
-            _write(node, column, values)
+            _write_element(node, column, values)
 
 
-def _write(parent: h5py.Group, name: str, element: object) -> None:
-    """Write a dict, a list of texts, a text or an array into an HDF5 group, in AnnData's encoding."""
+def _write_element(parent: h5py.Group, name: str, element: object) -> None:
+    """Write a dict, a list of texts, a text or an array into an HDF5 group, in AnnData's encoding.
+
+    A dict becomes a group, into which its values are written in the same way; all others become datasets.
+    """
     if isinstance(element, Mapping):
         node = parent.create_group(name)
         _mark_encoding(node, "dict", "0.1.0")
         for key, value in element.items():
-            _write(node, key, value)
+            _write_element(node, key, value)
     elif isinstance(element, list):
         dataset = parent.create_dataset(name, (len(element),), h5py.string_dtype(), element)
         _mark_encoding(dataset, "string-array", "0.2.0")
@@ -237,12 +254,15 @@ class _ErrorKeepingFile(FileIO):
         return len(data)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size of the file, unless a write has failed."""
+        """Set the size of the file, unless a write has failed; return it, or 0 for None."""
         self._unless_failed(lambda: FileIO.truncate(self, size))
         return 0 if size is None else size
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
-        """Read back what was written; zeros replace what a failed write left out."""
+        """Read back what was written into a buffer, and return its length; zeros replace what is not there.
+
+        A failed write may have left something out, of which HDF5 is not told.
+        """
         memoryview(buffer)[:] = bytes(len(buffer))
         self._unless_failed(lambda: FileIO.readinto(self, buffer))
         return len(buffer)
@@ -258,10 +278,10 @@ class _ErrorKeepingFile(FileIO):
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[tuple[h5py.File, _ErrorKeepingFile]]:
-    """Create an HDF5 file atomically; the same data give the same bytes.
+    """Create an HDF5 file, which gets its name only if the `with` block succeeds.
 
-    Yields the open file, and the ordinary file with its bytes, whose `raise_write_error` raises errors that
-    HDF5 itself would report late or not at all.
+    The same data give the same bytes. Yields the open file, and the ordinary file with its bytes, whose
+    `raise_write_error` raises errors that HDF5 itself would report late or not at all.
     """
     with new_file(path) as temporary_path, _ErrorKeepingFile(temporary_path, "w+") as raw_file:
         with h5py.File(raw_file, "w") as file:

@@ -71,10 +71,12 @@ def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) 
     candidates = [name for name in names if not _matches_any(name, patterns)]
     named_as_numbers = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
     number_column = _only_or_format_column(path, named_as_numbers, "number the frames")
+
     if options.times is None:
         named_as_times = [name for name in candidates if _TIMES.fullmatch(_normalised(name))]
         time_column = _only_or_format_column(path, named_as_times, "may be times of frames")
         return FrameColumns(times=time_column, numbers=number_column)
+
     if options.times not in names:
         shown_names = ", ".join(names[:SHOWN])
         raise StoreError(f"{path}: has no column {options.times} (--times); found {shown_names}")
@@ -124,7 +126,7 @@ def _only_or_format_column(path: Path, candidates: list[str], what_they_do: str)
 
 
 def _normalised(name: str) -> str:
-    """Return a column's name for comparison: lower case, with one `_` for other characters."""
+    """Return a column's name for comparison: "Timestamp (ms)" becomes "timestamp_ms"."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
@@ -140,7 +142,17 @@ def times_in_seconds(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
-    """Raise an error if frame numbers are not evenly spaced: times that follow from a rate would be wrong."""
+    """Raise an error if the frame numbers of a clip are not evenly spaced.
+
+    Times that follow from a rate would be wrong.
+
+    Parameters
+    ----------
+    where
+        The table and the clip, for messages.
+    numbers
+        Numbers of the clip's frames, in order, [T].
+    """
     steps = np.unique(np.diff(numbers))
     if len(steps) > 1:
         raise StoreError(
@@ -306,6 +318,7 @@ def _load_clip(
         rows = _sort_rows(rows, order.times, times_name, where)
     if must_be_even and order.numbers is not None:
         refuse_uneven(where, order.numbers[rows])
+
     arrays = {"": _read_rows(vectors, rows)}
     if order.times is not None:
         arrays["time_s"] = times_in_seconds(times_name, order.times[rows])
@@ -344,7 +357,20 @@ def _sort_rows(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, wh
 
 
 def _whole_indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return frame indices as integers; raise an error if a number is negative or not whole."""
+    """Return the indices of a clip's frames in the video file as integers, [T].
+
+    Parameters
+    ----------
+    where, name
+        The table and the clip, and the column, for messages.
+    numbers
+        The values of the column.
+
+    Raises
+    ------
+    StoreError
+        A number is negative or not whole.
+    """
     if (numbers != np.rint(numbers)).any() or (numbers < 0).any():
         raise StoreError(f"{where}: {name} is an index in the file; expected whole numbers from 0 on")
     return numbers.astype(np.int64)
@@ -361,4 +387,5 @@ def _read_rows(vectors: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
         values = np.asarray(vectors[int(rising[0]) : int(rising[-1]) + 1])
     else:
         values = np.asarray(vectors[rising])
-    return values[np.searchsorted(rising, rows)]
+    positions_of_rows = np.searchsorted(rising, rows)  # in `values`
+    return values[positions_of_rows]

@@ -37,7 +37,10 @@ from obygaze_features.text import counted
 
 @contextmanager
 def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Read features from the matrix of a .npy file; the ids of its rows are in another file."""
+    """Read features from the matrix of a .npy file; the ids of its rows are in another file.
+
+    Yields clip -> its features, and texts on the file, of which there are none.
+    """
     matrix = map_npy(path)
     if any(pattern != "*" for pattern in options.columns):
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
@@ -47,14 +50,25 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         raise KeyError(name)
 
     ids, _ = read_row_ids(path, (), options.ids, read_column)
+    only_array = ""  # the only array of a file needs no name
+    no_frame_columns = FrameColumns()
     yield group_rows_by_clip(
-        path, ids, {"": matrix}, options, frame_columns=FrameColumns(), read_column=read_column, about={}
+        path,
+        ids,
+        {only_array: matrix},
+        options,
+        frame_columns=no_frame_columns,
+        read_column=read_column,
+        about={},
     )
 
 
 @contextmanager
 def npz_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Read the ids and the arrays of a .npz file."""
+    """Open a .npz file with an array of ids and arrays of features, each with a row for each clip or frame.
+
+    Yields clip -> its features, and texts on the file.
+    """
     with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
         yield _rows_of_arrays(path, headers, options, read_ids=load, open_array=load)
 
@@ -68,6 +82,8 @@ def _rows_of_arrays(
     open_array: Callable[[str], Any],
 ) -> FileContent:
     """Choose the ids and the features among arrays that have a row for each clip, or each frame.
+
+    Returns clip -> its features, and texts on the file.
 
     Parameters
     ----------
@@ -84,11 +100,14 @@ def _rows_of_arrays(
     """
     ids, id_array = read_row_ids(path, list(arrays), options.ids, read_ids)
     arrays_without_ids = {name: array for name, array in arrays.items() if name != id_array}
+
+    # Of frames there may be arrays of their times and numbers, which tell which frame of its clip a row is.
     frame_columns = FrameColumns()  # none; both names are then empty
     if options.of_frames:
         columns = [name for name, array in arrays_without_ids.items() if getattr(array, "ndim", 0) == 1]
         frame_columns = find_frame_columns(path, columns, options)
     no_features = {frame_columns.times, frame_columns.numbers}
+
     candidates = {name: array for name, array in arrays_without_ids.items() if name not in no_features}
     choice = ArrayChoice(options.columns, n_leading_axes=1)
     features = {name: open_array(name) for name in choice(path, candidates)}
@@ -105,15 +124,16 @@ def _rows_of_arrays(
 
 @contextmanager
 def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess.
+    """Open HDF5 or AnnData in this process, which may be killed: the library may crash on damaged files.
 
-    Datasets at the top of the file have a row for each clip. Without them, each clip has a group.
+    Datasets at the top of the file have a row for each clip. Without them, each clip has a group. Yields
+    clip -> its features, and texts on the file.
     """
     with open_hdf5(path) as file:
         with explain_hdf5_damage(str(path)):
-            rows = _hdf5_content(path, file, options)
-        if rows is not None:
-            yield rows
+            content = _hdf5_content(path, file, options)
+        if content is not None:
+            yield content
             return
     no_clip_ids = frozenset[str]()
     with groups_of_clips(path, options.columns, no_clip_ids) as groups:
@@ -121,7 +141,11 @@ def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
 
 
 def _hdf5_content(path: Path, file: h5py.File, options: TableOptions) -> FileContent | None:
-    """Read features of AnnData, or of datasets at the top of a file; None for a file of groups only."""
+    """Read features of AnnData, or of datasets at the top of a file; None for a file of groups only.
+
+    Returns clip -> its features, and texts on the file. `plain_node` follows no links to other files, since a
+    stranger may have made this one.
+    """
     nodes = {name: plain_node(file, name) for name in file}
     if is_anndata(file):
         return _anndata_content(path, file, nodes["obs"], options)
@@ -145,8 +169,9 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
     matrices = _anndata_matrices(file)
     features = {name: matrices[name] for name in choice(path, matrices)}
     _refuse_sparse(path, features)
+
     columns = _ObsColumns(path, obs)
-    index_name = text_of(obs.attrs, "_index") or "_index"
+    index_name = text_of(obs.attrs, "_index") or "_index"  # of the column with the names of the rows
     ids, _ = read_row_ids(path, columns.names, options.ids or index_name, columns.read)
     items = row_items(
         path,
@@ -172,17 +197,23 @@ class _ObsColumns:
     """
 
     def __init__(self, path: Path, obs: h5py.Group) -> None:
-        """List the names of the columns."""
+        """List the names of the columns; their cells are read when they are asked for."""
         self._path = path
         self._obs = obs
         self.names = list(obs)  # to look names up: `name in obs` would follow links to other files
 
     def read(self, name: str) -> Any:
-        """Read a column."""
+        """Read the cells of a column by its name."""
         return read_column(plain_node(self._obs, name), self._path)
 
     def texts(self, name: str, n_rows: int) -> list[str]:
-        """Read a column of texts, one for each row; empty if there is none of this name."""
+        """Read a column of texts, one for each row; empty if there is no column of this name.
+
+        Raises
+        ------
+        StoreError
+            The column has another number of rows than `n_rows`, or cannot be read.
+        """
         if name not in self.names:
             return []
         cells = id_texts(self.read(name), self._path)
@@ -203,7 +234,10 @@ def _refuse_sparse(path: Path, matrices: Mapping[str, object]) -> None:
 
 
 def _anndata_matrices(file: h5py.File) -> dict[str, object]:
-    """Return the nodes of AnnData that may be features: X, and those in obsm and layers."""
+    """Return the nodes of AnnData that may be features: X, and those in the groups obsm and layers.
+
+    Name -> an h5py dataset or group; None for a link to another file, which is not followed.
+    """
     matrices: dict[str, object] = {}
     if "X" in file:
         matrices["X"] = plain_node(file, "X")

@@ -144,17 +144,20 @@ def import_features(
     """
     destination = store_path(destination)
     validate_licence(licence)
+
     absent = [clip.clip_id for clip in clips if clip.clip_id not in features]
     if not features or (absent and not allow_missing):
         raise StoreError(
             f"{destination}: {len(absent)} of {counted(len(clips), 'clip')} have no features to import, "
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
+
     # The first clip shows the shapes. That clips have different numbers of frames shows only later.
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
     arrays = _arrays_of_format(first, declared, first.load())
     with _file_named_in_errors(first):
         group = _group_spec(arrays, declared)
+
     with temporary_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [group], corpus)
         try:
@@ -196,7 +199,19 @@ class _ImportedClips(NamedTuple):
 
 
 def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_clips: int) -> list[str]:
-    """Return warnings on imported features: on axes that may be swapped, and clips with one number only."""
+    """Return warnings on imported features: on axes that may be swapped, and clips with one number only.
+
+    Parameters
+    ----------
+    imported
+        What was noticed in the features of all clips.
+    group
+        The store's group, with the shapes of its arrays.
+    declared
+        What the user declares of the features.
+    n_clips
+        Number of clips of the store.
+    """
     warnings = []
     axes_warning = _warn_of_swapped_axes(group, declared, imported.most_frames)
     if axes_warning:
@@ -209,7 +224,7 @@ def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_
 
 
 def _as_ragged(group: GroupSpec) -> GroupSpec:
-    """Return a copy of a group declaration in which clips may have any number of frames."""
+    """Return a copy of a group's declaration in which clips may have different numbers of frames (ragged)."""
     specs = []
     for spec in group.arrays:
         if spec.name == "frames":
@@ -226,6 +241,17 @@ def _import_clips(
 
     Features that the user did not name may be labels, if they are whole numbers in all clips. This shows only
     after the last clip; an error then keeps the stage from being sealed.
+
+    Parameters
+    ----------
+    stage
+        The unfinished store, with one group.
+    features
+        Clip id -> its features.
+    declared
+        What the user declares of the features.
+    progress
+        Called with (clips done, all clips); None for nothing.
 
     Raises
     ------
@@ -245,18 +271,21 @@ def _import_clips(
             arrays_of_file = item.load()
             if may_be_labels and _looks_like_features(arrays_of_file, declared):
                 may_be_labels = False
+
             arrays = _arrays_of_format(item, declared, arrays_of_file)
             if _are_features_constant(arrays):
                 constant.append(clip)
             if "frames" in arrays:
                 most_frames = max(most_frames, len(arrays["frames"]))
                 _check_frames(item, group, arrays["frames"])
+
             planned_clip = stage.clips[stage.rows[clip]]
             result = _make_result(planned_clip, item, group, arrays, declared.per_second)
             with _file_named_in_errors(item):
                 writer.commit([result])
             if progress is not None:
                 progress(n_imported, len(to_do))
+
     if may_be_labels and to_do:
         raise StoreError(
             f"{features[to_do[0]].where}: whole numbers in all clips, as labels are; if they are features, "
@@ -283,6 +312,15 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
 
     The group's `n_frames` is the number of frames that were sampled. If F is another number, each of the F
     vectors stands for several sampled frames (a tubelet); then F must be the same in all clips.
+
+    Parameters
+    ----------
+    item
+        The clip's file, for messages.
+    group
+        The group, with the shape of the first clip's frames.
+    frames
+        The frames of this clip.
 
     Raises
     ------
@@ -313,7 +351,7 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
 
 
 def _are_features_constant(arrays: Arrays) -> bool:
-    """Return whether each of a clip's arrays of features has one number only."""
+    """Return whether each of a clip's arrays of features has only one number, again and again."""
     return all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays)
 
 
@@ -342,7 +380,7 @@ def _has_fractions(values: NDArray[Any]) -> bool:
 
 @contextmanager
 def _file_named_in_errors(item: ImportItem) -> Iterator[None]:
-    """Put the name of the file before the message of any error in the block."""
+    """Put the name of a clip's file before the message of any StoreError raised in the `with` block."""
     try:
         yield
     except StoreError as error:
@@ -373,7 +411,10 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
 
 
 def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
-    """Refuse a clip's arrays if a name is not one of the format's, or if there are times only."""
+    """Raise a StoreError if a clip has arrays with names that the store format lacks, or times only.
+
+    `item` is the clip's file, for the message; `arrays` is name -> array.
+    """
     known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
     unknown_names = sorted(arrays.keys() - set(known_names))
     if unknown_names:
@@ -410,6 +451,7 @@ def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> A
         arrays = _with_times(item, declared.times, arrays)
     has_format_names = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
     named_arrays = arrays if has_format_names else _with_declared_name(arrays, declared.array)
+
     _refuse_unknown_names(item, named_arrays)
     if declared.axes is not None and named_arrays.keys().isdisjoint(("frames", "tokens")):
         raise StoreError(
@@ -417,6 +459,7 @@ def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> A
         )
     if declared.per_second is not None and "time_s" in named_arrays:
         raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
+
     converted = {}
     for name, values in named_arrays.items():
         converted[name] = _convert(values, name, item.where, declared, has_format_names=has_format_names)
@@ -426,7 +469,10 @@ def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> A
 
 
 def _with_declared_name(arrays: Arrays, declared_name: str) -> Arrays:
-    """Return the arrays of a clip with the declared name for its array of features, if there is only one."""
+    """Return the arrays of a clip, in which its only array of features has the declared name.
+
+    If there are several arrays beside those of times, all names stay as they are.
+    """
     feature_names = arrays.keys() - set(TIME_ARRAYS)
     if len(feature_names) != 1:
         return arrays
@@ -449,6 +495,11 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
         Name of the array in the file, as given with --times.
     arrays
         The arrays of the clip.
+
+    Raises
+    ------
+    StoreError
+        There is no such array, it holds no numbers, or the clip has an array `time_s` as well.
     """
     if name not in arrays:
         raise StoreError(f"{item.where}: has no {name} (--times); found {', '.join(arrays)}")
@@ -499,10 +550,26 @@ def _convert(
 
 
 def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: str | None) -> NDArray[Any]:
-    """Return an array with a data type that the format has for arrays of its name; refuse other types.
+    """Return an array with a data type that the format has for arrays of its name.
 
     Features are converted to the declared type, if there is one. Times and indices are converted to the
     format's type, but only if no digit can be lost.
+
+    Parameters
+    ----------
+    values
+        The array.
+    name
+        Its name in the format.
+    where
+        What messages call its file.
+    declared_dtype
+        The type that the user asks for; None for none.
+
+    Raises
+    ------
+    StoreError
+        The format does not have the resulting type.
     """
     allowed_dtypes = ARRAYS[name].dtypes
     usual_dtype = allowed_dtypes[0]
@@ -526,9 +593,18 @@ def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: s
 
 
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
-    """Return the declaration of the store's group, with the shapes of the first clip's arrays."""
+    """Return the declaration of the store's group: its arrays, its number of frames and its provenance.
+
+    Parameters
+    ----------
+    arrays
+        The arrays of the first clip, as the format has them, which tell shapes and data types.
+    declared
+        What the user declares of the features.
+    """
     names = [name for name in FEATURE_ARRAYS if name in arrays]
     specs = [ArraySpec(name, arrays[name].shape, arrays[name].dtype.name) for name in names]
+
     provenance = declaration(declared.provenance, declared.backbone)
     if declared.dtype is not None:
         provenance["converted_to"] = declared.dtype
@@ -600,17 +676,31 @@ def _make_result(
 ) -> ClipResult:
     """Build the result of one clip from its arrays, to be committed to a stage.
 
-    If the arrays have no times, these follow from `per_second`, the number of frames in a second of video.
     Unknown times are NaN, and unknown frame indices -1.
+
+    Parameters
+    ----------
+    clip
+        The clip as the store will have it, with its start and end.
+    item
+        Its file, for its status and for messages.
+    group
+        The group's declaration.
+    arrays
+        The clip's arrays, as the format has them.
+    per_second
+        Number of frames in a second of video, from which times follow if the arrays have none; None if that
+        is not known.
 
     Raises
     ------
     StoreError
-        If the item's status is not one of clips with features (`DONE`), or if its times, frame indices or
-        stretches without pictures do not fit its frames.
+        If the item's status is neither ok nor partial, or if its times, frame indices or stretches without
+        pictures do not fit its frames.
     """
     if item.status not in DONE:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
+
     n_frames = len(arrays["frames"]) if group.ragged else group.n_frames
     time_s = arrays.get("time_s", np.full(n_frames, np.nan))
     frame_index = arrays.get("frame_index", np.full(n_frames, -1, np.int64))
@@ -620,6 +710,7 @@ def _make_result(
         if "time_s" not in arrays:
             time_s = (clip.start_s or 0.0) + np.arange(n_frames) / per_second
     _check_times(clip, item, time_s, frame_index, n_frames)
+
     values = {name: array for name, array in arrays.items() if name not in TIME_ARRAYS}
     features = {group.name: ClipFeatures(time_s, frame_index, values)}
     try:
@@ -639,20 +730,23 @@ def _check_times(
     ------
     StoreError
         If they decrease, if their number is not `n_frames`, if an index is negative, or if the last time is
-        more than `MOST_AFTER_S` after the end of the clip.
+        more than 10 s after the end of the clip, so that it is of another clock.
     """
     times = {"time_s": time_s, "frame_index": frame_index}
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
+
     are_indices_unknown = (frame_index == -1).all()
     if (frame_index < 0).any() and not are_indices_unknown:
         raise StoreError(
             f"{item.where}: frame_index has negative numbers; expected indices in the file, from 0 on"
         )
+
     for name, values in times.items():
         if len(values) != n_frames:
             raise StoreError(f"{item.where}: {len(values)} {name}, and {counted(n_frames, 'frame')}")
+
     last_s = time_s[-1]
     end_s = clip.end_s or np.inf  # a clip without an end may have any times
     latest_s = end_s + MOST_AFTER_S

@@ -71,13 +71,20 @@ def files_below(
 
 
 def _refuse_no_folder(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Raise a StoreError, with the option that reads it, if a path is no folder of files of other tools."""
+    """Raise a StoreError, with the option that reads it, if a path is no folder of files of other tools.
+
+    Parameters
+    ----------
+    path
+        What was given as the folder.
+    suffixes
+        Suffixes of the files that it should have; the first one names the format in the message.
+    """
     kind = file_kind(path)
-    if path.is_dir() and not kind.remedy:
+    needs_conversion = kind.remedy != ""  # for example, a store or a folder that a data loader reads
+    if path.is_dir() and not needs_conversion:
         return
-    problem = "is a file"
-    if kind.remedy:  # a known kind of file or folder, which must be converted first
-        problem = f"this is {kind.name}: {kind.remedy}"
+    problem = f"this is {kind.name}: {kind.remedy}" if needs_conversion else "is a file"
     format_name = suffixes[0].removeprefix(".")
     raise StoreError(
         f"{path}: {problem}; --from {format_name} reads a folder with a file per clip. "
@@ -86,7 +93,7 @@ def _refuse_no_folder(path: Path, suffixes: tuple[str, ...]) -> None:
 
 
 def _other_suffixes_in(folder: Path) -> str:
-    """Return a hint with the suffixes of the files in a folder and below it; "" if there are none."""
+    """Return a hint for a message: the suffixes of the files in a folder and below it; "" if it has none."""
     suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
     if not suffixes:
         return ""
@@ -94,10 +101,14 @@ def _other_suffixes_in(folder: Path) -> str:
 
 
 def _array_option(path: Path) -> str:
-    """Return " --array frames" for a .npy file of the frames of all clips, [clip, T, D]; else ""."""
-    if path.suffix.lower() != ".npy" or not path.is_file() or map_npy(path).ndim < 3:
-        return ""
-    return " --array frames"
+    """Return the option, for a message, with which a .npy file of all clips is read.
+
+    It is " --array frames" if the array has three axes or more, [clip, T, D]; else "".
+    """
+    is_npy_file = path.suffix.lower() == ".npy" and path.is_file()
+    if is_npy_file and map_npy(path).ndim >= 3:
+        return " --array frames"
+    return ""
 
 
 def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
@@ -126,7 +137,7 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def _add_item(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
-    """Add a clip's features to `items`; raise an error if a file of the same clip is there already."""
+    """Add a clip's features to `items` under its key; raise a StoreError if the key is there already."""
     if key in items:
         raise StoreError(f"{items[key].where} and {item.where}: both are of {key!r}; remove one")
     items[key] = item
@@ -135,10 +146,22 @@ def _add_item(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
 def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     """Find the .npy and .npz files, one for each clip, in a folder, a tar, or a folder of tars.
 
+    Parameters
+    ----------
+    source
+        The folder or tar.
+    choice
+        Chooses which arrays of a file are read.
+
     Returns
     -------
     dict
         Path without suffix, relative to the folder or as the tar has it -> features.
+
+    Raises
+    ------
+    StoreError
+        There is no such file, or a clip has two.
     """
     tars: list[Path] = []
     if source.is_file() and file_kind(source).name == "a tar archive":
@@ -164,7 +187,7 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportItem]]:
     """Yield the .npy and .npz files in a tar: the path of each without suffix, and its features.
 
-    The suffixes of other files are noted in `choice.about` when all are yielded.
+    When all are yielded, the suffixes of other files are noted in `choice.about`, which the import reports.
 
     Raises
     ------
@@ -227,19 +250,21 @@ def _read_file(
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """Map a .npy file into memory; nothing is unpickled.
+    """Map the array of a .npy file into memory; nothing is unpickled.
 
     Raises
     ------
     StoreError
-        If it is not such a file.
+        If it is not such a file, holds Python objects, or has bytes behind the array.
     """
     with open_regular(path) as file, _explained_errors(str(path), file, NPY):
         header = _read_header(file)
         _refuse_objects(header, str(path))
         order: Literal["C", "F"] = "F" if header.is_fortran else "C"
         values = np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
-        if values.offset + values.nbytes < file.seek(0, io.SEEK_END):
+        end_of_array = values.offset + values.nbytes
+        end_of_file = file.seek(0, io.SEEK_END)
+        if end_of_array < end_of_file:
             raise StoreError(f"{path}: {WHY_NO_MORE_BYTES}")
         return values
 
@@ -255,12 +280,12 @@ def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[
     with _explained_errors(where, file, NPY):
         header = _read_header(file)
         _refuse_objects(header, where)
-        size = math.prod(header.shape) * header.dtype.itemsize
+        size = math.prod(header.shape) * header.dtype.itemsize  # negative in a damaged header
         refuse_larger(size, where, most)
         values = np.frombuffer(file.read(max(size, 0)), header.dtype)
         if file.read(1):
             raise StoreError(f"{where}: {WHY_NO_MORE_BYTES}")
-        if header.is_fortran:
+        if header.is_fortran:  # stored column by column
             return values.reshape(header.shape[::-1]).T
         return values.reshape(header.shape)
 
@@ -303,9 +328,10 @@ def _explained_errors(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except NOT_ARRAYS as error:
+    except NOT_ARRAYS as error:  # whatever NumPy, zipfile and zlib raise for other or damaged files
         file.seek(0)
-        raise StoreError(f"{where}: {why_not(file.read(HEAD_BYTES), kind)}") from error
+        first_bytes = file.read(HEAD_BYTES)
+        raise StoreError(f"{where}: {why_not(first_bytes, kind)}") from error
 
 
 @contextmanager
@@ -383,7 +409,14 @@ def _read_headers(archive: zipfile.ZipFile, archive_bytes: int, where: str) -> d
 def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
     """Open a .npz file that has one array for each clip, named by the clip.
 
-    Yields clip -> its features, and texts on the file.
+    Yields clip -> its features, and what there is to say of the file: name of a fact -> text.
+
+    Parameters
+    ----------
+    path
+        The file.
+    choice
+        Says which array of a clip is read. Here a clip has one, without a name.
     """
     with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
 
@@ -403,7 +436,25 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
 # --- what torch saved
 # ---------------------------------------------------------------------------
 def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
-    """Find the .pth, .pt and .safetensors files of a folder, or the clips of a dict in one file."""
+    """Find the .pth, .pt and .safetensors files of a folder, or the clips of a dict in one file.
+
+    Parameters
+    ----------
+    source
+        The folder or file.
+    choice
+        Chooses which tensors of a clip are read.
+
+    Returns
+    -------
+    dict
+        Path without suffix, relative to the folder, or key of the dict -> features.
+
+    Raises
+    ------
+    StoreError
+        There is no such file, or the one file holds no dict.
+    """
     if source.is_dir():
 
         def read(path: Path) -> Arrays:
@@ -425,7 +476,13 @@ def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 
 
 def _load_torch_file(path: Path) -> Any:
-    """Load a file that torch saved; only tensors and plain values are unpickled, never code."""
+    """Load a file that torch saved; only tensors and plain values are unpickled, never code.
+
+    Raises
+    ------
+    StoreError
+        It is no such file, or too large.
+    """
     refuse_larger(path.stat().st_size, str(path))
     return load_torch(path, StoreError)
 
@@ -456,7 +513,8 @@ def _convert_tensors(content: Any, where: str, choice: ArrayChoice) -> Arrays:
 def _describe_tensor(value: Any) -> Any:
     """Return a description of a tensor, as `ArrayChoice` needs it; None for a value that is no tensor.
 
-    It has `ndim`, and a `dtype` that tells only whether the numbers are real or whole.
+    It has `ndim`, and a `dtype` that tells only whether the numbers are real or whole. PyTorch need not be
+    imported for it.
     """
     if not hasattr(value, "ndim"):
         return None
@@ -472,7 +530,7 @@ def _tensor_to_array(tensor: Any, where: str) -> NDArray[Any]:
     Raises
     ------
     StoreError
-        If it is no such tensor, holds other numbers, or is too large.
+        If it is no such tensor, holds neither real numbers nor integers, or is too large.
     """
     if not hasattr(tensor, "is_floating_point"):
         raise StoreError(f"{where}: holds a {type(tensor).__name__}; expected one tensor")

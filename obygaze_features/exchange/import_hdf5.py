@@ -67,8 +67,12 @@ def hdf5_items(
 def groups_of_clips(
     path: Path, patterns: tuple[str, ...], clips: frozenset[str], times: str | None = None
 ) -> Iterator[FileContent]:
-    """Open HDF5 in this process, as `hdf5_items` does in a subprocess."""
-    if path.is_dir():
+    """Open HDF5 with a group or dataset for each clip in this process, which damaged files may crash.
+
+    Yields path -> features, and texts on the file. `hdf5_items` runs this in a subprocess, and describes the
+    parameters.
+    """
+    if path.is_dir():  # of a file for each clip
         choice = ArrayChoice(patterns, times=times)
         yield files_below(path, (".h5", ".hdf5", ".mat"), partial(_read_file, choice=choice)), choice.about
         return
@@ -121,22 +125,22 @@ def _items_of_clips(
 
 
 def _address(group: h5py.Group) -> int:
-    """Return where a group lies in its file, which is the same by whatever name it is reached."""
+    """Return the address of a group in its file, which is the same by whatever name it is reached."""
     return int(h5py.h5o.get_info(group.id).addr)
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
-    """Open an untrusted HDF5 file for reading.
+    """Open an untrusted HDF5 file for reading, and close it when the `with` block ends.
 
     Raises
     ------
     StoreError
-        If it is none.
+        If it is no HDF5 file.
     """
     with explain_hdf5_damage(str(path)):
         file = h5py.File(path, "r")
-    with file:
+    with file:  # outside of the block above, which would change errors of the caller too
         yield file
 
 
@@ -209,7 +213,7 @@ def _clips_in(
             name_of_address[address] = child_name
             dataset_names = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
             holds_clips = not dataset_names.isdisjoint(clips)
-            if dataset_names and not holds_clips:
+            if dataset_names and not holds_clips:  # the group itself is a clip
                 yield child
             else:
                 yield from _clips_in(child, where, clips, name_of_address)
@@ -245,19 +249,29 @@ def is_anndata(file: h5py.File) -> bool:
 
 
 def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
-    """Return whether a node is a dataset whose numbers are in its own file."""
+    """Return whether a node of an HDF5 file is a dataset whose numbers are in this file.
+
+    HDF5 may have them in other files, whose names a stranger may have chosen.
+    """
     return isinstance(node, h5py.Dataset) and not node.external and not node.is_virtual
 
 
 def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse a dataset that has too large chunks, needs a missing filter, or was not written to its end."""
+    """Raise a StoreError for a dataset that cannot be read, or not safely.
+
+    Its chunks are too large for the memory, a filter that it needs is missing, or it was not written to its
+    end. `where` is what the message calls it.
+    """
     _refuse_large_chunks(dataset, where)
     _refuse_missing_filters(dataset, where)
     _refuse_unwritten_chunks(dataset, where)
 
 
 def _refuse_large_chunks(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse chunks that are larger than a clip may be: reading one row decompresses a whole chunk."""
+    """Raise a StoreError if a chunk of a dataset is larger than the features of a clip may be.
+
+    To read one row, HDF5 decompresses a whole chunk into memory.
+    """
     chunk_bytes = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     if chunk_bytes > MOST_BYTES:
         raise StoreError(
@@ -267,7 +281,7 @@ def _refuse_large_chunks(dataset: h5py.Dataset, where: str) -> None:
 
 
 def _refuse_missing_filters(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse a dataset that is compressed by a filter that is not installed."""
+    """Raise a StoreError for a dataset that is compressed by a filter of HDF5 that is not installed."""
     settings = dataset.id.get_create_plist()
     for position in range(settings.get_nfilters()):
         number, _, _, name = settings.get_filter(position)
@@ -279,7 +293,7 @@ def _refuse_missing_filters(dataset: h5py.Dataset, where: str) -> None:
 
 
 def _refuse_unwritten_chunks(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse a dataset with chunks that were never written, which HDF5 reads as zeros.
+    """Raise a StoreError for a dataset with chunks that were never written, which HDF5 reads as zeros.
 
     A dataset without chunks counts as one part, which is empty until it is written.
     """
@@ -317,13 +331,30 @@ def undo_matlab_order(array: Any, where: str, most: int = MOST_BYTES) -> Any:
 
 
 def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
-    """Read the chosen datasets of a file of one clip."""
+    """Read the datasets of a file of one clip that `choice` chooses: name -> array."""
     with open_hdf5(path) as file:
         return _read_group(file, str(path), choice)
 
 
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
-    """Read the chosen datasets of a group, or one dataset, which gets the name ""."""
+    """Read the chosen datasets of a group, or one dataset: name -> array.
+
+    Nothing is read before all of them are checked.
+
+    Parameters
+    ----------
+    node
+        The group or file of a clip, or a dataset, which gets the name "".
+    where
+        What messages call it.
+    choice
+        Chooses among the datasets.
+
+    Raises
+    ------
+    StoreError
+        A dataset holds no numbers, is too large or cannot be read.
+    """
     with explain_hdf5_damage(where):
         nodes = _plain_nodes(node, where)
         chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(where, nodes)}
@@ -342,8 +373,13 @@ def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice
 def _plain_nodes(node: h5py.Group | h5py.Dataset, where: str) -> dict[str, Any]:
     """Return the datasets and groups in a group by name, or a dataset itself by the name "".
 
-    A link, and a dataset whose numbers are in another file, is refused. Groups beside datasets are returned,
-    and refused only if they are chosen as features.
+    Groups beside datasets are returned too, and refused only if they are chosen as features. `where` is what
+    messages call the group or dataset.
+
+    Raises
+    ------
+    StoreError
+        One of them is a link, or a dataset whose numbers are in another file.
     """
     nodes: dict[str, Any] = {"": node}
     if isinstance(node, h5py.Group):
@@ -395,9 +431,12 @@ def read_column(node: object, path: Path) -> NDArray[Any]:
 
 
 def _plain_column(node: object, path: Path) -> NDArray[Any]:
-    """Read a column of texts or numbers, [N], that is a dataset of its own file.
+    """Read a column of texts or numbers, [N], from a dataset.
 
-    Anything else, and a column that takes too much memory, is refused.
+    Raises
+    ------
+    StoreError
+        The node is anything else, lies in another file, or takes too much memory.
     """
     if not is_plain(node) or node.ndim != 1:
         raise StoreError(f"{path}: the ids are no plain list of texts")
@@ -416,7 +455,7 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
 
 
 def _read_texts(dataset: h5py.Dataset, path: Path, longest_bytes: int) -> NDArray[Any]:
-    """Read a column of texts in batches, so that memory stays bounded; refuse one with too many characters.
+    """Read a column of texts in batches, so that memory stays bounded.
 
     Parameters
     ----------
@@ -426,6 +465,11 @@ def _read_texts(dataset: h5py.Dataset, path: Path, longest_bytes: int) -> NDArra
         The file, for messages.
     longest_bytes
         Most bytes of one text. Texts without a fixed length may all point to one text as long as the file.
+
+    Raises
+    ------
+    StoreError
+        The texts together have too many characters for a column of ids.
     """
     n_at_once = max(1, min(MOST_TEXTS_AT_ONCE, MOST_BYTES_AT_ONCE // longest_bytes))
     texts: list[str] = []

@@ -140,6 +140,7 @@ def match_to_clips(
     for clip, name in name_of_clip.items():
         clips_by_name[normalised("NFC", name)].append(clip)
     names_have_folders = any("/" in name for name in clips_by_name)
+
     features: dict[str, ImportItem] = {}
     unknown = []
     for path, item in items.items():
@@ -151,6 +152,7 @@ def match_to_clips(
         if name not in clips_by_name:
             unknown.append(path)
             continue
+
         clip, *other_clips = clips_by_name[name]
         if other_clips:
             raise StoreError(
@@ -286,7 +288,10 @@ class _FileInWorker:
     """
 
     def __init__(self, library: str, request: _Request) -> None:
-        """Store the request; the worker opens the file when it gets the first request for it."""
+        """Store the request for the list of items; the worker opens the file when it first gets it.
+
+        `library` is the name of the library that reads the file, for messages.
+        """
         self.texts: dict[str, str] = {}
         self._library = library
         self._request = request
@@ -314,7 +319,22 @@ class _FileInWorker:
         return items
 
     def _load(self, item_index: int, where: str) -> Arrays:
-        """Request the arrays of an item from the worker."""
+        """Request the arrays of an item from the worker: name -> array.
+
+        Its texts on the file replace those in `texts`.
+
+        Parameters
+        ----------
+        item_index
+            Index of the item among the file's items.
+        where
+            What messages call it.
+
+        Raises
+        ------
+        StoreError
+            The file is closed, or the worker refuses the item or ends.
+        """
         if not self._is_open:
             raise StoreError(f"{where}: the file is closed")
         request_for_item = self._request._replace(item_index=item_index)
@@ -333,15 +353,15 @@ class _FileInWorker:
 
 @contextmanager
 def _no_file(_path: None) -> Iterator[FileContent]:
-    """Stand for a reader, and open nothing."""
+    """Stand for a reader in a request that opens no file: yield no items and no texts."""
     yield {}, {}
 
 
 def _close_file_of_worker() -> None:
     """Make the worker close the file that it has open.
 
-    The worker keeps one file open, and closes it when it opens that of another session. This begins a session
-    without a file.
+    The worker keeps one file open, and closes it when it opens that of another session. So this sends a
+    request of a new session, whose reader opens nothing.
     """
     existing_folder = Path(os.sep)  # the current folder may be deleted before the worker changes to it
     request = _Request(
@@ -388,10 +408,14 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
     except BaseException:  # Ctrl-C, or a bug of the reader
         end_worker()
         raise
+
+    # The worker ends every request by "done", unless it was late or has ended itself.
     if received.last.kind != "done":
         raise StoreError(f"{where}: {library} {_explain_end(received.last, limit_s)}")
     answer_as_json, *array_bytes = received.items
     answer = json.loads(answer_as_json)
+
+    # Errors that the reader raised come as an answer, and are raised here.
     if REFUSED in answer:
         raise StoreError(answer[REFUSED])
     if TOO_LITTLE_MEMORY in answer:
@@ -417,7 +441,11 @@ class _Received(NamedTuple):
 
 
 def _receive(pool: WorkerPool, request_number: int) -> _Received:
-    """Wait until the worker has done a request, or has ended, and return what it sent."""
+    """Wait until the worker has done a request, or has ended, and return what it sent.
+
+    An event of the pool has the number of its request as its key. It is an "item" for each thing that the
+    worker sends, and another kind at the end.
+    """
     items: list[bytes] = []
     while True:
         event = pool.get(timeout_s=1.0)
@@ -431,12 +459,20 @@ def _receive(pool: WorkerPool, request_number: int) -> _Received:
 
 
 def _explain_end(event: Event, limit_s: float) -> str:
-    """Return why a worker ended without an answer: over time, out of memory, or crashed by a damaged file."""
+    """Return why a worker ended without an answer: over time, out of memory, or crashed by a damaged file.
+
+    Parameters
+    ----------
+    event
+        The last event of the worker. Its value says how the process ended, such as "signal 9".
+    limit_s
+        Seconds that the worker had.
+    """
     if event.kind == "late":
         return f"took more than {limit_s:.0f} s to read it: {DAMAGED}"
     if event.value == OVER_TIME:
         return f"took more processor time than its size allows: {DAMAGED}"
-    may_lack_memory = event.value == "signal 9"
+    may_lack_memory = event.value == "signal 9"  # by which Linux kills processes if memory is short
     reason = f"there is too little memory, or {DAMAGED}" if may_lack_memory else DAMAGED
     return f"crashed while reading it ({event.value}): {reason}"
 
@@ -449,9 +485,10 @@ _pools: list[WorkerPool] = []
 
 @atexit.register
 def end_worker() -> None:
-    """End the worker that reads files."""
+    """End the worker process that reads files, if there is one; the next file starts another."""
     while _pools:
-        _pools.pop().close()
+        pool = _pools.pop()
+        pool.close()
 
 
 # --- in the worker
@@ -470,7 +507,7 @@ class _OpenFile:
     def __init__(self) -> None:
         """Begin without an open file."""
         self._session: int | None = None  # of the open file; None if no file is open
-        self._still_open = ExitStack()
+        self._open_readers = ExitStack()  # the reader of the open file
         self.items: list[tuple[str, ImportItem]] = []
         self.texts: dict[str, str] = {}
 
@@ -482,9 +519,10 @@ class _OpenFile:
         is_open_already = self._session == request.session
         if is_open_already:
             return
-        self._still_open.close()
+
+        self._open_readers.close()
         self._session = None  # for the case that opening fails
-        items, self.texts = self._still_open.enter_context(request.reader(*request.arguments))
+        items, self.texts = self._open_readers.enter_context(request.reader(*request.arguments))
         self.items = list(items.items())
         self._session = request.session
 
@@ -502,11 +540,13 @@ def _answer_request(request: _Request, parent: Parent) -> None:
     parent
         The process that sent the request, and gets the answer.
     """
+    # The file is a stranger's: reading it gets no network, and little memory and processor time.
     _discard_output()
     without_network()
     os.chdir(request.folder)
     path = request.arguments[0]
-    keep_to(limits_of(_largest_file_bytes(path)))  # limits of memory and of processor time
+    keep_to(limits_of(_largest_file_bytes(path)))
+
     arrays: dict[str, NDArray[Any]] = {}
     try:
         _open_file.open(request)
@@ -516,13 +556,18 @@ def _answer_request(request: _Request, parent: Parent) -> None:
             answer, arrays = _load_item(request.item_index)
     except (ObygazeError, MemoryError, OSError) as error:
         answer = _answer_to_error(error)
+
     parent.send(json.dumps(answer).encode())
     for array in arrays.values():
-        parent.send(array.reshape(-1).view(np.uint8).data)
+        array_bytes = array.reshape(-1).view(np.uint8).data
+        parent.send(array_bytes)
 
 
 def _answer_to_error(error: ObygazeError | MemoryError | OSError) -> dict[str, Any]:
-    """Return the answer to an error that a file can cause; raise errors of h5py again, to end the worker."""
+    """Return the answer that tells the requesting process of an error that a file can cause.
+
+    Errors of h5py are raised again, to end the worker: after such an error its state is not known.
+    """
     if isinstance(error, ObygazeError):
         return {REFUSED: str(error)}
     if isinstance(error, MemoryError):
@@ -566,7 +611,13 @@ def _load_item(item_index: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
 
 
 def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:
-    """Load the arrays of a clip, in C order; refuse an array that holds no numbers."""
+    """Load the arrays of a clip, in C order: name -> array.
+
+    Raises
+    ------
+    StoreError
+        An array holds no numbers, but for example Python objects, which cannot be sent as bytes.
+    """
     arrays = {name: np.asarray(values, order="C") for name, values in item.load().items()}
     for array in arrays.values():
         if array.dtype.kind not in "fiub":

@@ -113,18 +113,21 @@ def table_items(
     files = walk(path, TABLES) if path.is_dir() else [path]  # those of a folder are parts of one table
     if not files or files[0].suffix.lower() not in READERS:
         raise _not_a_table(path)
-    with ExitStack() as still_open:
+    with ExitStack() as open_files:  # all parts stay open while their features are read
         contents = []
         for file in files:
             _refuse_pipe(file)
             open_table = READERS[file.suffix.lower()]
-            content = still_open.enter_context(open_table(file, options))
+            content = open_files.enter_context(open_table(file, options))
             contents.append(content)
         yield _join_parts(files, contents)
 
 
 def _refuse_pipe(path: Path) -> None:
-    """Refuse what is no regular file: HDF5 and other libraries open the path, and would wait for a pipe."""
+    """Raise an error if a path is no regular file, but for example a pipe.
+
+    HDF5 and other libraries open the path themselves, and would wait for a pipe.
+    """
     open_regular(path).close()
 
 
@@ -133,6 +136,18 @@ def _join_parts(files: Sequence[Path], contents: Sequence[FileContent]) -> FileC
 
     The files must have the same columns of features, in one order, and no clip in common. The content of a
     single file, of any kind, is returned as it is.
+
+    Parameters
+    ----------
+    files
+        The files, for messages.
+    contents
+        The content of each: clip -> features, and name of a fact -> text.
+
+    Raises
+    ------
+    StoreError
+        A clip is in two files, or the columns of features differ.
     """
     first_items, texts = contents[0]
     items = dict(first_items)
@@ -154,8 +169,8 @@ def _join_parts(files: Sequence[Path], contents: Sequence[FileContent]) -> FileC
 
 def _not_a_table(path: Path) -> StoreError:
     """Return the error for a path that cannot be read as a table, with what to do instead."""
-    is_torch_file = path.suffix.lower() in {".pt", ".pth"}
     hint = ""
+    is_torch_file = path.suffix.lower() in {".pt", ".pth"}
     if is_torch_file:
         hint = "; --from pth reads a dict of clips"
     elif path.exists() and file_kind(path).remedy:  # a known kind of file that can be converted
@@ -166,10 +181,18 @@ def _not_a_table(path: Path) -> StoreError:
 
 
 def _note_left_out(texts: dict[str, str], *notes: str) -> None:
-    """Add notes to `texts["left_out"]`, which says what was not imported, unless they are there already."""
-    present = [note for note in (texts.get("left_out"), *notes) if note]
-    if present:
-        texts["left_out"] = "; ".join(dict.fromkeys(present))
+    """Add notes on what is not imported to `texts["left_out"]`; empty and repeated notes are skipped.
+
+    Parameters
+    ----------
+    texts
+        What there is to say of a table, which is changed: name of a fact -> text.
+    notes
+        The notes.
+    """
+    all_notes = [note for note in (texts.get("left_out"), *notes) if note]
+    if all_notes:
+        texts["left_out"] = "; ".join(dict.fromkeys(all_notes))
 
 
 @contextmanager
@@ -177,6 +200,18 @@ def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]
     """Open a CSV, a TSV or a workbook with a header row; yield clip -> its features, and texts on the file.
 
     Numbers may have decimal commas if cells are separated by semicolons or tabs.
+
+    Parameters
+    ----------
+    path
+        The table.
+    options
+        Which columns are to be read, and how.
+
+    Raises
+    ------
+    StoreError
+        The table is empty, a row has too few or too many cells, or a column cannot be read.
     """
     records, delimiter, notes = text_rows(path)
     if not records:
@@ -218,7 +253,10 @@ class _Cells:
     """
 
     def __init__(self, path: Path, header: Sequence[str], rows: Records, *, has_decimal_commas: bool) -> None:
-        """Hold the cells of each column as text; numbers are converted by `numbers`."""
+        """Hold the cells of each column as text; they are converted to numbers when these are asked for.
+
+        `header` has the names of the columns, and `rows` the line number and the cells of each row.
+        """
         self._path = path
         self._lines = [line for line, _ in rows]
         self._has_decimal_commas = has_decimal_commas
@@ -238,7 +276,13 @@ class _Cells:
         return "number" if filled_cells else "other"
 
     def numbers(self, name: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-        """Convert a column to an array of numbers, [rows]; refuse a cell that is no number, with its line."""
+        """Convert a column to an array of numbers, [rows].
+
+        Raises
+        ------
+        StoreError
+            Naming the line: a cell is no number. Or the table has decimal commas and decimal points.
+        """
         cells = self.columns[name]
         self._refuse_mixed_decimal_marks(name)
         values = np.empty(len(cells), dtype)
@@ -268,7 +312,8 @@ class _Cells:
     def _refuse_mixed_decimal_marks(self, name: str) -> None:
         """Raise a StoreError if some numbers of the table have a comma and others a point.
 
-        One of the marks may then separate thousands. The marks are collected over all columns read so far.
+        One of the marks may then separate thousands. The marks of the column are added to those of the
+        columns that were read before.
         """
         for cell in self.columns[name]:
             for mark in (",", "."):
@@ -347,9 +392,10 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
 
 
 def _unused_columns(header: Sequence[str], used_columns: Collection[str]) -> list[str]:
-    """Return the columns that were not read, for a note.
+    """Return the names of the columns that were not read, for a note.
 
-    An empty name among `used_columns` stands for no column: a column without a name is never used.
+    A column without a name is never read. An empty name among `used_columns` stands for no column at all,
+    such as that of the times of frames if there is none.
     """
     unused = []
     for name in header:
@@ -370,6 +416,11 @@ def _feature_matrix(path: Path, columns: Sequence[Any]) -> Any:
     columns
         N columns of numbers [rows], which become [rows, N]; or one column of vectors or matrices, returned as
         it is.
+
+    Raises
+    ------
+    StoreError
+        If it is a mixture, or several columns of vectors.
     """
     is_one_column_of_vectors = len(columns) == 1 and columns[0].ndim > 1
     if is_one_column_of_vectors:
@@ -405,13 +456,15 @@ class RaggedColumn:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape as of an array of three axes: number of matrices N, `UNKNOWN_ROWS`, length D of a row."""
+        """Shape as of an array of three axes: number of matrices N, 0 for the unknown T, length D of rows."""
         return (len(self.ends), UNKNOWN_ROWS, *self.values.shape[1:])
 
     def __len__(self) -> int:
+        """Return the number of matrices."""
         return len(self.ends)
 
     def __getitem__(self, position: int) -> NDArray[Any]:
+        """Return the matrix of a row of the table, [T, D]; `position` is counted from 0."""
         start = int(self.ends[position - 1]) if position > 0 else 0
         end = int(self.ends[position])
         return self.values[start:end]
@@ -428,7 +481,7 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     header = [name for name in types if name != PANDAS_INDEX]
     has_column_of_ids = not set(ID_NAMES).isdisjoint(header)
     if PANDAS_INDEX in types and not has_column_of_ids:
-        header = list(types)
+        header = list(types)  # with the index
         if not options.ids:
             options = options._replace(ids=PANDAS_INDEX)
     table = _ParquetTable(path, types, read)
@@ -461,7 +514,7 @@ class _ParquetTable:
     read: Callable[[str], Any]
 
     def kind_of(self, name: str) -> ColumnKind:
-        """Return what a column holds, by its type."""
+        """Return what a column holds, by its type: "number", "list" or "other"."""
         import pyarrow.types as pt  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
 
         column_type = self.types[name]
@@ -533,7 +586,7 @@ def _flatten(column: Any) -> _Flattened:
 
 
 def _is_list(column_type: Any) -> bool:
-    """Return whether a type of pyarrow is one of lists, of any kind."""
+    """Return whether a type of pyarrow is one of its three types of lists."""
     import pyarrow.types as pt  # noqa: PLC0415 - no dependency of ours
 
     return bool(

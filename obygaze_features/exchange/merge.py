@@ -82,11 +82,6 @@ def merge(
     _refuse_two_spellings(row.clip.movie for row in chosen_rows.values())
     planned = [row.clip.planned for row in chosen_rows.values()]
     position_of_clip = _positions_to_copy_from(chosen_rows)
-    # Each store counts its clips, for example by GPU. The counts can be added up only if no clip is in two
-    # stores.
-    n_clips_of_stores = sum(len(store.clips) for store in stores)
-    are_disjoint = n_clips_of_stores == len(chosen_rows)
-    attributes_to_add_up = [store.attributes for store in stores] if are_disjoint else []
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
@@ -105,13 +100,36 @@ def merge(
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
-            counted=attributes_to_add_up,
+            counted=_attributes_with_counts(stores, n_clips=len(chosen_rows)),
             progress=show,
         )
 
 
+def _attributes_with_counts(stores: Sequence[Store], n_clips: int) -> list[Mapping[str, Any]]:
+    """Return the attributes of the stores whose counts of clips, for example by GPU, are to be added up.
+
+    They are those of all stores if no clip is in two of them; else of none, as clips would count twice.
+
+    Parameters
+    ----------
+    stores
+        The stores to merge.
+    n_clips
+        Number of different clips in all stores together.
+    """
+    n_rows_of_stores = sum(len(store.clips) for store in stores)
+    are_disjoint = n_rows_of_stores == n_clips
+    return [store.attributes for store in stores] if are_disjoint else []
+
+
 def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
-    """Return what the groups of the result declare; refuse stores whose backbones or shapes differ."""
+    """Return name, arrays and provenance of each group of the merged store.
+
+    Raises
+    ------
+    StoreError
+        If backbones, shapes or provenance of the stores differ.
+    """
     groups = []
     for name in _same_backbones(stores):
         specs = [spec_of(store[name]) for store in stores]
@@ -120,7 +138,7 @@ def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
 
 
 def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
-    """Return the names of the groups, which must be the same in all stores."""
+    """Return the names of the groups; raise a StoreError unless they are the same in all stores."""
     first = stores[0]
     for store in stores[1:]:
         if store.names != first.names:
@@ -187,7 +205,8 @@ def _positions_to_copy_from(chosen_rows: Mapping[str, _ChosenRow]) -> dict[str, 
 def _results_to_copy(stores: Sequence[Store], position_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
     """Read the clips to copy and yield them one at a time, so that only one is in memory.
 
-    Clips of one store are yielded in the order of its rows, which may differ from that of `position_of_clip`.
+    Stores take turns as the clips in `position_of_clip` do. Within a store, the order is that of its rows,
+    so a clip may be yielded in the place of another clip of the same store.
 
     Parameters
     ----------
@@ -196,16 +215,20 @@ def _results_to_copy(stores: Sequence[Store], position_of_clip: Mapping[str, int
     position_of_clip
         Clip id -> position of the store that it is copied from.
     """
-    results_of_store = []
+    results_of_stores = []  # an iterator for each store
     for position, store in enumerate(stores):
         clip_ids = {clip_id for clip_id, chosen in position_of_clip.items() if chosen == position}
-        results_of_store.append(_read_results(store, clip_ids))
+        results_of_stores.append(_read_results(store, clip_ids))
     for position in position_of_clip.values():
-        yield next(results_of_store[position])
+        results_of_store = results_of_stores[position]
+        yield next(results_of_store)
 
 
 def _refuse_two_spellings(movies: Iterable[str]) -> None:
-    """Refuse films whose names differ only in spelling, such as in case: one film would become two."""
+    """Raise a StoreError if two films' names differ only in spelling, such as in case.
+
+    They are one film, which would become two in the merged store. Clips without a film are skipped.
+    """
     named_movies = [movie for movie in movies if movie]
     for movie, other_spelling in same_names(named_movies).same:
         raise StoreError(
@@ -218,7 +241,12 @@ def _refuse_two_spellings(movies: Iterable[str]) -> None:
 def _first_difference(a: StoredClip, b: StoredClip) -> str:
     """Return which field, or which arrays, differ between two stores for one clip; empty if none do.
 
-    If the clip is missing in one store, only its movie, span and text are compared.
+    If the clip is missing in one store, only its movie, span and text are compared: it has nothing else.
+
+    Parameters
+    ----------
+    a, b
+        The clip, as each store describes it.
     """
     one_is_missing = _MISSING in (a.status, b.status)
     fields = ["movie", "start_s", "end_s", "text"]
@@ -233,7 +261,10 @@ def _first_difference(a: StoredClip, b: StoredClip) -> str:
 
 
 def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Return the fields of the corpus that are equal in all stores; `name`, if given, replaces its name."""
+    """Return the fields that describe the merged corpus: those that are equal in all stores.
+
+    `name`, unless it is None, is the name of the merged corpus in place of theirs.
+    """
     first, *others = [dict(store.attributes["corpus"]) for store in stores]
 
     def is_common(key: str) -> bool:
@@ -270,10 +301,11 @@ def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None
         values = [store.attributes[field] for store in stores]
         if field == "corpus":
             values = [corpus["name"] for corpus in values]
-        texts = sorted({str(value) for value in values})
-        attributes[field] = texts[0]
-        if len(texts) > 1:
-            disagreements.append(f"{field} differs ({'; '.join(texts)}): choose the result's (--{field})")
+        different_texts = sorted({str(value) for value in values})
+        attributes[field] = different_texts[0]
+        if len(different_texts) > 1:
+            stated = "; ".join(different_texts)
+            disagreements.append(f"{field} differs ({stated}): choose the result's (--{field})")
     if disagreements:
         raise StoreError(f"the stores' {', and their '.join(disagreements)}")
     return attributes
@@ -297,7 +329,7 @@ def _read_results(store: Store, clip_ids: Collection[str]) -> Iterator[ClipResul
     iterators_of_group = {name: _values_of_group(store, name, rows) for name in store}
     for row in rows:
         clip = store.clips[row]
-        features: dict[str, ClipFeatures] = {}
+        features_of_group: dict[str, ClipFeatures] = {}
         for name in store:
             if not _has_features(clip, name):
                 continue
@@ -305,13 +337,13 @@ def _read_results(store: Store, clip_ids: Collection[str]) -> Iterator[ClipResul
             _check_digests(store, clip, name, values)
             time_s = values.pop("time_s")
             frame_index = values.pop("frame_index")
-            features[name] = ClipFeatures(time_s, frame_index, values)
+            features_of_group[name] = ClipFeatures(time_s, frame_index, values)
         yield ClipResult(
             clip_id=clip.clip_id,
             status=cast("Status", clip.status),  # the only other value is missing
             reason=clip.reason,
             source=clip.source,
-            groups=features,
+            groups=features_of_group,
             absent=clip.absent,
             without_pictures_s=clip.without_pictures_s,
         )
@@ -333,12 +365,20 @@ def _values_of_group(store: Store, name: str, rows: Sequence[int]) -> dict[str, 
 
 
 def _has_features(clip: StoredClip, group: str) -> bool:
-    """Return whether a clip has features in a group of its store."""
+    """Return whether a clip has features in a group of its store: its status there is ok or partial."""
     return clip.within(group).status in DONE
 
 
 def _check_digests(store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a StoreError if a clip's values in an array do not have the digest that its store records."""
+    """Raise a StoreError if a clip's values in an array do not have the digest that its store records.
+
+    Parameters
+    ----------
+    store, clip
+        The store, and its description of the clip, with the digests.
+    group, values
+        Name of a group, and array -> the clip's values in it.
+    """
     for array, row_values in values.items():
         if sha256_of(row_view(row_values)) != clip.digests.get(f"{group}/{array}"):
             where = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"

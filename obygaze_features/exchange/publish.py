@@ -79,12 +79,13 @@ def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
             "a new licence needs a new version of the store"
         )
     shown_licence = sealed_licence if licence is None else validate_licence(licence)
+
     attributes = {**store.attributes, "licence": shown_licence}
     facts = facts_of(attributes, store.clips, [spec_of(store[name]) for name in store])
     metadata = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE))
     citation = citation_of(store, shown_licence)
-    citing = [citation.apa(), "", *citation.bibtex().splitlines()]
-    return {CARD: readme(facts, citing).encode(), CROISSANT: metadata}
+    citation_lines = [citation.apa(), "", *citation.bibtex().splitlines()]
+    return {CARD: readme(facts, citation_lines).encode(), CROISSANT: metadata}
 
 
 # --- one zip
@@ -126,6 +127,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     else:
         files = files_of(store)
     out = local_path(out)
+
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
     # Files that the store's digests name and that are not there, or the other way round.
@@ -135,6 +137,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
             f"{files.where}: {differing_names[0]} is missing, or too many; a whole store is needed; "
             f"run: obygaze store verify {files.where}"
         )
+
     sizes = {name: files.size(name) for name in names}
     n_total = sum(sizes.values())
     n_written = 0
@@ -151,7 +154,13 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
 
 
 def folder_of(store: Place) -> FolderFiles:
-    """Return the folder of a store; refuse a zip or a URL."""
+    """Return the files of a store that is a folder on this machine.
+
+    Raises
+    ------
+    StoreError
+        The store is a zip or at a URL.
+    """
     files = files_of(store)
     if isinstance(files, ZipFiles):
         raise StoreError(
@@ -166,23 +175,43 @@ def folder_of(store: Place) -> FolderFiles:
 
 
 def _reading_order(name: str) -> tuple[int, str]:
-    """Return the key by which files are sorted in a zip, so that a reader needs few requests."""
-    kinds_in_order = (
-        name == ROOT_METADATA,
-        not name.startswith(PAYLOAD),  # files beside the payload
-        name == TABLE,
-        name.endswith(ZARR_METADATA),  # metadata of groups and arrays
-        True,  # the arrays
-    )
-    return kinds_in_order.index(True), name
+    """Return the key by which files are sorted in a zip: number of their kind, then name.
+
+    What is read first comes first, so that a reader of a zip at a URL needs few requests.
+    """
+    if name == ROOT_METADATA:
+        kind = 0
+    elif not name.startswith(PAYLOAD):  # files beside the payload
+        kind = 1
+    elif name == TABLE:
+        kind = 2
+    elif name.endswith(ZARR_METADATA):  # metadata of groups and arrays
+        kind = 3
+    else:  # the arrays
+        kind = 4
+    return kind, name
 
 
 def _add_member(
     archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None
 ) -> None:
-    """Add a file to a zip, and check it against its digest.
+    """Add a file of a store to a zip, and check it against its digest.
 
     Date, system and mode are fixed, so that the same file always gives the same bytes.
+
+    Parameters
+    ----------
+    archive
+        The zip.
+    files, name, size
+        The store's files, and name and bytes of the one to add.
+    expected
+        Its digest; None for a file that has none.
+
+    Raises
+    ------
+    StoreError
+        The file has another digest.
     """
     member = zipfile.ZipInfo(f"{files.name}/{name}", EARLIEST_DATE)
     member.create_system = UNIX
@@ -283,6 +312,7 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     sizes = _sizes_on_s3(client, url)
     _refuse_other_objects(client, url, sizes, digests)
     missing = [name for name in sorted(digests) if sizes.get(name) != source.size(name)]
+
     lock = Lock()  # held while the counts below change
     n_done = len(digests) - len(missing)
     n_bytes_sent = 0
@@ -309,7 +339,20 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
 
 
 def _put_object(client: "ObjectStore", url: str, name: str, data: bytes) -> None:
-    """Upload one file of a store to S3; refuse to if another push has uploaded the tag manifest already."""
+    """Upload one file of a store to S3.
+
+    Parameters
+    ----------
+    client, url
+        Where it is uploaded to, and the client for it.
+    name, data
+        Name and bytes of the file.
+
+    Raises
+    ------
+    StoreError
+        It is the tag manifest, and another push has uploaded one already.
+    """
     import obstore  # noqa: PLC0415 - obygaze[remote]
     from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - the same
 
@@ -323,7 +366,10 @@ def _put_object(client: "ObjectStore", url: str, name: str, data: bytes) -> None
 
 
 def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
-    """Return the size in bytes of every object below a URL, by its name."""
+    """Return the size in bytes of every object below a URL of S3, by its name relative to the URL.
+
+    `client` is the client for this URL.
+    """
     import obstore  # noqa: PLC0415 - obygaze[remote]
 
     sizes = {}
@@ -381,6 +427,20 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     The two manifests are uploaded last, because a store cannot be read without them. The Hub's library skips
     files that are there already, so a stopped push resumes. At the end all files are compared by their
     digests.
+
+    Parameters
+    ----------
+    source
+        The store.
+    target
+        Repository and folder on the Hub.
+    api
+        The Hub's client.
+
+    Raises
+    ------
+    StoreError
+        Another push came in between, so that a file on the Hub is another one.
     """
     from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - obygaze[remote]
 
@@ -428,6 +488,15 @@ def _is_on_hub(entry: "RepoFile | None", source: FolderFiles, name: str, digest:
     """Return whether an entry of a repository is a file of the store, by its digest.
 
     The Hub states the SHA-256 of large files, which it stores with LFS, and for others the SHA-1 of Git.
+
+    Parameters
+    ----------
+    entry
+        What the Hub says of the file; None if it has no such file.
+    source, name
+        The store, and name of the file.
+    digest
+        SHA-256 of the file.
     """
     if entry is None:
         return False
@@ -440,4 +509,5 @@ def _git_digest(files: StoreFiles, name: str) -> str:
     """Return the SHA-1 that Git gives a file: of a header with its size, and its bytes."""
     data = files.read(name)
     header = b"blob %d\0" % len(data)
+    # It is only compared with what the Hub says, so that SHA-1 is good enough.
     return hashlib.sha1(header + data, usedforsecurity=False).hexdigest()

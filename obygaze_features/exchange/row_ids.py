@@ -54,7 +54,16 @@ SHOWN = 8
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read clip ids: from a table with a column of `ID_NAMES`, a text with one id a line, or a .npy."""
+    """Read clip ids from a file, in the order of its rows.
+
+    It is a table (text, workbook or Parquet) with a column of a usual name, such as `clip_id`, a text with
+    one id a line, or an array of a .npy.
+
+    Raises
+    ------
+    StoreError
+        It is no such file.
+    """
     content = read_bytes(path)
     kind = file_kind(content).name
     if kind == NPY:
@@ -94,7 +103,13 @@ class TextRows(NamedTuple):
 
 
 def text_rows(path: Path) -> TextRows:
-    """Read the rows of a text table or a workbook, without the blanks around cells that OpenFace writes."""
+    """Read the rows of a text table or a workbook, without the blanks around cells that OpenFace writes.
+
+    Raises
+    ------
+    StoreError
+        It is no such file.
+    """
     with open_regular(path, MOST_TEXT) as file:
         content = file.readall()
     if file_kind(content) == UNKNOWN:
@@ -115,7 +130,11 @@ def _is_any_header(_cells: Sequence[str]) -> bool:
 
 @contextmanager
 def parquet_ids(path: Path) -> Iterator[FileContent]:
-    """Read the ids of a Parquet file in this process: a column of `ID_NAMES`, or the only one of texts."""
+    """Read the ids of a Parquet file in this process, which may be killed if the file is damaged.
+
+    They are in the column of a usual name, such as `clip_id`, or else in the only column of texts. As it
+    takes the place of a reader of features, this yields no items, and texts on the file: the ids as JSON.
+    """
     type_of_column, read = open_parquet(path)
     candidates = [name for name in type_of_column if name in ID_NAMES]
     if not candidates:
@@ -158,7 +177,7 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
             raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
 
     with explained_errors():
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path)  # reads the metadata only
     schema = file.schema_arrow
     for name, n_columns in Counter(schema.names).items():
         if n_columns > 1:
@@ -175,7 +194,10 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
 
 
 def _n_parquet_values(metadata: Any, name: str) -> int:
-    """Return how many values a column of a Parquet file has, by its metadata, including those in lists."""
+    """Return how many values a column of a Parquet file has, including those in lists.
+
+    It is read from the metadata, so that a column that would fill the memory can be refused before.
+    """
     # A column of lists or structures is stored as one or more columns, whose paths begin with its name.
     stored_columns = []
     for position in range(metadata.num_columns):
@@ -274,7 +296,7 @@ def group_rows_by_clip(
     checked_arrays = _check_rows(path, arrays, len(ids))
     vectors = next(iter(checked_arrays.values()))
     rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
-    if options.of_frames and rows_are_vectors:
+    if options.of_frames and rows_are_vectors:  # each row is a frame
         items = frame_items(path, ids, vectors, frame_columns, read_column, must_be_even=options.at_a_rate)
         return items, {**about, "rows": describe_rows(frame_columns)}
     if options.times is not None:
@@ -344,6 +366,11 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
         Name -> array. A table with one array of features gives it the name "".
     n_ids
         Number of ids.
+
+    Raises
+    ------
+    StoreError
+        An array has another number of rows, holds no numbers or single numbers, or takes too much memory.
     """
     checked_arrays: dict[str, Any] = {}
     for name, array in arrays.items():
@@ -363,7 +390,13 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
 
 
 def _stack_columns(path: Path, columns: Mapping[str, Any], n_rows: int) -> NDArray[Any]:
-    """Stack D columns of one number a row, [N] each, into an array [N, D]; refuse it if it is too large."""
+    """Stack D columns of one number a row, [N] each, into an array [N, D].
+
+    Raises
+    ------
+    StoreError
+        It would be too large.
+    """
     refuse_larger(n_rows * len(columns) * NUMBER_BYTES, str(path))
     return np.stack([column[:] for column in columns.values()], axis=1)
 
@@ -371,7 +404,21 @@ def _stack_columns(path: Path, columns: Mapping[str, Any], n_rows: int) -> NDArr
 def _check_array(array: Any, where: str, n_ids: int) -> Any:
     """Return an array, once it is checked that it holds numbers and has a row for each id.
 
-    The axes of a dataset that MATLAB wrote are put in order first (`undo_matlab_order`).
+    The axes of a dataset that MATLAB wrote, which reverses them, are put in order first.
+
+    Parameters
+    ----------
+    array
+        An array, a dataset of HDF5, or another object that is read by rows like one.
+    where
+        What messages call it.
+    n_ids
+        Number of ids.
+
+    Raises
+    ------
+    StoreError
+        It holds no numbers, has another number of rows, or cannot be read.
     """
     if isinstance(array, h5py.Dataset):
         if not is_plain(array):
@@ -387,8 +434,8 @@ def _check_array(array: Any, where: str, n_ids: int) -> Any:
 
 
 def _read_row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
-    """Read one row of every array, as the features of a clip."""
-    with explain_hdf5_damage(where):
+    """Read one row of every array, as the features of a clip; `where` is what messages call the table."""
+    with explain_hdf5_damage(where):  # an array may be a dataset of an HDF5 file
         return {name: np.asarray(array[row]) for name, array in arrays.items()}
 
 
@@ -411,8 +458,8 @@ def id_texts(values: Any, where: object) -> list[str]:
 
 
 def id_text(value: Any) -> str:
-    """Convert an id of NumPy, pyarrow or Python to text."""
-    if hasattr(value, "as_py"):
+    """Convert an id of NumPy, pyarrow or Python to text; bytes are read as UTF-8."""
+    if hasattr(value, "as_py"):  # a value of pyarrow
         value = value.as_py()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")

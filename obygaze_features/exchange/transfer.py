@@ -142,6 +142,7 @@ def wanted_files(
     _refuse_unknown(arrays or (), clips or (), arrays_of_store, row_of_clip.keys())
     rows = [row_of_clip[clip] for clip in clips or ()]
     chunks_of_clips = _chunks_of_clips(chunk_of_file.values(), rows, len(table), row_sizes)
+
     wanted = set()
     for name in names:
         if name not in chunk_of_file:
@@ -152,6 +153,7 @@ def wanted_files(
         is_of_features = chunk.array in FEATURE_ARRAYS
         if is_of_features and arrays is not None and chunk.array not in arrays:
             continue
+        # Only of large arrays, such as frames and tokens, are the chunks of some clips copied.
         is_cut_by_clips = clips is not None and chunk.array in CUT_BY_CLIPS
         if is_cut_by_clips and chunk not in chunks_of_clips:
             continue
@@ -165,7 +167,9 @@ def _chunks_of_clips(
     n_clips: int,
     row_sizes: Mapping[str, NDArray[np.int64]],
 ) -> set[_Chunk]:
-    """Return the chunks of the arrays of `CUT_BY_CLIPS` that hold the rows of some clips.
+    """Return the chunks of large arrays, such as frames and tokens, that hold the rows of some clips.
+
+    Arrays that are not in `CUT_BY_CLIPS` are copied whole, and have no part in this.
 
     Parameters
     ----------
@@ -194,7 +198,10 @@ def _chunks_of_clips(
 def _refuse_unknown(
     arrays: Collection[str], clips: Collection[str], stored_arrays: Set[str], stored_clips: Set[str]
 ) -> None:
-    """Raise a StoreError if the store lacks a wanted clip, or a wanted feature array."""
+    """Raise a StoreError if the store lacks one of the wanted `arrays` of features or `clips`.
+
+    `stored_arrays` are all arrays of the store, and `stored_clips` the ids of all its clips.
+    """
     feature_arrays = [array for array in FEATURE_ARRAYS if array in stored_arrays]
     unknown_arrays = sorted(set(arrays) - set(feature_arrays))
     if unknown_arrays:
@@ -207,7 +214,7 @@ def _refuse_unknown(
 
 
 def _find_chunks(names: Iterable[str]) -> dict[str, _Chunk]:
-    """Return file name -> its chunk, for the files that are chunks or shards of an array."""
+    """Return name -> chunk, for those files of a store that are chunks or shards of an array."""
     chunks = {}
     for name in names:
         chunk = chunk_of(name)
@@ -321,10 +328,12 @@ def download(
     read_attributes(files)  # a newer format is refused before anything is written
     if absent_files(files):
         raise StoreError(f"{files.where}: a partial copy itself ({FETCH}); copy the whole store")
-    if any((folder / FEATURES).is_dir() for folder in destination.absolute().parents):
+    lies_inside_store = any((folder / FEATURES).is_dir() for folder in destination.absolute().parents)
+    if lies_inside_store:
         raise StoreError(
             f"{destination}: lies inside a store, which never changes; choose a folder beside it"
         )
+
     building = destination.with_name(destination.name + PULLING_SUFFIX)
     with alone_in(building, "bringing this store"):
         try:
@@ -375,7 +384,7 @@ def pull(
 
 
 def _refuse_another_store(files: StoreFiles, destination: Path, digest_of_manifest: str) -> None:
-    """Refuse to copy a store into a folder that holds anything but a copy of the same store.
+    """Raise a StoreError if the folder of a copy holds anything but a copy of the same store.
 
     Parameters
     ----------
@@ -453,17 +462,19 @@ class _Transfer:
         fetched or checked, in the attributes from which the result is made.
         """
         wanted = self._find_wanted(arrays, clips)
+        self._n_wanted = len(wanted)
         # Files of an earlier transfer stay in the copy, also if this one does not want them.
         present = set[str]()
         if self._extends_copy:
             present = {name for name in self._digests if (self._destination / name).is_file()}
         left_out = self._digests.keys() - wanted - present
-        self._n_wanted = len(wanted)
+
         # `_find_wanted` has fetched the first two. A new copy gets its list of digests last, in `_finish`,
         # because that marks it as complete.
         to_fetch = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
         run_in_threads(self._fetch, to_fetch, max(LEAST_THREADS, self._files.readers))
         self._finish(left_out)
+
         return Downloaded(
             path=self._destination,
             files=self._n_done - self._n_present,
@@ -473,10 +484,11 @@ class _Transfer:
         )
 
     def _find_wanted(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> set[str]:
-        """Return the names of the files to copy: all metadata, and the chunks of some arrays and clips.
+        """Fetch the files that tell which files to copy, and return the names of these.
 
-        The files that say so are fetched first: bag-info.txt, which limits the size of the others, and the
-        table of clips, which tells in which rows of the arrays the wanted clips are.
+        They are all metadata, and the chunks of some arrays and clips (None for all). Fetched first are
+        bag-info.txt, which limits the size of the others, and the table of clips, which tells in which rows
+        of the arrays the wanted clips are.
         """
         self._fetch(BAG_INFO)
         self._most_bytes = largest_file_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
@@ -490,7 +502,10 @@ class _Transfer:
         return wanted_files(self._digests, table, arrays, clips, row_sizes)
 
     def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
-        """Fetch the number of frames of every clip in each ragged group: name of the group -> int64 [N]."""
+        """Fetch the number of frames of every clip in each ragged group: name of the group -> int64 [N].
+
+        A ragged group has an array of these numbers, which is fetched and then opened in the copy.
+        """
         files = sorted(name for name in self._digests if name.startswith(f"{FEATURES}/"))
         groups = {chunk.group for chunk in _find_chunks(files).values() if chunk.array == ROW_SIZE}
         sizes = {}
@@ -522,6 +537,7 @@ class _Transfer:
             self._complete_new_copy(left_out)
         folders = {root, *(path.parent for path in root.rglob("*"))}
         sync_all(folders)
+
         # fetch.txt lists the files that the copy lacks. The new files are on the disk now, and may be taken
         # off the list.
         if left_out:
@@ -529,6 +545,7 @@ class _Transfer:
         else:
             (root / FETCH).unlink(missing_ok=True)
             sync(root)
+
         if self._extends_copy:
             remove_tree(self._building)
         else:
@@ -559,38 +576,76 @@ class _Transfer:
             raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
     def _remove_files_except(self, keep: set[str]) -> None:
-        """Remove the files of an earlier, stopped transfer that this one does not want."""
+        """Remove the files of an earlier, stopped transfer that this one does not want.
+
+        `keep` has the names, relative to the store, of the files that stay.
+        """
         for path in list(self._root.rglob("*")):
             if not path.is_dir() and path.relative_to(self._root).as_posix() not in keep:
                 path.unlink()
 
     def _fetch(self, name: str) -> None:
-        """Download a file and check its digest, unless an undamaged copy is present; report progress.
+        """Download a file of the store, unless an undamaged one is in the copy; count it and report progress.
+
+        It may be called from several threads.
+        """
+        was_present = self._has_undamaged(name)
+        if not was_present:
+            self._download(name)
+        self._count_file(was_present=was_present)
+
+    def _has_undamaged(self, name: str) -> bool:
+        """Return whether the copy has a file with the right digest, which is no link."""
+        path = self._root / name
+        is_own_file = path.is_file() and not path.is_symlink()
+        return is_own_file and file_sha256(path) == self._digests[name]
+
+    def _download(self, name: str) -> None:
+        """Download a file of the store into the copy, and check its digest.
 
         The file is complete before it gets its name. Until then it is in the folder `_building`, also if an
         existing copy is extended, so that the copy never holds a partial file.
         """
-        expected = self._digests[name]
+        expected_digest = self._digests[name]
         path = self._root / name
-        is_own_file = path.is_file() and not path.is_symlink()
-        is_present = is_own_file and file_sha256(path) == expected
-        if not is_present:
-            partial_file = self._building / f"{name}.{expected}{PARTIAL_SUFFIX}"
-            for folder in (partial_file.parent, path.parent):
-                folder.mkdir(parents=True, exist_ok=True)
-            with naming(partial_file):
-                download_file(self._files, name, partial_file, expected, self._count_bytes)
-            sync(partial_file)
-            partial_file.replace(path)
-        with self._lock:  # called from several threads; progress never goes back
-            if is_present:
+        partial_file = self._building / f"{name}.{expected_digest}{PARTIAL_SUFFIX}"
+        for folder in (partial_file.parent, path.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        with naming(partial_file):
+            download_file(self._files, name, partial_file, expected_digest, self._count_bytes)
+        sync(partial_file)
+        partial_file.replace(path)
+
+    def _count_file(self, *, was_present: bool) -> None:
+        """Count a file that is in the copy now, and report the progress of the transfer.
+
+        `was_present` says whether the copy had it before. The lock keeps the counts right while several
+        threads fetch files, and progress from going back.
+        """
+        with self._lock:
+            if was_present:
                 self._n_present += 1
             self._n_done += 1
             if self._progress:
                 self._progress(self._n_done, self._n_wanted, self._n_bytes)
 
     def _count_bytes(self, name: str, size: int, n_bytes: int) -> None:
-        """Add the received bytes to the total; refuse a file that is larger than its whole store."""
+        """Add the bytes received of a file to the total; refuse a file that is larger than its whole store.
+
+        Parameters
+        ----------
+        name
+            The file, for messages.
+        size
+            Bytes of the file so far.
+        n_bytes
+            Bytes that were received since the last call.
+
+        Raises
+        ------
+        StoreError
+            The file is too large.
+        """
         with self._lock:
             self._n_bytes += n_bytes
         if size > self._most_bytes:

@@ -18,9 +18,11 @@ Similarity = Callable[[str, str], float | str]
 
 
 def revise(prior: float, similarity: float, confidence: float) -> float:
-    """Revise a belief: P(g|c) = P(g)^alpha, alpha = ((1 - sim) / (1 + sim))^(1 - P(c)).
+    """Revise the belief in a caption g by an object c that was found in its image.
 
-    A confident object moves the prior less: with P(c) = 1 not at all.
+    The revised belief is P(g|c) = P(g)^alpha, with alpha = ((1 - sim) / (1 + sim))^(1 - P(c)) (Sabir and
+    Padró 2023). Oddly, a confident object moves the prior less: with P(c) = 1, alpha is 1, and the belief
+    stays.
 
     Parameters
     ----------
@@ -94,15 +96,21 @@ class Scorer:
 
 
 def join_objects(objects: Sequence[Detected]) -> tuple[Detected, ...]:
-    """Join several objects into one: their labels with spaces between, and their mean confidence."""
+    """Join the objects of an image into one: their labels with spaces between, and their mean confidence.
+
+    Returns a tuple of this one object; an empty one without objects.
+    """
     if not objects:
         return ()
-    mean = math.fsum(detected.confidence for detected in objects) / len(objects)
-    return (Detected(" ".join(detected.label for detected in objects), mean),)
+    all_labels = " ".join(detected.label for detected in objects)
+    mean_confidence = math.fsum(detected.confidence for detected in objects) / len(objects)
+    return (Detected(all_labels, mean_confidence),)
 
 
 def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Similarity:
     """Return a function that computes similarities from a text store's sentence embeddings.
+
+    The function takes a text and a label. It returns their cosine, or a message if one has no embedding.
 
     Parameters
     ----------
@@ -135,7 +143,10 @@ def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Simil
 
 
 def listed_similarity(rows: Sequence[Row]) -> Similarity:
-    """Return a function that looks similarities up in rows with the columns text, object, sim."""
+    """Return a function that looks similarities up in rows with the columns text, object, sim.
+
+    The function takes a text and a label. It returns their similarity, or a message if no row has them.
+    """
     similarity_of = {(row["text"], row["object"]): row["sim"] for row in rows}
 
     def similarity(text: str, label: str) -> float | str:
@@ -147,7 +158,10 @@ def listed_similarity(rows: Sequence[Row]) -> Similarity:
 
 
 def read_priors(path: Path) -> dict[str, float]:
-    """Read priors from a table with the columns text, lm_mean."""
+    """Read the priors of texts from a table with the columns text, lm_mean: text -> prior.
+
+    The prior P(g) is the mean probability of a text's tokens under a language model.
+    """
     rows = read_rows(path, ["text", "lm_mean"], unique=["text"], numbers=["lm_mean"])
     return {row["text"]: row["lm_mean"] for row in rows}
 
@@ -163,6 +177,8 @@ KNOWN_HEADINGS: Mapping[str, tuple[str, ...]] = {
 def read_objects(path: Path) -> tuple[Row, ...]:
     """Read the objects that a classifier or a detector found, as rows of image_id, object, p_c.
 
+    The file may have other usual headings, such as `image`, `label` and `score`.
+
     Raises
     ------
     AuditError
@@ -170,7 +186,7 @@ def read_objects(path: Path) -> tuple[Row, ...]:
     """
     headings_of_file = read_column_names(path)
     heading_of_column = {}
-    for column, known_headings in KNOWN_HEADINGS.items():
+    for column, known_headings in KNOWN_HEADINGS.items():  # the preferred heading first
         headings = [heading for heading in known_headings if heading in headings_of_file]
         if not headings:
             raise AuditError(f"{path}: no column {column}, nor one of {', '.join(known_headings[1:])}")
@@ -197,7 +213,7 @@ def objects_by_image(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
 
 
 def read_similarities(path: Path) -> Sequence[Row]:
-    """Read a table of similarities: text, object, sim."""
+    """Read a table of similarities, with a row for each pair of a text and a label: text, object, sim."""
     return read_rows(path, ["text", "object", "sim"], unique=["text", "object"], numbers=["sim"])
 
 

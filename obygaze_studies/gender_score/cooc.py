@@ -32,13 +32,13 @@ ALL_CAPTIONS = "(all captions)"
 
 
 def genders_named(caption: str) -> tuple[Gender, ...]:
-    """Return the genders that a caption names by the words man and woman: none, one or both."""
+    """Return the genders that a caption names by the words man and woman: none, one or both, man first."""
     words = tokens(caption)
     return tuple(gender for gender in GENDERS if gender in words)
 
 
 def has_mask(caption: str) -> bool:
-    """Return whether a caption has a mask in place of a gender."""
+    """Return whether a caption has a mask, such as [MASK], in place of a gender."""
     return any(mask in caption for mask in MASKS)
 
 
@@ -71,14 +71,15 @@ def share(part: float, remainder: float) -> float | None:
 def names_label(words: Sequence[str], label: Sequence[str]) -> bool:
     """Return whether a caption names a label: has the label's words one directly after the other.
 
+    Both are given as their words.
+
     Examples
     --------
     >>> names_label(["a", "tennis", "racket"], ["tennis", "racket"])
     True
     """
-    length = len(label)
-    runs_of_words = [list(words[start : start + length]) for start in range(len(words))]
-    return list(label) in runs_of_words
+    wanted = list(label)
+    return any(list(words[start : start + len(wanted)]) == wanted for start in range(len(words)))
 
 
 class _Naming(NamedTuple):
@@ -144,13 +145,12 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     refuse_unpublished(model, TOTALS)
     refuse_duplicates(objects, "the list of objects has twice:")
     namings = [_naming(row["caption"]) for row in captions]
-    rows = []
-    for label in (ALL_CAPTIONS, *objects):
-        captions_with_object = namings
-        if label != ALL_CAPTIONS:
-            words = tokens(label)
-            captions_with_object = [naming for naming in namings if names_label(naming.words, words)]
-        rows.append(_counts(label, captions_with_object) | _printed(model, label))
+    rows = [_counts(ALL_CAPTIONS, namings) | _published_shares(model, ALL_CAPTIONS)]
+    for label in objects:
+        words = tokens(label)
+        captions_with_object = [naming for naming in namings if names_label(naming.words, words)]
+        rows.append(_counts(label, captions_with_object) | _published_shares(model, label))
+
     shares: dict[str, list[float | None]] = {}
     published: dict[str, list[float | None]] = {}
     for gender in GENDERS:
@@ -172,30 +172,33 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
 
 
 def _naming(caption: str) -> _Naming:
-    """Find the genders and plurals that a caption names."""
+    """Split a caption into words, and find the genders that it names, and whether it has "men" or "women"."""
     words = tokens(caption)
     has_plural = any(plural in words for plural in PLURALS)
     return _Naming(words, genders_named(caption), has_plural)
 
 
 def _counts(label: str, captions: Sequence[_Naming]) -> dict[str, Any]:
-    """Make the row of an object, without published values, from the captions that name it."""
-    man = sum("man" in caption.genders for caption in captions)
-    woman = sum("woman" in caption.genders for caption in captions)
+    """Make the row of an object: how many of the captions that name it also name each gender, and shares."""
+    n_with_man = sum("man" in caption.genders for caption in captions)
+    n_with_woman = sum("woman" in caption.genders for caption in captions)
     return {
         "object": label,
         "n_captions": len(captions),
-        "man": man,
-        "woman": woman,
+        "man": n_with_man,
+        "woman": n_with_woman,
         "both": sum(len(caption.genders) == len(GENDERS) for caption in captions),
         "plural_only": sum(caption.has_plural and not caption.genders for caption in captions),
-        "to_man": share(man, woman),
-        "to_woman": share(woman, man),
+        "to_man": share(n_with_man, n_with_woman),
+        "to_woman": share(n_with_woman, n_with_man),
     }
 
 
-def _printed(model: str | None, label: str) -> dict[str, float | None]:
-    """Return the published shares of an object; None without a captioner or without a published value."""
+def _published_shares(model: str | None, label: str) -> dict[str, float | None]:
+    """Return the published shares of both genders beside an object, as columns of its row.
+
+    They are None without a captioner (`model`), and for an object without published values.
+    """
     to_man: float | None = None
     to_woman: float | None = None
     if model is not None and label == ALL_CAPTIONS:

@@ -75,7 +75,17 @@ score
 def needed_texts(
     captions: Sequence[Row], objects: Sequence[Row], mode: Mode, labels: LabelsMode
 ) -> list[str]:
-    """List every text that needs an embedding: the texts to score, then the labels of the images' objects."""
+    """List every text that needs an embedding: the texts to score, then the labels of the images' objects.
+
+    Parameters
+    ----------
+    captions
+        Rows with image_id, caption.
+    objects
+        Rows with image_id, object, p_c.
+    mode, labels
+        As `audit_gender_score` takes them.
+    """
     objects_of_image = objects_by_image(objects)
     texts: list[str] = []
     for row in captions:
@@ -87,18 +97,21 @@ def needed_texts(
 
 
 def _counted_objects(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
-    """Return the objects of an image as they count: separately, or joined into one."""
+    """Return the objects of an image as they count: separately ("each"), or joined into one ("joined")."""
     return join_objects(objects) if labels == "joined" else objects
 
 
 def _texts_to_score(caption: str, mode: Mode) -> dict[Gender | None, str]:
-    """Return the texts of a caption to score: filled-in gender -> text; None -> the caption as it is.
+    """Return the texts of a caption to score: the gender that is filled in -> text.
 
-    In mode ge, a caption without a mask that names both genders or none has no text to score.
+    In mode gs the only text is the caption as it is, and its key is None. In mode ge ("gender estimation")
+    man and woman are filled in, for the caption's mask or for the word of its gender. A caption without a
+    mask that names both genders or none then has no text to score.
     """
     if mode == "gs":
         return {None: caption}
-    if not has_mask(caption) and len(genders_named(caption)) != 1:
+    names_one_gender = len(genders_named(caption)) == 1
+    if not has_mask(caption) and not names_one_gender:
         return {}
     return {gender: with_gender(caption, gender) for gender in GENDERS}
 
@@ -178,21 +191,24 @@ def audit_gender_score(
     estimated = mode == "ge"
     if model is not None and not estimated:
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
+
     rows = []
     scored_objects: list[ScoredObject] = []
     for caption in captions:
         image_objects = _counted_objects(objects.get(caption["image_id"], ()), labels)
-        scores = _scores(caption, image_objects, scorer, mode)
+        scores = _score_caption(caption, image_objects, scorer, mode)
         rows.append(_caption_row(caption, image_objects, scores))
         scored_objects += scores.scored_objects
-    n_left_out = len(rows) - len(_scored(rows))
+    n_left_out = len(rows) - len(_scored_rows(rows))
     if n_left_out == len(rows):
         first = f"{captions[0]['caption_id']}: {rows[0]['left_out']}"
         raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {first}")
+
     by_gender = _by_gender(rows, mode, model)
     shares = _shares_of_man(by_gender, estimated=estimated, has_published=bool(model))
     object_rows = by_object(scored_objects, names, model)
     example_rows = examples(scored_objects) if estimated else []
+
     return Finding(
         rows=rows,
         columns=["gs_man", "gs_woman", "to_man", "predicted"] if estimated else ["gs"],
@@ -222,18 +238,18 @@ def audit_gender_score(
     )
 
 
-def _scored(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows of the captions that could be scored."""
+def _scored_rows(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of the captions that could be scored; others have a reason in `left_out`."""
     return [row for row in rows if not row["left_out"]]
 
 
 def _n_counted_captions(rows: Sequence[Mapping[str, Any]], *, estimated: bool) -> int:
     """Count the captions whose scores count for a gender.
 
-    With estimation every scored caption counts for both genders. A caption scored as it is counts only if it
-    names one gender.
+    If genders were filled in (`estimated`), every scored caption counts, for both genders. A caption that was
+    scored as it is counts only if it names one gender.
     """
-    scored_rows = _scored(rows)
+    scored_rows = _scored_rows(rows)
     if estimated:
         return len(scored_rows)
     return len([row for row in scored_rows if row["gender"] in GENDERS])
@@ -242,7 +258,15 @@ def _n_counted_captions(rows: Sequence[Mapping[str, Any]], *, estimated: bool) -
 def _gender_blocks(
     by_gender: Mapping[str, Mapping[str, Any]], shares: Mapping[str, float | None]
 ) -> list[Block]:
-    """Make the table of counts and sums of each gender, and the table of the shares of man."""
+    """Make the table of counts and sums of each gender, and the table of the shares of man.
+
+    Parameters
+    ----------
+    by_gender
+        Gender -> counts and sums of scores, all with the same names.
+    shares
+        What is counted or summed -> the share of man.
+    """
     gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
     share_cells = tuple((name, cell(value)) for name, value in shares.items())
     return [
@@ -257,7 +281,16 @@ def _shares_of_man(
     """Compute the share of man among both genders: what is counted or summed -> share.
 
     The source does not define what its share is of, so one is computed of each: sums and means of scores,
-    numbers of predictions and of correct ones. Only estimation predicts a gender.
+    numbers of predictions and of correct ones.
+
+    Parameters
+    ----------
+    by_gender
+        Gender -> counts and sums of scores.
+    estimated
+        Whether genders were filled in: only then a gender is predicted for each caption.
+    has_published
+        Whether `by_gender` has published values too, whose share is then computed.
     """
     columns = ["sum", "mean"]
     if estimated:
@@ -272,15 +305,17 @@ def _shares_of_man(
 
 
 def _share_chart(shares: Mapping[str, float | None]) -> Callable[[Path], None]:
-    """Draw the shares of man as bars; the published share, if any, is marked on the bar of correct ones.
+    """Return the function that draws the shares of man as bars.
 
-    It is a share of correct predictions, so that it compares with this bar only.
+    The published share, if there is one, is marked on the bar of correct predictions: it is a share of these,
+    and compares with no other bar.
     """
     published_share = shares.get("published")
     bars = {name: value for name, value in shares.items() if name != "published"}
     marks = None
     if published_share:
-        marks = {"man": [published_share if name == "n_correct" else None for name in bars]}
+        mark_of_bar = [published_share if name == "n_correct" else None for name in bars]
+        marks = {"man": mark_of_bar}
     return bar_chart(
         labels=[name.replace("_", " ") for name in bars],
         series={"man": list(bars.values())},
@@ -302,11 +337,23 @@ def _remarks_on_left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return remarks
 
 
-def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
+def _score_caption(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
     """Score the texts of a caption with every object of its image, or say in `left_out` why it has no score.
 
     In mode ge, the caption has a text and a score for each gender; in mode gs it has one of each, with None
-    as its gender.
+    as its gender. The score of a text is the mean, over the objects, of the belief in it that the object
+    revised.
+
+    Parameters
+    ----------
+    row
+        The caption, with its image.
+    objects
+        The objects of the image.
+    scorer
+        Revises the belief in a text by an object.
+    mode
+        Whether the caption is scored as it is ("gs"), or with each gender filled in ("ge").
     """
     text_of_gender = _texts_to_score(row["caption"], mode)
     genders = genders_named(row["caption"])
@@ -314,6 +361,7 @@ def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -
         return _Scores(left_out="names both genders" if genders else "names no gender and has no mask")
     if not objects:
         return _Scores(left_out=f"image {row['image_id']} has no object")
+
     score_of_gender: dict[Gender | None, float] = {}
     scored_objects: list[ScoredObject] = []
     for filled_gender, text in text_of_gender.items():
@@ -322,10 +370,12 @@ def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -
         except AuditError as error:
             return _Scores(left_out=str(error))
         score_of_gender[filled_gender] = math.fsum(belief for _, belief in revised) / len(revised)
+
+        # The gender for which the scores of the objects count: of a caption as it is, the one that it names.
+        # They count for none if it names both or no gender.
         gender = filled_gender
         if gender is None and len(genders) == 1:
             gender = genders[0]
-        # Of a caption that names no single gender, the objects' scores count for none.
         if gender is not None:
             scored_objects += _scored_objects(row, gender, objects, revised)
     return _Scores(score_of_gender, scored_objects)
@@ -365,25 +415,37 @@ def _gender_words(caption: str) -> str:
 
 
 def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict[str, Any]:
-    """Make a caption's row of the table."""
+    """Make a caption's row of the table: its scores, the gender that they predict, and whether it is right.
+
+    Parameters
+    ----------
+    row
+        The caption.
+    objects
+        The objects of its image.
+    scores
+        Its scores; None stands in the row for each that it does not have.
+    """
     gender = _gender_words(row["caption"])
-    man = scores.score_of_gender.get("man")
-    woman = scores.score_of_gender.get("woman")
+    score_with_man = scores.score_of_gender.get("man")
+    score_with_woman = scores.score_of_gender.get("woman")
     share_of_man = None
-    if man is not None and woman is not None:
-        share_of_man = share(man, woman)
+    if score_with_man is not None and score_with_woman is not None:
+        share_of_man = share(score_with_man, score_with_woman)
+
     predicted = None
     if share_of_man is not None:
         predicted = "man" if share_of_man >= 0.5 else "woman"
     correct = None  # unknown, unless the caption itself names one gender
     if predicted is not None and gender in GENDERS:
         correct = predicted == gender
+
     return {name: row[name] for name in KEPT_COLUMNS} | {
         "objects": "; ".join(detected_object.label for detected_object in objects),
         "gender": gender,
         "gs": scores.score_of_gender.get(None),
-        "gs_man": man,
-        "gs_woman": woman,
+        "gs_man": score_with_man,
+        "gs_woman": score_with_woman,
         "to_man": share_of_man,
         "to_woman": None if share_of_man is None else 1 - share_of_man,
         "predicted": predicted,
@@ -397,6 +459,15 @@ def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None)
 
     In mode ge every caption has a score for each gender; in mode gs a caption's score counts for the gender
     that it names.
+
+    Parameters
+    ----------
+    rows
+        The rows of the captions.
+    mode
+        How captions are scored.
+    model
+        A captioner whose published values are added; None for none.
     """
     by_gender: dict[str, dict[str, Any]] = {}
     estimated = mode == "ge"
@@ -454,27 +525,37 @@ def by_object(
 
 
 def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | None) -> dict[str, Any]:
-    """Make the row of an object from its scores with all captions; a "distance" is a cosine similarity."""
-    man = [scored for scored in scored_objects if scored["gender"] == "man"]
-    woman = [scored for scored in scored_objects if scored["gender"] == "woman"]
-    sum_man = math.fsum(scored["score"] for scored in man)
-    sum_woman = math.fsum(scored["score"] for scored in woman)
-    correct = _count_correct(scored_objects)
-    printed = TOTALS[model] if model else {}
+    """Make the row of an object from its scores with all captions; a "distance" is a cosine similarity.
+
+    Parameters
+    ----------
+    name
+        The object.
+    scored_objects
+        Its scores, each with one caption and one gender.
+    model
+        A captioner whose published values are added; None for none.
+    """
+    scored_with_man = [scored for scored in scored_objects if scored["gender"] == "man"]
+    scored_with_woman = [scored for scored in scored_objects if scored["gender"] == "woman"]
+    sum_man = math.fsum(scored["score"] for scored in scored_with_man)
+    sum_woman = math.fsum(scored["score"] for scored in scored_with_woman)
+    n_correct = _count_correct(scored_objects)
+    published = TOTALS[model] if model else {}  # what the paper prints, by name of a value
     return {
         "object": name,
         "n_captions": len({scored["caption_id"] for scored in scored_objects}),
-        "distance_man": _mean([scored["distance"] for scored in man]),
-        "distance_woman": _mean([scored["distance"] for scored in woman]),
-        "gs_man": _mean([scored["score"] for scored in man]),
-        "gs_woman": _mean([scored["score"] for scored in woman]),
+        "distance_man": _mean([scored["distance"] for scored in scored_with_man]),
+        "distance_woman": _mean([scored["distance"] for scored in scored_with_woman]),
+        "gs_man": _mean([scored["score"] for scored in scored_with_man]),
+        "gs_woman": _mean([scored["score"] for scored in scored_with_woman]),
         "to_man": share(sum_man, sum_woman),
         "to_woman": share(sum_woman, sum_man),
-        "n_correct_man": correct["man"],
-        "n_correct_woman": correct["woman"],
-        "to_man_by_n_correct": share(correct["man"], correct["woman"]),
-        "published_to_man": printed.get("score_to_man", {}).get(name),
-        "published_to_woman": printed.get("score_to_woman", {}).get(name),
+        "n_correct_man": n_correct["man"],
+        "n_correct_woman": n_correct["woman"],
+        "to_man_by_n_correct": share(n_correct["man"], n_correct["woman"]),
+        "published_to_man": published.get("score_to_man", {}).get(name),
+        "published_to_woman": published.get("score_to_woman", {}).get(name),
     }
 
 
@@ -498,7 +579,17 @@ def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
 
 
 def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estimated: bool) -> list[Block]:
-    """Make the tables of the Gender Score and of the Gender Object Distance by object."""
+    """Make the tables of the Gender Score and of the Gender Object Distance by object.
+
+    Parameters
+    ----------
+    rows
+        The rows of the objects, the most frequent ones first; only these are shown.
+    model
+        The captioner whose published values are shown beside; None for none.
+    estimated
+        Whether captions were scored with each gender filled in, which adds a column.
+    """
     first_rows = rows[:N_SHOWN]
     notes = []
     if len(rows) > len(first_rows):
@@ -519,7 +610,9 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
 def examples(scored_objects: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     """Choose example captions: the nearest to man, the nearest to woman, and the nearest to neither.
 
-    Only captions that were scored with both genders are chosen, and each caption and object once.
+    An example is a caption with one object. How near it is to man is the share of its score with man in the
+    sum of its scores with man and with woman. Only captions that were scored with both are chosen, and each
+    example once.
 
     Returns
     -------
@@ -529,14 +622,17 @@ def examples(scored_objects: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     # (Caption id, label) -> gender -> the scored object.
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for scored in scored_objects:
-        pairs.setdefault((scored["caption_id"], scored["label"]), {})[scored["gender"]] = scored
+        caption_and_label = (scored["caption_id"], scored["label"])
+        pairs.setdefault(caption_and_label, {})[scored["gender"]] = scored
+
     share_of_man: dict[tuple[str, str], float] = {}
     for key, pair in pairs.items():
         has_both_scores = len(pair) == len(GENDERS)
         if has_both_scores:
             man = share(pair["man"]["score"], pair["woman"]["score"])
-            if man is not None:
+            if man is not None:  # both scores may be 0
                 share_of_man[key] = man
+
     # Equal shares are ordered by their keys, so that the same examples are chosen every time.
     from_woman_to_man = sorted(share_of_man, key=lambda key: (share_of_man[key], key))
     nearest = {
@@ -544,6 +640,7 @@ def examples(scored_objects: Sequence[ScoredObject]) -> list[dict[str, Any]]:
         "woman": [key for key in from_woman_to_man if share_of_man[key] < 0.5],
         "neither": sorted(share_of_man, key=lambda key: (abs(share_of_man[key] - 0.5), key)),
     }
+
     rows = []
     chosen: set[tuple[str, str]] = set()
     for kind, keys in nearest.items():
@@ -555,7 +652,10 @@ def examples(scored_objects: Sequence[ScoredObject]) -> list[dict[str, Any]]:
 
 
 def _example(kind: str, man: ScoredObject, woman: ScoredObject) -> dict[str, Any]:
-    """Make the row of an example from the scores of one caption and object with each gender."""
+    """Make the row of an example from the scores of one caption and object with each gender.
+
+    `kind` is "man", "woman" or "neither": what the example is nearest to.
+    """
     return {
         "nearest_to": kind,
         "visual": man["label"],
@@ -570,7 +670,15 @@ def _example(kind: str, man: ScoredObject, woman: ScoredObject) -> dict[str, Any
 
 
 def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:
-    """Make the table of examples and, if a captioner is named, that of the poster's examples."""
+    """Make the table of examples and, if a captioner is named, that of the poster's examples.
+
+    Parameters
+    ----------
+    rows
+        The rows of `examples`; without any there is no table.
+    model
+        The captioner of the published table whose values are shown; None for none.
+    """
     if not rows:
         return []
     id_columns = columns_of_keys(("caption_id", "nearest_to"))
@@ -619,20 +727,23 @@ def draw_sheet(report: Report, manifest: Path, sheet: Path) -> None:
         title = f"nearest to {row['nearest_to']}" if is_first_of_column else ""
         picture = charts.read_picture(files[row["image_id"]], charts.PICTURE_PIXELS)
         column.append(charts.Panel(picture=picture, title=title, text=_text_of_example(row)))
+
     n_rows = max(map(len, columns.values()))
-    charts.draw_panels(list(columns.values()), (charts.WIDTH, ROW_HEIGHT * n_rows), sheet)
+    width_and_height = (charts.WIDTH, ROW_HEIGHT * n_rows)  # of the sheet, in inches
+    charts.draw_panels(list(columns.values()), width_and_height, sheet)
 
 
 def _text_of_example(row: Mapping[str, Any]) -> str:
     """Write the lines under the picture of an example: its caption, its object and its values."""
     lines = textwrap.wrap(row["caption"], LINE_LENGTH)
     lines += textwrap.wrap(f"visual: {row['visual']}", LINE_LENGTH)
-    lines.append("   ".join(f"{_heading(name)} {row[name]:.2f}" for name in EXAMPLE_VALUES))
+    values = [f"{_heading(name)} {row[name]:.2f}" for name in EXAMPLE_VALUES]  # such as "GS man 0.31"
+    lines.append("   ".join(values))
     return "\n".join(lines)
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    """Return the mean of values; None of none."""
+    """Return the mean of values; None if there are no values."""
     if not values:
         return None
     return math.fsum(values) / len(values)

@@ -84,13 +84,16 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
             f"({len(unknown)} of the {counted(len(listed_objects), 'object')}): leave the "
             "list out for all classes"
         )
+
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with answers")
+
     rows_of_images = [images.rows[image_id] for image_id in ids]
     columns_of_objects = [images.names.index(name) for name in listed_objects]
     # [images, listed objects]
     probabilities = images.probabilities[np.ix_(rows_of_images, columns_of_objects)]
+
     record: dict[str, object] = {
         "images": images.fingerprint,
         "group": images.group,
@@ -118,8 +121,10 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
 def audit_objects(
     images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
 ) -> Finding:
-    """List the most probable objects of every image, at most `MOST_OBJECTS`, for the audit `gender-score`.
+    """List the most probable objects of every image, at most three, for the audit `gender-score`.
 
+    CLIP is the classifier: the probabilities of an image are the softmax, over the objects, of the scaled
+    cosines of its embedding and the embeddings of the objects' prompts, such as "a photo of a umbrella".
     Objects of equal probability are in the order of `objects`.
 
     Parameters
@@ -131,7 +136,7 @@ def audit_objects(
     objects
         The labels, which compete: an image's probabilities sum to 1 over them.
     scale
-        Factor of the cosines.
+        Factor of the cosines: 100 for the CLIPs of OpenAI, which were trained with it.
     least
         Smallest probability to list.
 
@@ -143,6 +148,7 @@ def audit_objects(
     check_same_space(images, texts)
     if len(objects) < 2:
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
+
     prompts = needed_texts(objects)
     text_ids = texts.text_ids()
     absent = [text for text in prompts if text not in text_ids]
@@ -151,12 +157,16 @@ def audit_objects(
             f"{texts.where} lacks {len(absent)} of the {len(prompts)} prompts, the first {absent[0]!r}: "
             "write the prompts with --list-texts and embed them"
         )
-    labels = texts.vectors_of([text_ids[text] for text in prompts], "the objects' prompts")
+    prompt_vectors = texts.vectors_of([text_ids[text] for text in prompts], "the objects' prompts")
+
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
-    directions = unit_vectors(images.vectors_of(ids, "the images"))
-    probabilities = softmax(scale * directions @ unit_vectors(labels).T, axis=1)  # [images, objects]
+    image_vectors = unit_vectors(images.vectors_of(ids, "the images"))
+
+    logits = scale * image_vectors @ unit_vectors(prompt_vectors).T  # [images, objects]
+    probabilities = softmax(logits, axis=1)
+
     record: dict[str, object] = {
         "space": images.space,
         "images": images.fingerprint,
@@ -178,7 +188,7 @@ def _most_probable(
     least: float,
     record: dict[str, object],
 ) -> Finding:
-    """List the most probable objects of each image, and count the images by their most probable object.
+    """Return the finding of the audit: the most probable objects of each image, and how often each is first.
 
     Parameters
     ----------
@@ -193,18 +203,8 @@ def _most_probable(
     record
         Inputs and options, for the report.
     """
-    rows = []
-    for image, p_of_objects in zip(ids, probabilities, strict=True):
-        most_probable = np.argsort(-p_of_objects, kind="stable")[:MOST_OBJECTS].tolist()
-        for index in most_probable:
-            p = float(p_of_objects[index])
-            if p >= least:
-                rows.append({"image_id": image, "object": objects[index], "p_c": p})
-    n_images_of_object = Counter(objects[index] for index in probabilities.argmax(axis=1).tolist())
-    object_rows = []
-    # The most frequent first; those of equal numbers by name.
-    for name, count in sorted(n_images_of_object.items(), key=lambda item: (-item[1], item[0])):
-        object_rows.append({"object": name, "images": count, "share": count / len(ids)})
+    rows = _rows_of_images(ids, objects, probabilities, least)
+    object_rows = _rows_of_objects(objects, probabilities)
     n_images = counted(len(ids), "image")
     n_objects = counted(len(objects), "object")
     notes = [f"{n_images}, {n_objects}, at most {MOST_OBJECTS} an image"]
@@ -218,3 +218,34 @@ def _most_probable(
     return Finding(
         rows=rows, table_rows=object_rows, sentence_values=sentence_values, record=record, notes=notes
     )
+
+
+def _rows_of_images(
+    ids: Sequence[str], objects: Sequence[str], probabilities: NDArray[np.float64], least: float
+) -> list[dict[str, object]]:
+    """List the most probable objects of each image, at most three, the most probable first.
+
+    Objects with a probability below `least` are left out, so an image may have no row. `probabilities` is
+    [images, objects].
+    """
+    rows: list[dict[str, object]] = []
+    for image_id, p_of_objects in zip(ids, probabilities, strict=True):
+        most_probable = np.argsort(-p_of_objects, kind="stable")[:MOST_OBJECTS].tolist()
+        for index in most_probable:
+            p = float(p_of_objects[index])
+            if p >= least:
+                rows.append({"image_id": image_id, "object": objects[index], "p_c": p})
+    return rows
+
+
+def _rows_of_objects(objects: Sequence[str], probabilities: NDArray[np.float64]) -> list[dict[str, object]]:
+    """Count, for each object, the images whose most probable object it is; return a row for each such object.
+
+    The most frequent object comes first; objects of equal numbers are in the order of their names.
+    `probabilities` is [images, objects].
+    """
+    n_images_of_object = Counter(objects[index] for index in probabilities.argmax(axis=1).tolist())
+    rows: list[dict[str, object]] = []
+    for name, count in sorted(n_images_of_object.items(), key=lambda item: (-item[1], item[0])):
+        rows.append({"object": name, "images": count, "share": count / len(probabilities)})
+    return rows

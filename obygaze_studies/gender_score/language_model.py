@@ -91,10 +91,11 @@ class LanguageModel:
         return ids
 
     def score(self, texts: Sequence[tuple[int, ...]]) -> list[dict[str, int | float]]:
-        """Score texts of one length together, each as `tokens` gives it.
+        """Score texts that have the same number of tokens; return the means of each text's probabilities.
 
-        Texts of one length need no padding. The batch size affects a score only through the matrix library:
-        below 1e-5 of the value in float32, and not at all for batches of one.
+        Texts are tokens as the method `tokens` gives them. Of one length they need no padding. The batch size
+        affects a score only through the matrix library: below 1e-5 of the value in float32, and not at all
+        for batches of one.
 
         Raises
         ------
@@ -129,7 +130,15 @@ class LanguageModel:
 def language_model(source: str, compute: Compute) -> LanguageModel:
     """Load a causal language model and its tokenizer from a folder in the hub's format or a repository.
 
-    A model without a begin token uses the end token instead, as GPT-2 does.
+    Texts are scored with a token before and after them. A model without a begin token uses the end token in
+    its place, as GPT-2 does.
+
+    Parameters
+    ----------
+    source
+        The folder or repository.
+    compute
+        Where the model runs.
 
     Raises
     ------
@@ -160,12 +169,16 @@ def language_model(source: str, compute: Compute) -> LanguageModel:
 
 
 def _check_causal(model: LanguageModel) -> None:
-    """Refuse a network whose prediction of a token depends on what follows it."""
+    """Raise a BackboneError if the network's prediction of a token depends on what follows it.
+
+    Such a network, for example BERT, gives no probability of a text.
+    """
     # Two inputs of the same first token and different second ones: the first and the last of the vocabulary.
-    last = model.network.get_input_embeddings().num_embeddings - 1
-    ids = torch.tensor([[model.begin, 0], [model.begin, last]], device=model.network.device)
+    last_id = model.network.get_input_embeddings().num_embeddings - 1
+    ids = torch.tensor([[model.begin, 0], [model.begin, last_id]], device=model.network.device)
     with torch.inference_mode():
-        first, second = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
+        logits_at_first_token = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
+    first, second = logits_at_first_token
     tolerance = 1e-5 * float(first.abs().max())  # more than the rounding of float32
     if not torch.allclose(first, second, rtol=0, atol=tolerance):
         raise BackboneError(

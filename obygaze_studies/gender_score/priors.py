@@ -37,6 +37,19 @@ Values = Mapping[str, int | float]
 def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool = False) -> Answer:
     """Score the texts of a file with a language model, and write the table and its record.
 
+    Parameters
+    ----------
+    texts
+        A table of text_id and text, or of caption_id and caption.
+    model
+        Folder or repository of the language model.
+    out
+        The CSV file to write; a .json file is written beside it, and until it is done a .partial one.
+    device
+        Where the model runs.
+    force
+        Whether an existing table is replaced, and scores of a stopped run are dropped.
+
     Raises
     ------
     AuditError
@@ -53,11 +66,12 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     compute = Compute(device)
     loaded = language_model(model, compute)
     batch_size = compute.initial_batch_size()
-    journal = out.with_name(f"{out.name}.partial")
+    journal = out.with_name(f"{out.name}.partial")  # finished batches, from which a stopped run resumes
     with progress_bar("scoring", "text") as progress:
         priors = measure_priors(
             loaded, place_of_text, journal, batch_size=batch_size, restart=force, progress=progress
         )
+
     record: dict[str, Any] = {
         "what": SOURCE,
         "columns": COLUMNS,
@@ -68,6 +82,7 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     }
     write_priors(out, priors, record)
     journal.unlink()  # all of its scores are in the table
+
     remarks = []
     if loaded.tokenizer.bos_token_id is None:  # `language_model` then takes the end token
         remarks.append(f"{model} has no begin token: its end token stands before every text")
@@ -125,8 +140,14 @@ def measure_priors(
 
     Parameters
     ----------
+    model
+        The language model.
     place_of_text
         Text -> where it is, for messages.
+    journal
+        The file of finished batches.
+    batch_size
+        Most texts of a batch.
     restart
         Start again and ignore the journal.
     progress
@@ -142,6 +163,7 @@ def measure_priors(
         If a text is too long or unsuitable for the model, or the journal belongs to another run.
     """
     batches = _batches(model, place_of_text, batch_size)
+    # What determines the scores: a journal of anything else cannot be resumed.
     identity = {
         "model": model.record(),
         "software": software(),
@@ -152,6 +174,7 @@ def measure_priors(
     if restart:
         journal.unlink(missing_ok=True)
     values_of_batch = _read_journal(journal, identity)
+
     scores: dict[str, Values] = {}
     with closing(LineJournal(journal)) as lines:
         if values_of_batch is None:
@@ -160,7 +183,7 @@ def measure_priors(
         for number, batch in enumerate(batches):
             if number not in values_of_batch:
                 values: list[Values] = [*model.score([ids for _, ids in batch])]
-                # Not forced to the disk, which takes long: a batch that is lost is scored again.
+                # The line is not forced to the disk, which takes long: a batch that is lost is scored again.
                 lines.append({"batch": number, "values": values}, force=False)
                 values_of_batch[number] = values
             for (text, _), score in zip(batch, values_of_batch[number], strict=True):
@@ -209,6 +232,15 @@ Batch = Sequence[tuple[str, tuple[int, ...]]]
 def _batches(model: "LanguageModel", place_of_text: Mapping[str, str], batch_size: int) -> list[Batch]:
     """Split the texts into batches of at most `batch_size` texts with equally many tokens.
 
+    Parameters
+    ----------
+    model
+        The language model, whose tokenizer splits texts.
+    place_of_text
+        Text -> where it is, for messages.
+    batch_size
+        Most texts of a batch.
+
     Raises
     ------
     ExtractError
@@ -222,19 +254,30 @@ def _batches(model: "LanguageModel", place_of_text: Mapping[str, str], batch_siz
             raise ExtractError(f"{place}: {text[:40]!r}: {error}") from error
         texts_by_length.setdefault(len(ids), []).append((text, ids))
     batches: list[Batch] = []
-    for _, group in sorted(texts_by_length.items()):
-        batches += [group[start : start + batch_size] for start in range(0, len(group), batch_size)]
+    for _, texts_of_length in sorted(texts_by_length.items()):
+        starts = range(0, len(texts_of_length), batch_size)
+        batches += [texts_of_length[start : start + batch_size] for start in starts]
     return batches
 
 
 def software() -> dict[str, str]:
-    """List the software versions that affect the scores."""
+    """Return the versions of the libraries that affect the scores: name -> version."""
     names = ("obygaze", "numpy", "tokenizers", "torch", "transformers")
     return {name: importlib.metadata.version(name) for name in names}
 
 
 def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, Any]) -> None:
-    """Write the table of texts and scores as CSV, and its record as a JSON file of the same name."""
+    """Write the table of texts and scores as CSV, and its record as a JSON file of the same name.
+
+    Parameters
+    ----------
+    out
+        The CSV file.
+    priors
+        Text -> name of a score -> its value; all texts have the same scores.
+    record
+        What the scores are made of.
+    """
     columns = list(next(iter(priors.values())))
     lines = [csv_line(("text", *columns))]
     for text, values in priors.items():

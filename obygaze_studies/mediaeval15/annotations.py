@@ -40,7 +40,7 @@ N_JUDGEMENTS = 3
 
 @checked
 def discretise(score: float, axis: Axis) -> str:
-    """Return the class of a score in [-1, 1].
+    """Return the class of a score in [-1, 1] on an axis; scores from -0.15 to 0.15 are neutral.
 
     Raises
     ------
@@ -100,7 +100,14 @@ class Annotated:
 
 
 def make_annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
-    """Make an annotated clip of the cells of a row, by column; the value of an absent column is unknown.
+    """Make an annotated clip of the cells of a row.
+
+    Parameters
+    ----------
+    clip_id
+        The clip.
+    cells
+        Column -> cell. What an absent column or an empty cell would say is unknown.
 
     Raises
     ------
@@ -125,7 +132,10 @@ def make_annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
 
 
 def _read_choice(cells: Mapping[str, str], column: str, choices: Sequence[str]) -> str:
-    """Return a cell that must be one of some choices; "", which is one of them, if the column is absent."""
+    """Return the cell of a column, after checking that it is one of some choices.
+
+    It is "", which must be one of the choices, if the row has no such column.
+    """
     cell = cells.get(column, "")
     if cell not in choices:
         expected = " nor ".join(choice for choice in choices if choice)
@@ -171,16 +181,21 @@ def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
 
 def scored_clips(clips: Sequence[Annotated]) -> tuple[Annotated, ...]:
     """Return the test clips, or all clips if none is marked as a test clip."""
-    return tuple(clip for clip in clips if clip.split == "test") or tuple(clips)
+    test_clips = tuple(clip for clip in clips if clip.split == "test")
+    return test_clips or tuple(clips)
 
 
 def leaking_movies(clips: Iterable[Annotated]) -> tuple[str, ...]:
-    """List the movies that have clips in dev and in test, sorted."""
-    sides: dict[str, set[str]] = {}
+    """List the movies that have clips in dev and in test, sorted.
+
+    Such a movie leaks: a model would be tested on films that it was trained on. Clips whose movie or split is
+    unknown are skipped.
+    """
+    splits_of_movie: dict[str, set[str]] = {}
     for clip in clips:
         if clip.movie and clip.split:
-            sides.setdefault(clip.movie, set()).add(clip.split)
-    return tuple(sorted(movie for movie, splits in sides.items() if len(splits) > 1))
+            splits_of_movie.setdefault(clip.movie, set()).add(clip.split)
+    return tuple(sorted(movie for movie, splits in splits_of_movie.items() if len(splits) > 1))
 
 
 def refuse_leak(clips: Sequence[Annotated]) -> None:
@@ -193,8 +208,9 @@ def refuse_leak(clips: Sequence[Annotated]) -> None:
     """
     leaking = leaking_movies(clips)
     if leaking:
-        remainder = f" and {len(leaking) - 1} more" if leaking[1:] else ""
-        raise TaskError(f"the split leaks: movie {leaking[0]!r}{remainder} has clips in dev and in test")
+        n_others = len(leaking) - 1
+        others = f" and {n_others} more" if n_others else ""
+        raise TaskError(f"the split leaks: movie {leaking[0]!r}{others} has clips in dev and in test")
 
 
 def true_classes(clips: Iterable[Annotated], axis: Axis) -> dict[str, str]:
@@ -203,13 +219,19 @@ def true_classes(clips: Iterable[Annotated], axis: Axis) -> dict[str, str]:
 
 
 def violence_qrels(clips: Iterable[Annotated]) -> dict[str, int]:
-    """Return the known violence labels as trec_eval's relevances: clip id -> 1 for violent, 0 for not."""
+    """Return the known violence labels as relevances of trec_eval ("qrels"): clip id -> 1 if violent, else 0.
+
+    Clips of which it is unknown are left out.
+    """
     return {clip.clip_id: int(clip.violent) for clip in clips if clip.violent is not None}
 
 
 @checked
 def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | None:
     """Return the class of a clip that was compared with the two pivots of an axis.
+
+    A pivot is a clip at the border of two classes. Three annotators say whether a clip is above it, and the
+    majority counts. A clip below the low pivot gets the lowest class, one above the high pivot the highest.
 
     Parameters
     ----------
@@ -236,7 +258,7 @@ def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | 
             raise TaskError(
                 f"expected {N_JUDGEMENTS} judgements of the {pivot} {axis} pivot, found {len(judgements)}"
             )
-    above_low = 2 * sum(low) > N_JUDGEMENTS
+    above_low = 2 * sum(low) > N_JUDGEMENTS  # by the majority
     above_high = 2 * sum(high) > N_JUDGEMENTS
     if above_high and not above_low:
         return None
@@ -330,7 +352,20 @@ def _rejected_clips(labelled: Sequence[Mapping[str, Any]]) -> dict[str, Axis]:
 
 
 def write_labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool = False) -> Answer:
-    """Write the table of `make_labels` to a file, and count the clips without labels and those left out."""
+    """Write the clips with classes in place of scores to a file, and report what is missing.
+
+    The answer counts the clips without labels, and names those that are left out because their judgements
+    contradict each other.
+
+    Parameters
+    ----------
+    scores, pivots
+        As `make_labels` takes them.
+    out
+        The file to write.
+    force
+        Whether an existing file is replaced.
+    """
     rows, rejected = make_labels(scores, pivots)
     columns = list(rows[0]) if rows else ["clip", *AXES]
     cells = [[row[name] for name in columns] for row in rows]
@@ -353,6 +388,20 @@ def _class_of_clip(row: Row, axis: Axis, judgements: Judgements) -> str | None:
     """Return the class of a clip on an axis, from its score or from judgements.
 
     It is "" (unknown) if there are neither, and None if the judgements contradict each other.
+
+    Parameters
+    ----------
+    row
+        The clip, with a score, a class or nothing in the column of the axis.
+    axis
+        "valence" or "arousal".
+    judgements
+        Clip, axis and pivot ("low" or "high") -> for each annotator, whether the clip is above the pivot.
+
+    Raises
+    ------
+    TaskError
+        The clip has a score and judgements, or not three judgements of each pivot.
     """
     low = judgements.get((row["clip"], axis, "low"), [])
     high = judgements.get((row["clip"], axis, "high"), [])

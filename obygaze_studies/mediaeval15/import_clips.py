@@ -59,17 +59,22 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=("clip", "movie"))
     listed_sides = {} if "split" in table.columns else _read_film_lists(path)
+
+    # Problems of rows are collected, so that one error names them all.
     collected = manifests.Collected(table.problems, "clip")
     side_of_movie: dict[str, str] = {}  # by the movie's first clip
     for row in table.checked():
         # The empty text is for the column of a problem, which the error itself names.
         clip = table.problems.attempt(row.line, "", _clip, row.cells, listed_sides, root, videos)
         collected.add(clip, row.line)
-        if clip is not None:
-            side = clip.extras["split"]
-            if side_of_movie.setdefault(clip.movie, side) != side:
-                table.problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
-    notices = _notices(collected.clips)
+        if clip is None:  # the row has a problem
+            continue
+        side = clip.extras["split"]
+        first_side = side_of_movie.setdefault(clip.movie, side)
+        if side != first_side:
+            table.problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
+
+    notices = _notices_on_clips(collected.clips)
     if videos:
         notices.append(manifests.videos_found(collected.clips, root, videos))
     notices += _notices_on_columns(table.columns)
@@ -82,16 +87,19 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
 
 
 def _notices_on_columns(columns: Iterable[str]) -> list[str]:
-    """Say which columns of the table are left out of the manifest."""
-    unread = [column for column in columns if column not in {"clip", "movie", *EXTRA_COLUMNS}]
-    if not unread:
+    """Write a notice of the table's columns that are left out of the manifest, if there are any.
+
+    Columns that are not left out are clip, movie, split, valence, arousal and violence.
+    """
+    left_out = [column for column in columns if column not in {"clip", "movie", *EXTRA_COLUMNS}]
+    if not left_out:
         return []
-    return [f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}"]
+    return [f"left out {manifests.counted(len(left_out), 'column')}: {', '.join(left_out)}"]
 
 
-def _notices_on_movies(listed: Iterable[str], movies: Iterable[str]) -> list[str]:
-    """Say how many movies of the lists of films have no clip in the table."""
-    without_clip = sorted(set(listed).difference(movies))
+def _notices_on_movies(listed_movies: Iterable[str], movies_of_table: Iterable[str]) -> list[str]:
+    """Write a notice of how many movies of the lists of films have no clip in the table, if there are any."""
+    without_clip = sorted(set(listed_movies).difference(movies_of_table))
     if not without_clip:
         return []
     n_listed = manifests.counted(len(without_clip), "listed movie")
@@ -101,7 +109,7 @@ def _notices_on_movies(listed: Iterable[str], movies: Iterable[str]) -> list[str
 def _clip(
     cells: Mapping[str, str], listed_sides: Mapping[str, str], root: Path, videos: Path | None
 ) -> manifests.Clip:
-    """Make a clip of a row.
+    """Make the manifest's clip from a row of the table.
 
     Parameters
     ----------
@@ -110,27 +118,35 @@ def _clip(
     listed_sides
         Movie -> "dev" or "test", for a table without the column split.
     root
-        Folder of the manifest.
+        Folder of the manifest, to which paths of videos are relative.
     videos
-        Folder of the video files.
+        Folder of the video files; None for videos beside the manifest.
 
     Raises
     ------
     ManifestError
         Naming the column: the side or the violence label is unknown.
     """
-    split = cells.get("split", listed_sides.get(cells["movie"], ""))
-    if split not in SIDES:
-        if "split" not in cells:
+    if "split" in cells:
+        split = cells["split"]
+        if split not in SIDES:
+            raise ManifestError(f"{split!r}; expected dev or test", "split")
+    else:
+        split = listed_sides.get(cells["movie"], "")
+        if not split:
             raise ManifestError(f"movie {cells['movie']!r} is in no list", "split")
-        raise ManifestError(f"{split!r}; expected dev or test", "split")
+
     violence = cells.get("violence", "")
     if violence not in {"", *VIOLENCE}:
         raise ManifestError(f"{violence!r}; expected 0, 1 or nothing", "violence")
+
+    video = cells["clip"]
+    if videos:
+        video = manifests.stored_path(videos / cells["clip"], root)
     return manifests.Clip(
         clip_id=cells["clip"],
         movie=cells["movie"],
-        video=manifests.stored_path(videos / cells["clip"], root) if videos else cells["clip"],
+        video=video,
         level=VIOLENCE.get(violence),  # None if the violence is unknown
         extras={column: cells.get(column, "") for column in EXTRA_COLUMNS} | {"split": split},
     )
@@ -161,7 +177,7 @@ def _read_film_lists(path: Path) -> dict[str, str]:
     return side_of_movie
 
 
-def _notices(clips: list[manifests.Clip]) -> list[str]:
+def _notices_on_clips(clips: list[manifests.Clip]) -> list[str]:
     """Write notices on what differs from the published corpus: numbers of clips and movies, clips' names."""
     notices = []
     for side, (n_published_clips, n_published_movies) in PUBLISHED_COUNTS.items():

@@ -66,9 +66,13 @@ def ranked(run: Mapping[str, float]) -> list[str]:
 
 
 def tie_share(run: Mapping[str, float]) -> float:
-    """Compute the share of clips whose score is equal to that of another clip."""
-    _, counts = np.unique(scores_as_ranked(run), return_counts=True)
-    return float(counts[counts > 1].sum() / max(len(run), 1))
+    """Compute the share of clips whose score is equal to that of another clip, in float32; 0 without clips.
+
+    `run` is clip id -> score.
+    """
+    _, n_clips_of_score = np.unique(scores_as_ranked(run), return_counts=True)
+    n_tied = n_clips_of_score[n_clips_of_score > 1].sum()
+    return float(n_tied / max(len(run), 1))
 
 
 @checked
@@ -114,8 +118,11 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, fl
 
     Parameters
     ----------
-    run, qrels
-        As for `average_precision`.
+    run
+        Score by clip id.
+    qrels
+        Relevance by clip id: relevant from 1 on, 0 is judged not relevant (rejected), and negative is not
+        judged. A clip of the run that is not here is not judged either.
 
     Raises
     ------
@@ -136,7 +143,7 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, fl
         """Count the relevant ones among the first k clips; of a shorter run, among all."""
         return int(np.count_nonzero(is_relevant[:k]))
 
-    # 0 where nothing is relevant, as trec_eval gives.
+    # Measures are 0 where nothing is relevant, as in trec_eval.
     average_of_precision = 0.0
     if n_relevant:
         average_of_precision = float(precision[indices_of_relevant].sum() / n_relevant)
@@ -153,7 +160,7 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, fl
         "bpref": _bpref(relevance[relevance >= 0], n_relevant, n_rejected),
         "recip_rank": reciprocal_rank,
     }
-    for recall in RECALLS:
+    for recall in RECALLS:  # 0, 0.1, ..., 1
         # trec_eval 9 rounds in this way: it adds 0.9 and cuts off the fraction.
         n_wanted = int(recall * n_relevant + 0.9)
         interpolated = _interpolated_precision(precision, indices_of_relevant, n_wanted)
@@ -183,7 +190,7 @@ def _interpolated_precision(
     """
     if n_wanted > len(indices_of_relevant) or not len(indices_of_relevant):
         return 0.0
-    first_index = 0
+    first_index = 0  # of the clip with which the run has as many relevant ones as wanted
     if n_wanted:
         first_index = int(indices_of_relevant[n_wanted - 1])
     return float(precision[first_index:].max())
@@ -192,12 +199,15 @@ def _interpolated_precision(
 def _bpref(relevance: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float:
     """Compute binary preference (Buckley and Voorhees 2004): how few rejected clips precede relevant ones.
 
+    With R relevant and N rejected (judged, but not relevant) clips, bpref is 1 / R times the sum, over the
+    relevant clips of the run, of 1 - min(rejected clips before it, R) / min(N, R). It is 0 if R is 0.
+
     Parameters
     ----------
     relevance
-        Relevance of the judged clips of the run, in the order of their ranks.
+        Relevance of the judged clips of the run, in the order of their ranks: 0, or relevant from 1 on.
     n_relevant, n_rejected
-        Numbers of relevant and of other judged clips, in the run or not.
+        R and N: clips that the run lacks count too.
     """
     if not n_relevant:
         return 0.0
@@ -264,7 +274,15 @@ def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> Accuracy:
 def confusion(
     called: Mapping[str, str], truth: Mapping[str, str], classes: Sequence[str]
 ) -> NDArray[np.int64]:
-    """Count the clips by their true class (rows) and the class that the run calls (columns)."""
+    """Count the clips by their true class (rows) and the class that the run calls (columns).
+
+    Parameters
+    ----------
+    called, truth
+        Clip id -> class. Clips without a true class are not counted.
+    classes
+        The classes, in the order of rows and columns.
+    """
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     for clip_id, name in called.items():
         if clip_id in truth:

@@ -71,7 +71,16 @@ class RunFile:
 
 
 def trec_lines(run: Mapping[str, float], name: str) -> str:
-    """Write scores as the lines `violence Q0 CLIP RANK SCORE NAME`, ranked as the tool of 2015 ranks them.
+    """Format scores as the text of a TREC run file, ranked as the tool of 2015, trec_eval 9, ranks them.
+
+    A line is `violence Q0 CLIP RANK SCORE NAME`; Q0 is always the same.
+
+    Parameters
+    ----------
+    run
+        Clip id -> score.
+    name
+        Name of the run.
 
     Raises
     ------
@@ -88,7 +97,7 @@ def trec_lines(run: Mapping[str, float], name: str) -> str:
 
 
 def affect_lines(calls: Calls) -> str:
-    """Write the called classes (axis -> clip id -> class) as CSV: clip, valence, arousal.
+    """Format the classes that a run calls (axis -> clip id -> class) as CSV: clip, valence, arousal.
 
     Both axes have the same clips.
     """
@@ -100,7 +109,7 @@ def affect_lines(calls: Calls) -> str:
 
 
 def write_run(file: RunFile, text: str, record: Mapping[str, object]) -> None:
-    """Write a run and its record; existing files are replaced."""
+    """Write the text of a run and its record as JSON into the run's files; existing files are replaced."""
     file.folder.mkdir(parents=True, exist_ok=True)
     write_whole(file.path, text)
     write_whole(file.record_path, json_bytes(record))
@@ -179,7 +188,15 @@ def read_record(path: Path) -> SubmissionRecord:
 
 
 def _lines_in_columns(path: Path) -> list[tuple[str, list[str]]]:
-    """Read the lines that are not empty: for each, its place (file and line, for messages) and its cells."""
+    """Read the lines of a TREC run that are not empty, as six cells each.
+
+    Returns for each line its place, which messages name, such as "run.trec: line 3", and its cells.
+
+    Raises
+    ------
+    TaskError
+        A line has another number of cells, or all lines are empty.
+    """
     n_columns = len(TREC_COLUMNS.split())
     rows = []
     for number, text in enumerate(read_text(path).split("\n"), start=1):
@@ -198,7 +215,7 @@ def _lines_in_columns(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def _number(text: str) -> float | None:
-    """Read a finite number; None if it is anything else."""
+    """Convert a text to a finite number; None if it is no number, or an infinite one."""
     value = number_of(text)  # NaN if the text is no number
     if not math.isfinite(value):
         return None

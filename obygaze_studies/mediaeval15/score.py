@@ -140,18 +140,18 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
         rows_of_run, notices_of_run = score_run(path.stem, read_run(path), clips)
         rows += rows_of_run
         notices += notices_of_run
+
     shown_rows = [row for row in rows if row["measure"] in SHOWN_MEASURES]
     official_rows = [row for row in rows if row["measure"] in OFFICIAL_MEASURES]
+    answer = "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})"
     # Names without folders, which differ between machines; the digests identify the files.
     inputs = [{"name": path.name, "sha256": file_sha256(path)} for path in (truth, *runs)]
+
     return Report(
         name="scores",
         title="MediaEval 2015 Affective Impact of Movies",
         notes=(*NOTES, *_sources_of_published(rows), *notices),
-        answers=tuple(
-            "{run}, {on}: {measure} {value:.3f} (by chance {chance:.3f})".format_map(row)
-            for row in official_rows
-        ),
+        answers=tuple(answer.format_map(row) for row in official_rows),
         blocks=(block("Measures", COLUMNS, shown_rows),),
         data=pd.DataFrame(rows),
         record={"inputs": inputs, "scores_held_as": "float32"},
@@ -160,10 +160,14 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
 
 
 def _sources_of_published(rows: Sequence[Row]) -> list[str]:
-    """Write the source of each published value that stands in the rows, once."""
+    """Write a note with the source of each published value that stands in the rows of the runs.
+
+    Several runs have the same published values beside them; each source is written once.
+    """
     notes: list[str] = []
     for row in rows:
-        if math.isnan(row["published"]):
+        has_published_value = not math.isnan(row["published"])
+        if not has_published_value:
             continue
         measure = row["measure"]
         scored_on = row["on"]
@@ -224,9 +228,10 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
 
 
 def _measure_rows(part: Scored) -> list[Row]:
-    """List the measures of a scored run as rows, with their chance levels.
+    """List the measures of a run on violence or on one axis as rows, with their chance levels.
 
-    The published values are added if the run was scored on all the official test clips.
+    The published values are added if the run was scored on as many clips as the official test set has: on
+    other clips they are not comparable. NaN stands for a chance level or published value that there is not.
     """
     rows = []
     for measure, value in part.values.items():
@@ -244,7 +249,22 @@ def _measure_rows(part: Scored) -> list[Row]:
 
 
 def _score_violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> Scored:
-    """Score the ranking of a run of violence on the test clips."""
+    """Score the ranking of a run of violence on the test clips.
+
+    Parameters
+    ----------
+    name
+        Name of the run, for messages.
+    run
+        Topic -> clip id -> score; violence is one topic.
+    test
+        The test clips.
+
+    Raises
+    ------
+    TaskError
+        No test clip has a label of violence, or the run does not have the topic.
+    """
     judged = annotations.violence_qrels(test)
     if not judged:
         raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
@@ -291,7 +311,22 @@ def _notices_on_violence(
 
 
 def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Scored:
-    """Score the called classes of an axis; `accuracy_all` is official if `coverage` is 1."""
+    """Score the classes that a run calls on an axis.
+
+    The measure `accuracy_all` is official only if the run has all clips, and `coverage` is 1.
+
+    Parameters
+    ----------
+    axis
+        "valence" or "arousal".
+    calls, truth
+        Clip id -> called class, and -> true class.
+
+    Raises
+    ------
+    TaskError
+        No clip has a true class.
+    """
     if not truth:
         raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
     compared = accuracy(calls, truth)
@@ -315,7 +350,15 @@ def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) 
 
 
 def _confusion_values(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> dict[str, float]:
-    """Count the clips of each true and called class, under names such as `neutral_called_positive`."""
+    """Count the clips of each true and called class, under names such as `neutral_called_positive`.
+
+    Parameters
+    ----------
+    axis
+        "valence" or "arousal", which have three classes each.
+    calls, truth
+        Clip id -> called class, and -> true class.
+    """
     classes = CLASSES[axis]
     counts = confusion(calls, truth, classes).tolist()
     values = {}
@@ -326,7 +369,11 @@ def _confusion_values(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, 
 
 
 def _tie_notices(share: float) -> list[str]:
-    """Return a notice if a large share of the clips is tied, so that AP depends on file names."""
+    """Return a notice, in a list, if so many clips are tied that AP depends on file names.
+
+    `share` is the share of clips whose score is equal to that of another clip. Up to a tenth, the list is
+    empty.
+    """
     if share <= TIE_WARNING:
         return []
     return [f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"]
@@ -395,7 +442,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     for subtask in run_files.SUBTASKS:
         runs_of_subtask = [run for run in runs if run["subtask"] == subtask]
         findings += _check_subtask(subtask, runs_of_subtask)
-    return _answer(runs, findings)
+    return _answer_of_check(runs, findings)
 
 
 Finding = dict[str, str]
@@ -413,7 +460,10 @@ def _warning(about: str, what: str) -> Finding:
 
 
 def _check_subtask(subtask: str, runs: Sequence[Row]) -> list[Finding]:
-    """Check the number of runs of a subtask, and that one of them did without external data."""
+    """Check the rules of the task for the runs of a subtask together.
+
+    There may be five runs at most, and one of them must do without external data.
+    """
     findings = []
     if len(runs) > MOST_RUNS:
         findings.append(_problem(subtask, f"{len(runs)} runs; at most {MOST_RUNS} may be submitted"))
@@ -422,8 +472,11 @@ def _check_subtask(subtask: str, runs: Sequence[Row]) -> list[Finding]:
     return findings
 
 
-def _answer(runs: Sequence[Row], findings: Sequence[Finding]) -> Answer:
-    """Make the answer of a check: a table of the runs, and the findings as remarks."""
+def _answer_of_check(runs: Sequence[Row], findings: Sequence[Finding]) -> Answer:
+    """Make the answer of a check: a table of the runs, and the findings as remarks.
+
+    Its exit code tells whether a finding is a problem. In `runs`, None stands for what is not known of a run.
+    """
     external_texts = {True: "yes", False: "no", None: "not said"}
     rows = []
     for run in runs:
@@ -457,7 +510,7 @@ class _CheckedRun(NamedTuple):
 
 
 def _check_run(file: run_files.RunFile, clips: Sequence[Annotated]) -> _CheckedRun:
-    """Check a run and its record against all clips."""
+    """Check a run and its record against all clips; what cannot be read is a finding too."""
     test_clips = [clip for clip in clips if clip.split == "test"]
     about = file.path.name
     findings = []
@@ -468,6 +521,7 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated]) -> _CheckedR
         "coverage": None,
         "ties": None,
     }
+
     try:
         record = run_files.read_record(file.record_path)
     except (TaskError, AuditError) as error:
@@ -476,6 +530,7 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated]) -> _CheckedR
         row["external_data"] = record.external_data
         test_movies = {clip.movie for clip in test_clips if clip.movie}
         findings += [_problem(about, what) for what in _problems_of_record(record, test_movies)]
+
     try:
         ids, ties = _read_clips_and_ties(file)
     except ObygazeError as error:
@@ -486,11 +541,20 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated]) -> _CheckedR
         row["ties"] = ties
         findings += _check_clips(about, ids, test_ids)
         findings += [_warning(about, notice) for notice in _tie_notices(ties)]
+
     return _CheckedRun(row, findings)
 
 
 def _check_clips(about: str, ids: set[str], test_ids: set[str]) -> list[Finding]:
-    """Find the clips of a run that are no test clips, and the test clips that it lacks."""
+    """Find the clips of a run that are no test clips, a problem, and the test clips that it lacks, a warning.
+
+    Parameters
+    ----------
+    about
+        The run, for the findings.
+    ids, test_ids
+        Ids of the clips of the run, and of the test clips.
+    """
     findings = []
     not_in_test = sorted(ids - test_ids)
     if not_in_test:
@@ -506,7 +570,15 @@ def _check_clips(about: str, ids: set[str], test_ids: set[str]) -> list[Finding]
 
 
 def _problems_of_record(record: run_files.SubmissionRecord, test_movies: set[str]) -> list[str]:
-    """Say if a run was trained on test movies, or may have used external data without saying so."""
+    """Say if a run was trained on test movies, or may have used external data without saying so.
+
+    Parameters
+    ----------
+    record
+        What the run's record says of it.
+    test_movies
+        The movies of the test clips.
+    """
     problems = []
     leaks = sorted(test_movies.intersection(record.dev_movies))
     if leaks:
@@ -519,7 +591,15 @@ def _problems_of_record(record: run_files.SubmissionRecord, test_movies: set[str
 
 
 def _read_clips_and_ties(file: run_files.RunFile) -> tuple[set[str], float]:
-    """Read the clips of a run, and the share of them that are tied; classes are not ranked and cannot tie."""
+    """Read the ids of the clips of a run, and the share of them whose score is equal to another's.
+
+    A run of affect has classes, which are not ranked and cannot tie: the share is 0.
+
+    Raises
+    ------
+    TaskError
+        The file cannot be read, or a run of violence has another topic.
+    """
     if file.subtask == "affect":
         classes_of_axis = run_files.read_affect(file.path)
         return set(classes_of_axis["valence"]), 0.0  # every row has a class of both axes

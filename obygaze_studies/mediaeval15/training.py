@@ -83,11 +83,8 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
     refuse_leak(clips)
     data = load_dataset(store, manifest, backbone=backbone, unlabelled=True)
     split_of = {clip.clip_id: clip.split for clip in clips}
-    excluded: dict[str, list[dict[str, str]]] = {"dev": [], "test": []}
-    for clip in data.excluded:
-        side = split_of[clip.clip_id]
-        if side in excluded:
-            excluded[side].append({"clip_id": clip.clip_id, "reason": clip.reason})
+    excluded = _excluded_by_side(data, split_of)
+
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
     rows = {side: np.flatnonzero(splits == side) for side in excluded}
     for side, rows_of_side in rows.items():
@@ -100,6 +97,19 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
         excluded=excluded,
         pretrained=is_pretrained(store[data.backbone]),
     )
+
+
+def _excluded_by_side(data: Dataset, split_of: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
+    """Return the dev and the test clips without features: side -> their ids, each with the reason.
+
+    `split_of` is clip id -> "dev", "test", or "" for a clip on no side, which is not listed.
+    """
+    excluded: dict[str, list[dict[str, str]]] = {"dev": [], "test": []}
+    for clip in data.excluded:
+        side = split_of[clip.clip_id]
+        if side in excluded:
+            excluded[side].append({"clip_id": clip.clip_id, "reason": clip.reason})
+    return excluded
 
 
 def _error_of_empty_side(side: str, store: str, excluded: Sequence[Mapping[str, str]]) -> TaskError:
@@ -144,10 +154,20 @@ def is_pretrained(group: Group) -> bool | None:
 def call_test_clips(
     sides: DevAndTest, subtask: Subtask, spec: zoo.ModelSpec, *, seed: int = 0
 ) -> tuple[Any, dict[str, Selection]]:
-    """Predict the test clips with a model that is trained on the dev clips ("call" their classes).
+    """Predict the test clips with a model that is trained on the dev clips.
 
-    The classes of an axis are ordered, and there is one model for each step between them. The most probable
-    class is called, because the official measure is accuracy.
+    For violence, a clip gets a score. For affect, a class of valence and one of arousal are called. The
+    classes of an axis are ordered, and there is one model for each step between them; the most probable class
+    is called, because the official measure is accuracy.
+
+    Parameters
+    ----------
+    sides
+        The features and labels of the dev and the test clips.
+    subtask
+        "violence" or "affect".
+    spec, seed
+        The model, and its random seed.
 
     Returns
     -------
@@ -180,7 +200,9 @@ def call_test_clips(
 def called_ranks(
     model: zoo.Fitted | zoo.OrdinalModel, X: NDArray[Any], movies: NDArray[np.str_], *, n_classes: int
 ) -> NDArray[np.intp]:
-    """Predict the rank of the most probable class of each clip [N], from 0 (Frank and Hall, ECML 2001).
+    """Predict the rank of the most probable class of each clip, [N], from 0 for the lowest class.
+
+    This is the method of Frank and Hall (ECML 2001).
 
     The model of a step gives the probability that the class is at least the one above the step. The
     probability of a class is the difference of two of these; it may be slightly negative, as the models are
@@ -198,8 +220,10 @@ def called_ranks(
         Number of classes.
     """
     if not isinstance(model, zoo.OrdinalModel):
+        # A baseline's score is a rank with decimals; this rounds it.
         nearest = np.floor(model.scores(X, movies) + zoo.NEAREST_THRESHOLD)
         return np.clip(nearest, 0, n_classes - 1).astype(np.intp)
+
     # Probability that a clip's class is at least that of each rank, [n_classes + 1, N]: 1 for the lowest
     # class, and 0 beyond the highest.
     p_at_steps = [expit(step.scores(X, movies)) for step in model.steps]
@@ -254,7 +278,9 @@ def train(
     sides = load_sides(store, manifest, backbone=backbone)
     if not external:
         _refuse_external_data(sides)
+
     predictions, selections = call_test_clips(sides, subtask, spec, seed=seed)
+
     record: dict[str, Any] = {
         "run": name,
         "subtask": subtask,
@@ -266,7 +292,23 @@ def train(
     }
     run_text = trec_lines(predictions, name) if subtask == "violence" else affect_lines(predictions)
     write_run(file, run_text, record)
-    lines = _selection_lines(selections)
+
+    return _answer_of_training(file, sides, record)
+
+
+def _answer_of_training(file: RunFile, sides: DevAndTest, record: dict[str, Any]) -> Answer:
+    """Report a run that was written: what was selected, how many test clips it has, which clips are excluded.
+
+    Parameters
+    ----------
+    file
+        The run's file.
+    sides
+        The dev and the test clips.
+    record
+        The run's record.
+    """
+    lines = _selection_lines(record["selection"])
     n_missing = len(sides.excluded["test"])
     missing = f", {n_missing} missing" if n_missing else ""
     lines.append(f"{file.path}: {counted(len(sides.test), 'test clip')}{missing}")
@@ -276,7 +318,10 @@ def train(
 
 
 def _refuse_external_data(sides: DevAndTest) -> None:
-    """Raise a TaskError if the features have, or may have, seen external data."""
+    """Raise a TaskError if the backbone of the features has, or may have, seen external data.
+
+    The task allows external data only in runs that are marked as such.
+    """
     if sides.pretrained is False:
         return
     origin = "were made with pretrained weights, which have seen external data"
@@ -304,7 +349,10 @@ def _record_of_data(sides: DevAndTest, manifest: Manifest) -> dict[str, Any]:
 
 
 def _selection_lines(selections: Mapping[str, Selection]) -> list[str]:
-    """Write for each training which candidates were chosen, and on how many dev clips."""
+    """Write a line for each training: which candidates the inner folds chose, and on how many dev clips.
+
+    `selections` is the label of a training, such as "valence" -> what was selected in it.
+    """
     lines = []
     for label, selection in selections.items():
         chosen_names = [tried["name"] for tried in selection["candidates"] if tried["chosen"]]
@@ -346,6 +394,8 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
     """
     data = sides.data
     _refuse_unfit_model(spec, target, has_concepts=bool(data.labels.concepts))
+
+    # The dev clips to train on, and their classes.
     codes = target.of(data.labels)  # class of each clip, [N]; NOT_ASKED without a label
     labelled = sides.dev[codes[sides.dev] != NOT_ASKED]
     rows = sides.dev if "unlabelled" in spec.requests() else labelled
@@ -353,8 +403,9 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
     X = data.read(spec.reads)
     _check_classes(target, y)
     options: dict[str, Any] = {"movies": data.movies[rows]}
-    if "present" in spec.requests():
+    if "present" in spec.requests():  # the model reads which concepts are present
         options["present"] = data.present.loc[rows]
+
     test_X = X[sides.test]
     test_movies = data.movies[sides.test]
     model: zoo.Fitted | zoo.OrdinalModel
@@ -368,6 +419,7 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
             scores = model.scores(test_X, test_movies)
     except ProtocolError as error:
         raise TaskError(f"{target.name}: {error}") from error
+
     selection = {
         "candidates": _tried_candidates(model),
         "dev_clips": len(labelled),
@@ -378,7 +430,17 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
 
 
 def _refuse_unfit_model(spec: zoo.ModelSpec, target: Target, *, has_concepts: bool) -> None:
-    """Raise a TaskError if a model cannot learn the target, or needs concepts and there are none."""
+    """Raise a TaskError if a model cannot learn the target, or needs concepts and there are none.
+
+    Parameters
+    ----------
+    spec
+        The model; its `kinds` are the kinds of targets that it can learn.
+    target
+        What is to be predicted.
+    has_concepts
+        Whether the clips have labels of concepts.
+    """
     if target.kind not in spec.kinds:
         raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
     needs_concepts = "present" in spec.requests()
@@ -387,7 +449,10 @@ def _refuse_unfit_model(spec: zoo.ModelSpec, target: Target, *, has_concepts: bo
 
 
 def _check_classes(target: Target, y: NDArray[np.integer[Any]]) -> None:
-    """Raise a TaskError if the dev clips with labels `y` [n] do not have every class of the target."""
+    """Raise a TaskError if the labelled dev clips do not have every class of the target.
+
+    `y` has the class of each such clip, [n], as a number from 0.
+    """
     counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
     if all(counts):
         return
@@ -400,18 +465,18 @@ def _check_classes(target: Target, y: NDArray[np.integer[Any]]) -> None:
 
 
 def _tried_candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, Any]]:
-    """List the candidates that were tried on inner folds of movies, for each step between ordered classes."""
-    # A model of ordered classes has one model for each step between them; others are a single step.
+    """List the candidates of hyperparameters that were tried on inner folds of movies, as plain rows.
+
+    A row has the candidate's name, its loss on the inner folds (None if it is not finite), and whether it was
+    chosen. Its step counts the models of ordered classes, of which there is one for each step between two
+    classes; other models are step 1.
+    """
     steps = model.steps if isinstance(model, zoo.OrdinalModel) else (model,)
     candidates = []
     for step, fitted in enumerate(steps, start=1):
         # Only estimators that choose among candidates have `candidates_`.
         for candidate in getattr(fitted.estimator, "candidates_", ()):
-            row = {
-                "step": step,
-                "name": candidate.name,
-                "inner_loss": candidate.inner_loss if math.isfinite(candidate.inner_loss) else None,
-                "chosen": candidate.chosen,
-            }
+            loss = candidate.inner_loss if math.isfinite(candidate.inner_loss) else None
+            row = {"step": step, "name": candidate.name, "inner_loss": loss, "chosen": candidate.chosen}
             candidates.append(row)
     return candidates

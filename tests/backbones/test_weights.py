@@ -93,7 +93,7 @@ def test_a_failed_connection_is_not_reported_as_a_missing_file(monkeypatch, cach
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download_only_the_configuration)
-    monkeypatch.setattr(weights, "_no_network", lambda: "")  # which says why there is none: there is one
+    monkeypatch.setattr(weights, "_why_no_network", lambda: "")  # empty: there is a network
 
     with pytest.raises(BackboneError, match=r"model\.safetensors .*no connection"):
         find_weights("lab/net")
