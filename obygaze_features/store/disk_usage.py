@@ -84,6 +84,7 @@ def estimate_disk(
     links
         Whether the file system has hard links; without them, shards are copied.
     """
+    # What several parts of both are made of.
     layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
     shard_sizes = _sizes_on_disk(layout.sharded_arrays)
     shard_bytes = sum(shard_sizes)
@@ -105,24 +106,26 @@ def estimate_disk(
     metadata_bytes = n_nodes * (_METADATA_BYTES + PAGE) + _COPIES_OF_PROVENANCE * provenance_bytes
     table_bytes = len(clips) * _TABLE_CLIP_BYTES + text_bytes + digest_bytes
     store_bytes = shard_bytes + sum(chunk_sizes) + ragged_bytes + table_bytes + metadata_bytes
+
     # Linked shards take space once, for the stage and the store together.
     shared_bytes = shard_bytes if links else 0
 
+    files_per_piece = 1 + len(layout.sharded_arrays)  # a file of rows, and a shard of each sharded array
+    stage_files = layout.n_pieces * files_per_piece + _OTHER_FILES_OF_STAGE
     metadata_files = len(layout.names) + _OTHER_FILES_OF_GROUP * len(groups)
     store_files = len(shard_sizes) + len(chunk_sizes) + metadata_files + _FILES_OF_ROOT
     return DiskEstimate(
         stage_bytes=stage_bytes,
         store_bytes=store_bytes,
         peak_bytes=stage_bytes + store_bytes - shared_bytes,
-        # Of each piece a file of rows, and a shard of each sharded array.
-        stage_files=layout.n_pieces * (1 + len(layout.sharded_arrays)) + _OTHER_FILES_OF_STAGE,
+        stage_files=stage_files,
         store_files=store_files,
         links=links,
     )
 
 
 def _on_disk(size: int) -> int:
-    """Round a size in bytes up to whole pages."""
+    """Round the size of a file in bytes up to whole blocks of the file system (`PAGE` bytes each)."""
     n_pages = -(-size // PAGE)  # rounds up, exactly for any size
     return n_pages * PAGE
 
@@ -149,7 +152,7 @@ def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Seque
     sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
     n_bytes = 0.0
     for group in layout.ragged_groups:
-        sampling = sampling_of_group[group.name]
+        sampling = sampling_of_group[group.name]  # how frames were chosen, as the provenance records it
         if not isinstance(sampling, dict):
             continue
         frames_per_s = sampling.get("rate")
@@ -198,18 +201,18 @@ def existing_folder(path: Path) -> Path:
 
 
 def links_work(folder: Path) -> bool:
-    """Try whether hard links can be made in a folder."""
-    probe = folder / f".link.{os.getpid()}{PARTIAL_SUFFIX}"
-    linked = probe.with_name(f"{probe.name}.too")
+    """Return whether hard links can be made in a folder, by making one there; it is removed again."""
+    trial_file = folder / f".link.{os.getpid()}{PARTIAL_SUFFIX}"
+    trial_link = trial_file.with_name(f"{trial_file.name}.too")
     try:
-        probe.touch()
-        os.link(probe, linked)
+        trial_file.touch()
+        os.link(trial_file, trial_link)
     except OSError:
         return False
     finally:
         with suppress(OSError):
-            probe.unlink(missing_ok=True)
-            linked.unlink(missing_ok=True)
+            trial_file.unlink(missing_ok=True)
+            trial_link.unlink(missing_ok=True)
     return True
 
 

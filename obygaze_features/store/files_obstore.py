@@ -107,11 +107,11 @@ class ObstoreFiles(ServedFiles):
             options["range"] = {"offset": start}
         with explain_obstore_errors(self.where, name):
             result = obstore.get(self.client, name, options=options)
-            first, end = result.range
+            first_byte, end_byte = result.range
             # Blocks are passed on in the size in which they arrive: a slow server might never fill larger
             # ones.
             blocks = map(bytes, result.stream(min_chunk_size=1))
-            yield Answer(end - first, result.meta["e_tag"] or "", blocks)
+            yield Answer(end_byte - first_byte, result.meta["e_tag"] or "", blocks)
 
 
 @contextmanager

@@ -102,7 +102,8 @@ def open_zip(path: Path) -> ZipFiles:
     """Open a store that is a local zip file."""
     if path.is_dir():
         raise StoreError(f"{path}: a folder; expected a zip that 'obygaze store pack' made")
-    return open_zip_in(FolderFiles(path.parent, links=True), path.name, str(path))
+    folder = FolderFiles(path.parent, links=True)  # the zip itself may be a symbolic link
+    return open_zip_in(folder, path.name, str(path))
 
 
 def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:

@@ -108,10 +108,12 @@ def plan_growth(
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
     _refuse_other_backbones(parent, groups)
+
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
     new_clips = [clip for clip_id, clip in requested.items() if clip_id not in old_clips]
     all_clips = [*old_clips.values(), *new_clips]
+
     name_of_corpus = parent.attributes["corpus"]["name"]
     are_all_requested = len(all_clips) == len(clips)
     if are_all_requested:
@@ -120,7 +122,7 @@ def plan_growth(
 
 
 def _refuse_other_backbones(parent: Store, groups: Sequence[GroupSpec]) -> None:
-    """Refuse groups of other backbones than a store has."""
+    """Raise a StoreError unless groups are of the same backbones as those of a store that is to grow."""
     names = {group.name for group in groups}
     if names != set(parent.names):
         raise StoreError(
@@ -205,7 +207,10 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
 
 
 def _moved_clips(older: Group, newer: Group) -> list[str]:
-    """Return the clips with features whose frames lie elsewhere in the newer version of a ragged group."""
+    """Return the clips whose frames lie at another place in the newer version of a ragged group.
+
+    Clips without features have no frames and are left out. The newer version has all clips of the older one.
+    """
     older_starts = _frame_starts(older)
     newer_starts = _frame_starts(newer)
     clips_with_features = np.array(older.clip_ids)[older.usable].tolist()
@@ -255,7 +260,8 @@ def _has_clips_of(store: Store, stage: Stage) -> bool:
         clip = clips.get(clip_id)
         if clip is None or clip.status != entry.status:
             return False
-        features_differ = dict(clip.digests) != dict(entry.digests(stage.layout.names))
+        digests_in_stage = entry.digests(stage.layout.names)
+        features_differ = dict(clip.digests) != dict(digests_in_stage)
         if features_differ:
             return False
     return True
@@ -294,7 +300,7 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
                 "compare them: obygaze store diff"
             )
     provenance = dict(base.provenance)
-    for field in NOT_NUMERICS:
+    for field in NOT_NUMERICS:  # such as licence, citation and contact
         if any(field in spec.provenance for spec in specs):
             provenance[field] = _joined(field, [spec.provenance.get(field) for spec in specs])
     return replace(base, provenance=provenance)

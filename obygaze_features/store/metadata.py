@@ -339,7 +339,7 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
 
 
 def _known(value: object) -> object:
-    """Return a value, or "unknown" for None."""
+    """Return a value, or "unknown" for None; a filter of the template of README.md."""
     return "unknown" if value is None else value
 
 
@@ -369,12 +369,22 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
 
 
 def _name(corpus: str) -> str:
-    """Return a name of letters, digits, '-' and '_', as Croissant demands."""
+    """Return the name of a store in croissant.json: letters, digits, '-' and '_', as Croissant demands.
+
+    Parameters
+    ----------
+    corpus
+        Name of the corpus whose features the store holds.
+    """
     return re.sub(r"[^A-Za-z0-9_-]+", "-", f"Features of {corpus}").strip("-")
 
 
 def _licence(licence: str) -> str:
-    """Return the URL of a licence at SPDX; expressions of several and own licences stay as they are."""
+    """Return the URL of a licence at SPDX, for croissant.json.
+
+    What has no page there stays as it is: an expression of several licences, such as "MIT AND Apache-2.0", an
+    own licence ("LicenseRef-..."), and the statement that there is none.
+    """
     is_own = licence.startswith("LicenseRef")
     is_one_id = re.fullmatch(r"[A-Za-z0-9.+-]+", licence) is not None  # an expression has blanks
     if licence == NO_LICENCE or is_own or not is_one_id:

@@ -80,6 +80,7 @@ class MissingVideoCheck:
         self._lost_result: ClipResult | None = None
         if self._videos:
             self._write_absent_ids()
+
         finds_none = len(self._absent) > 0 and len(self._absent) == len(self._videos)
         if has_work and finds_none:  # a run without work needs no video
             raise StoreError(
@@ -154,19 +155,22 @@ def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
 
     Several are looked up at a time, as a server takes time for each.
     """
-    files = list(dict.fromkeys(paths))
+    distinct_paths = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(LOOKED_UP_AT_ONCE) as threads:
-        exists = list(threads.map(os.path.exists, files))
-    return frozenset(path for path, is_there in zip(files, exists, strict=True) if not is_there)
+        exist = list(threads.map(os.path.exists, distinct_paths))
+    return frozenset(path for path, is_there in zip(distinct_paths, exist, strict=True) if not is_there)
 
 
 def failed_for_absent_video(entry: JournalEntry | ClipResult) -> bool:
-    """Return whether a clip failed for a reason that a lost mount can also cause."""
+    """Return whether a clip failed because its video was not there, or could not be reached.
+
+    Such a failure says nothing of the video if its file system is not mounted on the machine.
+    """
     return entry.status == "failed" and entry.reason in ABSENT_VIDEO_REASONS
 
 
 def _ids_failed_for_absent_video(stage: Stage) -> set[str]:
-    """Return the clips of a stage that failed for a reason that a lost mount can also cause."""
+    """Return the ids of the clips of a stage that failed because their video was not there or not reached."""
     return {entry.clip_id for entry in stage.best_entries().values() if failed_for_absent_video(entry)}
 
 
@@ -210,6 +214,9 @@ def refuse_missing_videos(stage: Stage) -> None:
 
 
 def _absent_by_machine(stage: Stage) -> Iterator[tuple[str, set[str]]]:
-    """Yield the name of each machine that worked on a stage, and the ids of clips whose videos it lacks."""
+    """Yield the name of each machine that worked on a stage, and the ids of clips whose videos it lacks.
+
+    Each machine has left a file in the stage, named after it, when its run began.
+    """
     for path in sorted((stage.path / ABSENT_FOLDER).glob("*.json")):
         yield path.stem, set(parse_json(read_bytes(path)))

@@ -67,7 +67,7 @@ class StoredArray:
         return len(self.fill_row)
 
     def file(self, number: int) -> str:
-        """Return the relative path of a chunk or shard."""
+        """Return the relative path of the chunk or shard with a number, counted from 0 along the rows."""
         return chunk_file(self.name, number)
 
     def offset(self, index: int) -> int:
@@ -85,10 +85,12 @@ class StoredArray:
         for number, start in enumerate(range(0, self.n_clips, self.block)):
             if self.sharded:
                 n_rows = min(self.block, self.n_clips - start)
-                index_bytes = INDEX_BYTES * self.block + CRC_BYTES
-                yield self.file(number), self.offset(n_rows) + index_bytes
+                bytes_of_rows = self.offset(n_rows)
+                bytes_of_index = INDEX_BYTES * self.block + CRC_BYTES
+                yield self.file(number), bytes_of_rows + bytes_of_index
             else:
-                yield self.file(number), self.offset(self.block) + CRC_BYTES
+                bytes_of_rows = self.offset(self.block)
+                yield self.file(number), bytes_of_rows + CRC_BYTES
 
     def shard_index(self, n_rows: int) -> bytes:
         """Return the bytes of the index at a shard's end, with a checksum.
@@ -122,7 +124,7 @@ class RaggedArray:
     fill_row: bytes
 
     def file(self, number: int) -> str:
-        """Return the relative path of a chunk."""
+        """Return the relative path of the chunk with a number, counted from 0 along the frames."""
         return chunk_file(self.name, number, ragged=True)
 
     def block(self, n_rows: int) -> int:
@@ -217,6 +219,7 @@ class StageLayout:
         in which clips have any number of frames.
         """
         self.n_clips = n_clips
+
         names: list[str] = []
         arrays: list[StoredArray] = []
         ragged_groups: list[RaggedGroup] = []
@@ -235,6 +238,7 @@ class StageLayout:
                     arrays.append(StoredArray(name, position, fill_row, n_clips))
             if ragged_arrays:
                 ragged_groups.append(RaggedGroup(group.name, tuple(ragged_arrays)))
+
         self.names = tuple(names)
         self.small_arrays = tuple(array for array in arrays if not array.sharded)
         self.sharded_arrays = tuple(array for array in arrays if array.sharded)
@@ -247,7 +251,7 @@ class StageLayout:
         return math.ceil(self.n_clips / PIECE_ROWS)
 
     def rows(self, piece: int) -> range:
-        """Return the rows of the piece with a number."""
+        """Return the rows of the piece with a number: 16 neighbouring rows, fewer in the last piece."""
         start = piece * PIECE_ROWS
         return range(start, min(start + PIECE_ROWS, self.n_clips))
 
@@ -320,9 +324,11 @@ class StagedRows:
         else:
             size = self.layout.small_row_bytes
             file = attempt_file(self.stage, entry.holding_attempt)
-            small_rows = _read_at(file, entry.row % PIECE_ROWS * size, size)
+            index_in_piece = entry.row % PIECE_ROWS
+            small_rows = _read_at(file, index_in_piece * size, size)
         if small_rows is None:
             return None
+
         for array, row in self.layout.split(small_rows):
             if not _has_digest(entry, array, row):
                 return None
@@ -353,10 +359,12 @@ class StagedRows:
         """
         if group.name not in entry.frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
-        first, n_frames = entry.frames[group.name]
+        first, n_frames = entry.frames[group.name]  # their place in the file of frames
+
         if entry.is_in_parent:
             frames = range(first, first + n_frames)
             return {array: self._frames_of_parent(entry, group, array, frames) for array in group.arrays}
+
         path = attempt_file(self.stage, entry.holding_attempt, group)
         size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
@@ -375,6 +383,10 @@ class StagedRows:
 
         Parameters
         ----------
+        entry
+            Journal entry of the clip.
+        group, array
+            The array, and the ragged group that it is of.
         frames
             Numbers of the frames, counted over all clips of the parent store.
 
@@ -383,14 +395,17 @@ class StagedRows:
         StoreError
             If they do not have the clip's digest.
         """
-        chunk_frames = array.block(self._parent.n_frames[group.name])
+        chunk_frames = array.block(self._parent.n_frames[group.name])  # number of frames in a chunk
         first_chunk = frames.start // chunk_frames
         last_chunk = (frames.stop - 1) // chunk_frames
+
         frames_of_chunks: list[memoryview] = []
         for number in range(first_chunk, last_chunk + 1):
+            # The clip's frames in this chunk.
             chunk_start = number * chunk_frames
             start = max(frames.start, chunk_start)
             end = min(frames.stop, chunk_start + chunk_frames)
+
             path = f"{self._parent.folder}/{array.file(number)}"
             offset = (start - chunk_start) * array.row_bytes
             frames_of_chunk = _read_at(path, offset, (end - start) * array.row_bytes)
@@ -429,7 +444,13 @@ class StagedRows:
         return self._parent.folder / file, self._parent_digests[file]
 
     def damaged_parent_error(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
-        """Return the error for a parent store that has other bytes than those when it was sealed."""
+        """Return the error for a parent store whose bytes have changed since it was sealed.
+
+        Parameters
+        ----------
+        clip_id, array
+            Clip and array whose row does not have its digest.
+        """
         where = f"clip {clip_id}, array {array.name}"
         reason = f"{where}: not what the store that this stage grows has a digest of"
         return damaged(reason, str(self._parent.folder))
@@ -437,9 +458,9 @@ class StagedRows:
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
         """Read a clip's row of an array from the parent store; raise an error if its digest is wrong."""
         parent_array = self._in_parent(array)
-        number, index = divmod(self._parent_row[entry.clip_id], parent_array.block)  # of the chunk or shard
-        path = f"{self._parent.folder}/{parent_array.file(number)}"
-        row = _read_at(path, parent_array.offset(index), array.row_bytes)
+        number_of_file, index_in_file = divmod(self._parent_row[entry.clip_id], parent_array.block)
+        path = f"{self._parent.folder}/{parent_array.file(number_of_file)}"  # of a chunk or shard
+        row = _read_at(path, parent_array.offset(index_in_file), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
             raise self.damaged_parent_error(entry.clip_id, array)
         return row
@@ -461,7 +482,7 @@ def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> boo
 
 
 def _frames_have_digest(entry: JournalEntry, array: RaggedArray, rows: memoryview) -> bool:
-    """Return whether rows of a ragged array have the digest of their entry."""
+    """Return whether a clip's rows of a ragged array have the digest that the clip's journal entry names."""
     return sha256_of(rows) == entry.sha256_of(array.position)
 
 

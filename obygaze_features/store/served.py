@@ -74,9 +74,11 @@ class ServedFiles(Listed):
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
-        if stop is not None and start >= 0 and stop <= start:
+        is_empty_part = stop is not None and start >= 0 and stop <= start
+        if is_empty_part:  # which no server can be asked for
             return b""
-        return self.read_tagged(name, start=start, stop=stop)[0]
+        data, _tag = self.read_tagged(name, start=start, stop=stop)
+        return data
 
     def read_tagged(
         self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
@@ -98,11 +100,15 @@ class ServedFiles(Listed):
         return self._read_once(name, most, start, stop)
 
     def _read_once(self, name: str, most: int, start: int, stop: int | None) -> tuple[bytes, str]:
-        """Request a file, or a part of it, once; see `read_tagged`."""
+        """Request a file, or a part of it, once; return its bytes and the server's tag of its content, or "".
+
+        An answer of more than `most` bytes is refused: by the size that the server states, or, if it states
+        none or a wrong one, as soon as so many bytes have come.
+        """
         where = f"{self.where}/{name}"
         data = bytearray()
-        with self.answer(name, start, stop) as (size, tag, blocks):
-            refuse_larger(size, where, most)
+        with self.answer(name, start, stop) as (stated_size, tag, blocks):
+            refuse_larger(stated_size, where, most)
             for block in self._in_time(blocks, name):
                 data += block
                 refuse_larger(len(data), where, most)
@@ -143,7 +149,7 @@ def explain_missing_library(url: str) -> Iterator[None]:
 
 
 def no_ranges_error(where: str) -> NoRangesError:
-    """Return the error for a server that gives whole files only."""
+    """Return the error for a server that gives whole files only, where a part of a file is needed."""
     return NoRangesError(
         f"{where}: this server gives whole files only and this needs parts of them (range requests); "
         "pull the store, or serve it with nginx, Apache or S3"
@@ -151,7 +157,7 @@ def no_ranges_error(where: str) -> NoRangesError:
 
 
 def too_slow_error(where: str, name: str) -> StoreError:
-    """Return the error for a server that sends too little."""
+    """Return the error for a server that sends a file of a store too slowly."""
     return StoreError(
         f"{where}/{name}: the server sends less than {LEAST_BYTES // 1024} KiB in {SLOW_S:.0f} s; "
         "run the command again later (a pull goes on where it stopped)"

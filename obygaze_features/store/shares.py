@@ -111,12 +111,14 @@ def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine:
         Where the message is shown.
     """
     n_shares = number_of_shares(stage) or 0
+    noun = "share" if len(elsewhere) == 1 else "shares"
+    shares = f"{noun} {shown_shares(list(elsewhere))} of {n_shares}"
+
     for_this_cluster = [number for number in range(n_shares) if number not in elsewhere]
     advice = "leave them to that cluster"
     if for_this_cluster:
         advice = f"submit the others here, --array={shown_shares(for_this_cluster)}"
-    noun = "share" if len(elsewhere) == 1 else "shares"
-    shares = f"{noun} {shown_shares(list(elsewhere))} of {n_shares}"
+
     first = min(elsewhere)
     note = elsewhere[first]
     return (
@@ -139,6 +141,7 @@ def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
     with suppress(FileExistsError):  # a share has begun before, and its number of shares stays
         write_once(stage / SHARES / NUMBER, f"{n_shares}\n".encode())
     check_shares(stage, share, machine)
+
     file = stage / SHARES / str(number)
     note = _note_bytes(machine)
     try:
@@ -178,21 +181,28 @@ def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
 
 
 def _notes(stage: Path) -> Iterator[tuple[int, ShareNote]]:
-    """Yield the shares that have begun, in order, each with its note."""
-    for share in range(number_of_shares(stage) or 0):
-        file = stage / SHARES / str(share)
+    """Yield the number of each share that has begun, in order, with the note that its last task has left.
+
+    Raises
+    ------
+    StoreError
+        A note cannot be read.
+    """
+    n_shares = number_of_shares(stage) or 0  # none before the first share
+    for number in range(n_shares):
+        file = stage / SHARES / str(number)
         if not file.exists():
             continue
         try:
-            yield share, msgspec.json.decode(read_bytes(file), type=ShareNote)
+            yield number, msgspec.json.decode(read_bytes(file), type=ShareNote)
         except msgspec.DecodeError as error:
             raise StoreError(f"{file}: expected the note of a share; delete it ({error})") from None
 
 
 def shares_not_begun(stage: Path) -> list[int]:
     """List the shares of a stage that no task has begun; empty where it is not divided."""
-    number = number_of_shares(stage) or 0
-    return [share for share in range(number) if not (stage / SHARES / str(share)).exists()]
+    n_shares = number_of_shares(stage) or 0
+    return [number for number in range(n_shares) if not (stage / SHARES / str(number)).exists()]
 
 
 def shown_shares(shares: list[int]) -> str:

@@ -230,15 +230,20 @@ class Stage:
         sorted_clips = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         sorted_groups = tuple(sorted(groups, key=lambda group: group.name))
         parent_store = None if parent is None else ParentStore.of(parent)
-        layout = RAGGED_LAYOUT if any(group.ragged for group in sorted_groups) else LAYOUT
+        has_ragged_group = any(group.ragged for group in sorted_groups)
+        layout = RAGGED_LAYOUT if has_ragged_group else LAYOUT
         settings = StageSettings(layout, sorted_groups, validate_corpus(corpus), parent_store)
         _refuse_impossible_plan(path, sorted_clips, sorted_groups)
-        if not path.is_dir() or not any(path.iterdir()):
+
+        is_missing_or_empty = not path.is_dir() or not any(path.iterdir())
+        if is_missing_or_empty:
             _create(path, sorted_clips, settings)
+
         with locked(path, wait=True):  # another process may be resuming it at the same time
             staged_clips, staged_settings = _read_files(path)
             stage = cls(path, staged_clips, staged_settings)
             stage._refuse_other_plan(sorted_clips, settings)
+
             # The digest of the manifest may differ, if the manifest was edited without changing the plan.
             if settings.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(settings)))
@@ -246,7 +251,7 @@ class Stage:
             return stage
 
     def has_groups(self, groups: Sequence[GroupSpec]) -> bool:
-        """Return whether groups have the names, arrays and provenance of the stage's groups."""
+        """Return whether groups are those of the stage: with the same names, arrays and provenance."""
         differences = contrasts(_comparable_groups(self.groups), _comparable_groups(groups))
         return not differences
 
@@ -289,6 +294,7 @@ class Stage:
                 f"has the groups {', '.join(group_names)}, and {', '.join(other_names)} are asked for; "
                 "nothing was changed: resume with what it was begun with, or choose another name for STORE"
             )
+
         differing = self._differing_settings(clips, settings)
         if not differing:
             return ""
@@ -298,6 +304,7 @@ class Stage:
             in_request = clipped(contrast.second)
             descriptions.append(f"{contrast.field} is {in_stage}, not {in_request}")
         shown = "; ".join(descriptions)
+
         remedy = "resume with what it was begun with"
         only_corpus_differs = [contrast.field for contrast in differing] == ["corpus.name"]
         if only_corpus_differs:
@@ -309,7 +316,17 @@ class Stage:
         )
 
     def _differing_settings(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> list[Contrast]:
-        """Compare settings with the stage's and, if they are equal, the spans and texts of the clips."""
+        """List the fields in which settings, or the clips, differ from those of the stage.
+
+        The spans and texts of the clips are compared only if all settings are equal.
+
+        Parameters
+        ----------
+        clips
+            Clips with the same ids as the stage's.
+        settings
+            The settings to compare.
+        """
         differing = contrasts(
             _comparable_settings(self.groups, self.corpus, self.parent_store),
             _comparable_settings(settings.groups, settings.corpus, settings.parent),
@@ -341,12 +358,14 @@ class Stage:
     def _read_changed_journals(self) -> None:
         """Read from the journals what became of each clip, if they have changed since the last time.
 
-        The result is stored in the attributes that hold the content of the journals.
+        The result is stored in the attributes that hold the content of the journals: attempts at pieces, the
+        best entry of each row, and the damaged lines.
         """
         # Journals only grow: while their sizes are the same, so is their content.
         sizes = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
         if sizes == self._journal_sizes:
             return
+
         all_lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
         entries: list[JournalEntry] = []
         attempts: set[PieceAttempt] = set()
@@ -359,6 +378,7 @@ class Stage:
             attempts.add(attempt)
             if line.whole:
                 attempts_with_whole_shards.add(attempt)
+
         self._refuse_entries_of_other_plan(entries)
         self._attempts = attempts
         self.attempts_with_whole_shards = attempts_with_whole_shards
@@ -384,15 +404,17 @@ class Stage:
         for clip, frames in zip(self._parent_clips, frames_of_clips, strict=True):
             if clip.status == "missing" or clip.clip_id not in self.rows:
                 continue
-            digests = ""
+            # The digests of the clip's rows in all arrays, joined in the order of the stage's arrays. NO_ROW
+            # stands for an array in which the clip has none, as it is absent in the group.
+            joined_digests = ""
             if clip.digests:  # it has features
-                digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
+                joined_digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
             yield JournalEntry(
                 row=self.rows[clip.clip_id],
                 clip_id=clip.clip_id,
                 status=clip.status,  # type: ignore[arg-type]  # checked text
                 reason=clip.reason,
-                sha256=digests,
+                sha256=joined_digests,
                 source=clip.source,
                 absent=clip.absent,
                 frames=frames,
@@ -418,7 +440,7 @@ class Stage:
         return {entry.clip_id: entry for _, entry in sorted(self.best_entries().items())}
 
     def piece(self, clip_id: str) -> int:
-        """Return the number of the piece that a clip belongs to."""
+        """Return the number of the piece (16 neighbouring rows) that a clip belongs to."""
         return self.rows[clip_id] // PIECE_ROWS
 
     def missing(
@@ -550,7 +572,17 @@ def read_stage(path: Path | str) -> Stage:
 
 
 def rows_of_share(n_clips: int, share: tuple[int, int]) -> list[int]:
-    """Return the rows of share (i, n): those of the pieces k with k % n == i."""
+    """Return the rows of share i of n: those of the pieces i, i + n, i + 2n and so on.
+
+    A piece is 16 neighbouring rows, which are written together, so that no two shares write the same piece.
+
+    Parameters
+    ----------
+    n_clips
+        Number of rows of the stage.
+    share
+        i, counted from 0, and n.
+    """
     index, n_shares = share
     if not 0 <= index < n_shares:
         raise StoreError(f"shard {index}/{n_shares}: expected 0 <= i < n")

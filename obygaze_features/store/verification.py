@@ -301,7 +301,7 @@ def _read(files: StoreFiles, name: str) -> bytes | None:
 
 
 def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None]) -> Iterator[Problem]:
-    """Check the files beside `data/`: that none is missing or extra, and that each has its listed digest.
+    """Yield problems of the files beside `data/`: missing or extra ones, and those with another digest.
 
     The manifest that lists their digests has none itself.
 
@@ -325,7 +325,7 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None]) -> It
 def _check_payload_size(
     files: StoreFiles, checks_of_tags: Mapping[str, FileCheck | None], *, n_bytes: int, n_files: int
 ) -> Iterator[Problem]:
-    """Compare bytes and number of the files below `data/` with those that bag-info.txt states.
+    """Yield a problem if bytes or number of the files below `data/` are not those that bag-info.txt states.
 
     Parameters
     ----------
@@ -347,7 +347,9 @@ def _check_payload_size(
 def _compare(
     files: StoreFiles, manifest: str, checks: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Compare the digests of files with a manifest; files that only the manifest names are not opened.
+    """Yield problems of files that a manifest of digests should list: missing, extra and changed ones.
+
+    Files that only the manifest names are not opened.
 
     Parameters
     ----------
@@ -366,12 +368,14 @@ def _compare(
     listed_digests, is_canonical = parse_digests(data)
     if not is_canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
+
     digests = {}  # of the files that are there
     for name, check in checks.items():
         if check is None:
             yield Problem(name, "is not a plain file")
         else:
             digests[name] = check.digest
+
     for name in digests.keys() - listed_digests.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
     for name in listed_digests.keys() - digests.keys() - absent.keys():
@@ -384,13 +388,25 @@ def _compare(
 
 
 def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
-    """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on."""
+    """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on.
+
+    Parameters
+    ----------
+    name
+        The file.
+    digest
+        Its SHA-256 now; `TOO_LONG` if it was not read to its end.
+    manifest
+        The manifest that lists another digest.
+    """
     if digest == TOO_LONG:
         return f"is longer than the whole store, by {BAG_INFO}; it was not read to its end"
+
     reason = f"changed: its SHA-256 is not the one in {manifest}"
     chunk = chunk_of(name)
     if chunk is None:
         return reason
+
     group, array, number = chunk
     # The same array may be ragged in one store and not in another; the names of its chunks differ then.
     is_ragged = False
@@ -457,7 +473,19 @@ def check_content(
 def _check_blocks(
     store: Store, blocks: Sequence[ArrayBlock], n_threads: int, progress: Progress
 ) -> list[Problem]:
-    """Return the problems of the rows of blocks of arrays, several of which are read at a time."""
+    """Check the rows of blocks of arrays, several of which are read at a time; return their problems.
+
+    Parameters
+    ----------
+    store
+        The store.
+    blocks
+        The blocks: parts of arrays, such as the rows in one chunk.
+    n_threads
+        Number of blocks that are read at a time.
+    progress
+        Called with the number of blocks that were checked, and of all.
+    """
 
     def check_block(block: ArrayBlock) -> list[Problem]:
         """Return the problems of the rows of one block."""
@@ -489,6 +517,8 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         yield Problem(file, f"parent should be a fingerprint or null; found {attributes['parent']!r}")
     if not store.names:
         yield Problem(file, "has no group")
+
+    # The version of the format must be one that has all that is in the store.
     arrays = ["clip"]
     if any(clip.text is not None for clip in store.clips):
         arrays.append("text")
@@ -505,7 +535,7 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
 
 
 def _check_table(store: Store) -> Iterator[Problem]:
-    """Yield problems of the table of clips."""
+    """Yield problems of the table of clips: the order of the ids, and what is wrong in its lines."""
     ids = [clip.clip_id for clip in store.clips]
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
@@ -515,7 +545,15 @@ def _check_table(store: Store) -> Iterator[Problem]:
 
 
 def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
-    """Describe what is wrong in the line of a clip, given the names of all groups."""
+    """Describe what is wrong in the line of a clip in the table of clips.
+
+    Parameters
+    ----------
+    clip
+        The clip, as it was read from the line.
+    groups
+        Names of all groups of the store.
+    """
     text_of_column = {
         "id": clip.clip_id,
         "movie": clip.movie,
@@ -528,10 +566,12 @@ def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
         why_unsuitable = unsuitable(text, lines=column == "text")  # only texts may have several lines
         if why_unsuitable:
             yield f"{column} {why_unsuitable}"
+
     if clip.status not in STATUSES:
         yield f"status {clip.status!r} is not one of {', '.join(STATUSES)}"
     if clip.status in ("partial", "failed") and not clip.reason:
         yield f"{clip.status} without a reason"
+
     has_features_in_a_group = clip.status in DONE and bool(groups - clip.absent.keys())
     if clip.absent and not has_features_in_a_group:
         yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
@@ -570,8 +610,10 @@ def _check_provenance(store: Store, group: Group) -> Iterator[Problem]:
     # Sealing adds the fields `source`, the corpus, and `storage`, the data type of each array.
     if provenance["source"] != store.attributes["corpus"]:
         yield Problem(file, "provenance: 'source' is not the store's corpus")
-    if provenance["storage"] != {array: group.dtype(array).name for array in sorted(group.arrays)}:
+    dtype_of_array = {array: group.dtype(array).name for array in group.arrays}
+    if provenance["storage"] != dtype_of_array:
         yield Problem(file, "provenance: 'storage' is not the arrays' data types")
+
     is_of_texts = group.provenance["sampling"]["policy"] == TEXTS
     has_texts = group.text is not None
     if is_of_texts != has_texts:
@@ -611,6 +653,7 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]
         return []
     if not has_clips_of_table:
         return []
+
     blocks: list[ArrayBlock] = []
     for array in (*group.arrays, *TIME_ARRAYS):
         if group.is_ragged(array):
@@ -674,7 +717,15 @@ def _chunks_of_frames(start: int, end: int, frames_per_chunk: int) -> range:
 
 
 def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
-    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status."""
+    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status.
+
+    Parameters
+    ----------
+    store
+        The store, whose table of clips has the digests.
+    block
+        The part of an array to check: the group, the array's name, and rows of clips.
+    """
     group, array, rows = block
     # Of imported features, the times of frames may be unknown (NaN).
     is_imported = group.provenance.get("imported") is True
@@ -691,13 +742,21 @@ def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
 def _clip_rows(group: Group, array: str, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the row number of each clip with its values: one row, or, in a ragged array, all its frames.
 
-    The rows of a block are consecutive, except in a ragged array.
+    The values are read as they are stored, whatever the clip's status.
+
+    Parameters
+    ----------
+    group, array
+        The group, and the name of the array in it.
+    rows
+        Rows of the clips; they are consecutive, except in a ragged array.
     """
     if group.is_ragged(array):
         frames_of_clips = frames_of(group, array, rows, partial(group.raw, array))
         yield from zip(rows, frames_of_clips, strict=True)
     else:
-        for start, values in group.read_slices(array, range(rows[0], rows[-1] + 1)):
+        consecutive_rows = range(rows[0], rows[-1] + 1)
+        for start, values in group.read_slices(array, consecutive_rows):
             yield from enumerate(values, start)
 
 
@@ -757,12 +816,15 @@ def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]
             array, _, file = name.removeprefix(f"{folder}/").partition("/")
             if file == ZARR_METADATA:
                 present.add(array)
+
+    # The metadata that sealing would write for such a group.
     n_frames = int(group.row_size.sum())
     expected_metadata = array_nodes(
         spec_of(group), len(group), texts=group.text is not None, n_frames=n_frames
     )
     if present != expected_metadata.keys():
         yield Problem(folder, f"arrays {', '.join(sorted(present))}; expected {', '.join(expected_metadata)}")
+
     for array in sorted(present & expected_metadata.keys()):
         file = f"{folder}/{array}/{ZARR_METADATA}"
         metadata = json.loads(files.read(file))
@@ -775,7 +837,15 @@ def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]
 
 
 def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
-    """Return the problems that a check yields; an error that stops the check is the last of them."""
+    """Return the problems that a check yields; an error that stops the check becomes the last of them.
+
+    Parameters
+    ----------
+    file
+        What is checked, for the problem that an error becomes.
+    check
+        Yields problems, and may raise an error for damaged bytes.
+    """
     problems: list[Problem] = []
     try:
         problems.extend(check())

@@ -214,7 +214,17 @@ class StageWriter:
             raise
 
     def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the checked rows of a clip; the last clip of a piece, 16 neighbouring rows, finishes it."""
+        """Write the checked rows of a clip; with the last clip that is to do in a piece, finish the piece.
+
+        Parameters
+        ----------
+        row
+            Row of the clip in the stage.
+        result
+            The result of the clip, for its journal entry.
+        checked_rows
+            `group/array` -> the clip's row of this array.
+        """
         entry = JournalEntry(
             row=row,
             clip_id=result.clip_id,
@@ -235,8 +245,9 @@ class StageWriter:
     def rewrite_piece(self, number: int) -> None:
         """Write a piece, 16 neighbouring rows, once more: new files get the best rows of all earlier files.
 
-        Rows without features get fill values. A row whose bytes have other digests than its journal entry
-        says is marked as missing.
+        Afterwards the shards of the piece are whole, as the sealed store needs them. Rows without features
+        get fill values. A row whose bytes have other digests than its journal entry says is marked as
+        missing.
         """
         open_piece = self._open_piece(number)
         damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
@@ -341,20 +352,17 @@ class StageWriter:
             The clip is not one to be written, is done already, or its features do not fit what is declared.
         """
         where = f"clip {result.clip_id}"
-        row = self._row_of.get(result.clip_id)
-        if row is None:
-            raise StoreError(f"{where}: not in the plan of this stage")
-        result.check_gaps_within(self._clips[row].start_s, self._clips[row].end_s)
-        if not self._may_write(row):
-            raise StoreError(f"{where}: already done; rows of a stage are written once")
+        self._check_is_to_write(result, where)
         if result.status == "failed":
             return {}
+
         groups_of_result = result.groups.keys() | result.absent.keys()
         if groups_of_result != self._groups.keys():
             raise StoreError(
                 f"{where}: expected features of {', '.join(self._groups)}; "
                 f"found {', '.join(result.groups) or 'none'}"
             )
+
         rows: dict[str, _CheckedRow] = {}
         for name, features in result.groups.items():
             checked_rows = _check_features(
@@ -367,6 +375,24 @@ class StageWriter:
                 rows[f"{name}/{array_name}"] = checked_row
         rows |= self._rows_of_absent_groups(result.absent.keys())
         return rows
+
+    def _check_is_to_write(self, result: ClipResult, where: str) -> None:
+        """Raise an error if the stage has no such clip, or has its row already, or a time is not in the clip.
+
+        Parameters
+        ----------
+        result
+            The result of the clip. Its stretches without pictures must lie within the clip.
+        where
+            What messages call the clip.
+        """
+        row = self._row_of.get(result.clip_id)
+        if row is None:
+            raise StoreError(f"{where}: not in the plan of this stage")
+        clip = self._clips[row]
+        result.check_gaps_within(clip.start_s, clip.end_s)
+        if not self._may_write(row):
+            raise StoreError(f"{where}: already done; rows of a stage are written once")
 
     def _may_write(self, row: int) -> bool:
         """Return whether this writer may write a row, which is written once.
@@ -512,11 +538,18 @@ class _OpenPiece:
         return digest_later(path, shard_array.offset(row % PIECE_ROWS), len(checked.data))
 
     def add_digests(self) -> None:
-        """Add the digests of all rows to their entries; wait for those that another process computes."""
+        """Add the digests of all rows to their journal entries; wait for those that another process computes.
+
+        An entry holds the digests of a clip's arrays joined to one text, in the order of the arrays.
+        """
         for row, digests in self._digests.items():
             joined = ""
             for digest in digests:
-                joined += digest if isinstance(digest, str) else digest()
+                if isinstance(digest, str):
+                    joined += digest
+                else:
+                    wait_for_digest = digest
+                    joined += wait_for_digest()
             self.entries[row] = structs.replace(self.entries[row], sha256=joined)
 
     def copy_missing_rows(self, reader: StagedRows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
@@ -605,23 +638,37 @@ class _OpenPiece:
 def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
     """Read a clip's row of every array from the stage or the parent store; None if a digest is wrong.
 
-    Returns `group/array` -> the row.
+    Parameters
+    ----------
+    reader
+        Reads the rows of the stage, each kind of array from files of its own, and checks their digests.
+    entry
+        The journal entry of the clip, which says in which files its rows are.
+
+    Returns
+    -------
+    dict, or None
+        `group/array` -> the row.
     """
     data_of_arrays: list[tuple[StoredArray | RaggedArray, memoryview]] = []
+
     for array in reader.layout.sharded_arrays:
         row = reader.sharded_row(entry, array)
         if row is None:
             return None
         data_of_arrays.append((array, row))
+
     for group in reader.layout.ragged_groups:
         frames = reader.frames(entry, group)
         if frames is None:
             return None
         data_of_arrays += frames.items()
-    small_rows = reader.small_rows(entry)
+
+    small_rows = reader.small_rows(entry)  # the rows of all small arrays, side by side
     if small_rows is None:
         return None
     data_of_arrays += reader.layout.split(small_rows)
+
     rows = {}
     for any_array, data in data_of_arrays:
         rows[any_array.name] = _CheckedRow(data, entry.sha256_of(any_array.position), crc32c(data))
@@ -674,22 +721,26 @@ def _check_features(
         raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}")
     # Of imported features, the times and indices of frames may be unknown: NaN, and -1.
     is_imported = group.provenance.get("imported") is True
+    n_frames = len(features.time_s)
+
     rows: dict[str, _CheckedRow] = {}
     for name, (shape, dtype) in expected.items():
         values = arrays[name]
         where_array = f"{where}, array {name}"
+
         _check_type(values, dtype, where_array)
-        if group.ragged and name in RAGGED_ARRAYS:
-            _check_ragged_shape(values, (len(features.time_s), *shape[1:]), where_array)
+        has_any_number_of_frames = group.ragged and name in RAGGED_ARRAYS
+        if has_any_number_of_frames:
+            _check_ragged_shape(values, (n_frames, *shape[1:]), where_array)
         elif values.shape != shape:
             raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
+
         is_large = ARRAYS[name].sharded and values.nbytes >= WRITE_BLOCK
         rows[name], is_finite = _digest_row(values, hashes=hash_large_rows or not is_large)
-        if is_finite:
-            continue
         are_unknown_times = is_imported and name == "time_s" and np.isnan(values).all()
-        if not are_unknown_times:
+        if not is_finite and not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
+
     _check_frame_index(features.frame_index, where, may_be_unknown=is_imported)
     return rows
 
@@ -702,7 +753,10 @@ def _check_frame_index(indices: NDArray[np.int64], where: str, *, may_be_unknown
 
 
 def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
-    """Raise an error unless `values` is an array of a data type, in either byte order."""
+    """Raise an error unless `values` is an array of a data type, in either byte order.
+
+    It is not converted silently, since that could lose precision.
+    """
     if not isinstance(values, np.ndarray):
         raise StoreError(f"{where}: expected a numpy array, found {type(values).__name__}")
     if values.dtype.newbyteorder("<") != dtype:
