@@ -73,7 +73,10 @@ def _refuse_uncached_weights(recipe: Recipe) -> None:
 
 
 def decoder_without_gpu(decoder: str) -> str:
-    """Return the decoder to check with on a machine without a GPU; it has the same record."""
+    """Return the name of the decoder to check with on a machine without a GPU: PyAV in place of CUDA's.
+
+    Both decoders have the same record in provenance, so that the check compares the same settings.
+    """
     return PYAV if decoder == CUDA else decoder
 
 

@@ -238,11 +238,13 @@ class CardDecoder:
         check = self._checked_headers(path)
         if check.reason:
             raise NotOnCard(check.reason, for_whole_file=True)
+
         table = index_packets(path)
         stream = _KindAndSize(kind_of(table), check.width, check.height)
         # Frames from one key frame to the next are decoded together. Those around the first window are used
         # for the comparisons.
         compared_frames = group_around(table, _first_frame(table, windows))
+
         try:
             self._refuse_different_pictures(path, stream, compared_frames[:MOST_COMPARED])
             sample = None  # a core's picture, with which the reader compares the GPU's
@@ -329,7 +331,15 @@ class Watch:
         self._null_file: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123
 
     def expect(self, key: Hashable, limit_s: float) -> None:
-        """Start, or start again, the time limit of a pass."""
+        """Start, or start again, the time limit of a pass over a file; the process is killed at its end.
+
+        Parameters
+        ----------
+        key
+            The pass.
+        limit_s
+            Seconds from now within which the pass must give a result.
+        """
         with self._changing:
             self._ends_s[key] = time.monotonic() + limit_s
             self._set_timer()

@@ -94,7 +94,7 @@ class Estimate:
 
 
 def _hours(seconds: float) -> str:
-    """Format seconds as hours with three digits."""
+    """Format seconds as hours with three significant digits."""
     return f"{seconds / 3600:.3g}"
 
 
@@ -142,12 +142,14 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         workers=workers,
     )
+
     trial = _try_decoding(job, _trial_passes(all_passes, size_of_file))
     estimate.tried = trial.n_clips
-    if trial.n_clips == 0:
+    if trial.n_clips == 0:  # such as where no file is on this machine
         return estimate
-    on_card = any(uses_gpu(backbone) for backbone in job.backbones)
+
     # Arrays [2] of wall and processor seconds, for all clips and files of the run.
+    on_card = any(uses_gpu(backbone) for backbone in job.backbones)
     decoding_s = trial.per_clip * len(tasks)
     indexing_s = trial.index_per_file * len(size_of_file)
     inference_s = _try_networks(job, trial.clips, on_card=on_card) * len(tasks)
@@ -191,26 +193,33 @@ def _add_times(
     on_card
         Whether networks run on a GPU.
     """
-    cpu_s = decoding.cpu + estimate.feature_bytes * CPU_S_PER_BYTE + inference.cpu
+    writing_s = estimate.feature_bytes * CPU_S_PER_BYTE
+    cpu_s = decoding.cpu + writing_s + inference.cpu
     estimate.cpu_s = loading_s + cpu_s
     if on_card:
         estimate.gpu_s = inference.wall
         estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
+
     n_cores = usable_cores()
     n_decoders = min(estimate.workers, estimate.passes, n_cores)
     # With fewer decoders than cores, the decoders may set the pace; else all work is divided among all cores.
     decoders_s = decoding.cpu / n_decoders
     all_cores_s = cpu_s / n_cores
     processor_s = loading_s + max(decoders_s, all_cores_s)
+
     # Wall-clock seconds of a processor second: above 1 if a decoder waits for the disk, or if other processes
     # use the cores.
     slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
+
     # The networks run at the same time as the decoders, so that the slower of both sets the pace.
     estimate.seconds = max(slowdown * processor_s, inference.wall)
 
 
 def _now() -> NDArray[np.float64]:
-    """Return the present wall-clock time, and the processor seconds of this process, [2]."""
+    """Return the present wall-clock time, and the processor seconds of this process so far, [2].
+
+    The difference of two such arrays is what the work between them took.
+    """
     return np.array([time.perf_counter(), time.process_time()])
 
 
@@ -298,7 +307,17 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
 
 
 def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_card: bool) -> NDArray[np.float64]:
-    """Measure how long all backbones take for one clip: wall and processor seconds, [2]."""
+    """Measure how long all backbones take for one clip: wall and processor seconds, [2].
+
+    Parameters
+    ----------
+    job
+        The extraction, with its backbones.
+    clips
+        Decoded clips to try, at least one.
+    on_card
+        Whether networks run on a GPU, which then gets all clips together, as in the run.
+    """
     if not on_card:
         clips = clips[:1]  # one is enough: each takes seconds, and as long alone as with others
     encode_batch(job.backbones, clips)  # loads and compiles, which a run does once

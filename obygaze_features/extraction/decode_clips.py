@@ -364,7 +364,17 @@ class _Stopwatch:
 def _with_sound_and_features(
     task: DecodeTask, pictures: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Complete a clip whose pictures are decoded: add its sound, features, and remarks on unread streams."""
+    """Complete a clip whose pictures are decoded: add its sound, features, and remarks on unread streams.
+
+    Parameters
+    ----------
+    task
+        What is wanted of the clip.
+    pictures
+        The clip as the decoder gave it, with its pictures.
+    open_track
+        Opens a sound track of a file, by the file's path and the track's name.
+    """
     try:
         clip = _with_features(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - any error fails this clip, and not the other clips of the file
@@ -607,6 +617,7 @@ def _clip(
     for frames_of_request in frames:
         if not np.isfinite(frames_of_request.time_s).all():
             return DecodedClip(task.clip_id, "failed", NO_TIMES, source=source)
+
     clip = DecodedClip(
         task.clip_id,
         "ok",
@@ -616,6 +627,7 @@ def _clip(
     )
     if not frames:  # no backbone takes pictures
         return clip
+
     # All requests of a clip are read in one pass, so they have the same status, gaps and number of decoded
     # frames.
     first_request = frames[0]
@@ -623,6 +635,8 @@ def _clip(
     notes = _distinct_notes(frames)
     if first_request.status == "ok":
         return replace(clip, remarks=notes)
+
+    # Of a clip that was read in part, the notes say why.
     return replace(
         clip,
         status=first_request.status,

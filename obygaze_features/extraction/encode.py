@@ -92,8 +92,12 @@ def cpu_fallback_note(backbones: Sequence[Backbone]) -> str | None:
 
 
 def clips_at_once(backbones: Sequence[Backbone]) -> int:
-    """Return the most clips that a backbone encodes at once: a batch should not be smaller."""
-    return max((getattr(backbone.encode, "clips_at_once", 1) for backbone in backbones), default=1)
+    """Return the largest number of clips that one of the backbones encodes at once, at least 1.
+
+    A batch should not be smaller, or this backbone's GPU would not be used to the full.
+    """
+    numbers = [getattr(backbone.encode, "clips_at_once", 1) for backbone in backbones]
+    return max(numbers, default=1)
 
 
 def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
@@ -157,6 +161,8 @@ class _StartedBatch:
         self._clips: dict[str, DecodedClip] = {}
         for clip in batch:
             self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent_groups(backbones, clip))
+
+        # Start each backbone on those clips that have something for it; the calls go on in the background.
         self._calls: list[_Call] = []
         readable_clips = [clip for clip in batch if clip.status != "failed"]
         for backbone in backbones:
@@ -233,7 +239,10 @@ def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
 
 
 def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
-    """Return the result of a clip that did not fail; its source names the GPUs that computed its features."""
+    """Return the result of a clip that did not fail: its features, and the status of its decoding.
+
+    Its source, the record of its video file, gets the names of the GPUs that computed the features.
+    """
     source = dict(clip.source)
     if outcome.devices:
         source["device"] = ", ".join(outcome.devices)
@@ -312,8 +321,9 @@ def _wait_for(call: _Call) -> _Encoded:
         return _Encoded(call.returned, np.all(is_finite_in_arrays, axis=0), devices=())
     encoded = call.returned.result()
     devices: list[str] = []
-    if encoded.at_once is not None and uses_gpu(call.backbone):
-        devices = _devices(call.backbone, encoded.at_once.tolist())
+    clips_at_once = encoded.at_once  # for each clip, how many were computed together with it; or None
+    if clips_at_once is not None and uses_gpu(call.backbone):
+        devices = _devices(call.backbone, clips_at_once.tolist())
     return _Encoded(encoded.arrays, encoded.finite, devices)
 
 

@@ -241,11 +241,25 @@ def _clip_job(
     """Read the manifest, build the backbones, and return the job that extracts its clips.
 
     Settings that do not go together are refused before a backbone is built, which may take minutes.
+
+    Parameters
+    ----------
+    manifest_or_path
+        The manifest of the clips, or the path of its file.
+    corpus
+        Name of the corpus in the store.
+    backbones
+        Names, recipes, or backbones that are built already.
+    settings
+        How clips are decoded and encoded.
+    note
+        Called with messages for the user.
     """
     load_decoder(settings.decoder)  # only for its check; each worker loads the decoder itself
     manifest = _checked_manifest(manifest_or_path, backbones, note)
     recipes = _recipes(backbones, manifest, settings.n_frames, settings.per_second, settings.sampling)
     _check_engine(settings.engine, recipes, settings.gpus, settings.decoder)
+
     built_backbones = _build_all(backbones, recipes, settings.gpus)
     frames_folder = None
     if settings.keep_frames is not None:
@@ -262,6 +276,7 @@ def _clip_job(
         keep_frames=frames_folder,
         per_second=settings.per_second,
     )
+
     if settings.decoder == CUDA:
         refuse_without_card(job.backbones)
     _note_on_backbones(job, note)
@@ -359,8 +374,8 @@ def _build_all(
 def _note_on_backbones(job: Job, note: OnNote) -> None:
     """Tell the user what may surprise in the backbones, by calls of `note`.
 
-    The notes are that they take different numbers of frames, that a backbone leaves out questions of the
-    codebook, and that networks run on the CPU for lack of a GPU.
+    Told are that they take different numbers of frames, that a backbone leaves out questions of the codebook,
+    and that networks run on the CPU for lack of a GPU.
 
     Raises
     ------
@@ -374,11 +389,13 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
             f"the backbones take different frames of a clip ({job.policy}: {numbers_text}); "
             "it is decoded once for all of them"
         )
+
     for backbone in job.backbones:
         _refuse_imperceptible_questions(backbone, job.manifest.codebook)
         skipped = _note_on_skipped_questions(backbone)
         if skipped:
             note(skipped)
+
     cpu_note = cpu_fallback_note(job.backbones)
     if cpu_note:
         note(cpu_note)
@@ -394,7 +411,25 @@ def _work_on_clips(
     timeout_s: float,
     note: OnNote,
 ) -> _Work:
-    """Choose what extracts the clips: several GPUs, a Ray cluster, or this process."""
+    """Choose what extracts the clips: several GPUs, a Ray cluster, or this process.
+
+    Parameters
+    ----------
+    job
+        What determines the features.
+    engine
+        `local`, or `ray` for a cluster.
+    gpus
+        Numbers of the GPUs that share the work; empty for one process.
+    workers
+        Decode processes; None for one on each usable core.
+    batch_size
+        Clips that are encoded together; None for the default.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    note
+        Called with messages for the user during the run.
+    """
     settings: dict[str, Any] = {
         "workers": workers,
         # A batch has at least the clips that a backbone encodes in one call.
@@ -442,7 +477,10 @@ def _refuse_imperceptible_questions(backbone: Backbone, codebook: Codebook) -> N
 
 
 def _note_on_skipped_questions(backbone: Backbone) -> str:
-    """Return a note on the questions that a backbone is not asked, with the reasons; "" if there are none."""
+    """Return a note on the questions of a codebook that a backbone is not asked, with the reasons.
+
+    They are about concepts that it cannot perceive. "" if there are none.
+    """
     reason_of_question = backbone.provenance.get("absent", {})
     if not reason_of_question:
         return ""
@@ -451,7 +489,7 @@ def _note_on_skipped_questions(backbone: Backbone) -> str:
 
 
 def _folder_of_frames(folder: Path) -> Path:
-    """Return the absolute path of the folder of kept frames; refuse a file."""
+    """Return the absolute path of the folder in which sampled frames are kept; raise an error for a file."""
     if folder.exists() and not folder.is_dir():
         raise ExtractError(f"{folder}: a file, and frames are kept in a folder; choose another")
     return folder.absolute()
@@ -787,6 +825,7 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
         raise ExtractError(f"--decoder {CUDA} is for the engine local")
     if engine != "ray":
         return
+
     for recipe in recipes:
         compute = None if recipe is None else recipe.options.get("compute")
         if compute is None:  # no network, or one on the default device
@@ -853,7 +892,7 @@ def _not_a_manifest(path: Path, folder_of_videos: Path) -> ExtractError:
 
 
 def _is_list_of_texts(path: Path) -> bool:
-    """Return whether a file can be read as a list of texts."""
+    """Return whether a file can be read as a list of texts, by reading it."""
     try:
         read_texts(path)
     except ManifestError:

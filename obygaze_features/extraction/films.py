@@ -139,6 +139,7 @@ class Films:
                     "found in films of one file"
                 )
             starts_of_windows.setdefault(clip.movie, []).append(clip.start_s)
+
         self.stretches: dict[str, list[Stretch]] = {}
         for movie, starts_s in starts_of_windows.items():
             self.stretches[movie] = _divide_film(movie, self.paths[movie], sorted(starts_s))
@@ -196,6 +197,7 @@ class Films:
                 shots_of_movie[movie] = self._find_shots(movie, path, note)
             except VideoError as error:
                 note(f"{path.name}: no shots: {error.reason}")
+
         table = shots_bytes(shots_of_movie, DETECTOR)
         with suppress(FileNotFoundError):
             if read_bytes(out) == table:  # an earlier run has written it
@@ -311,15 +313,15 @@ class _FilmProgress:
         self._waiting: dict[str, DecodeTask] = {}
 
     def begins_in_pending_stretch(self, task: DecodeTask) -> bool:
-        """Return whether a window begins in a stretch that is to be decoded."""
+        """Return whether a window begins in a part of the film (stretch) that is still to be decoded."""
         return self._first_stretch_of(task) in self._pending
 
     def add(self, task: DecodeTask) -> None:
-        """Add a window to those that are decoded with the stretches."""
+        """Add a window, a clip of the film, to those that are decoded together with parts of the film."""
         self._tasks[task.clip_id] = task
 
     def passes_over_pending(self) -> list[FilePass]:
-        """Return a pass over each stretch that is to be decoded."""
+        """Return a worker's task for each part of the film (stretch) that is to be decoded."""
         return [self._pass_over(stretch) for stretch in self._pending.values()]
 
     def _pass_over(self, stretch: Stretch) -> FilePass:
@@ -380,15 +382,15 @@ class _FilmProgress:
         ready_passes = []
         for first in range(0, len(ready), PASS_CLIPS):
             pass_tasks = ready[first : first + PASS_CLIPS]
-            needed = self._stretches_of_all(pass_tasks)
+            needed_numbers = self._stretches_of_all(pass_tasks)
             # A stretch that could not be decoded has no frames.
-            decoded = [number for number in needed if number in self._frames_of_stretch]
-            stretch_frames = [self._frames_of_stretch[number] for number in decoded]
+            decoded_numbers = [number for number in needed_numbers if number in self._frames_of_stretch]
+            stretch_frames = [self._frames_of_stretch[number] for number in decoded_numbers]
             ready_passes.append(FilePass(pass_tasks, stretch_frames=stretch_frames))
         return ready_passes
 
     def _needs_pending_stretch(self, task: DecodeTask) -> bool:
-        """Return whether a window may have frames in a stretch that is to be decoded."""
+        """Return whether a window may have frames in a part of the film that is still to be decoded."""
         return not self._pending.keys().isdisjoint(self._stretches_of(task))
 
     def drop_unneeded_frames(self) -> None:
@@ -399,7 +401,7 @@ class _FilmProgress:
                 del self._frames_of_stretch[number]
 
     def _first_stretch_of(self, task: DecodeTask) -> int:
-        """Return the number of the stretch in which a window begins: the last that begins before it."""
+        """Return the number of the stretch (part of the film) in which a window begins."""
         return bisect_right(self._starts_s, task.start_s or 0.0) - 1
 
     def _stretches_of(self, task: DecodeTask) -> range:
@@ -429,6 +431,8 @@ def _end_s(task: DecodeTask) -> float:
 
 def _divide_film(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
     """Divide a film into parts (stretches) that workers decode whole: one for every `PASS_CLIPS` windows.
+
+    A stretch begins where a window begins, so that few windows reach across its ends.
 
     Parameters
     ----------

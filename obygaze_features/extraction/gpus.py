@@ -53,17 +53,19 @@ def run_gpus(
     ExtractError
         If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
+    n_decoders = workers or usable_cores()
     gpu_worker = _GpuWorker(
         worker=LoopWorker(job, stage, batch_size),
         gpus=gpus,
         visible_names=[_visible_name(gpu) for gpu in gpus],
-        n_decoders=max((workers or usable_cores()) // len(gpus), 1),
+        n_decoders=max(n_decoders // len(gpus), 1),
         timeout_s=timeout_s,
         decoder=job.decoder,
         batch_size=batch_size,
     )
+    report = RunReport(encoders=len(gpus))
     with WorkerPool(len(gpus), gpu_worker) as pool:
-        yield from extract_in_processes(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
+        yield from extract_in_processes(stage, clip_ids, pool, report, stopped=stopped)
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
@@ -97,6 +99,7 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
 
     for gpu in gpus:
         Compute(f"cuda:{gpu}").torch_device()  # raises if torch does not see it
+
     first_device = f"cuda:{gpus[0]}"
     recipes_on_gpu = []
     for recipe in recipes:

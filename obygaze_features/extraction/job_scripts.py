@@ -163,14 +163,17 @@ def script_for_site(name: str, site: Site) -> str:
     """Return the text of a job script, with the options, set-up lines and licence of a site filled in."""
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
-    if name == SUBMIT:  # no job, so without options of sbatch
+
+    if name == SUBMIT:  # it submits the jobs and is no job itself, so it has no options of sbatch
         # The template passes options on in an array of the shell, which has no licence yet.
         licence_in_template = f"(--licence {NO_LICENCE}) "
         licence_of_site = f"(--licence {quote(site.licence)}) "
         return _with_setup(script.replace(licence_in_template, licence_of_site), setup)
+
     if not site.has_gpus:
         script = script.replace(GPU_DEVICE_TEXT, CPU_DEVICE_TEXT)
-    directives = site.directives(extracts=name in (ARRAY, RAY))
+    extracts = name in (ARRAY, RAY)
+    directives = site.directives(extracts=extracts)
     if name == ARRAY:
         directives["array"] = f"0-{site.tasks - 1}"
     return _with_setup(_with_directives(script, directives), setup)
@@ -228,7 +231,17 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
 
 
 def _with_setup(script: str, lines: Sequence[str]) -> str:
-    """Return a job script with a site's own lines of shell below the heading that is there for them."""
+    """Return a job script with a site's own lines of shell in the place that the template has for them.
+
+    The heading of the place stays; the comments below it are replaced.
+
+    Parameters
+    ----------
+    script
+        Text of the script.
+    lines
+        The site's lines, such as `module load python/3.12`.
+    """
     setup = "".join(f"{line}\n" for line in lines)
 
     def with_heading(place: re.Match[str]) -> str:

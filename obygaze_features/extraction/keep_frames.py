@@ -116,6 +116,8 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
             yield from decode(tasks)
             return
         video = _VideoFrames(tasks[0].path, tasks[0].frame_cache)  # all tasks are of one file
+
+        # Yield the clips that are in the cache.
         positions_to_decode: list[int] = []  # in `tasks`
         damaged_positions: set[int] = set()  # those among them whose cached frames are damaged
         for position, task in enumerate(tasks):
@@ -130,6 +132,8 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
                 yield position, clip
         if not positions_to_decode and not always:
             return
+
+        # Decode the others.
         tasks_to_decode = [as_jpegs(tasks[position]) for position in positions_to_decode]
         for index, decoded_clip in decode(tasks_to_decode):
             position = positions_to_decode[index]
@@ -208,6 +212,7 @@ class _VideoFrames:
             content = read_bytes(self._file(task, sampling), MOST_BYTES, within=self.frame_cache.folder)
             digest, _, data = content.partition(b"\n")
             frames = msgspec.msgpack.decode(data, type=_KeptFrames)
+
             # A sampling of some frames a second has a number for each clip, which is not known here.
             n_expected = sampling.n or len(frames.jpegs)
             has_all_frames = len(frames.index) == len(frames.time_s) == len(frames.jpegs) == n_expected
@@ -308,12 +313,15 @@ class _VideoFrames:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """Return the distinct ones of some texts, in the order in which they come first."""
+    """Return texts without repetitions, in the order in which each comes first."""
     return list(dict.fromkeys(texts))
 
 
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:
-    """Return the samplings of frames that a clip's backbones need -> name of one backbone that needs it."""
+    """Return each sampling (rule that chooses frames) of a clip's backbones -> one backbone that needs it.
+
+    Backbones with the same sampling get the same frames, so that any of them stands for all.
+    """
     return {request.sampling: name for name, request in task.requests.items()}
 
 
@@ -324,9 +332,11 @@ def _prepared_frames(
 
     Returns `request_key` of a request -> prepared frames; backbones with the same request share them.
     """
+    # Decode each JPEG once, although several backbones may prepare it in their ways.
     pictures_of_sampling = {}
     for sampling, frames in frames_of_sampling.items():
         pictures_of_sampling[sampling] = [from_jpeg(data) for data in frames.jpegs]
+
     prepared: dict[Hashable, Prepared] = {}
     for key, (sampling, prepare) in task.frame_requests().items():
         frames = frames_of_sampling[sampling]
@@ -349,6 +359,7 @@ def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept
     # may differ there, and are not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     clip_to_keep = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
+
     frames_of_sampling = {}
     for sampling, backbone_name in _samplings(task).items():
         frames = clip.frames[backbone_name]

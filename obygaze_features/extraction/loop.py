@@ -136,7 +136,11 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
 
 
 def _counted(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
-    """Yield decoded clips, and add what each took to the report: seconds of waiting and decoding, frames."""
+    """Yield decoded clips unchanged, and add to the report what each of them took.
+
+    That is how long this process waited for it, the processor seconds of its decoding, and the number of
+    frames that were decoded; also remarks on its file.
+    """
     while True:
         with _add_seconds(report, "waited_s"):
             clip = next(clips, None)
@@ -150,7 +154,8 @@ def _counted(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[Decode
 
 @contextmanager
 def _add_seconds(report: RunReport, name: str) -> Iterator[None]:
-    """Add the seconds that a `with` block takes to a field of the report."""
+    """Add the seconds that a `with` block takes to the field `name` of the report, such as `infer_s`."""
     before = time.perf_counter()
     yield
-    setattr(report, name, getattr(report, name) + time.perf_counter() - before)
+    seconds_before_block = getattr(report, name)
+    setattr(report, name, seconds_before_block + time.perf_counter() - before)

@@ -118,13 +118,15 @@ class Extraction:
         if problem:
             self.note(problem)
         self.refuse_if_sealed()
+
         clips, _, _ = self.plan()
         if self.stage_path.exists() and not self.has_replaceable_stage():
             missing = self._missing(self.open_stage(trial=True))
         else:
             missing = self._missing_without_stage(clips)
+
         costs = self.costs(missing[: self.limit])
-        if isinstance(costs, TextEstimate):
+        if isinstance(costs, TextEstimate):  # texts have no videos, and small features
             return costs
         self._add_disk(costs, clips)
         self._note_second_decodings()
@@ -147,7 +149,15 @@ class Extraction:
         return [clip_id for clip_id in ids_of_share if clip_id not in done_ids]
 
     def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
-        """Add needed and free disk space to an estimate, and note if the disk is too small."""
+        """Add needed and free disk space to an estimate, and note if the disk is too small.
+
+        Parameters
+        ----------
+        costs
+            The estimate, whose fields `room` and `free` are set.
+        clips
+            All clips of the store.
+        """
         has_hard_links = links_work(existing_folder(self.stage_path))
         needed = estimate_disk(clips, self.job.groups(), links=has_hard_links)
         free = free_space(self.stage_path)
@@ -319,10 +329,14 @@ class Extraction:
             Videos were lost during the run.
         """
         films = self._films()
+
+        # Find what is to do.
         self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
         clips_to_retry = self._clips_to_retry(stage, videos)
         missing_ids = self._missing(stage, clips_to_retry)[: self.limit]
+
+        # Refuse what would do harm.
         video_check = MissingVideoCheck(stage, videos, has_work=len(missing_ids) > 0)
         if missing_ids:
             self._note_other_writers(stage)
@@ -378,9 +392,12 @@ class Extraction:
             Polled often; once true, the current rows are finished and the run ends.
         """
         options = {} if films is None else {"films": films}  # only the local engine finds shots
-        run = self.engine(
-            self.job, stage, missing, stopped=lambda: stopped() or video_check.failed, **options
-        )
+
+        def must_stop() -> bool:
+            """Return whether the run is to end early."""
+            return stopped() or video_check.failed
+
+        run = self.engine(self.job, stage, missing, stopped=must_stop, **options)
         last_report = RunReport()
         with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
             for report, results in run:
@@ -437,7 +454,7 @@ class Extraction:
                 )
 
     def _videos(self) -> dict[str, Path | None]:
-        """Return clip id -> video; empty for texts."""
+        """Return clip id -> its video, None for a clip for which the manifest names none; empty for texts."""
         if isinstance(self.job, TextJob):
             return {}
         manifest = self.job.manifest
@@ -484,7 +501,10 @@ class Extraction:
         self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
     def _terms(self) -> "_Terms":
-        """Return licence and citation of the store: as set, else those of the store that is extended."""
+        """Return licence and citation of the store: as the user states them, else those of the older store.
+
+        The older store is the one that is extended (`append`), if any.
+        """
         licence = self.licence
         citation = self.citation
         if self.append is not None:
@@ -505,6 +525,7 @@ class Extraction:
                 f"no --licence given: the store will be sealed as {NO_LICENCE}, and cannot be shared so. To "
                 "state one, stop this and add --licence SPDX to 'obygaze extract', which goes on from here"
             )
+
         for group in self.job.groups():
             weights_licence = str(group.provenance.get("licence", NO_LICENCE))
             if weights_licence not in {NO_LICENCE, licence, *PERMISSIVE}:
@@ -531,6 +552,7 @@ def _pieces_on_other_clusters(stage: Stage) -> set[int]:
     if n_shares is None:
         return set()
     other_shares = shares_elsewhere(stage.path, this_machine())
+    # Share i of n has the pieces i, i + n, i + 2n and so on.
     return {piece for piece in range(stage.layout.n_pieces) if piece % n_shares in other_shares}
 
 

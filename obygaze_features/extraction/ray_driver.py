@@ -74,6 +74,8 @@ def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
 def _send_events(encoders: "_Encoders", parent: Parent) -> None:
     """Send results of the encoders to the main process, and a note if none comes for long; never return.
 
+    The first note comes soon, further ones of the same wait are rare.
+
     Raises
     ------
     Exception

@@ -67,7 +67,8 @@ class RayEncoder:
     worker
         Holds the networks.
     marker
-        File in the stage that the main process has just made.
+        File in the stage that the main process has just made. A node that does not see it does not share the
+        main process's file system.
     decode
         Decodes the clips.
     """
@@ -157,16 +158,20 @@ def decode_by_ray(
         num_returns="streaming",
         _generator_backpressure_num_objects=KEPT_CLIPS,  # a task waits while so many clips were not taken
     )
+    # A pass is a list of clips of one file, for one Ray task.
     waiting_passes = deque(group_into_passes(tasks, workers))
     # Stream of results of a running Ray task -> its clips that have not come yet, by id.
     missing_of_stream: dict[Any, dict[str, DecodeTask]] = {}
     while not stopped():
+        # Start as many Ray tasks as may run at once.
         while waiting_passes and len(missing_of_stream) < workers:
             pass_tasks = waiting_passes.popleft()
             stream = decode_remotely.remote(pass_tasks, settings)
             missing_of_stream[stream] = {task.clip_id: task for task in pass_tasks}
         if not missing_of_stream:
             return
+
+        # Take the next clip of each Ray task that has one.
         ready_streams: list[Any]
         ready_streams, _ = ray.wait(list(missing_of_stream), timeout=POLL_S)
         for stream in ready_streams:
@@ -217,10 +222,18 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
 
 @cache
 def _pool(timeout_s: float, decoder: str) -> DecodePool:
-    """Return a decode pool of one child process, which later tasks in this process use again."""
+    """Return a pool of one child process that decodes; later tasks with equal settings use it again.
+
+    Parameters
+    ----------
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    decoder
+        Name of the decoder.
+    """
     return DecodePool(1, timeout_s, decoder)
 
 
 def _node() -> str:
-    """Return the host name and address of this node."""
+    """Return the host name and address of this node of the Ray cluster, for messages."""
     return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]  # untyped in Ray

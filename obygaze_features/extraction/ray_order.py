@@ -38,7 +38,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Message of the child: the address of the cluster's head; empty when it begins to join.
+    """Message of the child: the address of the cluster's head, its first node; empty when it begins to join.
 
     Its other messages are notes for the user, the number of encoders once they take shares, and events.
     """

@@ -111,7 +111,7 @@ class RunReport:
         return {name: round(100 * seconds / wall_s, 1) for name, seconds in mean_seconds.items()}
 
     def gpu_busy_percent(self) -> float | None:
-        """Return the percentage of the run in which the GPUs were busy, as a mean; None without a GPU."""
+        """Return for what percentage of the run a GPU was busy, as a mean over GPUs; None without a GPU."""
         if self.gpu_busy_s is None:
             return None
         available_s = max(self.wall_s * self.encoders, 1e-9)  # of all GPUs; never 0
@@ -172,7 +172,7 @@ def _speed(report: RunReport, unit: str) -> str:
 def _times_in_words(report: RunReport, unit: str) -> str:
     """Return in words which percentages of the time went into decoding (of clips), inference and writing.
 
-    Writing is said to run beside the others, as its percentage does not add up with theirs.
+    Writing stands apart, as it runs at the same time as the others, so that the percentages do not add up.
     """
     percentages = report.time_percentages()
     steps = ["decode", "infer"] if unit == "clip" else ["infer"]  # texts are not decoded
@@ -181,7 +181,15 @@ def _times_in_words(report: RunReport, unit: str) -> str:
 
 
 def _cards(report: RunReport, busy_percent: float) -> str:
-    """Return in words how busy the GPUs were, with each GPU's peak memory."""
+    """Return in words how busy the GPUs were, as in "GPU had work 93 %", with each GPU's peak memory.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    busy_percent
+        For what percentage of the run a GPU was busy, as a mean over GPUs.
+    """
     text = f"GPU had work {busy_percent:g} %"
     for name, card in report.gpus.items():
         text += f", {visible(name, lines=False)}, peak {card['peak_memory_mb']:,} MB"
@@ -273,6 +281,7 @@ class Recording:
             must_wait = most_waiting is not None and len(self._waiting) > most_waiting
             if not is_written and not must_wait:
                 break
+
             self._waiting.popleft()
             self.report.write_s += oldest.writing.result()  # waits, and raises an error of the thread
             for result in oldest.results:

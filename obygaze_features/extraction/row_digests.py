@@ -54,7 +54,10 @@ class RowDigests(WorkerPool):
         return digest
 
     def _wait(self, key: int) -> str | None:
-        """Wait for a digest from the worker; return None if it does not come."""
+        """Wait for the digest of a part of a file from the worker; return None if it does not come.
+
+        Digests of other parts that come before are kept for later calls.
+        """
         try:
             while key not in self._digests:
                 event = self.get(LONGEST_WAIT_S)
