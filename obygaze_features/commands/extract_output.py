@@ -91,11 +91,12 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     unit
         The word for a row: clip or text.
     """
-    entries = stage.status().values()
+    entries = stage.status().values()  # an entry for each clip that was done or has failed
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
     counts |= Counter(entry.status for entry in entries)
     n_left = len(stage.clips) - len(entries)
     faults = _faults_of(entries)
+
     document: dict[str, object] = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),
@@ -108,6 +109,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
     where = " in the whole stage" if n_left else ""
     lines.append(f"{statuses}, {n_left} left to do{where}")
+
     if sealed is not None:
         has_done_nothing = not report.clips
         lines.append(f"nothing to do; sealed: {sealed}" if has_done_nothing else f"sealed: {sealed}")
@@ -115,6 +117,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
             grown = growth_of(sealed, stage.parent_store.path)
             document |= grown.document
             lines += grown.lines
+
     if faults and sealed is not None:
         lines.append(f"list of all {unit}s with their reasons: {sealed / TABLE}")
     elif faults:
@@ -150,15 +153,17 @@ def _table_of_faults(faults: Sequence[Fault], unit: str) -> list[str]:
     """
     if not faults:
         return []
-    clips_of_reason: dict[tuple[str, str], list[str]] = {}
+    clips_of_reason: dict[tuple[str, str], list[str]] = {}  # (status, reason) -> ids of clips
     for fault in faults:
         clips_of_reason.setdefault((fault.status, fault.reason), []).append(fault.clip_id)
+
     rows = [(len(ids), status, reason, ids[0]) for (status, reason), ids in clips_of_reason.items()]
-    rows.sort(key=lambda row: -row[0])
+    rows.sort(key=lambda row: -row[0])  # by the number of clips, the most first
     lines = [table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"])]
+
     other_rows = rows[SHOWN_REASONS:]
     if other_rows:
-        n_others = sum(row[0] for row in other_rows)
+        n_others = sum(n_clips for n_clips, *_ in other_rows)
         lines.append(f"and {n_others:,} {unit}s with {len(other_rows):,} other reasons")
     return lines
 
@@ -193,5 +198,5 @@ class _NoteHandler(logging.Handler):
 
 
 def note(text: str) -> None:
-    """Print a note on stderr."""
+    """Print a note for the user on stderr, behind the words that all notes begin with."""
     click.echo(f"{NOTE}{text}", err=True)

@@ -68,7 +68,15 @@ def rm(
 
 
 def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
-    """Remove the stages in folders whose clips are all sealed; print the reasons why others stay."""
+    """Remove the stages in folders whose clips are all sealed; print the reasons why others stay.
+
+    Parameters
+    ----------
+    folders
+        Folders that hold stores and stages.
+    yes
+        Whether to remove without asking for confirmation.
+    """
     from obygaze_features.store.growth import why_needed
 
     removable: list[Removable] = []
@@ -84,6 +92,7 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
             why_kept[str(path)] = reason
         else:
             removable.append(Removable(path, "stage, sealed"))
+
     removed = _remove(removable, yes=yes) if removable else []
     lines = [f"removed {path}" for path in removed]
     if not lines:
@@ -197,7 +206,8 @@ def ls(
     rows = []
     reasons = []
     for store in listed:
-        if store.format == UNREAD:
+        is_unread = store.format == UNREAD
+        if is_unread:
             # Its last field holds the reason, which is too long for a table and is printed below it.
             reason = store.features
             reasons.append(reason)
@@ -232,7 +242,7 @@ def _list_stores(folder: Path) -> Iterator[ListedStore]:
 
 
 def _unread(path: Path, reason: str) -> ListedStore:
-    """Return the row of a store that cannot be read in the list."""
+    """Return the row in the list for a store that cannot be read: "-" in all columns, and the reason."""
     return ListedStore(
         path.name,
         format=UNREAD,
@@ -362,7 +372,7 @@ def _group_record(group: "stores.Group") -> dict[str, Any]:
 
 
 def _flatten(record: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Flatten a nested record into pairs of dotted name, such as "corpus.name", and formatted value.
+    """Flatten a nested record into rows of a table: dotted name, such as "corpus.name", and formatted value.
 
     Parameters
     ----------
@@ -476,6 +486,7 @@ def verify(
     elif full:
         depth = "full"
     report = of.verify(store, depth, progress=True)
+
     n_problems = len(report.problems)
     if report.ok:
         verdict = "nothing wrong"
