@@ -158,6 +158,7 @@ def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codeboo
     options = [f"--column {quote(column)}" for column in columns]
     if wide:
         options.append(f"--wide {quote(wide)}")
+
     try:
         manifests.import_spans(
             [source],
@@ -170,6 +171,7 @@ def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codeboo
         options = list(error.options)
     except ManifestError:
         pass  # such as a wrong row, which the command itself will report
+
     parts = [
         "obygaze manifest import spans",
         quote(str(source)),
@@ -423,17 +425,21 @@ def _tables(codebook: "manifests.Codebook") -> list[str]:
         synonyms = ", ".join(level.synonyms)
         is_in_tasks = _yes_or_no(level.label)
         levels.append([level.name, level.title, is_in_tasks, synonyms])
+
     concepts = []
     for concept in codebook.concepts:
         synonyms = ", ".join(concept.synonyms)
         is_visual = _yes_or_no(concept.visual)
         concepts.append([concept.name, concept.group, is_visual, synonyms, concept.definition])
+
     tasks = [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks]
+
     scales = []
     for scale in codebook.scales:
         names = ", ".join(level.name for level in scale.levels)
         cuts = ", ".join(f"{cut:g}" for cut in scale.cuts)
         scales.append([scale.name, names, cuts])
+
     rows_and_headings = (
         (levels, ["level", "title", "in tasks", "also spelled"]),
         (concepts, ["concept", "group", "visual", "also spelled", "definition"]),

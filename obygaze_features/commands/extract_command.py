@@ -538,7 +538,13 @@ def _remarks_on_finished_shard(
 def _has_failed_clips(stage: "stores.Stage", shard: tuple[int, int]) -> bool:
     """Return whether a clip of a shard has failed, in this or an earlier run.
 
-    The pieces of a stage are dealt to the shards in turn: shard 0 of 3 has the pieces 0, 3, 6, ...
+    Parameters
+    ----------
+    stage
+        The unfinished store. Its pieces (16 neighbouring rows each) are dealt to the shards in turn: shard 0
+        of 3 has the pieces 0, 3, 6, ...
+    shard
+        (number of the shard, from 0; number of shards).
     """
     number, n_shards = shard
     for clip in stage.status().values():
@@ -587,6 +593,13 @@ def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[i
 
     A job script starts the command again after other errors, but not after a usage error, as the same command
     would fail again.
+
+    Parameters
+    ----------
+    typed
+        The shard that was typed, (number, number of shards); None if none was.
+    store
+        The store, as it was given.
     """
     try:
         return choose_shard(typed, stores.staging_path(store))

@@ -53,14 +53,13 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
 
 
 def diagnosed(findings: "Sequence[Diagnosis]") -> Answer:
-    """Return the answer of `extract --check`: a line for each finding; any fault sets the exit code."""
-    n_faults = 0
-    name_width = max(len(finding.about) for finding in findings)
-    lines = []
-    for finding in findings:
-        if finding.level == "fault":
-            n_faults += 1
-        lines.append(f"{finding.level:6}  {finding.about:{name_width}}  {finding.text}")
+    """Return the answer of `extract --check` and `doctor`: a line for each finding.
+
+    A finding of the level `fault` would stop the work, and sets the exit code.
+    """
+    width = max(len(finding.about) for finding in findings)  # of the column of subjects
+    lines = [f"{finding.level:6}  {finding.about:{width}}  {finding.text}" for finding in findings]
+    n_faults = len([finding for finding in findings if finding.level == "fault"])
     document = {"faults": n_faults, "findings": [asdict(finding) for finding in findings]}
     return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if n_faults else 0)
 
@@ -126,7 +125,13 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
 
 
 def _faults_of(entries: Collection["JournalEntry"]) -> list[Fault]:
-    """Return the faults of clips: first all that are not ok, then the groups in which clips are absent."""
+    """Return the faults of clips: first all that are not ok, then the groups in which clips are absent.
+
+    Parameters
+    ----------
+    entries
+        Journal entries of the stage, one for each clip that was done or has failed.
+    """
     not_ok = [entry for entry in entries if entry.status != "ok"]
     faults = [Fault(entry.clip_id, str(entry.status), entry.reason) for entry in not_ok]
     for entry in entries:
@@ -136,12 +141,23 @@ def _faults_of(entries: Collection["JournalEntry"]) -> list[Fault]:
 
 
 def _remarks_on_run(report: "RunReport", unit: str) -> list[str]:
-    """Return notes on the run: the most frequent remarks on clips with their counts, and how long it took."""
+    """Return notes on the run: the most frequent remarks on clips with their counts, and how long it took.
+
+    Parameters
+    ----------
+    report
+        The report of the run.
+    unit
+        The word for a row: clip or text.
+    """
     most_common = report.remarks.most_common(SHOWN_REMARKS)
     remarks = [f"{NOTE}{counted(number, unit)}: {remark}" for remark, number in most_common]
-    if len(report.remarks) > SHOWN_REMARKS:
-        remarks.append(f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all")
-    if report.clips:
+    n_others = len(report.remarks) - SHOWN_REMARKS
+    if n_others > 0:
+        remarks.append(f"{NOTE}{n_others:,} other remarks: --json has all")
+
+    has_done_something = report.clips > 0
+    if has_done_something:
         remarks.append(report.sentence(unit))
     return remarks
 

@@ -163,7 +163,20 @@ def variables(
 def _rows_of_windows(
     rows_of_clip: "Mapping[str, Rows] | None", windows: Sequence[Window]
 ) -> "list[Rows | None] | None":
-    """Return the stored features of each window, None for one without any; None if no store was read."""
+    """Return the stored features of each window, in the order of the windows.
+
+    Parameters
+    ----------
+    rows_of_clip
+        Id of a window -> its features and their times; None if no store with such features was read.
+    windows
+        The windows of a film.
+
+    Returns
+    -------
+    list, or None
+        None in it for a window without features. None as a whole if no store was read.
+    """
     if rows_of_clip is None:
         return None
     return [rows_of_clip.get(window.clip_id) for window in windows]
@@ -215,7 +228,20 @@ class Clips(NamedTuple):
 def _films_by_movie(
     films: "Iterable[manifests.Film]", movies: Iterable[str]
 ) -> "dict[str, list[manifests.Film]]":
-    """Return each movie, as the source of the windows spells it -> the films that are named after it."""
+    """Group films by the movie that their files are named after; films of other movies are left out.
+
+    Parameters
+    ----------
+    films
+        The films.
+    movies
+        Names of the movies, as the source of the windows spells them; a file may spell them otherwise.
+
+    Returns
+    -------
+    dict
+        Movie -> its films.
+    """
     films_of_movie: dict[str, list[manifests.Film]] = {}
     for film in films:
         movie = manifests.find_film(film.movie, movies)

@@ -161,6 +161,7 @@ def spans(
     frame_rate = None if rate is None else manifests.frame_rate(rate)
     named_codebook = manifests.find_codebook(codebook) if codebook else None
     folder = folder_for(out, named_codebook, force=force)
+
     try:
         imported = manifests.import_spans(
             files,
@@ -194,6 +195,7 @@ def spans(
             "--codebook": codebook or "",
             "--out": str(out),
         }
+
         typed_options = [f"--word {shlex.quote(word)}" for word in words]
         typed_options += _typed_options(typed)
         raise ManifestError(_message_with_command(error, files, typed_options, force=force)) from None

@@ -104,6 +104,7 @@ def search(
         raise click.UsageError("--text-store has the text's vector: leave out --weights and --like")
     if (sheet is None) != (manifest is None):
         raise click.UsageError("--sheet and --manifest go together")
+
     if query is not None and like is None:
         ranking = of.search(
             store,
@@ -118,6 +119,7 @@ def search(
         ranking = _search_like(store, like, backbone=backbone, weights=weights, top=top, device=device)
     else:
         raise click.UsageError("give a text, or --like CLIP_ID|FILE")
+
     if sheet is not None and manifest is not None:
         _draw_sheet(ranking, sheet, manifest)
     document = asdict(ranking)

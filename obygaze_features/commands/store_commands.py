@@ -121,31 +121,46 @@ def _kind_of_removable(path: Path) -> str:
         raise StoreError(f"{path}: is a link; remove what it points to, by its own name")
     if not os.path.lexists(path):
         raise StoreError(f"{path}: nothing there")
-    if (path / PLAN).is_file():
+
+    is_stage = (path / PLAN).is_file()
+    if is_stage:
         n_writers = stores.read_stage(path).n_writers()
         if n_writers:
             raise StoreError(f"{path}: {n_writers} process(es) write to it now; wait, or stop them")
         return "stage"
-    if (path / BAGIT).is_file() and (path / FEATURES).is_dir():
+
+    is_sealed_store = (path / BAGIT).is_file() and (path / FEATURES).is_dir()
+    if is_sealed_store:
         return "sealed store"
     raise StoreError(f"{path}: neither a sealed store nor a stage, so it is not removed")
 
 
 def _remove(removable: Sequence[Removable], *, yes: bool) -> list[str]:
-    """List folders with their sizes, ask for confirmation unless `yes` is true, and remove them.
+    """Print a table of folders with their sizes, ask for confirmation, and remove them.
+
+    Parameters
+    ----------
+    removable
+        The folders: stores or stages.
+    yes
+        Whether to remove them without asking. Where nobody can be asked, it must be true.
 
     Returns
     -------
-    The paths of the removed folders.
+    list of str
+        The paths of the removed folders.
     """
     from obygaze_features.store.growth import discard
 
     rows = [(str(path), kind, f"{_bytes_below(path) / 1e6:.1f} MB") for path, kind in removable]
     click.echo(table(rows, ("to remove", "what", "size")), err=True)
+
     if not yes:
-        if not sys.stdin.isatty():
+        can_ask = sys.stdin.isatty()
+        if not can_ask:
             raise click.UsageError("nothing was removed: give --yes")
         click.confirm("Remove for good?", abort=True, err=True)
+
     for path, _ in removable:
         discard(path)
     return [str(path) for path, _ in removable]
@@ -322,7 +337,13 @@ def inspect(
 
 
 def _format_tables(record: dict[str, Any]) -> str:
-    """Format the description of a store as text: a table of facts, then two tables for each group."""
+    """Format the description of a store as text: a table of facts, then two tables for each group.
+
+    Parameters
+    ----------
+    record
+        The description, as `_store_record` returns it.
+    """
     facts = {name: value for name, value in record.items() if name != "groups"}
     tables = [table(_flatten(facts))]
     for name, group in record["groups"].items():
@@ -343,7 +364,7 @@ def _store_record(store: "of.Store") -> dict[str, Any]:
     from obygaze_features.store.records import absent_counts
 
     counts = Counter(clip.status for clip in store.clips)
-    is_of_clips = all(clip.text is None for clip in store.clips)
+    is_of_clips = all(clip.text is None for clip in store.clips)  # else the rows are texts
     record = {
         "name": store.name,
         "version": store.version,
@@ -352,7 +373,8 @@ def _store_record(store: "of.Store") -> dict[str, Any]:
         "rows": "clips" if is_of_clips else "texts",
         "clips": {status: counts[status] for status in stores.STATUSES},
     }
-    n_absent = absent_counts(store.clips)
+
+    n_absent = absent_counts(store.clips)  # group -> clips of which only other groups have features
     if n_absent:
         record["absent"] = n_absent
     record["groups"] = {name: _group_record(store[name]) for name in store}

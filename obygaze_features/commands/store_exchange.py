@@ -53,27 +53,47 @@ def names_by_pattern(manifest: "manifests.Manifest", pattern: str) -> dict[str, 
     fields = _FIELD.findall(pattern)
     names = {}
     for clip in manifest:
-        values = {
-            "clip_id": clip.clip_id,
-            "movie": clip.movie,
-            "video": PurePosixPath(clip.video.replace("\\", "/")).stem,
-            **clip.extras,
-        }
+        values = _values_of_fields(clip)
         for field in fields:
             if field not in values:
                 raise click.BadParameter(
                     f"{{{field}}}: expected one of {', '.join(values)}", param_hint="--pattern"
                 )
-        if all(values[field] for field in fields):
+        has_all_values = all(values[field] for field in fields)
+        if has_all_values:
             names[clip.clip_id] = _fill_pattern(pattern, values)
+
     if len(manifest) and not names:
         raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
     return names
 
 
+def _values_of_fields(clip: "manifests.Clip") -> dict[str, str]:
+    """Return what the fields of a pattern of names, such as {movie}, stand for in a clip: field -> value.
+
+    The value of `video` is the name of the video file without folder and suffix.
+    """
+    video_path = PurePosixPath(clip.video.replace("\\", "/"))
+    return {"clip_id": clip.clip_id, "movie": clip.movie, "video": video_path.stem, **clip.extras}
+
+
 def _fill_pattern(pattern: str, values: Mapping[str, str]) -> str:
-    """Replace the fields of a pattern, such as {movie}, by their values."""
-    return _FIELD.sub(lambda field: values[field[1]], pattern)
+    """Replace the fields of a pattern by their values: "tt1/scene" for {movie}/{video}.
+
+    Parameters
+    ----------
+    pattern
+        The pattern.
+    values
+        Name of a field -> its value.
+    """
+
+    def value_of(field: re.Match[str]) -> str:
+        """Return the value of a field that was found in the pattern."""
+        name = field[1]
+        return values[name]
+
+    return _FIELD.sub(value_of, pattern)
 
 
 def parse_declared(text: str, where: str) -> dict[str, object]:
@@ -450,15 +470,24 @@ def _match_clips(
 
 
 def _size_in_words(group: "stores.Group", array: str) -> str:
-    """Describe the shape of a clip's array, such as "32 frames of 768 numbers", so that swapped axes show."""
-    *rows, numbers = group.clip_shape(array)
-    if not rows:
-        return f"one vector of {numbers} numbers"
-    n_rows = str(rows[0])
-    if group.is_ragged(array):
+    """Describe the shape of a clip's array, such as "32 frames of 768 numbers", so that swapped axes show.
+
+    Parameters
+    ----------
+    group
+        The group of features.
+    array
+        Name of the array in it: pooled, frames or tokens.
+    """
+    *other_sizes, n_numbers = group.clip_shape(array)
+    if not other_sizes:
+        return f"one vector of {n_numbers} numbers"
+    if group.is_ragged(array):  # clips have different numbers of frames
         sizes = group.row_size[group.usable]
         n_rows = f"{sizes.min()} to {sizes.max()}"
-    return f"{n_rows} {array} of {numbers} numbers"
+    else:
+        n_rows = str(other_sizes[0])
+    return f"{n_rows} {array} of {n_numbers} numbers"
 
 
 def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":

@@ -137,6 +137,7 @@ def check(
     for finding in conformance.findings:
         verdict = "passed" if finding.passed else "FAILED"
         lines.append(f"{verdict:9} {finding.check}: {finding.detail}")
+
     record = {
         "weights": conformance.weights,
         "model_type": conformance.model_type,
@@ -145,6 +146,7 @@ def check(
         "shapes": conformance.shapes,
         "findings": [finding._asdict() for finding in conformance.findings],
     }
+
     if conformance.passed:
         remark = "A pass is about shapes and repetition, not about what the vectors mean."
         return Answer(record, "\n".join(lines), [] if json else [remark])

@@ -121,7 +121,7 @@ def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
     n_clips = len(work.job.planned_clips())
     _, n_tasks = work.shard  # each task of the array has one share of the clips
-    n_pieces = ceil(n_clips / PIECE_ROWS)  # tasks share the clips by pieces of `PIECE_ROWS`, never by halves
+    n_pieces = ceil(n_clips / PIECE_ROWS)  # clips are shared out by whole pieces, of 16 clips each
     clips_text = counted(n_clips, work.unit)
     if n_tasks <= n_pieces:
         yield Diagnosis("clips", "ok", clips_text)
@@ -152,7 +152,7 @@ def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the licence; its absence is a note."""
+    """Report the licence under which the features will be sealed; note if none is given."""
     if work.licence == NO_LICENCE:
         text = f"{NO_LICENCE}: the store cannot be shared so; --licence SPDX states one"
         yield Diagnosis("licence", "note", text)
@@ -175,15 +175,18 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     except ObygazeError as error:
         yield Diagnosis("stage", "fault", str(error))
         return
+
     machine = this_machine()
     other_clusters_shares = shares_elsewhere(work.stage_path, machine)
     if other_clusters_shares:
         message = other_cluster_message(work.stage_path, other_clusters_shares, machine)
         yield Diagnosis("shares", "fault", message)
+
     for note in work.notes_on_renamed_stages():
         # A fault, since nobody would read a note and stop a queued array that repeats finished work. With
         # CHECK=no the job script leaves all these checks out.
         yield Diagnosis("stage", "fault", f"{note}. If it is another store's, submit with CHECK=no")
+
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
     else:
@@ -191,7 +194,15 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
-    """Report how many rows of an unfinished store are left to do; a fault if it was sealed meanwhile."""
+    """Report how many rows of an unfinished store are left to do; a fault if the store is sealed already.
+
+    Parameters
+    ----------
+    work
+        The prepared extraction.
+    stage
+        The unfinished store, which an earlier run has begun.
+    """
     rows_left = counted(len(stage.missing()), work.unit)
     if work.sealed_path.exists():
         text = (
@@ -268,16 +279,18 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
 
 def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     """Report whether the disk has room for the bytes and files of the run, and whether a quota allows it."""
+    # What is needed, without what earlier runs have written, and what is free.
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     needed = estimate_disk(clips, groups, links=links_work(folder))
-    written_bytes = _stage_bytes(work.stage_path)  # by earlier runs
+    written_bytes = _stage_bytes(work.stage_path)
     needed_bytes = max(needed.peak_bytes - written_bytes, 0)
     free = free_space(work.stage_path)
     text = (
         f"{needed_bytes / 1e9:.3g} GB and {counted(needed.files, 'file')} needed, "
         f"{free.bytes / 1e9:.3g} GB free"
     )
+
     bytes_fit = needed_bytes <= free.bytes
     files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
     if bytes_fit and files_fit:

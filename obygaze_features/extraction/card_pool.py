@@ -75,7 +75,10 @@ class CardPool(DecodePool):
     """
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
-        """Start the decode workers and the process of the GPU."""
+        """Start the decode workers, one for each core, and the process of the GPU.
+
+        A pass is a list of clips of one file that are decoded together.
+        """
         super().__init__(workers, timeout_s, PYAV, batch_size)  # the workers decode with PyAV
         self._card = card
         self._process_number = 0  # how often the process of the GPU has been started
@@ -195,7 +198,7 @@ class CardPool(DecodePool):
         return needs_pictures and not self._why_not_on_card(file_pass)
 
     def _why_not_on_card(self, file_pass: FilePass) -> str:
-        """Return why the GPU cannot decode the clips of a pass; "" if no reason is known."""
+        """Return why the GPU cannot decode a pass (clips of one file); "" if no reason is known."""
         if not file_pass.tasks:
             return ""
         first_task = file_pass.tasks[0]  # all tasks are of one file, and have the same settings
@@ -311,7 +314,7 @@ class CardPool(DecodePool):
 
 
 def _remarked(clip: DecodedClip, remark: str) -> DecodedClip:
-    """Return a clip with one more remark."""
+    """Return a decoded clip with one more remark for the user, such as on what decoded it."""
     return replace(clip, remarks=(*clip.remarks, remark))
 
 

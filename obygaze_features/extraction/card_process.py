@@ -132,7 +132,15 @@ class CardDecoder:
     """
 
     def __init__(self, card: Card, parent: Parent) -> None:
-        """Begin without results of earlier checks and comparisons, which all threads share."""
+        """Begin without results of earlier checks and comparisons, which all threads share.
+
+        Parameters
+        ----------
+        card
+            The GPU.
+        parent
+            The main process, which receives what is decoded.
+        """
         self._card = card
         self._parent = parent
         self._watch = Watch()
@@ -304,7 +312,15 @@ class _KindAndSize(NamedTuple):
 
 
 def _first_frame(table: PacketTable, windows: Windows) -> int:
-    """Return the number of the first frame from the start of the earliest window on; 0 if there is none."""
+    """Return the number of the first frame from the start of the earliest window on; 0 if there is none.
+
+    Parameters
+    ----------
+    table
+        The packets of the file, with the time of each frame.
+    windows
+        Start and end of each window in seconds.
+    """
     first_s = min(start_s or 0.0 for start_s, _ in windows)  # a start of None is that of the file
     later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
     return int(later_frames[0]) if len(later_frames) else 0

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple, Self, cast
@@ -99,7 +99,15 @@ def _hours(seconds: float) -> str:
 
 
 def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
-    """List the disk space that an extraction needs, and what is free, as rows of a table: (name, value)."""
+    """List the disk space that an extraction needs, and what is free, as rows of a table: (name, value).
+
+    Parameters
+    ----------
+    room
+        Expected size of the stage and of the store, in bytes and files.
+    free
+        Free bytes and files of the disk.
+    """
     peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
     if not room.links:  # shards are copied from the stage to the store
         peak += ", with shards twice: this file system has no hard links"
@@ -153,14 +161,13 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     decoding_s = trial.per_clip * len(tasks)
     indexing_s = trial.index_per_file * len(size_of_file)
     inference_s = _try_networks(job, trial.clips, on_card=on_card) * len(tasks)
-    _add_times(
+    return _with_times(
         estimate,
         decoding=_Seconds.of(decoding_s + indexing_s),
         inference=_Seconds.of(inference_s),
         loading_s=loading_s,
         on_card=on_card,
     )
-    return estimate
 
 
 class _Seconds(NamedTuple):
@@ -176,15 +183,15 @@ class _Seconds(NamedTuple):
         return cls(wall, cpu)
 
 
-def _add_times(
+def _with_times(
     estimate: Estimate, *, decoding: _Seconds, inference: _Seconds, loading_s: float, on_card: bool
-) -> None:
-    """Set the expected wall-clock, processor and GPU seconds of an estimate.
+) -> Estimate:
+    """Return an estimate with the expected wall-clock, processor and GPU seconds of the whole run.
 
     Parameters
     ----------
     estimate
-        The estimate, which has its numbers of clips, passes and workers already.
+        The estimate with its numbers of clips, passes and workers.
     decoding, inference
         Seconds that decoding all clips takes, and that the networks take for all of them, if the clips come
         one after the other.
@@ -195,10 +202,6 @@ def _add_times(
     """
     writing_s = estimate.feature_bytes * CPU_S_PER_BYTE
     cpu_s = decoding.cpu + writing_s + inference.cpu
-    estimate.cpu_s = loading_s + cpu_s
-    if on_card:
-        estimate.gpu_s = inference.wall
-        estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
 
     n_cores = usable_cores()
     n_decoders = min(estimate.workers, estimate.passes, n_cores)
@@ -212,7 +215,13 @@ def _add_times(
     slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
 
     # The networks run at the same time as the decoders, so that the slower of both sets the pace.
-    estimate.seconds = max(slowdown * processor_s, inference.wall)
+    wall_s = max(slowdown * processor_s, inference.wall)
+
+    with_cpu_times = replace(estimate, seconds=wall_s, cpu_s=loading_s + cpu_s)
+    if not on_card:
+        return with_cpu_times
+    cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
+    return replace(with_cpu_times, gpu_s=inference.wall, cores_per_card=cores_per_card)
 
 
 def _now() -> NDArray[np.float64]:
@@ -276,7 +285,8 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         Tasks of clips that are decoded together, because they are of one file.
     """
     decode = with_frame_cache(load_decoder(job.decoder), writes=False)  # reads kept frames, and keeps none
-    most_clips = max(MOST_TRIAL_PASSES, clips_at_once(job.backbones))
+    most_clips = max(MOST_TRIAL_PASSES, clips_at_once(job.backbones))  # that are returned
+
     clips: list[DecodedClip] = []
     n_passes = 0
     n_clips = 0
@@ -298,6 +308,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         decode_wall_s = decode_s[0]
         if decode_wall_s > LONGEST_TRIAL_S:
             break
+
     return _TriedDecoding(
         n_clips,
         index_per_file=index_s / max(n_passes, 1),

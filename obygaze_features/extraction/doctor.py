@@ -263,6 +263,15 @@ def _examine_extra(extra: str, packages: list[Requirement], use: Use | None) -> 
     """Report the packages of one extra with their versions, and how to install it if one is missing.
 
     The level says how bad that is for the work, as `_level_of` decides.
+
+    Parameters
+    ----------
+    extra
+        Name of the extra (optional group of packages); "" is the base install.
+    packages
+        Its packages.
+    use
+        The kind of work; None if none in particular.
     """
     about = f"extra {extra}" if extra else "base install"
     versions = {package.name: _installed_version(package.name) for package in packages}
@@ -372,7 +381,10 @@ def _no_gpu(build: str) -> Diagnosis:
 
 
 def _cores_per_gpu(n_gpus: int) -> Diagnosis:
-    """Report how many cores decode for each GPU, and note if they are too few to keep it busy."""
+    """Report how many cores decode for each GPU, and note if they are too few to keep it busy.
+
+    `FEWEST_CORES` to `MOST_CORES` cores, by the network, decode film as fast as an H200 computes the network.
+    """
     cores_per_gpu = usable_cores() / n_gpus
     note = ""
     if cores_per_gpu < FEWEST_CORES:
@@ -554,7 +566,7 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
 
 
 def _examine_space(folder: Path) -> Iterator[Diagnosis]:
-    """Report the free bytes and inodes of the file system of a folder, and note if they are few."""
+    """Report the free bytes and inodes (files that fit) of a file system, and note if they are few."""
     free = free_space(folder)
     hint = "; `obygaze extract ... --dry-run` shows what is needed"
     note_on_bytes = hint if free.bytes < FEW_BYTES else ""

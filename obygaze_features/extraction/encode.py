@@ -51,8 +51,12 @@ def encode_batches(
 
 
 def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> list[ClipResult]:
-    """Run every backbone over the readable clips of a batch; a clip with NaN or inf has failed."""
-    return _StartedBatch(backbones, batch).results()
+    """Run every backbone over the readable clips of a batch, and return the result of each clip.
+
+    A clip that could not be read, or gets a feature that is NaN or inf, has failed.
+    """
+    started_batch = _StartedBatch(backbones, batch)
+    return started_batch.results()  # waits for the backbones
 
 
 def warm_up(backbones: Sequence[Backbone]) -> None:
@@ -260,7 +264,15 @@ def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
 def _arrays_of_clip(
     arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], row: int
 ) -> dict[str, NDArray[Any]]:
-    """Return the values of one clip from arrays of a batch."""
+    """Return the values of one clip from arrays of a batch, which have a row for each clip.
+
+    Parameters
+    ----------
+    arrays
+        Name -> array of the batch, [B, ...].
+    row
+        Row of the clip.
+    """
     return {name: values[row] for name, values in arrays.items()}
 
 

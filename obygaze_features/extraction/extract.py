@@ -108,6 +108,7 @@ def prepare(
     WorkerError
         A backbone needs a function in decode workers that the running script defines.
     """
+    # Check what can be checked before anything is loaded.
     validate_licence(licence)
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
@@ -127,6 +128,7 @@ def prepare(
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
 
+    # Read the rows, and build the backbones.
     if takes_texts:
         work = _work_on_texts(manifest, corpus, backbones, batch_size)
     else:
@@ -863,15 +865,23 @@ def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[An
     """Read a manifest (table of clips); raise an error for a video, a folder or a list of texts.
 
     The error says what to do instead: make a manifest of the videos, or use a backbone that reads texts.
+
+    Parameters
+    ----------
+    manifest_or_path
+        Path of the file; or a list of texts, which is refused.
+    backbones
+        The backbones, which take frames; for messages.
     """
     names = ", ".join(_name(backbone) for backbone in backbones)
     if isinstance(manifest_or_path, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
     path = local_path(manifest_or_path)
     if path.is_dir():
-        raise _not_a_manifest(path, folder_of_videos=path)
+        raise _not_a_manifest_error(path, folder_of_videos=path)
     if path.suffix.lower() in VIDEO_SUFFIXES:
-        raise _not_a_manifest(path, folder_of_videos=path.parent)
+        raise _not_a_manifest_error(path, folder_of_videos=path.parent)
+
     try:
         return read_manifest(path)
     except ManifestError as error:
@@ -883,7 +893,7 @@ def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[An
         ) from error
 
 
-def _not_a_manifest(path: Path, folder_of_videos: Path) -> ExtractError:
+def _not_a_manifest_error(path: Path, folder_of_videos: Path) -> ExtractError:
     """Return the error for a video or a folder, with the command that makes a manifest of the folder."""
     return ExtractError(
         f"{path} is not a manifest; make one first: obygaze manifest import folder "

@@ -119,11 +119,15 @@ class Films:
     """
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
-        """Find the file of each film, and divide the film into stretches."""
+        """Find the file of each film, and divide the film into stretches: parts that workers decode whole.
+
+        The clips of the manifest are windows of the films. Measurements of the stretches will be in `folder`.
+        """
         self._folder = folder
         self.n_decoded = 0
         self.cpu_s = 0.0
-        self.paths: dict[str, Path] = {}
+
+        self.paths: dict[str, Path] = {}  # movie -> its file
         starts_of_windows: dict[str, list[float]] = {}  # movie -> starts in seconds
         for clip in manifest:
             path = manifest.video_path(clip)
@@ -206,7 +210,15 @@ class Films:
         write_whole(out, table)
 
     def _find_shots(self, movie: str, path: Path, note: Callable[[str], object]) -> list[FilmPart]:
-        """Return the shots of a film: from the measurements of its parts, or by decoding it once more."""
+        """Return the shots of a film: from the measurements of its parts, or by decoding it once more.
+
+        Parameters
+        ----------
+        movie, path
+            The film, and its file.
+        note
+            Called with a sentence if the film has to be decoded once more.
+        """
         shots = joined_shots(list(self._measured(movie)))
         if shots is None:  # the measurements of a stretch are missing
             reason = why_not_in_stretches(path) or "it could not be decoded without errors"
@@ -244,6 +256,15 @@ class WorkQueue(deque[FilePass]):
 
         A part of a film is called a stretch; a worker decodes it whole, in one pass. A window that begins in
         such a stretch is decoded in the same pass.
+
+        Parameters
+        ----------
+        tasks
+            The clips to decode; those of films are windows.
+        workers
+            Number of processes that decode.
+        films
+            Films whose stretches are to be measured; None if no shots are wanted.
         """
         super().__init__()
         self._progress: dict[str, _FilmProgress] = {}  # movie with stretches to measure -> its progress
@@ -300,7 +321,10 @@ class _FilmProgress:
     """
 
     def __init__(self, stretches: Sequence[Stretch], pending: Sequence[Stretch]) -> None:
-        """Begin without windows, which `add` adds."""
+        """Begin with the parts (stretches) of a film, all and those to decode; `add` adds windows.
+
+        A window is a clip of the film, with a task that says what is wanted of it.
+        """
         self.path = stretches[0].path
         self._starts_s = [stretch.start_s for stretch in stretches]
         # Number of each stretch that is not decoded yet -> the stretch.
@@ -362,10 +386,12 @@ class _FilmProgress:
         del self._pending[number]
         if stretch_frames is not None:
             self._frames_of_stretch[number] = stretch_frames
+
         undone_by_id = {task.clip_id: task for task in undone}
         tasks_of_stretch = [task for task in self._tasks.values() if self._first_stretch_of(task) == number]
         for task in tasks_of_stretch:
-            if task.clip_id not in undone_by_id:
+            was_decoded = task.clip_id not in undone_by_id
+            if was_decoded:
                 del self._tasks[task.clip_id]
         self._waiting |= undone_by_id
 

@@ -160,7 +160,15 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
 
 
 def script_for_site(name: str, site: Site) -> str:
-    """Return the text of a job script, with the options, set-up lines and licence of a site filled in."""
+    """Return the text of a job script, with the options, set-up lines and licence of a site filled in.
+
+    Parameters
+    ----------
+    name
+        File name of the script, such as `array.sbatch`; templates of all scripts are in this package.
+    site
+        What the computing site asks of a job.
+    """
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
 

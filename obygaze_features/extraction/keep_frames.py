@@ -168,7 +168,10 @@ class _VideoFrames:
     """
 
     def __init__(self, path: Path, frame_cache: FrameCache) -> None:
-        """Compute the digest of the video."""
+        """Compute the digest of the video, after which the folder of its frames is named.
+
+        It is left empty if the video cannot be read.
+        """
         self.path = path
         self.frame_cache = frame_cache
         self.digest = ""
@@ -181,6 +184,13 @@ class _VideoFrames:
         """Return the path of the file that keeps a clip's frames: `FOLDER/DIGEST-OF-VIDEO/KEY.frames`.
 
         The key is a digest of all that the frames depend on besides the video.
+
+        Parameters
+        ----------
+        task
+            The clip's task.
+        sampling
+            The rule by which the frames are chosen; there is a file for each.
         """
         span = (task.start_s, task.end_s)
         settings = [
@@ -252,6 +262,18 @@ class _VideoFrames:
         """Write the frames of a clip to the cache, one file for each sampling; return a remark if that fails.
 
         Frames of a video that cannot be read, or was replaced while it was decoded, are not written.
+
+        Parameters
+        ----------
+        task
+            The clip's task.
+        frames_of_sampling
+            The frames, for each sampling (rule that chooses frames) that the backbones need.
+
+        Returns
+        -------
+        list of str
+            The remark, or nothing.
         """
         if not self.digest:  # the video cannot be read
             return []
@@ -263,7 +285,8 @@ class _VideoFrames:
                 file = self._file(task, sampling)
                 make_folder(file.parent)
                 data = msgspec.msgpack.encode(frames)
-                write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
+                digest_line = sha256_of(data).encode() + b"\n"
+                write_whole(file, digest_line + data, links=False)
         except (OSError, ObygazeError) as error:
             reason = getattr(error, "strerror", None) or error
             return [f"frames could not be kept: {reason}"]
@@ -330,7 +353,17 @@ def _prepared_frames(
 ) -> dict[Hashable, Prepared]:
     """Decode the kept JPEGs of a clip, and prepare them for the backbones.
 
-    Returns `request_key` of a request -> prepared frames; backbones with the same request share them.
+    Parameters
+    ----------
+    task
+        The clip's task, which says how the frames are prepared for each backbone.
+    frames_of_sampling
+        The kept frames, for each sampling (rule that chooses frames) that the backbones need.
+
+    Returns
+    -------
+    dict
+        `request_key` of a request -> prepared frames; backbones with the same request share them.
     """
     # Decode each JPEG once, although several backbones may prepare it in their ways.
     pictures_of_sampling = {}

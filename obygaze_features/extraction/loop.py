@@ -120,7 +120,10 @@ def run_loop(
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
-    """Group decoded clips into batches of `size` readable clips; failed clips come along uncounted."""
+    """Group decoded clips into batches of `size` readable clips, in their order.
+
+    Clips that could not be read are in the batches too, but do not count, as the networks do not get them.
+    """
     batch: list[DecodedClip] = []
     n_readable = 0
     for clip in clips:

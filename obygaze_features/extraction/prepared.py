@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -128,9 +128,9 @@ class Extraction:
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):  # texts have no videos, and small features
             return costs
-        self._add_disk(costs, clips)
+        costs_with_disk = self._with_disk(costs, clips)
         self._note_second_decodings()
-        return costs
+        return costs_with_disk
 
     def _missing_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
         """Return the ids of the clips to extract if no unfinished store (stage) exists yet.
@@ -144,31 +144,31 @@ class Extraction:
         if self.append is not None:  # clips of that store count as done, failed ones too
             parent_clips = open_store(self.append).clips
             done_ids = {clip.clip_id for clip in parent_clips if clip.status != "missing"}
+
         clip_ids = sorted(clip.clip_id for clip in clips)  # in the order of the rows
         ids_of_share = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
         return [clip_id for clip_id in ids_of_share if clip_id not in done_ids]
 
-    def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
-        """Add needed and free disk space to an estimate, and note if the disk is too small.
+    def _with_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> Estimate:
+        """Return an estimate with needed and free disk space, and note if the disk is too small.
 
         Parameters
         ----------
         costs
-            The estimate, whose fields `room` and `free` are set.
+            The estimate.
         clips
-            All clips of the store.
+            All clips of the store, not only those to do.
         """
         has_hard_links = links_work(existing_folder(self.stage_path))
         needed = estimate_disk(clips, self.job.groups(), links=has_hard_links)
         free = free_space(self.stage_path)
-        costs.room = needed
-        costs.free = free
         bytes_fit = needed.peak_bytes <= free.bytes
         files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
         is_too_small = not bytes_fit or not files_fit
         if is_too_small and costs.clips > 0:
             facts = ", ".join(f"{name} {value}" for name, value in disk_facts(needed, free))
             self.note(f"the disk is too small: {facts}")
+        return replace(costs, room=needed, free=free)
 
     def _note_second_decodings(self) -> None:
         """Note which films have to be decoded once more for their shots, and why.
@@ -307,6 +307,13 @@ class Extraction:
         """Extract the missing rows of one share of several, and record in the stage that it begins and ends.
 
         Other shares are extracted by other processes, perhaps on other machines.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        stopped
+            Polled often; once true, the current rows are finished and the run ends.
         """
         machine = this_machine()
         begin_share(stage.path, self.shard, machine)
@@ -320,6 +327,13 @@ class Extraction:
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage, and write the report and the table of shots.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        stopped
+            Polled often; once true, the current rows are finished and the run ends.
 
         Raises
         ------
@@ -355,6 +369,13 @@ class Extraction:
         """Return the ids of clips that failed because their video was missing, and whose video is there now.
 
         Empty if the store is sealed: these clips are then part of it, as failed.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        videos
+            Clip id -> its video; None if the manifest names none.
         """
         if self.sealed_path.exists():
             return ()

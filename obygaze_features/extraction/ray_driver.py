@@ -62,6 +62,13 @@ def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
     """Pass messages of the main process on to the encoders: clips to encode, or a request to stop.
 
     It runs in a thread and never returns.
+
+    Parameters
+    ----------
+    parent
+        The main process.
+    encoders
+        The Ray actors that run the networks.
     """
     while True:
         message = parent.receive()
@@ -147,7 +154,15 @@ class _Encoders:
     """
 
     def __init__(self, order: Order, n_decoders: int, n_encoders: int) -> None:
-        """Start a thread for each encoder, which starts the encoder and gives it clips."""
+        """Start a thread for each encoder, which starts the encoder and gives it clips.
+
+        Parameters
+        ----------
+        order
+            What to run, and on which cluster.
+        n_decoders, n_encoders
+            Number of decoders, one on each core, and of encoders, which hold the networks.
+        """
         self.assignments: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         self._order = order

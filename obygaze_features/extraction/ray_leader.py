@@ -76,7 +76,7 @@ def run_ray(
         video that this process finds, a node would compute other features than this process, or the process
         that drives the cluster ends.
     """
-    worker = LoopWorker(job, stage, batch_size)
+    worker = LoopWorker(job, stage, batch_size)  # what each encoder of the cluster runs
     report = RunReport(engine="ray")
 
     # Clips whose video is missing fail here and now. That a node does not find a video which this process
@@ -93,6 +93,7 @@ def run_ray(
     if not ids_to_do:
         return
 
+    # All other clips are extracted on the cluster, which a child process drives.
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         refuse_unreachable(address)
@@ -186,7 +187,19 @@ class RayCluster:
     """
 
     def __init__(self, order: Order, log_file: Path, stage: Stage, note: Callable[[str], object]) -> None:
-        """Prepare the child process, which starts when the `with` block is entered."""
+        """Prepare the child process that joins and drives the cluster; it starts with the `with` block.
+
+        Parameters
+        ----------
+        order
+            What the child needs.
+        log_file
+            File for what Ray prints.
+        stage
+            The unfinished store, which tells how many clips are left.
+        note
+            Called with messages for the user.
+        """
         self.workers = 0
         self._order = order
         self._log_file = log_file
@@ -213,7 +226,7 @@ class RayCluster:
         return self.workers > 0
 
     def put(self, key: Hashable, task: Any) -> None:
-        """Queue an assignment of clips for the encoders; its events have the key."""
+        """Queue an assignment (ids of clips) for the encoders; the events of it will have the key."""
         self._pool.tell(RUN, (key, task))
 
     def tell(self, _key: Hashable, message: Any) -> None:
@@ -319,7 +332,13 @@ class RayCluster:
         return f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the same command goes on"
 
     def _with_last_line(self, end: str) -> str:
-        """Return a description of how the child ended, with the last line that Ray printed, if any."""
+        """Return how the child process ended, with the last line that Ray printed, if any.
+
+        Parameters
+        ----------
+        end
+            How it ended, in words.
+        """
         text = self._log_file.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:

@@ -161,7 +161,15 @@ class RunReport:
 
 
 def _speed(report: RunReport, unit: str) -> str:
-    """Return the rows per second in words and, for clips, the decoded frames per second and core."""
+    """Return the rows per second in words and, for clips, the decoded frames per second and core.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    unit
+        What was processed: "clip", or "text", which is not decoded.
+    """
     speed = f"{report.clips / max(report.wall_s, 1e-9):.1f} {unit}s/s"
     if unit == "clip":
         frames = report.n_decoded / max(report.decode_cpu_s, 1e-9)
@@ -173,6 +181,13 @@ def _times_in_words(report: RunReport, unit: str) -> str:
     """Return in words which percentages of the time went into decoding (of clips), inference and writing.
 
     Writing stands apart, as it runs at the same time as the others, so that the percentages do not add up.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    unit
+        What was processed: "clip", or "text", which is not decoded.
     """
     percentages = report.time_percentages()
     steps = ["decode", "infer"] if unit == "clip" else ["infer"]  # texts are not decoded
@@ -246,7 +261,17 @@ class Recording:
     """
 
     def __init__(self, writer: StageWriter, thread: ThreadPoolExecutor, report: RunReport) -> None:
-        """Start the clock of the run; nothing is written yet."""
+        """Start the clock of the run; nothing is written yet.
+
+        Parameters
+        ----------
+        writer
+            Writer of the unfinished store.
+        thread
+            Executor of one thread, in which it writes.
+        report
+            Report of the run, in which written clips are counted.
+        """
         self.report = report
         self._writer = writer
         self._thread = thread
@@ -348,7 +373,8 @@ def peak_memory_mb() -> float:
         return 0.0
     import resource  # noqa: PLC0415 - not on Windows
 
-    units_per_mb = 1e6 if sys.platform == "darwin" else 1e3  # `ru_maxrss` is in bytes on macOS, else in kB
+    reports_bytes = sys.platform == "darwin"  # elsewhere `ru_maxrss` is in kB
+    units_per_mb = 1e6 if reports_bytes else 1e3
     peak_here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak_of_workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return (peak_here + peak_of_workers) / units_per_mb

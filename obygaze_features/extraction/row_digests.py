@@ -80,6 +80,14 @@ class RowDigests(WorkerPool):
 
 
 def _digest(part: tuple[str, int, int], parent: Parent) -> None:
-    """Compute the digest of a part of a file (path, offset, bytes), and send it: the work of `RowDigests`."""
+    """Compute the SHA-256 of a part of a file in a worker process, and send it to the main process.
+
+    Parameters
+    ----------
+    part
+        The part: path of the file, first byte, number of bytes.
+    parent
+        The main process.
+    """
     path, offset, size = part
     parent.send(digest_of_part(path, offset, size))

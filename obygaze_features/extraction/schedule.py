@@ -92,7 +92,10 @@ class LoopWorker:
     """
 
     def __init__(self, job: Job, stage: Stage, batch_size: int) -> None:
-        """Pickle the job without its backbones, which `begin` builds in the other process."""
+        """Pickle the job without its backbones, which `begin` builds in the other process.
+
+        The provenance of the backbones here is kept, for a comparison with those that are built there.
+        """
         if len(job.recipes) != len(job.backbones):
             raise ExtractError("several processes build the backbones: give their names, or a Recipe")
         manifest = replace(job.manifest, root=job.manifest.root.absolute())
@@ -266,7 +269,7 @@ class _Assignments:
     """
 
     def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, *, n_processes: int) -> None:
-        """Group the clips by pieces of the stage; nothing is assigned yet."""
+        """Group the clips by pieces (16 neighbouring rows) of the stage; nothing is assigned yet."""
         self._stage = stage
         self._n_processes = n_processes
         self._started_s = time.perf_counter()

@@ -241,6 +241,7 @@ def write_sheets(
         The folder exists and is not to be replaced.
     """
     refuse_existing(folder, force=force)
+
     records: list[dict[str, str | int]] = []
     files: dict[Path, bytes] = {}
     lines = [csv_line(COLUMNS)]
@@ -253,6 +254,7 @@ def write_sheets(
                 files[folder / sheet_file] = _draw_sheet(frames)
                 for number, frame in enumerate(frames, start=1):
                     lines.append(_index_line(sheet_file, number, frame, scores_of_clip[frame.clip]))
+
             records.append(
                 {
                     "name": name,
@@ -304,7 +306,15 @@ def _videos_here(manifest: Manifest, clips: Iterable[Clip]) -> dict[Clip, Path]:
 
 
 def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFrame]:
-    """Read the frame in the middle of each clip, until `n` frames are read; skip clips that give none."""
+    """Read the frame in the middle of each clip, until `n` frames are read; skip clips that give none.
+
+    Parameters
+    ----------
+    path_of_clip
+        Clip -> its video, in the order in which the clips are tried.
+    n
+        Most frames to read.
+    """
     frames: list[_MiddleFrame] = []
     for clip, path in path_of_clip.items():
         if len(frames) == n:

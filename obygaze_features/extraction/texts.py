@@ -238,10 +238,21 @@ def _vectors(
     """Encode texts with one backbone; return text id -> vector [D], without texts that have no tokens.
 
     Texts of equal length are encoded together, so that none is padded.
+
+    Parameters
+    ----------
+    backbone
+        The backbone.
+    text_ids
+        The texts.
+    tokens
+        Text id -> its tokens, as the backbone divides the text.
     """
-    ids_by_length: dict[int, list[str]] = {}
+    ids_by_length: dict[int, list[str]] = {}  # number of tokens -> the texts that have so many
     for text_id in text_ids:
-        ids_by_length.setdefault(len(tokens[text_id].ids), []).append(text_id)
+        n_tokens = len(tokens[text_id].ids)
+        ids_by_length.setdefault(n_tokens, []).append(text_id)
+
     vectors: dict[str, NDArray[np.float32]] = {}
     for n_tokens, batch_ids in sorted(ids_by_length.items()):
         if n_tokens == 0:

@@ -492,6 +492,13 @@ def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
     """Return the shots of a film by what was measured while its windows were decoded.
 
     If nothing was measured for them, or not of all frames, the film is decoded for its shots alone.
+
+    Parameters
+    ----------
+    path
+        The film.
+    decoded
+        What was measured of it.
     """
     shots = joined_shots([result.measured for result in decoded.stretch_results])
     if shots:
@@ -607,6 +614,7 @@ def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.flo
     """Yield the samples of a sound track, `RATE` a second, in parts of up to `SPEECH_PART_S` seconds.
 
     The parts follow each other from the film's start to `end_s`, with silence where the track has no sound.
+    So only one part is in memory at a time.
     """
     for part_start_s in range(0, ceil(end_s), SPEECH_PART_S):
         part_end_s = min(part_start_s + SPEECH_PART_S, end_s)

@@ -161,10 +161,12 @@ def all_finite(values: NDArray[Any]) -> bool:
     >>> all_finite(np.array([1.0, 65504.0], np.float16)), all_finite(np.array([np.inf], np.float16))
     (True, False)
     """
-    if values.dtype.kind != "f":
+    if values.dtype.kind != "f":  # no floats: integers are always finite
         return True
-    if values.dtype.itemsize != 2:
+    is_float16 = values.dtype.itemsize == 2
+    if not is_float16:
         return bool(np.isfinite(values).all())
+
     bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
@@ -206,7 +208,10 @@ class _RecentChunks:
         return self._chunks.get(number)
 
     def keep(self, number: int, chunk: NDArray[Any]) -> None:
-        """Add a chunk; drop the oldest until at most `RECENT_CHUNK_BYTES`, or only this chunk, remain."""
+        """Add a chunk by its number; drop the oldest ones if there is no room for them.
+
+        At most `RECENT_CHUNK_BYTES` remain, or this chunk alone if it is larger.
+        """
         most_chunks = max(RECENT_CHUNK_BYTES // chunk.nbytes, 1)  # all chunks have the same size
         with self._lock:
             self._chunks[number] = chunk
@@ -251,12 +256,14 @@ class SealedArray:
         self._files = files
         self._name = f"{group}/{name}"
         self._where = f"{files.where}, array {self._name}"
+
         self.ragged = ragged and name in RAGGED_ARRAYS
         array_kind = kind_of(name, ragged=ragged)  # what the format says of such an array
         self._check_shape(array_kind, metadata)
         self.shape: tuple[int, ...] = tuple(metadata["shape"])
         self.dtype: np.dtype[Any] = _numpy_type(metadata["data_type"])
         self._check_layout(name, metadata, ragged=ragged)
+
         self._recent = _RecentChunks()
         self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # of a chunk or shard
         self._sharded = array_kind.sharded
@@ -265,6 +272,13 @@ class SealedArray:
         """Raise an error unless data type and number of axes fit the kind, and all sizes are at least 1.
 
         Only a ragged array may have no row: that of a group without any features.
+
+        Parameters
+        ----------
+        array_kind
+            What the format says of such an array.
+        metadata
+            The array's Zarr metadata, with its shape and data type.
         """
         shape = metadata["shape"]
         dtype = metadata["data_type"]
@@ -276,7 +290,19 @@ class SealedArray:
             raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
 
     def _check_layout(self, name: str, metadata: Mapping[str, Any], *, ragged: bool) -> None:
-        """Raise an error unless the fields of `LAYOUT`, chunks and codecs, are those that sealing writes."""
+        """Raise an error unless the fields of `LAYOUT`, chunks and codecs, are those that sealing writes.
+
+        The reader relies on this one layout; other layouts are refused, although zarr-python can read them.
+
+        Parameters
+        ----------
+        name
+            Name of the array, such as `pooled`.
+        metadata
+            The array's Zarr metadata.
+        ragged
+            Whether the array is in a ragged group.
+        """
         layout = array_layout(name, self.shape, metadata["data_type"], (), ragged=ragged)
         expected = without_empty_fields(layout)
         stated = without_empty_fields(metadata)
@@ -329,7 +355,7 @@ class SealedArray:
         Raises
         ------
         StoreError
-            As `read`.
+            If the chunk or shard is missing, or has another size or checksum.
         """
         with ExitStack() as open_files:  # closes them at the end
             open_once = self._file_opener(open_files)
@@ -428,7 +454,7 @@ class SealedArray:
         values
             Array to read into.
         open_once
-            As in `_read`.
+            Opens the file of a shard, and returns the same open file in later calls; None opens it anew.
 
         Raises
         ------
@@ -495,7 +521,7 @@ class SealedArray:
         values
             Array to read into.
         open_once
-            As in `_read`.
+            Opens the file of a shard, and returns the same open file in later calls; None opens it anew.
         """
         if not isinstance(self._files, FolderFiles):
             return self._fill_in_one_request(name, rows, values)
@@ -505,7 +531,17 @@ class SealedArray:
             return self._fill_from_open_shard(file, rows, values)
 
     def _fill_from_open_shard(self, file: FileIO, rows: slice, values: NDArray[Any]) -> bool:
-        """Read rows of a shard in a local folder, one by one; return False if a checksum is wrong."""
+        """Read rows of a shard in a local folder, one by one; return False if a checksum is wrong.
+
+        Parameters
+        ----------
+        file
+            The shard, which ends with an index of its rows.
+        rows
+            The rows, counted within the shard.
+        values
+            Array to read into.
+        """
         file_bytes = file.seek(0, SEEK_END)
         file.seek(max(0, file_bytes - self._index_bytes))
         index = self._decode_index(file.read(self._index_bytes), rows)
@@ -517,6 +553,15 @@ class SealedArray:
         """Read rows of a shard on a server or in a zip, from the first to the last in one request.
 
         Return False if a checksum is wrong.
+
+        Parameters
+        ----------
+        name
+            File of the shard, which ends with an index of its rows.
+        rows
+            The rows, counted within the shard.
+        values
+            Array to read into.
         """
         index_bytes = self._files.read(name, -self._index_bytes)  # the last bytes of the file
         index = self._decode_index(index_bytes, rows)
@@ -725,7 +770,7 @@ def _refuse_more_than_table(files: StoreFiles, name: str, n_bytes: int, count: i
 
 
 def _damaged_chunk_error(files: StoreFiles, name: str, reason: str) -> StoreError:
-    """Return the error for a chunk of strings that cannot be decoded."""
+    """Return the error for a chunk of strings, a file of the store, that cannot be decoded."""
     return damaged(f"{files.where}/{name}: this chunk is damaged ({reason})", files.where)
 
 

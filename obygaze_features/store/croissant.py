@@ -116,6 +116,7 @@ def croissant(
         f"Features that frozen models gave for {facts.counted_rows} of "
         f"{facts.about['corpus']['name']}: {features}. The features are the Zarr group data/features.zarr."
     )
+
     document: dict[str, object] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -131,6 +132,7 @@ def croissant(
         "rai:dataLimitations": " ".join(limits),
         "rai:dataPreprocessingProtocol": "; ".join(sampling_of_groups),
     }
+
     if facts.about["citation"]:
         document["citeAs"] = facts.about["citation"]
     return json_bytes(document)

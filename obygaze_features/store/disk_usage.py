@@ -145,8 +145,17 @@ UNKNOWN_S = 60.0
 def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
     """Estimate the bytes of the frames of ragged groups, in which each clip has its own number of frames.
 
-    A clip has as many frames as its average length in seconds times the group's frames a second, but at least
-    one. A group whose frame rate is not known is not counted.
+    All clips are taken to have the average length; the number of frames of a clip is this length in seconds
+    times the group's frames a second, but at least one. A group whose frame rate is not known is not counted.
+
+    Parameters
+    ----------
+    layout
+        The arrays of the stage, with the bytes of a frame in each ragged group.
+    groups
+        Declarations of the groups, whose provenance has the frames a second.
+    clips
+        The clips.
     """
     clip_s = _average_length_s(clips)
     sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}

@@ -50,25 +50,34 @@ class HttpFiles(ServedFiles):
     requests = 4
 
     def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
-        with self._send_request(name, method="HEAD") as answer:
-            length = answer.headers.get("Content-Length", "")
+        """Return the size of a file in bytes, as the server states it, without requesting the file."""
+        with self._send_request(name, method="HEAD") as response:
+            length = response.headers.get("Content-Length", "")
             if not length.isdecimal():
                 raise StoreError(f"{self.where}/{name}: the server does not say how large it is")
             return int(length)
 
     @contextmanager
     def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
-        """Request a file, or a part of it, and yield the server's answer."""
-        with self._send_request(name, start, stop) as answer:
+        """Request a file, or the part from `start` to `stop`, and yield the server's answer."""
+        with self._send_request(name, start, stop) as response:
+            size = response.length or 0  # 0 if the server does not say
             no_tag = ""  # nothing is replaced over plain HTTP, for which a tag would be needed
-            yield Answer(answer.length or 0, no_tag, self._blocks(answer, name))
+            yield Answer(size, no_tag, self._blocks(response, name))
 
-    def _blocks(self, answer: HTTPResponse, name: str) -> Iterator[bytes]:
-        """Yield the bytes of a response as they come; raise an error if it ends too early."""
-        while block := answer.read1(BLOCK):
+    def _blocks(self, response: HTTPResponse, name: str) -> Iterator[bytes]:
+        """Yield the bytes of a response as they come; raise an error if it ends too early.
+
+        Parameters
+        ----------
+        response
+            The response.
+        name
+            The requested file, for the message.
+        """
+        while block := response.read1(BLOCK):
             yield block
-        n_missing = answer.length
+        n_missing = response.length  # bytes of the stated length that did not come
         if n_missing:
             raise InterruptedTransferError(f"{self.where}/{name}: the server breaks off")
 
@@ -139,7 +148,7 @@ def _network_line(error: URLError | HTTPException | ConnectionError) -> str:
     """Return in one line why no response came: the system's reason, without the wrapping of urllib."""
     cause: object = error
     if isinstance(error, URLError):
-        cause = error.reason
+        cause = error.reason  # an exception, or a text
     if isinstance(cause, OSError) and cause.strerror:
         return f"the server does not answer: {cause.strerror}"
     return one_line_message(cause if isinstance(cause, Exception) else error)

@@ -60,9 +60,9 @@ class HubFiles(Listed):
         return self._download(name).stat().st_size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Read a file or a part of it.
+        """Read a file, or the part from `start` to `stop`, from the library's cache; download it if needed.
 
-        Files of the library's cache are links to where their content lies, so links are followed.
+        Files of the cache are links to where their content lies, so links are followed.
         """
         path = self._download(name)
         return FolderFiles(path.parent, links=True).read(path.name, start, stop)
@@ -138,6 +138,7 @@ def explain_hub_errors(where: str) -> Iterator[None]:
 
     # The library uses httpx or httpx2; the base of its error is the error of the one that it uses.
     any_http_error: type[Exception] = HfHubHTTPError.__bases__[0]
+
     try:
         yield
     except (RepositoryNotFoundError, RevisionNotFoundError):

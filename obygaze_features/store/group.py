@@ -478,7 +478,8 @@ class Group:
         for first in range(first_block * rows_per_block, n_clips, rows_per_block):
             rows = range(first, min(first + rows_per_block, n_clips))
             for row, values in self.read_slices(array, rows):
-                yield row, self._refuse_lost_rows(array, row, values)
+                self._refuse_lost_rows(array, row, values)
+                yield row, values
 
     def pieces(self, array: str) -> list[slice]:
         """List the slices of rows that are cheapest to read at once, in order.
@@ -548,6 +549,15 @@ class Group:
     def stored_rows(self, array: str, rows: slice, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows of an array: of clips, or, in a ragged array, of frames counted over all clips.
 
+        Parameters
+        ----------
+        array
+            Name of the array.
+        rows
+            Which rows.
+        out
+            Array to read into; None makes one.
+
         Raises
         ------
         StoreError
@@ -555,7 +565,8 @@ class Group:
         """
         first, _, _ = rows.indices(self.shape(array)[0])
         values = self._array(array).read(rows, out)
-        return self._refuse_lost_rows(array, first, values)
+        self._refuse_lost_rows(array, first, values)
+        return values
 
     def _ragged_pieces(self, array: str) -> list[slice]:
         """Divide the clips, whose frames are stored one after the other, into slices to read at once.
@@ -605,7 +616,10 @@ class Group:
         return self._array(array).read_slices(rows)
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows as they are stored, whatever their status; of a ragged array these are frames."""
+        """Read rows of an array as they are stored, also those of clips without features.
+
+        In a ragged array a row is a frame, counted over all clips.
+        """
         return self._array(name).read(rows)
 
     def _array(self, name: str) -> SealedArray:
@@ -642,8 +656,8 @@ class Group:
         """Return the names of the dimensions of an array, such as ("clip", "frame", "feature")."""
         return dimensions(name, self.shape(name), self.n_frames)
 
-    def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values; raise a StoreError if a clip that should have features has NaN.
+    def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> None:
+        """Raise a StoreError if a clip that should have features has NaN among values that were read.
 
         A lost chunk or shard is read as NaN. Only features are checked, because times may be unknown.
 
@@ -657,9 +671,10 @@ class Group:
             The values of consecutive rows.
         """
         if name not in FEATURE_ARRAYS or not len(values):
-            return values
+            return
+
         nan_clips = self._clips_with_nan(name, start, values)
-        lost_clips = nan_clips[self.usable[nan_clips]]
+        lost_clips = nan_clips[self.usable[nan_clips]]  # clips without features are NaN in any case
         if len(lost_clips):
             lost = f"nothing is stored for {counted(len(lost_clips), 'clip')} that should have features"
             first_lost = self.clip_ids[lost_clips[0]]
@@ -667,7 +682,6 @@ class Group:
                 f"{self._where}, array {self.name}/{name}: {lost}, the first is {first_lost}",
                 self._where,
             )
-        return values
 
     def _clips_with_nan(self, name: str, start: int, values: NDArray[Any]) -> NDArray[np.intp]:
         """Return the numbers of the clips with NaN in consecutive rows of an array.
@@ -724,11 +738,14 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     if group.is_ragged(array):
         yield from frames_of(group, array, rows, partial(group.stored_rows, array))
         return
+
     n_yielded = 0
     for start, block in group.blocks(array):
         end = start + len(block)
+        # Yield those of the rows that are in this block.
         while n_yielded < len(rows) and rows[n_yielded] < end:
-            yield block[rows[n_yielded] - start]
+            index_in_block = rows[n_yielded] - start
+            yield block[index_in_block]
             n_yielded += 1
         if n_yielded == len(rows):  # the blocks behind the last row are not read
             return
@@ -739,7 +756,8 @@ def frames_of(
 ) -> Iterator[NDArray[Any]]:
     """Yield the frames of some clips in a ragged array, one array [T, ...] for each clip.
 
-    A stored object (a chunk) is read once for all clips in it.
+    In a ragged array the frames of all clips are stored one after the other, and each clip has its own number
+    T of them. A stored object (a chunk) is read once for all clips in it.
 
     Parameters
     ----------
@@ -787,7 +805,10 @@ class _FrameReader:
         frames_per_object: int,
         no_frames: NDArray[Any],
     ) -> None:
-        """Hold no object yet."""
+        """Begin without an object: a chunk, in which the frames of several clips are stored.
+
+        `read` reads a slice of the frames of all clips.
+        """
         self._read = read
         self._n_frames = n_frames
         self._frames_per_object = frames_per_object

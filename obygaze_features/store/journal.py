@@ -225,7 +225,9 @@ def _is_valid(line: JournalLine, n_arrays: int) -> bool:
         n_digests = n_arrays if is_done(entry) else 0
         if len(entry.sha256) != SHA256_HEX * n_digests:  # the digests are joined
             return False
-    return len({entry.holding_attempt for entry in line.rows}) <= 1
+
+    attempts = {entry.holding_attempt for entry in line.rows}
+    return len(attempts) <= 1  # none if the line has no entries
 
 
 RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}

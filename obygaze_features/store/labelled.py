@@ -138,7 +138,7 @@ def frame_of(
     return frame
 
 
-def _annotated(clip: LabelledClip) -> bool:
+def _is_annotated(clip: LabelledClip) -> bool:
     """Return whether somebody annotated a clip of a manifest: it has a level or concepts."""
     return clip.level is not None or bool(clip.concepts)
 
@@ -146,11 +146,21 @@ def _annotated(clip: LabelledClip) -> bool:
 def _is_marked(labels: LabelledManifest, clip_id: str, concept: str) -> bool | None:
     """Return whether a concept is marked in a clip; None if nobody annotated the clip."""
     clip = labels.by_id[clip_id]
-    return concept in clip.concepts if _annotated(clip) else None
+    if not _is_annotated(clip):
+        return None
+    return concept in clip.concepts
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
-    """Return why a clip gets no row in a table of features; None if it gets one."""
+    """Return why a clip gets no row in a table of features; None if it gets one.
+
+    Parameters
+    ----------
+    clip
+        The clip.
+    labels
+        The manifest whose labels the table has; None for a table without labels.
+    """
     if clip.status not in DONE:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:

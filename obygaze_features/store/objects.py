@@ -197,6 +197,13 @@ def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
 def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:
     """Read a whole file, whatever a server says of its size; None if it is not there.
 
+    Parameters
+    ----------
+    files, name
+        Where the file is, and its name there.
+    most
+        Bytes that it may have.
+
     Raises
     ------
     StoreError
@@ -275,7 +282,20 @@ def _put_in_folder(
 ) -> str:
     """Put new files into a local folder, and update the file that lists them; return the folder's path.
 
-    The folder is locked meanwhile. The parameters are those of `put_with_list`.
+    The folder is locked meanwhile.
+
+    Parameters
+    ----------
+    folder
+        The folder, which is made if needed.
+    list_name
+        File name of the list.
+    change
+        Returns the new content of the list for its present one, which is None if there is no list.
+    new_files
+        File name -> content of the new files.
+    most
+        Largest size of a list in bytes.
     """
     make_folder(folder)
     with locked(folder, wait=True):
@@ -302,7 +322,20 @@ def _put_on_s3(
     """Put new files into a folder on S3, and update the file that lists them; return the URL.
 
     The list is replaced only if it still has the tag with which it was read: S3 gives each content of a file
-    a tag (ETag), and compares it when the file is written. The parameters are those of `put_with_list`.
+    a tag (ETag), and compares it when the file is written.
+
+    Parameters
+    ----------
+    url
+        URL of the folder.
+    list_name
+        File name of the list.
+    change
+        Returns the new content of the list for its present one, which is None if there is no list.
+    new_files
+        File name -> content of the new files.
+    most
+        Largest size of a list in bytes.
 
     Raises
     ------
@@ -344,7 +377,20 @@ def _put_on_hub(
     """Put new files and the changed list of them into a repository of the Hub, in one commit.
 
     The commit names the one that was read as its parent, so that the Hub refuses it if another was made
-    meanwhile. The parameters are those of `put_with_list`.
+    meanwhile.
+
+    Parameters
+    ----------
+    url
+        URL of the repository, and of a folder in it.
+    list_name
+        File name of the list.
+    change
+        Returns the new content of the list for its present one, which is None if there is no list.
+    new_files
+        File name -> content of the new files.
+    most
+        Largest size of a list in bytes.
 
     Returns
     -------

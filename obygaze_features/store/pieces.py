@@ -166,7 +166,15 @@ class RaggedGroup:
         return sum(array.row_bytes for array in self.arrays)
 
     def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
-        """Split the stored bytes of a clip with `n_frames` frames; yield each array with its rows."""
+        """Split the stored bytes of a clip's frames; yield each array of the group with its part of them.
+
+        Parameters
+        ----------
+        data
+            The bytes: all frames in the first array, then all in the next, and so on.
+        n_frames
+            Number of the clip's frames.
+        """
         start = 0
         for array in self.arrays:
             end = start + n_frames * array.row_bytes
@@ -302,7 +310,17 @@ class StagedRows:
     """
 
     def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
-        """Read the digests of the parent store's files, if there is one; rows are read on demand."""
+        """Read the digests of the parent store's files, if there is one; rows are read on demand.
+
+        Parameters
+        ----------
+        stage
+            Folder of the stage.
+        layout
+            Places of the rows in its files.
+        parent
+            The store that the stage extends, whose rows it does not have itself; None if there is none.
+        """
         self.stage = stage
         self.layout = layout
         self._parent = parent or ParentRows(folder=Path(), clips=(), n_frames={})  # no rows without a parent
@@ -343,7 +361,8 @@ class StagedRows:
         if entry.is_in_parent:
             return self._row_of_parent(entry, array)
         path = attempt_file(self.stage, entry.holding_attempt, array)
-        row = _read_at(path, array.offset(entry.row % PIECE_ROWS), array.row_bytes)
+        index_in_shard = entry.row % PIECE_ROWS
+        row = _read_at(path, array.offset(index_in_shard), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
             return None
         return row
@@ -427,11 +446,11 @@ class StagedRows:
         Parameters
         ----------
         array
-            A sharded array.
+            An array that is stored in shards, of 16 rows each.
         rows
-            The rows of the piece.
+            The rows of a piece, which are those of a shard.
         entries
-            The entry of each row; None for a row without features.
+            The journal entry of each row, which has its digest; None for a row without features.
         """
         # In both stores the shard with the number of a piece has the rows of this piece. They are the same
         # rows if they have the same digests.
@@ -440,6 +459,7 @@ class StagedRows:
         digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
         if digests != parent_digests:
             return None
+
         file = self._in_parent(array).file(rows.start // PIECE_ROWS)
         return self._parent.folder / file, self._parent_digests[file]
 
@@ -471,9 +491,18 @@ class StagedRows:
 
 
 def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
-    """Return whether a row has the digest of its entry.
+    """Return whether a clip's row of an array has the digest that the clip's journal entry names.
 
     `NO_ROW` stands for the digest of a clip that is absent in the array: then the row has fill values.
+
+    Parameters
+    ----------
+    entry
+        The journal entry.
+    array
+        The array, whose position says which of the entry's digests is meant.
+    row
+        Bytes of the row.
     """
     digest = entry.sha256_of(array.position)
     if digest == NO_ROW:

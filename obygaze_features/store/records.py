@@ -180,9 +180,10 @@ class GroupSpec:
         return dimensions(array, (n_clips, *clip_shape), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Return the arrays of times and of features: name -> (shape for one clip, little-endian data type).
+        """Return the arrays of the group: name -> (shape for one clip, little-endian data type).
 
-        The first size of a ragged array is `ANY_NUMBER`.
+        They are the arrays of times and indices of frames, which all groups have, and those of features. The
+        first size of a ragged array is `ANY_NUMBER`.
         """
         arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         for name in TIME_ARRAYS:
@@ -384,7 +385,15 @@ class ClipResult:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
 
     def check_gaps_within(self, start_s: float | None, end_s: float | None) -> None:
-        """Refuse gaps (`without_pictures_s`) that do not follow one another within a span."""
+        """Raise a StoreError if the gaps of the clip do not follow one another within a span.
+
+        The gaps (`without_pictures_s`) are stretches in which its file has no pictures.
+
+        Parameters
+        ----------
+        start_s, end_s
+            The span in seconds; None for a start or an end that is not known.
+        """
         try:
             check_gaps(self.without_pictures_s, start_s, end_s)
         except ValueError as error:
@@ -521,6 +530,7 @@ def clips_csv_bytes(
     has_gaps = any(clip.without_pictures_s for clip in clips)
     absent_groups = list(absent_counts(clips))
     header = _header(arrays, absent_groups, has_gaps=has_gaps, has_text=has_text)
+
     # A table may have a million lines; a list of them would take three times the memory of their bytes.
     table = io.BytesIO()
     table.write(csv_line(header).encode())
@@ -633,6 +643,13 @@ def _columns_of(header: list[str], where: str) -> _Columns:
     The columns stand in this order; those in brackets are optional:
     row, clip_id, status, reason, [without_pictures_s], [absent:<group>, ...], the other required columns,
     [text], [sha256:<group>/<array>, ...].
+
+    Parameters
+    ----------
+    header
+        Names of the columns, the first line of the table.
+    where
+        The table, for the message.
 
     Raises
     ------

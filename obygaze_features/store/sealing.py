@@ -167,7 +167,7 @@ def _attributes_of_stage(
     merged_with
         Fingerprints of the stores whose clips were added to the parent's.
     licence, citation
-        As `seal` gets them.
+        Licence of the features (an SPDX expression, or NOASSERTION), and how to cite them.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _show_nothing(_n_done: int, _n_total: int) -> None:
 
 
 def new_store_path(destination: Path, version: str) -> Path:
-    """Return the path of a version of a store that does not exist yet.
+    """Return the path of a version of a store, `DESTINATION-VERSION`, which must not exist yet.
 
     Raises
     ------
@@ -354,12 +354,14 @@ def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max
     """
     n_clips = len(stage.clips)
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
-    if missing and len(missing) == n_clips:
+    all_are_missing = len(missing) == n_clips
+    if missing and all_are_missing:
         raise StoreError(
             f"{stage.path}: none of its {counted(n_clips, 'clip')} is done, so there "
             "is nothing to seal; "
             "'obygaze extract' does them"
         )
+
     if missing and not allow_missing:
         shares = _describe_missing_shares(stage, missing)
         raise StoreError(
@@ -369,6 +371,7 @@ def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max
         )
     if not allow_missing:
         refuse_missing_videos(stage)
+
     n_failed = len([entry for entry in best.values() if entry.status == "failed"])
     if max_failed is not None and n_failed > max_failed:
         raise StoreError(
@@ -421,7 +424,15 @@ def _attributes_of_clips(
 def _count_devices(
     sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
 ) -> dict[str, int]:
-    """Return name of a GPU -> number of clips, of the clips done here and of those of other stores."""
+    """Count clips by the GPU that computed their features: name of the GPU -> number of clips.
+
+    Parameters
+    ----------
+    sources
+        For each clip with features, what is known of its file and of its GPU (`device`); a CPU has no entry.
+    counted_stores
+        Attributes of other stores, whose counts (`devices`) are added.
+    """
     n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
     for attributes_of_other in counted_stores:
         n_by_device.update(attributes_of_other.get("devices", {}))
@@ -431,10 +442,22 @@ def _count_devices(
 def _count_streams(
     sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the different properties of video streams, each with its number of `clips`.
+    """Count clips by the properties of their video streams, such as codec and colours.
 
     An entry of the journal holds the properties of the stream as JSON with sorted keys. Equal properties are
     therefore equal texts, which a `Counter` can count, as it cannot count dictionaries.
+
+    Parameters
+    ----------
+    sources
+        For each clip with features, what is known of its file, with the properties as JSON (`stream`).
+    counted_stores
+        Attributes of other stores, whose counts (`streams`) are added.
+
+    Returns
+    -------
+    list of dict
+        Each set of properties, with the number of `clips` that have it.
     """
     n_by_json = Counter(str(source["stream"]) for source in sources if "stream" in source)
     for attributes_of_other in counted_stores:
@@ -448,9 +471,15 @@ def _count_streams(
 
 
 def _needed_format_version(stage: Stage, best: BestEntries) -> str:
-    """Return the lowest version of the format that has all arrays of the store, and all that clips may lack.
+    """Return the lowest version of the format that has all that a store needs.
 
-    Later versions of the format added arrays, such as texts, and reasons why features of a clip are absent.
+    Later versions of the format added arrays, such as texts, and places for what a clip lacks: features in
+    one group, or pictures in a part of it.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry.
     """
     arrays = {"clip", "status"}
     is_store_of_texts = stage.clips[0].text is not None  # of all rows or of none
@@ -468,7 +497,15 @@ def _needed_format_version(stage: Stage, best: BestEntries) -> str:
 
 
 def _stored_clips(stage: Stage, best: BestEntries) -> list[StoredClip]:
-    """Return the clips of the store, without digests; those without an entry have the status missing."""
+    """Return the clips of the store, without digests, for the table of clips.
+
+    Parameters
+    ----------
+    stage
+        The stage, which has the clips in the order of the rows.
+    best
+        Row -> its best entry, which says what became of the clip; a clip without one is missing.
+    """
     entry_of_missing_clip = JournalEntry(0, "", "missing")
     clips = []
     for row, planned in enumerate(stage.clips):
@@ -500,7 +537,13 @@ def _digests(stage: Stage, best: BestEntries) -> Iterator[dict[str, str]]:
 
 
 def _row_sizes(stage: Stage, best: BestEntries) -> dict[str, NDArray[np.int64]]:
-    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features."""
+    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry, which says how many frames the clip has in each ragged group.
+    """
     sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged_groups}
     for row, entry in best.items():
         if is_done(entry):
@@ -551,6 +594,17 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     Shards can be linked only if all rows of a piece lie in one attempt, and are undamaged. If a piece is not
     like this, its good rows are rewritten as one attempt, and everything is tried again. Other writers may
     add entries meanwhile, so the entries are returned whose bytes were used.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    stage
+        The stage.
+    progress
+        Called with (rows written, rows in total).
+    workers
+        Number of files that are written at a time.
 
     Raises
     ------
@@ -743,7 +797,7 @@ class _Chunk:
     """
 
     def __init__(self, root: Path, array: StoredArray) -> None:
-        """Begin with an empty chunk of an array, in a store whose folder is `root`."""
+        """Begin with an empty chunk of an array, in a store whose folder is `root`; rows are put in later."""
         self._root = root
         self._array = array
         self._data = bytearray(array.block * array.row_bytes)
@@ -875,6 +929,8 @@ def _write_frames(
 def _finished_clips(clip_frames: _ClipFrames, frames: range) -> range:
     """Return the rows of the clips that count as done for the progress when some frames are written.
 
+    Each clip must count once, although its frames may be written in several parts.
+
     These are the clips that end in the frames. A clip without frames ends where the clip before it does; at
     the very beginning, it counts with the first frames. If the clips end after 3, 3 and 8 frames, then the
     clips 0 and 1 count with the frames 0 to 5, and clip 2 with the frames 5 to 8.
@@ -906,7 +962,19 @@ class _RaggedChunks:
     """
 
     def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
-        """Begin with the chunk whose first row is `start`; nothing is written yet."""
+        """Begin with the chunk whose first row is `start`; nothing is written yet.
+
+        Parameters
+        ----------
+        root
+            Folder of the store.
+        array
+            The array, whose rows are frames.
+        n_frames
+            Number of all its rows.
+        start
+            The row with which the first chunk begins.
+        """
         self._root = root
         self._array = array
         self._chunk_rows = array.block(n_frames)
@@ -971,6 +1039,11 @@ def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
     """Find the file of every shard of a store: it was written with the rows, and only has to be linked.
 
     A shard holds the 16 rows of a piece in one array of tokens.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry.
 
     Returns
     -------
@@ -1042,7 +1115,16 @@ def _shards_of_parent(
 ) -> list[_Shard] | None:
     """Find the shards of the store that is extended with exactly the rows of a piece; None if one has others.
 
-    The parameters are those of `_shards_of_piece`, with the sharded arrays.
+    Parameters
+    ----------
+    reader
+        Reads the rows of the stage, and knows the store that it extends.
+    arrays
+        The arrays that are stored in shards.
+    rows
+        The rows of the piece, 16 neighbouring ones.
+    entries
+        The journal entry of each row; None for a row without features.
     """
     shards = []
     for array in arrays:
@@ -1059,6 +1141,15 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
 
     A shard of rows without features has no file; it is written with fill values. If rows are damaged, nothing
     is linked.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    stage
+        The stage that is sealed.
+    shard
+        16 neighbouring rows of an array, and the file that has them.
 
     Raises
     ------
@@ -1077,6 +1168,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     except FileNotFoundError:
         digest = ""
         damaged_rows = set(shard.rows)
+
     is_of_parent = shard.parent_digest != ""
     if is_of_parent and digest != shard.parent_digest:
         # Without a damaged row, only the whole file is known to differ: its first row is named.

@@ -69,7 +69,7 @@ class ServedFiles(Listed):
     """How often a part is asked for, where the client does not repeat requests by itself."""
 
     def answer(self, name: str, start: int, stop: int | None) -> AbstractContextManager[Answer]:
-        """Request a file, or a part of it, once; the result yields the server's answer."""
+        """Request a file, or the part from `start` to `stop`, once; the result yields the server's answer."""
         raise NotImplementedError
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
@@ -86,6 +86,16 @@ class ServedFiles(Listed):
         """Read a file, or a part of it; return its bytes and the server's tag of its content (ETag), or "".
 
         If the transfer is interrupted, the part is requested again, `requests` times in all.
+
+        Parameters
+        ----------
+        name
+            The file.
+        most
+            Most bytes to read.
+        start, stop
+            First and end byte of the part; a negative start counts from the end of the file, and a stop of
+            None is its end.
 
         Raises
         ------
@@ -120,9 +130,10 @@ class ServedFiles(Listed):
             yield from self._in_time(answer.blocks, name)
 
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-        """Yield blocks; raise an error if fewer than `LEAST_BYTES` bytes come in `SLOW_S` seconds.
+        """Yield blocks of a file as they come; raise an error if the server sends them too slowly.
 
-        Whenever `LEAST_BYTES` bytes have come, the deadline is set anew.
+        It must send `LEAST_BYTES` bytes in `SLOW_S` seconds. Whenever so many have come, the deadline is set
+        anew. Without it, a server that sends a byte now and then would hold a reader for ever.
         """
         deadline = time.monotonic() + SLOW_S
         n_bytes = 0  # that have come since the deadline was set

@@ -129,12 +129,24 @@ def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine:
 
 
 def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
-    """Note that a share (i, n) has begun; the first one decides into how many shares the stage is divided.
+    """Note in a stage that a share of its clips has begun.
+
+    The first share that begins decides into how many shares the stage is divided.
+
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    share
+        The share (i, n): number i of n.
+    machine
+        Where the share is done.
 
     Raises
     ------
     StoreError
-        As `check_shares` does.
+        If the stage is divided into another number of shares, or a task of another cluster has begun this
+        one and not finished it.
     """
     number, n_shares = share
     (stage / SHARES).mkdir(exist_ok=True)
@@ -154,21 +166,29 @@ def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
 
 
 def finish_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
-    """Note that nothing of a share (i, n) is left to do."""
+    """Note in a stage that nothing of a share (number, number of shares) of its clips is left to do."""
     number, _n_shares = share
     write_whole(stage / SHARES / str(number), _note_bytes(machine, done=True))
 
 
 def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
     """Return the content of a share's note: where it is done, and whether it is finished."""
-    return json_bytes(msgspec.to_builtins(ShareNote(machine.cluster, machine.host, done)))
+    note = ShareNote(machine.cluster, machine.host, done)
+    return json_bytes(msgspec.to_builtins(note))
 
 
 def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
-    """Return the shares that another cluster has begun and not finished: number -> note.
+    """Return the shares of a stage that another cluster has begun and not finished: number -> note.
 
     Empty if this cluster has no name, as outside of Slurm. A note without the name of a cluster counts as one
     of this cluster.
+
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    machine
+        This machine, with the name of its cluster.
     """
     if not machine.cluster:
         return {}

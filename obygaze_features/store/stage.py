@@ -101,7 +101,12 @@ class ParentStore(msgspec.Struct, frozen=True):
         return parse_clips_csv([read_required(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
 
     def row_sizes(self, groups: Iterable[str]) -> dict[str, NDArray[np.int64]]:
-        """Read name -> number of frames of every clip, int64 [N], for some ragged groups of the store.
+        """Read the number of frames of every clip in some ragged groups of the store.
+
+        Returns
+        -------
+        dict
+            Name of a group -> numbers of frames, int64 [N].
 
         Raises
         ------
@@ -163,7 +168,17 @@ class Stage:
     """
 
     def __init__(self, path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
-        """Hold the plan of a stage, and read the clips of its parent store; journals are not read yet."""
+        """Hold the plan of a stage, and read the clips of its parent store; journals are not read yet.
+
+        Parameters
+        ----------
+        path
+            The staging folder.
+        clips
+            The plan: the clips in the order of the store's rows.
+        settings
+            The groups, the corpus, and the parent store (which the stage extends), if any.
+        """
         self.path = path
         self.clips = clips
         self.groups = settings.groups
@@ -256,7 +271,13 @@ class Stage:
         return not differences
 
     def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
-        """Raise a StoreError if the stage was created for other clips, or with other settings."""
+        """Raise a StoreError if the stage was created for other clips, or with other settings.
+
+        Parameters
+        ----------
+        clips, settings
+            Clips and settings with which the stage is to be resumed.
+        """
         problem = self._describe_other_clips(clips, settings)
         if not problem:
             problem = self._describe_other_settings(clips, settings)
@@ -264,12 +285,21 @@ class Stage:
             raise StoreError(f"{self.path}: {problem}")
 
     def _describe_other_clips(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
-        """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
+        """Return in words how a list of clips differs from the stage's; empty if the ids are the same.
+
+        Parameters
+        ----------
+        clips
+            The list of clips with which the stage is to be resumed.
+        settings
+            The settings to resume it with, for the name of the list's corpus.
+        """
         clip_ids = {clip.clip_id for clip in clips}
         only_in_stage = sorted(self.rows.keys() - clip_ids)
         only_in_list = sorted(clip_ids - self.rows.keys())
         if not only_in_stage and not only_in_list:
             return ""
+
         corpus = self.corpus.get("name")
         corpus_of_list = settings.corpus.get("name")
         if only_in_stage:
@@ -535,9 +565,11 @@ class Stage:
         files_of_attempt = self._files_of_attempts()
         writers = {attempt.writer for attempt in files_of_attempt}
         ended_writers = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
+
         # The journals are read after it is known which writers have ended: these add no more lines. Read
         # before, they might lack a line that such a writer added at its end.
         rows_to_do = {self.rows[clip_id] for clip_id in self.missing()}
+
         lost_rows: set[int] = set()
         for attempt, paths in files_of_attempt.items():
             has_line_in_journal = attempt in self._attempts
@@ -599,6 +631,13 @@ def _refuse_impossible_plan(
 ) -> None:
     """Refuse clips and groups, sorted by name, of which no store can be made.
 
+    Parameters
+    ----------
+    path
+        Folder of the stage, for messages.
+    clips, groups
+        The clips, and the declarations of the groups of features.
+
     Raises
     ------
     StoreError
@@ -634,7 +673,10 @@ def _comparable_settings(
 
 
 def _comparable_groups(groups: Sequence[GroupSpec]) -> dict[str, object]:
-    """Return name of a group -> its fields, with its arrays by name, to compare field by field."""
+    """Return name of a group -> its fields, with its arrays by name, to compare groups field by field.
+
+    By name, so that a message can say which field of which array differs.
+    """
     fields_of_group: dict[str, object] = {}
     for group in groups:
         fields = asdict(group)
@@ -651,13 +693,23 @@ def _create(path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings)
     """Create a stage, whole or not at all.
 
     Processes that create the same stage at the same time wait for each other; the first one creates it.
+
+    Parameters
+    ----------
+    path
+        Folder of the stage.
+    clips
+        The plan: the clips in the order of the store's rows.
+    settings
+        The settings of the stage.
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
     require_locks(path)  # refuses a file system without locks
     make_folder(path.parent)
     with locked(path.parent, wait=True):
-        if path.is_dir() and any(path.iterdir()):
+        was_created_meanwhile = path.is_dir() and any(path.iterdir())
+        if was_created_meanwhile:
             return
         with whole_folder(path) as draft:  # is renamed to `path` when it is complete
             for folder in (JOURNALS, PIECES):
@@ -745,7 +797,15 @@ _CLIP_DECODER = msgspec.json.Decoder(PlannedClip)
 
 
 def _decode_clip(line: bytes, row: int) -> PlannedClip | None:
-    """Decode the clip in a line of the plan; None if the line is damaged, or is that of another row."""
+    """Decode the clip in a line of a stage's plan; None if the line is damaged, or is that of another row.
+
+    Parameters
+    ----------
+    line
+        The line: JSON with the row and the clip, and a checksum.
+    row
+        Number of the row that the line should be of.
+    """
     entry = checked_entry(line)  # the JSON in it, if the line has the right checksum
     if entry is None:
         return None

@@ -217,6 +217,8 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
         return dict(root["attributes"][ATTRIBUTE]), root
 
     attributes, root = read_undamaged(file, parse, store=files.where)
+
+    # The version first: a newer format may have other attributes.
     _refuse_newer_format(attributes.get("spec_version"), file, files.where)
     for name in STATED:
         if name not in attributes:

@@ -169,6 +169,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     >>> verify("stores/films", depth="full").ok
     True
     """
+    # BagIt's names: the payload is below `data/`, and the tag files are beside it.
     files = files_of(store)
     names = files.names()
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
@@ -192,6 +193,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
             problems += content_problems
     if depth != "quick":
         problems += _compare(files, DIGESTS, checks, absent)
+
     sizes = [check.size for check in checks.values() if check is not None]
     if not absent:  # a partial copy has fewer files than bag-info.txt states
         problems += _check_payload_size(files, checks_of_tags, n_bytes=sum(sizes), n_files=len(sizes))
@@ -281,7 +283,11 @@ def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int)
 
 
 def _digest(files: StoreFiles, name: str, most_bytes: int) -> FileCheck:
-    """Read a file for its size and digest; a file of more than `most_bytes` gets `TOO_LONG` for a digest."""
+    """Read a file for its size and digest, in blocks.
+
+    Reading stops after `most_bytes` bytes, because a hostile server may never stop sending; then `TOO_LONG`
+    stands for the digest.
+    """
     size = 0
     digest = hashlib.sha256()
     for block in files.stream(name):
@@ -428,7 +434,7 @@ def check_content(
     absent: Container[str] = (),
     progress: Progress = lambda _done, _n_blocks: None,
 ) -> tuple[list[Problem], dict[str, int]]:
-    """Check attributes, metadata, table, ids, statuses and every row.
+    """Check the content of a store: its attributes, metadata, table of clips, ids, statuses and every row.
 
     Parameters
     ----------
@@ -454,15 +460,21 @@ def check_content(
     except (*UNREADABLE, OSError) as error:
         return [Problem(FEATURES, _reason(error))], {}
 
-    features_names = [name for name in names if name.startswith(f"{FEATURES}/")]
-    metadata_files = [name for name in features_names if name.endswith(f"/{ZARR_METADATA}")]
+    # What is of the whole store.
     problems = _problems_of(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store))
     problems += _problems_of(TABLE, partial(_check_table, store))
+
+    # Each group, without the rows of its arrays.
+    features_names = [name for name in names if name.startswith(f"{FEATURES}/")]
+    metadata_files = [name for name in features_names if name.endswith(f"/{ZARR_METADATA}")]
     blocks: list[ArrayBlock] = []  # of all arrays
     for name in store.names:
         problems += _problems_of(f"{FEATURES}/{name}", partial(_check_group, store, name, metadata_files))
         blocks += _blocks(store, name, absent)
-    problems += _check_blocks(store, blocks, max(usable_cores(), files.readers), progress)
+
+    # The rows of all arrays, several blocks of them at a time.
+    n_threads = max(usable_cores(), files.readers)
+    problems += _check_blocks(store, blocks, n_threads, progress)
 
     counts = {status: n_by_status[status] for status in STATUSES}
     for name, n_absent in absent_counts(store.clips).items():
@@ -604,7 +616,10 @@ def _check_group(store: Store, name: str, metadata_files: Sequence[str]) -> Iter
 
 
 def _check_provenance(store: Store, group: Group) -> Iterator[Problem]:
-    """Yield problems of a group's provenance; if it is invalid, a StoreError is raised."""
+    """Yield problems of a group's provenance: what contradicts the store's corpus, or the group's arrays.
+
+    If it is not as the format demands, a StoreError is raised.
+    """
     file = f"{FEATURES}/{group.name}/{ZARR_METADATA}"
     provenance = validate_provenance(group.provenance, sealed=True)
     # Sealing adds the fields `source`, the corpus, and `storage`, the data type of each array.
@@ -640,11 +655,18 @@ def _check_statuses(store: Store, group: Group) -> Iterator[Problem]:
 
 
 def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]:
-    """Divide the rows of a group into blocks that are checked one after the other.
+    """Divide the rows of a group into blocks, each of which is read and checked at once.
 
     A block has the rows of one chunk or shard, or, in a ragged array, the clips whose frames begin in a run
-    of chunks. Chunks that a partial copy leaves out (`absent`) are skipped. A group that cannot be read, or
-    that has other clips than the table, has no block: `_check_group` reports that.
+    of chunks. A group that cannot be read, or that has other clips than the table, has no block:
+    `_check_group` reports that.
+
+    Parameters
+    ----------
+    store, name
+        The store, and the name of the group in it.
+    absent
+        Files (chunks) that a partial copy leaves out, which are skipped.
     """
     try:
         group = store[name]
@@ -665,7 +687,15 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]
 
 
 def _rows_by_chunk(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
-    """Yield the rows of each chunk or shard of an array that a partial copy does not leave out (`absent`)."""
+    """Yield the rows of each chunk or shard of an array.
+
+    Parameters
+    ----------
+    group, array
+        The group, and the name of the array in it.
+    absent
+        Files (chunks) that a partial copy leaves out, which are skipped.
+    """
     n_rows = len(group)
     rows_per_chunk = block_rows(array, n_rows)
     for number, start in enumerate(range(0, n_rows, rows_per_chunk)):
@@ -700,7 +730,9 @@ def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> 
     rows_of_run: dict[int, list[int]] = {}  # number of a run -> rows of the clips that begin in it
     start_frame = 0
     for row, end_frame in enumerate(group.frame_ends.tolist()):
-        if absent_chunks.isdisjoint(_chunks_of_frames(start_frame, end_frame, frames_per_chunk)):
+        chunks_of_clip = _chunks_of_frames(start_frame, end_frame, frames_per_chunk)
+        are_here = absent_chunks.isdisjoint(chunks_of_clip)
+        if are_here:
             first_chunk = start_frame // frames_per_chunk
             run = first_chunk // CHUNKS_AT_ONCE
             rows_of_run.setdefault(run, []).append(row)
@@ -712,8 +744,10 @@ def _chunks_of_frames(start: int, end: int, frames_per_chunk: int) -> range:
     """Return the numbers of the chunks that have the frames from `start` up to `end`; empty if none."""
     if end <= start:
         return range(0)
+    first_chunk = start // frames_per_chunk
     last_frame = end - 1
-    return range(start // frames_per_chunk, last_frame // frames_per_chunk + 1)
+    last_chunk = last_frame // frames_per_chunk
+    return range(first_chunk, last_chunk + 1)
 
 
 def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
