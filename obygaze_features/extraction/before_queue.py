@@ -59,7 +59,13 @@ def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
 
 
 def _refuse_uncached_weights(recipe: Recipe) -> None:
-    """Raise an error if a backbone's weights are on the Hugging Face Hub and not in this machine's cache."""
+    """Raise an error if a backbone's weights are on the Hugging Face Hub and not in this machine's cache.
+
+    Parameters
+    ----------
+    recipe
+        Arguments to build the backbone; it may name other weights than the backbone's default ones.
+    """
     default_weights = HUB.get(recipe.name, "")
     weights = recipe.options.get("weights") or default_weights
     name_on_hub = hub_name(weights)
@@ -270,6 +276,7 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
     recorded_compute: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
     if not compute or not recorded_compute:
         return backbone
+
     changed_compute = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
     for name in MACHINE_FIELDS:
         if name in recorded_compute:

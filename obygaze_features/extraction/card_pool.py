@@ -68,8 +68,12 @@ class CardPool(DecodePool):
 
     Parameters
     ----------
-    workers, timeout_s, batch_size
-        As for `DecodePool`.
+    workers
+        Number of decode workers, one for each core.
+    timeout_s
+        Time limit for one clip, in seconds.
+    batch_size
+        Clips that are taken together.
     card
         The GPU.
     """
@@ -146,8 +150,10 @@ class CardPool(DecodePool):
         ----------
         event
             A message with a decoded clip, or the end of a pass. Its key names the pass, or the GPU's process.
-        queue, films
-            As in `DecodePool`.
+        queue
+            Passes (clips of one file each) that wait for a worker.
+        films
+            Films whose frames are measured for shots; None if there are none.
         """
         if isinstance(event.key, _CardKey):
             return self._handle_card_event(event)
@@ -329,8 +335,14 @@ def decode_pool(
 
     Parameters
     ----------
-    workers, timeout_s, decoder, batch_size
-        As for `DecodePool`.
+    workers
+        Number of decode workers, one for each core.
+    timeout_s
+        Time limit for one clip, in seconds.
+    decoder
+        Name of the decoder.
+    batch_size
+        Clips that are taken together.
     backbones
         The backbones that encode the clips. The GPU on which they run decodes, or GPU 0 if they run on none.
     """

@@ -158,7 +158,13 @@ class CardDecoder:
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
         """Decode passes (clips of one file each) from a queue, one after the other, for ever.
 
-        It runs in a thread. The main process gets a message at the end of each pass.
+        It runs in a thread. The main process gets a message at the end of each pass. If a pass gives no clip
+        within its time limit, this process is killed, because the GPU's driver may hang.
+
+        Parameters
+        ----------
+        waiting
+            The passes, each with its time limit.
         """
         while True:
             new_pass = waiting.get()

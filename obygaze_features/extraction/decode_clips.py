@@ -314,6 +314,7 @@ def decode_clips(
     if not take_pictures(tasks):
         # No backbone takes pictures. The built-in decoder then decodes none, but other decoders would.
         decode_pictures = decode_with_av
+
     missing_positions = set(range(len(tasks)))  # of the clips that the decoder has not yielded
     watch = _Stopwatch(clock)
     try:
@@ -325,6 +326,7 @@ def decode_clips(
         if len(tasks) == 1 and missing_positions:
             yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=watch.lap())
             return
+
         # Which clip the error is about is not known, so each is decoded alone.
         for position in sorted(missing_positions):
             for _, clip in decode_clips([tasks[position]], decode, clock):

@@ -296,7 +296,13 @@ def _installed_version(name: str) -> str:
 
 
 def _problem(package: Requirement) -> str:
-    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is."""
+    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is.
+
+    Parameters
+    ----------
+    package
+        The package with the versions that are suitable, such as `torch>=2.4`.
+    """
     version = _installed_version(package.name)
     if not version:
         return "not installed"
@@ -422,7 +428,7 @@ def weights() -> Iterator[Diagnosis]:
         return
     from obygaze_features.backbones.weights import HUB, how_to_get  # noqa: PLC0415 - heavy
 
-    absent: list[str] = []
+    absent: list[str] = []  # names of weights
     for backbone, hub_weights in HUB.items():
         commit = _cached_commit(hub_weights)
         if commit is not None:
@@ -520,7 +526,13 @@ def _has_hub_client() -> bool:
 
 
 def _cached_commit(hub_weights: str) -> str | None:
-    """Return the commit of weights in the hub's cache; None if the cache does not have all of them."""
+    """Return the commit of weights that are in the cache of the Hugging Face Hub; None if some are not there.
+
+    Parameters
+    ----------
+    hub_weights
+        Name of the weights on the Hub.
+    """
     from obygaze_features.backbones.weights import cached_tensors  # noqa: PLC0415 - heavy
 
     paths = cached_tensors(hub_weights)
@@ -550,12 +562,15 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
             yield _diagnosis("path", f"{folder} can be written to ({mount.kind})")
+
             trial_file = Path(trial) / "file"
             with trial_file.open("wb", buffering=0) as file:
                 file.write(b"a clip")
-                os.fsync(file.fileno())
+                os.fsync(file.fileno())  # raises an OSError if bytes cannot be flushed to the disk
+
             lock_problem = _problem_of_locks(trial_file, mount.options)
             yield _diagnosis("locks", f"on {mount.kind}", fault=lock_problem)
+
             clock_note = clock_problem(Path(trial))
             if clock_note:
                 yield Diagnosis("clock", "note", clock_note)

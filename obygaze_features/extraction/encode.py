@@ -124,6 +124,7 @@ def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
         encoder: Any = backbone.encode
         if not uses_gpu(backbone) or not hasattr(encoder, "card_record"):
             continue
+
         clips_at_once_of: dict[str, int] = {}  # backbone -> its clips at once, of the backbones on this GPU
         if encoder.card in records:
             clips_at_once_of = records[encoder.card]["clips_at_once"]
@@ -236,9 +237,12 @@ def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
         for group, arrays in arrays_of_group.items():
             clip_arrays = _arrays_of_clip(arrays, row)
             outcome.features[group] = ClipFeatures(times.time_s, times.frame_index, clip_arrays)
+
         if encoded.devices and encoded.devices[row] not in outcome.devices:
             outcome.devices.append(encoded.devices[row])
-        if not encoded.finite[row] and not outcome.not_finite:
+
+        has_earlier_note = outcome.not_finite != ""
+        if not encoded.finite[row] and not has_earlier_note:
             outcome.not_finite = not_finite(call.backbone.name, _arrays_of_clip(encoded.arrays, row))
 
 

@@ -263,7 +263,8 @@ def _clip_job(
     _check_engine(settings.engine, recipes, settings.gpus, settings.decoder)
 
     built_backbones = _build_all(backbones, recipes, settings.gpus)
-    frames_folder = None
+
+    frames_folder = None  # of frames that are kept for later runs
     if settings.keep_frames is not None:
         frames_folder = _folder_of_frames(local_path(settings.keep_frames))
     job = Job(

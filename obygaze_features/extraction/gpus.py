@@ -45,8 +45,12 @@ def run_gpus(
         Indices of GPUs, as numbered in this process.
     workers
         Decoders of all processes together; None is one per usable core.
-    batch_size, timeout_s, stopped
-        As in `run_local`.
+    batch_size
+        Clips encoded together. Features do not depend on it.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    stopped
+        Polled often; once true, the current clips are finished and the run ends.
 
     Raises
     ------
@@ -126,8 +130,12 @@ class _GpuWorker:
         By number of the process, its GPU, and the value of `VISIBLE_GPUS` that shows it this GPU alone.
     n_decoders
         Number of decode workers of each process.
-    timeout_s, decoder, batch_size
-        As in `DecodePool`.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    decoder
+        Name of the decoder.
+    batch_size
+        Clips that are encoded together.
     """
 
     worker: LoopWorker

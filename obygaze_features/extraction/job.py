@@ -40,8 +40,12 @@ class Recipe:
 
     Parameters
     ----------
-    name, n_frames, options
-        As in `load_backbone`.
+    name
+        Name of the backbone.
+    n_frames
+        Frames of a clip; None for the backbone's usual number.
+    options
+        Further arguments of `load_backbone`, such as `weights`.
     each_frame
         Whether each frame is encoded alone, so that clips may have any number of them.
     """
@@ -274,7 +278,7 @@ def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) 
     backbone, side
         The backbone, and what it says of the group.
     frames_record
-        As in `group_of`.
+        Fields of the provenance that say which frames the backbone gets.
     """
     name = f"{backbone.name}.{side.name}"
     provenance = {"name": name, **side.provenance, **frames_record, **_software(backbone)}

@@ -233,6 +233,7 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
             # As wide as the old one, so that the comment stays in its column; with one blank at least.
             directive = directive.ljust(len(old_directive) - 1) + " "
         script = script.replace(old_directive, directive, 1)
+
     if not added_lines:
         return script
     return PLACE_FOR_OPTIONS.sub(lambda _: added_lines, script)

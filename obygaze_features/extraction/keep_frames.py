@@ -83,6 +83,7 @@ def to_jpeg(frame: Pixels) -> NDArray[Any]:
         size = (height * SHORT_SIDE // short_side, width * SHORT_SIDE // short_side)
         whole_picture = (0, 0, *size)  # top, left, height and width of what is kept: nothing is cropped
         frame = antialiased_resize(frame, size, whole_picture, "bicubic")
+
     buffer = BytesIO()
     # Without subsampling colour keeps its resolution (4:4:4).
     Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)

@@ -49,8 +49,10 @@ def run_local(
         Decode processes; None is one per usable core.
     timeout_s
         Time limit for decoding one clip, in seconds.
-    batch_size, stopped
-        As in `run_loop`.
+    batch_size
+        Clips encoded together. Features do not depend on it.
+    stopped
+        Polled often; once true, the current clips are finished and the run ends.
     films
         Films whose shots are to be found: the parts of them that are not measured yet are measured on the
         way.
@@ -101,15 +103,18 @@ def run_loop(
     if clip_ids:
         warm_up(job.backbones)
     busy_before_s = gpu_busy_s(job.backbones)  # in earlier calls; None without a GPU
+
     with recording_of(stage, clip_ids, report) as recording:
         decoded = _counted(decode(job.tasks(clip_ids), stopped), report)
         batches = _batches(decoded, batch_size)
         measure_inference = partial(_add_seconds, report, "infer_s")
+
         # `decoded` and `batches` are generators: asking for the next results decodes the next clips.
         for results in encode_batches(job.backbones, batches, measure_inference):
             if busy_before_s is not None:
                 busy_s = gpu_busy_s(job.backbones) or 0.0
                 report.gpu_busy_s = busy_s - busy_before_s
+
             # Before one more batch is queued, wait until at most `BATCHES_AHEAD` are left to write.
             written = recording.take_written(BATCHES_AHEAD)
             recording.queue(results)

@@ -296,6 +296,7 @@ class Extraction:
         self._note_licences()
         for note in self.notes_on_renamed_stages():
             self.note(note)
+
         stage = self.open_stage()
         with _explained_if_removed(stage.path):
             _, n_shares = self.shard

@@ -93,7 +93,11 @@ class RayEncoder:
         return None
 
     def do(self, clip_ids: Sequence[str]) -> Iterator[tuple[RunReport, list[ClipResult]] | NodeError]:
-        """Extract clips as `LoopWorker.do` does; an error is yielded as the last item, as a NodeError."""
+        """Extract clips into the unfinished store; yield reports so far, each with the new results.
+
+        An error is yielded as the last item, as a NodeError, because Ray adds a page of traceback to what is
+        raised.
+        """
         try:
             yield from self.worker.do(clip_ids, self.decode)
         except NodeError as error:

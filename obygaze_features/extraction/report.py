@@ -297,7 +297,7 @@ class Recording:
         Raises
         ------
         StoreError, OSError
-            As in `StageWriter.commit`, for clips that were queued.
+            Results that were queued do not fit the store, or cannot be written.
         """
         written: list[ClipResult] = []
         while self._waiting:

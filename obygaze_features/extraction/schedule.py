@@ -83,7 +83,7 @@ class LoopWorker:
     stage
         The stage that it writes to.
     batch_size
-        As in `run_loop`.
+        Clips that are encoded together.
 
     Raises
     ------
@@ -402,8 +402,10 @@ class _Assignments:
             Its clips that are not done.
         """
         units = _pieces(self._stage, undone_ids)  # lists of clips that stay together
-        if len(units) == 1:
+        are_of_one_piece = len(units) == 1
+        if are_of_one_piece:
             units = [[clip_id] for clip_id in undone_ids]
+
         units_per_part = max(ceil(len(units) / PARTS_AFTER_DEATH), 1)
         for first in range(0, len(units), units_per_part):
             clip_ids = _joined(units[first : first + units_per_part])
@@ -422,7 +424,8 @@ class _Assignments:
         undone_ids = []
         for clip_id in clip_ids:
             row = self._stage.rows[clip_id]
-            if best_now.get(row) == self._best_before.get(row):
+            was_written = best_now.get(row) != self._best_before.get(row)
+            if not was_written:
                 undone_ids.append(clip_id)
         return undone_ids
 

@@ -60,7 +60,13 @@ class TextJob:
         return {"name": self.corpus, "manifest_sha256": self.texts.digest()}
 
     def tokens(self, text_ids: Sequence[str]) -> dict[str, dict[str, Tokens]]:
-        """Divide some texts into tokens, as each backbone does; return backbone -> text id -> tokens."""
+        """Divide some texts into tokens, as each backbone does it.
+
+        Returns
+        -------
+        dict
+            Name of a backbone -> text id -> tokens.
+        """
         text_of_id = dict(self.texts.rows)
         texts = [text_of_id[text_id] for text_id in text_ids]
         tokens = {}

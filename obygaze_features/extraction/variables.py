@@ -383,7 +383,7 @@ def _decode_whole_film(
     tasks
         Its windows.
     stretch_results
-        The measurements for the shots are appended to this list.
+        The measurements for the shots are appended to this list, since a generator cannot return them.
     """
     whole_film = (-inf, inf)
     decode_film: Any = partial(
@@ -398,7 +398,7 @@ def _decode_whole_film(
 
 
 def _decode_alone(tasks: Sequence[DecodeTask]) -> Iterator[DecodedClip]:
-    """Decode only the frames that the windows need, and yield the windows."""
+    """Decode only the frames that the windows need, and yield the windows; no shots are measured."""
     for _, clip in decode_clips(tasks, decode_with_av):
         yield clip
 
