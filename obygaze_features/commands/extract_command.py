@@ -632,6 +632,7 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
             extraction.check_first_array(os.environ, typed)
         check_shares(stage, typed, this_machine())
         return typed
+
     shard = extraction.array_shard(os.environ, n_shares)
     if shard is None:  # not in a job array
         return 0, 1
@@ -672,12 +673,14 @@ def _refuse_without_gpu(names: Iterable[str], device: str | None, gpus: Sequence
         option_text = f"--device {device}"
     else:
         return
+
     # Imported here because it imports numpy, which would slow down --help.
     from obygaze_features.backbones.registry import is_known_network
 
     networks = [name for name in names if is_known_network(name)]
     if not networks:
         return
+
     reason = no_gpu_here()
     if reason:
         raise ExtractError(f"{option_text} for {', '.join(networks)}: {reason}. --device cpu runs it without")

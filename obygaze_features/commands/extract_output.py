@@ -43,8 +43,10 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
     unit
         The word for a row: clip or text.
     """
-    if not estimate.feature_bytes:
+    is_all_done = estimate.feature_bytes == 0
+    if is_all_done:
         return Answer(asdict(estimate), f"nothing to do: every {unit} is done")
+
     time = "unknown: no video could be tried"
     if estimate.seconds is not None:
         time = f"about {_format_duration(estimate.seconds)}, from {estimate.tried} {unit}s tried now"

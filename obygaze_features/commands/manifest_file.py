@@ -64,8 +64,12 @@ def _refuse_other_codebook(out: Path, codebook: "manifests.Codebook | None", *, 
 
     Parameters
     ----------
-    out, codebook, force
-        As in `folder_for`.
+    out
+        The manifest to write.
+    codebook
+        Its codebook; None if it is a built-in one that is not named.
+    force
+        Whether existing files may be replaced.
     """
     codebook_file = manifests.codebook_file(out)
     if not codebook_file.exists():
@@ -114,6 +118,7 @@ def write_imported(
     n_rows = manifests.counted(len(written), "row of annotators", "rows of annotators")
     rows = f", {n_rows}" if written.is_per_annotator else ""
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
+
     document = {
         "manifest": str(out),
         "clips": n_clips,

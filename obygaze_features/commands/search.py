@@ -148,8 +148,14 @@ def _search_like(
         The store.
     like
         The id of the clip or, if the store has no such clip, the path of the file.
-    backbone, weights, top, device
-        The options of `search`.
+    backbone
+        Backbone whose features are compared; None if the store has only one that can be.
+    weights
+        Weights of the backbone, to encode a file; None for those that the store records.
+    top
+        Most clips to return.
+    device
+        Device that encodes a file.
     """
     opened_store = of.open_store(store)
     path = Path(like)
@@ -174,8 +180,14 @@ def _search_like_file(
         The store.
     path
         The video file.
-    backbone, weights, top, device
-        The options of `search`.
+    backbone
+        Backbone whose features are compared; None if the store has only one that can be.
+    weights
+        Weights of the backbone; None for those that the store records.
+    top
+        Most clips to return.
+    device
+        Device that encodes the file.
 
     Raises
     ------
@@ -187,6 +199,7 @@ def _search_like_file(
     from obygaze_features.text_search import choose_group
 
     group = choose_group(store, backbone)
+
     # Load the backbone as it was loaded for the group.
     call = backbone_call(group.provenance, weights)
     options = dict(call.options)
@@ -194,7 +207,8 @@ def _search_like_file(
         options |= {"weights": call.weights, "compute": backbones.Compute(device)}
     loaded_backbone = of.load_backbone(call.name, group.n_frames or None, **options)
 
-    # Features of frames that were kept as small JPEGs (--keep-frames) are compared with such features only.
+    # Extract the features of the file. If those of the store are of frames that were kept as small JPEGs
+    # (--keep-frames), these are, too: features of exact frames would differ.
     is_of_kept_frames = "kept_frames" in (group.provenance.get("decoder") or {})
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))

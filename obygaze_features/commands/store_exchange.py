@@ -97,7 +97,7 @@ def _fill_pattern(pattern: str, values: Mapping[str, str]) -> str:
 
 
 def parse_declared(text: str, where: str) -> dict[str, object]:
-    """Parse declared provenance from a JSON object.
+    """Parse what the user declares of how features were made (provenance), a JSON object.
 
     Parameters
     ----------
@@ -447,10 +447,12 @@ def _match_clips(
 ) -> _Matched:
     """Find the features of each clip among the named features of a source.
 
+    If files of the source hold the times of frames, they are found too, and put beside the features.
+
     Parameters
     ----------
     items
-        Name -> features.
+        Name -> features, or times.
     clip_names
         Clip id -> name in the source.
     times
@@ -464,7 +466,9 @@ def _match_clips(
     features, not_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
     if times is None or not _is_file_pattern(times):
         return _Matched(features, not_features)
-    times_of_clips, not_times = match_to_clips(items, names_by_pattern(table, times), FILM_SUFFIXES)
+
+    names_of_times = names_by_pattern(table, times)
+    times_of_clips, not_times = match_to_clips(items, names_of_times, FILM_SUFFIXES)
     unknown = tuple(name for name in not_features if name in not_times)
     return _Matched(with_times(features, times_of_clips, times), unknown)
 
