@@ -293,11 +293,12 @@ def _describe_store(path: Path) -> ListedStore:
 
     store = of.open_store(path)
     counts = Counter(clip.status for clip in store.clips)
-    n_absent = absent_counts(store.clips)
+    n_absent = absent_counts(store.clips)  # group -> clips of which only other groups have features
     groups = []
     for name in store.names:
         suffix = f" ({n_absent[name]} absent)" if name in n_absent else ""
         groups.append(f"{name}{suffix}")
+
     return ListedStore(
         path.name,
         str(store.attributes["spec_version"]),

@@ -153,6 +153,7 @@ def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
     if not missing:
         yield Diagnosis("videos", "ok", text)
         return
+
     level: Level = "fault" if missing == videos else "note"
     yield Diagnosis("videos", level, f"{text}; absent: such as {min(missing)}. Is their file system mounted?")
 

@@ -248,6 +248,7 @@ def _trial_passes(
     """
     readable_passes = [tasks for tasks in all_passes if tasks[0].path in size_of_file]
     readable_passes.sort(key=lambda tasks: size_of_file[cast("Path", tasks[0].path)])
+
     step = max(ceil(len(readable_passes) / MOST_TRIAL_PASSES), 1)
     first = step // 2  # so that neither the smallest files nor the largest are preferred
     return readable_passes[first::step]

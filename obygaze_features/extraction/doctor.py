@@ -605,6 +605,7 @@ def _problem_of_locks(path: Path, options: str) -> str:
     if local_locks:
         option = local_locks[1]
         return f", mounted with {option}: other nodes do not see the locks of this one; extract on one node"
+
     with path.open("rb") as first, path.open("rb") as second:
         try:
             hold(first.fileno(), path)  # held until the file is closed

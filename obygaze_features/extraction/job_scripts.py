@@ -153,6 +153,7 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
     for path in paths:
         if path.exists():
             raise ExtractError(f"{path}: there already, and you may have changed it; choose another folder")
+
     make_folder(folder)
     write_together({path: script_for_site(path.name, site).encode() for path in paths})
     (folder / SUBMIT).chmod(0o755)
@@ -198,6 +199,7 @@ def environment_lines() -> list[str]:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
     except ImportError:
         return lines
+
     # In the shell: true if one of the two variables that say where the cache is has a value.
     cache_is_set = '[ -n "${HF_HUB_CACHE:-}${HF_HOME:-}" ]'
     lines += [

@@ -324,6 +324,7 @@ class _VideoFrames:
         source = dict(first_clip.source)
         if task.hash_source:
             source["sha256"] = self.digest
+
         return replace(
             first_clip,
             clip_id=task.clip_id,

@@ -456,14 +456,17 @@ class Extraction:
         Such a stage is in the same folder, has the same clips and groups, some of its rows are done, and it
         has no sealed store.
         """
-        if self.stage_path.exists() or self.append is not None:
+        begins_anew = not self.stage_path.exists() and self.append is None
+        if not begins_anew:
             return
+
         clip_ids = {clip.clip_id for clip in self.job.planned_clips()}
         groups = self.job.groups()
         for folder in sorted(self.stage_path.parent.glob(f"*{STAGING_SUFFIX}")):
             store = folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))
             if sealed_versions(store):
                 continue
+
             n_done = 0
             with suppress(StoreError, OSError):  # a stage that cannot be read cannot be resumed either
                 stage = read_stage(folder)
@@ -516,6 +519,7 @@ class Extraction:
         is_other_citation = self.citation not in {"", sealed_attributes["citation"]}
         if not is_other_licence and not is_other_citation:
             return
+
         major, minor, patch = self.version.split(".")
         next_version = f"{major}.{minor}.{int(patch) + 1}"
         store = quote(str(self.out))

@@ -128,12 +128,15 @@ def choose_pools(order: Order) -> Pools:
         raise ExtractError("the Ray cluster has no CPU to decode on; start its nodes with --num-cpus")
     if order.on_gpu and n_gpus == 0:
         raise ExtractError("the backbones run on a GPU here, but Ray's cluster has none; try --device cpu")
+
     notes = []
+    # A backbone without the option `compute` has no network, and uses no GPU anywhere.
     has_networks = any("compute" in backbone_options(name) for name in order.backbones)
     if n_gpus and not order.on_gpu and has_networks:
         notes.append(
             f"the {n_gpus} GPUs of the cluster are not used: run this command on a node that has one"
         )
+
     nodes = ray.nodes()  # type: ignore[no-untyped-call]  # Ray
     n_nodes = len([node for node in nodes if node["Alive"]])
     n_decoders = min(order.workers or n_cores, n_cores)

@@ -214,6 +214,7 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
             "the same installation"
         )
         return
+
     for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):
         video_is_absent_here = clip.status == "failed" and clip.reason in ABSENT_VIDEO_REASONS
         if video_is_absent_here:

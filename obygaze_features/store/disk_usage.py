@@ -245,6 +245,7 @@ def refused_reservation(folder: Path, size: int) -> OSError | None:
     """
     if sys.platform != "linux" or size < 1:
         return None
+
     # The function of the C library, and not os.posix_fallocate, which writes to the file where space cannot
     # be reserved.
     fallocate = ctypes.CDLL(None, use_errno=True).fallocate
@@ -255,6 +256,7 @@ def refused_reservation(folder: Path, size: int) -> OSError | None:
         if fallocate(file.fileno(), mode, offset, size) == 0:
             return None
         number = ctypes.get_errno()
+
     if number in _CANNOT_RESERVE_ERRORS:
         return None
     return OSError(number, os.strerror(number), str(folder))

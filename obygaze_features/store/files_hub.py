@@ -95,6 +95,7 @@ def open_hub(url: str) -> HubFiles:
 
     if _COMMIT.fullmatch(files.commit):
         return files
+
     with explain_hub_errors(url):
         commit = HfApi().dataset_info(files.repository, revision=files.commit or None).sha
     if not commit or not _COMMIT.fullmatch(commit):

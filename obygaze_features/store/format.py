@@ -158,7 +158,9 @@ FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype
 
 
 def spec_version(arrays: Iterable[str], *, absent: bool = False, without_pictures: bool = False) -> str:
-    """Return the oldest version of the format that has the given arrays.
+    """Return the oldest version of the format that has all of the given arrays.
+
+    It is the newest of the versions that brought one of them.
 
     Parameters
     ----------

@@ -112,6 +112,7 @@ class MissingVideoCheck:
         folder = self._stage.path / ABSENT_FOLDER
         folder.mkdir(exist_ok=True)
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
+
         # Clips of the stage that are not in this manifest, such as those of a parent store, have no path to
         # look for. If they failed because their video was absent, it is taken to be absent here too.
         not_in_manifest = _ids_failed_for_absent_video(self._stage) - self._videos.keys()

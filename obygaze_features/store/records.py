@@ -117,12 +117,14 @@ class GroupSpec:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
             )
+
         for spec in self.arrays:
             self._check_array(spec)
         self._check_dimensions()
         names = [spec.name for spec in self.arrays]
         if len(set(names)) < len(names):
             raise StoreError(f"group {self.name}: an array is declared twice")
+
         try:
             provenance = validate_provenance(self.provenance)
         except StoreError as error:

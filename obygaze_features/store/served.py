@@ -195,6 +195,7 @@ def one_line_message(error: BaseException) -> str:
         _details, dash, reason = text[retries.end() :].partition(" - ")
         if dash:
             text = reason
+
     without_page, _, _page = text.partition(": <")  # a server may answer with a page, which begins with a tag
     without_query = re.sub(r"\?\S*", "", without_page)  # which may hold credentials
     return without_query.strip()[:MOST_MESSAGE]

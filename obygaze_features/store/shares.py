@@ -233,6 +233,7 @@ def shown_shares(shares: list[int]) -> str:
             runs[-1].append(share)
         else:
             runs.append([share])
+
     shown_runs = []
     for run in runs:
         first = run[0]

@@ -647,8 +647,8 @@ def _check_texts(store: Store, group: Group) -> Iterator[Problem]:
 def _check_statuses(store: Store, group: Group) -> Iterator[Problem]:
     """Yield a problem for each row whose status is not that of the table, which has the same rows."""
     for clip, code in zip(store.clips, group.status.tolist(), strict=True):
-        status = clip.within(group.name).status
-        is_known = code < len(GROUP_STATUSES)
+        status = clip.within(group.name).status  # as the table says
+        is_known = code < len(GROUP_STATUSES)  # the code is the position of a status in this list
         if not is_known or GROUP_STATUSES[code] != status:
             description = f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}"
             yield Problem(f"{FEATURES}/{group.name}/status", description)
