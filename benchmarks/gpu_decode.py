@@ -253,7 +253,7 @@ def wait_for_card(pool: DecodePool) -> DecodePool:
     while isinstance(pool, CardPool) and not pool._is_open:
         event = pool._pool.get(1.0)
         if event is not None:
-            pool._take_from_card(event)
+            pool._handle_card_event(event)
     return pool
 
 

@@ -260,10 +260,10 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
     row_of_a2 = store["one"].clip_ids.index("a2")
     spoilt[row_of_a2, 1] = np.inf
 
-    def read_spoilt_features(_group, _array, start, values):
-        return spoilt[start : start + len(values)]
+    def spoil_features(_group, _array, start, values):
+        values[:] = spoilt[start : start + len(values)]
 
-    monkeypatch.setattr(Group, "_refuse_lost_rows", read_spoilt_features)
+    monkeypatch.setattr(Group, "_refuse_lost_rows", spoil_features)
     with pytest.raises(DatasetError, match="a2"):
         load_dataset(store, manifest, backbone="one")
 

@@ -1,7 +1,7 @@
 """`obygaze codebook show | check | init | guess | texts | questions | template`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -118,6 +118,7 @@ def guess(
     refuse_existing(out, force=False)
     guessed = manifests.guess_codebook(source, headings_of(columns, wide))
     write_whole(out, guessed.to_toml())
+
     count_of_level = {word.name: word.frequency for word in guessed.levels}
     count_of_concept = {word.name: word.frequency for word in guessed.concepts}
     notices = guessed.notices()
@@ -129,18 +130,20 @@ def guess(
         "notices": notices,
         "then": next_command,
     }
-    counts = ", ".join(f"{name} ({count:,})" for name, count in count_of_level.items())
-    n_levels = manifests.counted(len(count_of_level), "level")
+
     n_concepts = manifests.counted(len(count_of_concept), "concept")
-    levels = f"{n_levels} ({counts})" if count_of_level else "no levels"
+    levels = "no levels"
+    if count_of_level:
+        counts = ", ".join(f"{name} ({count:,})" for name, count in count_of_level.items())
+        levels = f"{manifests.counted(len(count_of_level), 'level')} ({counts})"
     lines = [f"{out}: {levels}, {n_concepts}", *notices, f"then: {next_command}"]
     return Answer(document, "\n".join(lines))
 
 
 def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codebook: Path) -> str:
-    """Write the command that imports a table with the codebook that was guessed from its words.
+    """Return the command that imports a table with the codebook that was guessed from its words.
 
-    The import is tried here: if it needs further options, its error names them.
+    The import is tried here: if it needs other options than those given, its error names them.
 
     Parameters
     ----------
@@ -155,6 +158,7 @@ def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codeboo
     options = [f"--column {quote(column)}" for column in columns]
     if wide:
         options.append(f"--wide {quote(wide)}")
+
     try:
         manifests.import_spans(
             [source],
@@ -167,8 +171,15 @@ def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codeboo
         options = list(error.options)
     except ManifestError:
         pass  # such as a wrong row, which the command itself will report
-    parts = ["obygaze manifest import spans", quote(str(source)), *options]
-    return " ".join([*parts, "--codebook", quote(str(codebook)), "--videos FOLDER --out clips.csv"])
+
+    parts = [
+        "obygaze manifest import spans",
+        quote(str(source)),
+        *options,
+        f"--codebook {quote(str(codebook))}",
+        "--videos FOLDER --out clips.csv",
+    ]
+    return " ".join(parts)
 
 
 @command()
@@ -242,26 +253,71 @@ def questions(
     if not clips.clips:
         raise ManifestError(f"{manifest}: there is no clip to ask about")
     perceives = manifests.modalities_of(perceives, "--perceives")
+
     # A question is named after what it is about: level:NAME or concept:NAME.
-    clip_questions = manifests.codebook_questions(clips.codebook, perceives)  # name -> question
+    question_of_name = manifests.codebook_questions(clips.codebook, perceives)
     # Of concepts that the model cannot perceive: name -> why there is no question.
-    absent = {}
+    why_not_asked = {}
     for concept_name, reason in manifests.unperceived(clips.codebook, perceives).items():
-        absent[f"concept:{concept_name}"] = reason
-    # Of concepts: name of the question -> by what the film conveys the concept, such as pictures or sound.
-    conveyed_by = {f"concept:{concept.name}": concept.conveyed for concept in clips.codebook.concepts}
-    conveyed = {name: conveyed_by[name] for name in clip_questions if name in conveyed_by}
-    prompt = sha256_of(json_bytes(clip_questions))
+        why_not_asked[f"concept:{concept_name}"] = reason
+
+    digest_of_questions = sha256_of(json_bytes(question_of_name))
     same_for_all_clips = {
-        "prompt": prompt,
+        "prompt": digest_of_questions,
         "perceives": perceives,
-        "conveyed": conveyed,
-        "absent": absent,
-        "questions": clip_questions,
+        "conveyed": _modalities_of_questions(clips.codebook, question_of_name),
+        "absent": why_not_asked,
+        "questions": question_of_name,
     }
-    line_of_clip: dict[str, str] = {}  # by its id, since a clip may have a row for each annotator
+    lines = _lines_of_clips(clips, same_for_all_clips)
+    write_whole(out, "".join(f"{line}\n" for line in lines))
+
+    n_clips = len(lines)
+    document = {
+        "file": str(out),
+        "clips": n_clips,
+        "perceives": perceives,
+        "questions": question_of_name,
+        "absent": why_not_asked,
+        "prompt": digest_of_questions,
+    }
+    counts = f"{counted(len(question_of_name), 'question')} about {manifests.counted(n_clips, 'clip')}"
+    shown = [f"{out}: {counts}"]
+    if why_not_asked:
+        n_not_asked = manifests.counted(len(why_not_asked), "concept")
+        shown.append(f"not asked: {n_not_asked}: {'; '.join(why_not_asked.values())}")
+    return Answer(document, "\n".join(shown))
+
+
+def _modalities_of_questions(codebook: "manifests.Codebook", names: Iterable[str]) -> dict[str, str]:
+    """Return name of a question -> by what a film conveys the concept that it asks about.
+
+    That is by pictures ("visual"), sound ("heard") and so on. Questions about levels are left out.
+
+    Parameters
+    ----------
+    codebook
+        The codebook that the questions are about.
+    names
+        Names of the questions, such as `concept:Body`.
+    """
+    modalities_of_name = {f"concept:{concept.name}": concept.conveyed for concept in codebook.concepts}
+    return {name: modalities_of_name[name] for name in names if name in modalities_of_name}
+
+
+def _lines_of_clips(clips: "manifests.Manifest", same_for_all_clips: Mapping[str, object]) -> list[str]:
+    """Return the lines of a file of questions: a JSON object for each clip.
+
+    Parameters
+    ----------
+    clips
+        The clips. A clip that has a row for each annotator gets one line.
+    same_for_all_clips
+        Fields of the object beside those that say which clip it is: the questions, and what they are for.
+    """
+    line_of_clip: dict[str, str] = {}
     for clip in clips:
-        line = {
+        document = {
             "clip_id": clip.clip_id,
             "movie": clip.movie,
             "video": clip.video,
@@ -269,22 +325,8 @@ def questions(
             "end_s": clip.end_s,
             **same_for_all_clips,
         }
-        line_of_clip[clip.clip_id] = json.dumps(line, ensure_ascii=False)
-    write_whole(out, "".join(f"{line}\n" for line in line_of_clip.values()))
-    n_clips = len(line_of_clip)
-    document = {
-        "file": str(out),
-        "clips": n_clips,
-        "perceives": perceives,
-        "questions": clip_questions,
-        "absent": absent,
-        "prompt": prompt,
-    }
-    counts = f"{counted(len(clip_questions), 'question')} about {manifests.counted(n_clips, 'clip')}"
-    shown = [f"{out}: {counts}"]
-    if absent:
-        shown.append(f"not asked: {manifests.counted(len(absent), 'concept')}: {'; '.join(absent.values())}")
-    return Answer(document, "\n".join(shown))
+        line_of_clip[clip.clip_id] = json.dumps(document, ensure_ascii=False)
+    return list(line_of_clip.values())
 
 
 @command()
@@ -330,16 +372,21 @@ def _codebook_of(source: str) -> "manifests.Codebook":
 
 
 def _counts(codebook: "manifests.Codebook") -> str:
-    """Write how many levels, concepts, tasks and scales a codebook has."""
+    """Return in words how many levels, concepts, tasks and scales a codebook has."""
     levels = manifests.counted(len(codebook.levels), "level")
-    if len(codebook.labels) < len(codebook.levels):
-        levels += f" ({len(codebook.labels)} in tasks)"
+    n_in_tasks = len(codebook.labels)  # levels that tasks may use
+    if n_in_tasks < len(codebook.levels):
+        levels += f" ({n_in_tasks} in tasks)"
+
     concepts = manifests.counted(len(codebook.concepts), "concept")
     if len(codebook.visual_concepts) < len(codebook.concepts):
         concepts += f" ({len(codebook.visual_concepts)} visual)"
+
     tasks = manifests.counted(len(codebook.tasks), "task")
-    if not codebook.tasks and len(codebook.labels) > 1:
+    could_have_task = n_in_tasks > 1
+    if not codebook.tasks and could_have_task:
         tasks += " (evaluate with --negative and --positive, or name one in it)"
+
     counts = [levels, concepts, tasks]
     if codebook.scales:
         counts.append(manifests.counted(len(codebook.scales), "scale"))
@@ -347,7 +394,7 @@ def _counts(codebook: "manifests.Codebook") -> str:
 
 
 def _record(codebook: "manifests.Codebook") -> dict[str, object]:
-    """Describe a codebook as JSON values, with its digest."""
+    """Return a codebook as JSON values, with its digest, for the commands that answer with a codebook."""
     return {**codebook.record(), "digest": codebook.digest()}
 
 
@@ -362,8 +409,8 @@ def _lines(codebook: "manifests.Codebook") -> list[str]:
         f"label policies: {policies}",
         "",
     ]
-    for shown in _tables(codebook):
-        lines += [shown, ""]
+    for table_of_part in _tables(codebook):
+        lines += [table_of_part, ""]
     if codebook.sub_constructs:
         lines += [f"sub-constructs: {'; '.join(codebook.sub_constructs)}", ""]
     for concept in codebook.concepts:
@@ -376,18 +423,23 @@ def _tables(codebook: "manifests.Codebook") -> list[str]:
     levels = []
     for level in codebook.levels:
         synonyms = ", ".join(level.synonyms)
-        levels.append([level.name, level.title, _yes_or_no(level.label), synonyms])
+        is_in_tasks = _yes_or_no(level.label)
+        levels.append([level.name, level.title, is_in_tasks, synonyms])
+
     concepts = []
     for concept in codebook.concepts:
         synonyms = ", ".join(concept.synonyms)
         is_visual = _yes_or_no(concept.visual)
         concepts.append([concept.name, concept.group, is_visual, synonyms, concept.definition])
+
     tasks = [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks]
+
     scales = []
     for scale in codebook.scales:
         names = ", ".join(level.name for level in scale.levels)
         cuts = ", ".join(f"{cut:g}" for cut in scale.cuts)
         scales.append([scale.name, names, cuts])
+
     rows_and_headings = (
         (levels, ["level", "title", "in tasks", "also spelled"]),
         (concepts, ["concept", "group", "visual", "also spelled", "definition"]),

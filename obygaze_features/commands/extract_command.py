@@ -412,11 +412,13 @@ def extract(
         raise click.UsageError(str(error)) from None
     if texts:
         _refuse_options_of_frames(ctx, names)
+
     # A device that nothing here uses is refused if it was typed. A site may set one in the environment for
     # all commands: that is ignored.
     is_device_of_site = ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT
     if is_device_of_site and (gpu_indices or not _only_networks(names)):
         device = None
+
     # The recipes of the backbones; what else is stored, and where they run, is added to them one by one.
     options_by_backbone = {
         "weights": weights,
@@ -433,6 +435,7 @@ def extract(
         recipes = recipes_on_cpu(recipes)
     if dry_run:
         recipes = with_untrained_networks(recipes, note)
+
     # The prepared run, which is examined, estimated or done.
     work = extraction.prepare(
         manifest,
@@ -487,15 +490,17 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
     # `stop()` is true once a signal, such as Ctrl-C, has asked the run to stop.
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
-    sealed = None if stop() else work.seal(stage)
-    answer = outcome(stage, report, sealed, stop, work.unit)
+    sealed_path = None if stop() else work.seal(stage)
+    answer = outcome(stage, report, sealed_path, stop, work.unit)
     remarks = [] if json else [*answer.remarks]
+
     if stop():
         n_left = len(stage.missing())
         remarks.append(
             f"obygaze: stopped; {n_left} {work.unit}s are left. Run the same command again to go on."
         )
         return replace(answer, remarks=remarks, code=stop.exit_code)
+
     _, n_shards = shard
     is_one_of_several = n_shards > 1 or ARRAY_TASK in os.environ
     if is_one_of_several and not stage.missing(shard):
@@ -533,7 +538,13 @@ def _remarks_on_finished_shard(
 def _has_failed_clips(stage: "stores.Stage", shard: tuple[int, int]) -> bool:
     """Return whether a clip of a shard has failed, in this or an earlier run.
 
-    The pieces of a stage are dealt to the shards in turn: shard 0 of 3 has the pieces 0, 3, 6, ...
+    Parameters
+    ----------
+    stage
+        The unfinished store. Its pieces (16 neighbouring rows each) are dealt to the shards in turn: shard 0
+        of 3 has the pieces 0, 3, 6, ...
+    shard
+        (number of the shard, from 0; number of shards).
     """
     number, n_shards = shard
     for clip in stage.status().values():
@@ -582,6 +593,13 @@ def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[i
 
     A job script starts the command again after other errors, but not after a usage error, as the same command
     would fail again.
+
+    Parameters
+    ----------
+    typed
+        The shard that was typed, (number, number of shards); None if none was.
+    store
+        The store, as it was given.
     """
     try:
         return choose_shard(typed, stores.staging_path(store))
@@ -614,6 +632,7 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
             extraction.check_first_array(os.environ, typed)
         check_shares(stage, typed, this_machine())
         return typed
+
     shard = extraction.array_shard(os.environ, n_shares)
     if shard is None:  # not in a job array
         return 0, 1
@@ -654,19 +673,21 @@ def _refuse_without_gpu(names: Iterable[str], device: str | None, gpus: Sequence
         option_text = f"--device {device}"
     else:
         return
+
     # Imported here because it imports numpy, which would slow down --help.
     from obygaze_features.backbones.registry import is_known_network
 
     networks = [name for name in names if is_known_network(name)]
     if not networks:
         return
+
     reason = no_gpu_here()
     if reason:
         raise ExtractError(f"{option_text} for {', '.join(networks)}: {reason}. --device cpu runs it without")
 
 
 def _only_networks(names: Iterable[str]) -> list[str]:
-    """Return the backbones that are networks, which have options for computing."""
+    """Return those of the backbones that are networks: they take the options on device and precision."""
     return [name for name in names if "compute" in backbones.backbone_options(name)]
 
 
@@ -696,22 +717,27 @@ def read_recipes(
         A backbone does not take an option that was given for it.
     """
     known_options = {name: backbones.backbone_options(name) for name in names}
-    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    options_of_backbone: dict[str, dict[str, Any]] = {name: {} for name in names}
+
+    # The options that are given for each backbone. A later value replaces an earlier one.
     for option_name, texts in texts_of_option.items():
+        may_be_file = option_name in {"weights", "questions"}
         for text in texts:
             for name, value in values_by_backbone(text, names).items():
                 if option_name not in known_options[name]:
                     raise click.UsageError(_not_taken_message(name, option_name, value, names))
-                is_file = option_name in {"weights", "questions"}
-                options[name][option_name] = _absolute_path(value) if is_file else value
-    compute_options = compute.typed()
-    if compute_options:
+                options_of_backbone[name][option_name] = _absolute_path(value) if may_be_file else value
+
+    # The options for all networks.
+    typed_compute_options = compute.typed()
+    if typed_compute_options:
         networks = _only_networks(names)
         if not networks:
-            raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(compute_options)}")
+            raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(typed_compute_options)}")
         for name in networks:
-            options[name]["compute"] = compute.compute()
-    return tuple(extraction.Recipe(name, n_frames, options[name]) for name in names)
+            options_of_backbone[name]["compute"] = compute.compute()
+
+    return tuple(extraction.Recipe(name, n_frames, options_of_backbone[name]) for name in names)
 
 
 def with_layers(
@@ -744,18 +770,21 @@ def with_layers(
             if "layers" not in backbones.backbone_options(name):
                 raise click.UsageError(_not_taken_message(name, "layers", value, names))
             layers_of_backbone[name] = backbones.Layers.parse(value, norm=norm, frames=frames)
-    layered = []
+
+    recipes_with_layers = []
     for recipe in recipes:
         if recipe.name in layers_of_backbone:
             options = {**recipe.options, "layers": layers_of_backbone[recipe.name]}
-            layered.append(replace(recipe, options=options))
+            recipes_with_layers.append(replace(recipe, options=options))
         else:
-            layered.append(recipe)
-    return tuple(layered)
+            recipes_with_layers.append(recipe)
+    return tuple(recipes_with_layers)
 
 
 def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tuple[extraction.Recipe, ...]":
     """Return recipes that also store the probabilities of a network's classifier, if they are wanted.
+
+    Recipes of backbones without a classifier stay as they are.
 
     Raises
     ------
@@ -764,24 +793,35 @@ def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tu
     """
     if not wanted:
         return tuple(recipes)
-    answering = []
+    recipes_with_answers = []
     n_classifiers = 0
     for recipe in recipes:
-        if "answers" in backbones.backbone_options(recipe.name):
+        may_have_classifier = "answers" in backbones.backbone_options(recipe.name)
+        if may_have_classifier:
             n_classifiers += 1
-            answering.append(replace(recipe, options={**recipe.options, "answers": True}))
+            recipes_with_answers.append(replace(recipe, options={**recipe.options, "answers": True}))
         else:
-            answering.append(recipe)
+            recipes_with_answers.append(recipe)
+
     if not n_classifiers:
         names = ", ".join(recipe.name for recipe in recipes)
         raise click.UsageError(f"--answers: {names} has no classifier")
-    return tuple(answering)
+    return tuple(recipes_with_answers)
 
 
 def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
     """Return the message for an option that a backbone does not take.
 
     If there are other backbones, it says how to give the option to only one of them.
+
+    Parameters
+    ----------
+    name
+        The backbone.
+    option_name, value
+        The option without its hyphens, and its value for this backbone.
+    names
+        All backbones of the command.
     """
     message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]
@@ -790,7 +830,10 @@ def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[
     return f"{message}; write for whom it is, as in --{option_name} {others[0]}={value}"
 
 
-def _absolute_path(weights: str) -> str:
-    """Return the absolute path of an existing file, as workers run elsewhere; other names as typed."""
-    path = Path(weights).expanduser()
-    return str(path.absolute()) if path.exists() else weights
+def _absolute_path(text: str) -> str:
+    """Return the absolute path of an existing file, because workers run in other folders.
+
+    A text that names no file, such as a repository of the Hub, is returned as it is.
+    """
+    path = Path(text).expanduser()
+    return str(path.absolute()) if path.exists() else text

@@ -43,8 +43,10 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
     unit
         The word for a row: clip or text.
     """
-    if not estimate.feature_bytes:
+    is_all_done = estimate.feature_bytes == 0
+    if is_all_done:
         return Answer(asdict(estimate), f"nothing to do: every {unit} is done")
+
     time = "unknown: no video could be tried"
     if estimate.seconds is not None:
         time = f"about {_format_duration(estimate.seconds)}, from {estimate.tried} {unit}s tried now"
@@ -53,14 +55,13 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
 
 
 def diagnosed(findings: "Sequence[Diagnosis]") -> Answer:
-    """Return the answer of `extract --check`: a line for each finding; any fault sets the exit code."""
-    n_faults = 0
-    name_width = max(len(finding.about) for finding in findings)
-    lines = []
-    for finding in findings:
-        if finding.level == "fault":
-            n_faults += 1
-        lines.append(f"{finding.level:6}  {finding.about:{name_width}}  {finding.text}")
+    """Return the answer of `extract --check` and `doctor`: a line for each finding.
+
+    A finding of the level `fault` would stop the work, and sets the exit code.
+    """
+    width = max(len(finding.about) for finding in findings)  # of the column of subjects
+    lines = [f"{finding.level:6}  {finding.about:{width}}  {finding.text}" for finding in findings]
+    n_faults = len([finding for finding in findings if finding.level == "fault"])
     document = {"faults": n_faults, "findings": [asdict(finding) for finding in findings]}
     return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if n_faults else 0)
 
@@ -91,11 +92,12 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     unit
         The word for a row: clip or text.
     """
-    entries = stage.status().values()
+    entries = stage.status().values()  # an entry for each clip that was done or has failed
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
     counts |= Counter(entry.status for entry in entries)
     n_left = len(stage.clips) - len(entries)
     faults = _faults_of(entries)
+
     document: dict[str, object] = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),
@@ -108,6 +110,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
     where = " in the whole stage" if n_left else ""
     lines.append(f"{statuses}, {n_left} left to do{where}")
+
     if sealed is not None:
         has_done_nothing = not report.clips
         lines.append(f"nothing to do; sealed: {sealed}" if has_done_nothing else f"sealed: {sealed}")
@@ -115,6 +118,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
             grown = growth_of(sealed, stage.parent_store.path)
             document |= grown.document
             lines += grown.lines
+
     if faults and sealed is not None:
         lines.append(f"list of all {unit}s with their reasons: {sealed / TABLE}")
     elif faults:
@@ -123,7 +127,13 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
 
 
 def _faults_of(entries: Collection["JournalEntry"]) -> list[Fault]:
-    """Return the faults of clips: first all that are not ok, then the groups in which clips are absent."""
+    """Return the faults of clips: first all that are not ok, then the groups in which clips are absent.
+
+    Parameters
+    ----------
+    entries
+        Journal entries of the stage, one for each clip that was done or has failed.
+    """
     not_ok = [entry for entry in entries if entry.status != "ok"]
     faults = [Fault(entry.clip_id, str(entry.status), entry.reason) for entry in not_ok]
     for entry in entries:
@@ -133,12 +143,23 @@ def _faults_of(entries: Collection["JournalEntry"]) -> list[Fault]:
 
 
 def _remarks_on_run(report: "RunReport", unit: str) -> list[str]:
-    """Return notes on the run: the most frequent remarks on clips with their counts, and how long it took."""
+    """Return notes on the run: the most frequent remarks on clips with their counts, and how long it took.
+
+    Parameters
+    ----------
+    report
+        The report of the run.
+    unit
+        The word for a row: clip or text.
+    """
     most_common = report.remarks.most_common(SHOWN_REMARKS)
     remarks = [f"{NOTE}{counted(number, unit)}: {remark}" for remark, number in most_common]
-    if len(report.remarks) > SHOWN_REMARKS:
-        remarks.append(f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all")
-    if report.clips:
+    n_others = len(report.remarks) - SHOWN_REMARKS
+    if n_others > 0:
+        remarks.append(f"{NOTE}{n_others:,} other remarks: --json has all")
+
+    has_done_something = report.clips > 0
+    if has_done_something:
         remarks.append(report.sentence(unit))
     return remarks
 
@@ -150,15 +171,17 @@ def _table_of_faults(faults: Sequence[Fault], unit: str) -> list[str]:
     """
     if not faults:
         return []
-    clips_of_reason: dict[tuple[str, str], list[str]] = {}
+    clips_of_reason: dict[tuple[str, str], list[str]] = {}  # (status, reason) -> ids of clips
     for fault in faults:
         clips_of_reason.setdefault((fault.status, fault.reason), []).append(fault.clip_id)
+
     rows = [(len(ids), status, reason, ids[0]) for (status, reason), ids in clips_of_reason.items()]
-    rows.sort(key=lambda row: -row[0])
+    rows.sort(key=lambda row: -row[0])  # by the number of clips, the most first
     lines = [table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"])]
+
     other_rows = rows[SHOWN_REASONS:]
     if other_rows:
-        n_others = sum(row[0] for row in other_rows)
+        n_others = sum(n_clips for n_clips, *_ in other_rows)
         lines.append(f"and {n_others:,} {unit}s with {len(other_rows):,} other reasons")
     return lines
 
@@ -193,5 +216,5 @@ class _NoteHandler(logging.Handler):
 
 
 def note(text: str) -> None:
-    """Print a note on stderr."""
+    """Print a note for the user on stderr, behind the words that all notes begin with."""
     click.echo(f"{NOTE}{text}", err=True)

@@ -118,6 +118,7 @@ def variables(
     people_detectors = load_people(people) if people else None
     windows = _find_windows(films, source)
     print_note = partial(click.echo, err=True)
+
     # What a store has need not be measured.
     camera_of_clip = _read_camera_rows(source)
     people_of_clip = None if people else _read_people_rows(source)
@@ -125,6 +126,8 @@ def variables(
     if people_detectors is not None:
         n_windows = sum(len(film_windows) for film_windows in windows.values())
         click.echo(people_detectors.cost(n_windows), err=True)
+
+    # Measure the windows, film by film.
     rows: list[tuple[Window, Values]] = []
     code = 0
     for path, film_windows in windows.items():
@@ -145,6 +148,8 @@ def variables(
         has_pictures = any("cuts" in values for values in measured)  # cuts are known wherever there are some
         if not has_pictures:
             code = PROBLEMS_FOUND
+
+    # Write the variables that have a value in some window.
     measured_names = set[str]()
     for _, values in rows:
         measured_names.update(values)
@@ -158,7 +163,20 @@ def variables(
 def _rows_of_windows(
     rows_of_clip: "Mapping[str, Rows] | None", windows: Sequence[Window]
 ) -> "list[Rows | None] | None":
-    """Return the stored features of each window, None for one without any; None if no store was read."""
+    """Return the stored features of each window, in the order of the windows.
+
+    Parameters
+    ----------
+    rows_of_clip
+        Id of a window -> its features and their times; None if no store with such features was read.
+    windows
+        The windows of a film.
+
+    Returns
+    -------
+    list, or None
+        None in it for a window without features. None as a whole if no store was read.
+    """
     if rows_of_clip is None:
         return None
     return [rows_of_clip.get(window.clip_id) for window in windows]
@@ -187,11 +205,13 @@ def _read_shots(
         return {}
     if len(set(movies)) < len(movies):
         raise ManifestError(f"{table}: it has shots of whole films, and several files are of one movie")
+
     shots_of_movie = {}
     only_movie = movies if len(movies) == 1 else None  # if there is only one, the table need not name it
     for name, film_shots in manifests.read_parts(table, only_movie).items():
         movie = manifests.find_film(name, movies) or name  # the table may spell it otherwise
         shots_of_movie[movie] = film_shots
+
     movies_without_shots = [movie for movie in movies if movie not in shots_of_movie]
     if movies_without_shots:
         click.echo(f"{table}: no shots of {', '.join(movies_without_shots)}: they are found", err=True)
@@ -208,7 +228,20 @@ class Clips(NamedTuple):
 def _films_by_movie(
     films: "Iterable[manifests.Film]", movies: Iterable[str]
 ) -> "dict[str, list[manifests.Film]]":
-    """Return each movie, as the source of the windows spells it -> the films that are named after it."""
+    """Group films by the movie that their files are named after; films of other movies are left out.
+
+    Parameters
+    ----------
+    films
+        The films.
+    movies
+        Names of the movies, as the source of the windows spells them; a file may spell them otherwise.
+
+    Returns
+    -------
+    dict
+        Movie -> its films.
+    """
     films_of_movie: dict[str, list[manifests.Film]] = {}
     for film in films:
         movie = manifests.find_film(film.movie, movies)
@@ -238,6 +271,8 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
     read_films = [_read_film(path) for path in films]
     clips, file_of_clip = _read_clips(read_films, source)
     movies = dict.fromkeys((clip.movie for clip in clips), "")  # in order, each once
+
+    # Find the film of each clip.
     film_of_file = {film.path.resolve(): film for film in read_films}
     films_of_movie = _films_by_movie(read_films, movies)
     windows: dict[Path, list[Window]] = {film.path: [] for film in read_films}
@@ -253,6 +288,7 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
         for film in films_of_clip:  # one or none
             window = Window(clip.clip_id, clip.movie, clip.start_s or 0.0, clip.end_s or film.end_s)
             windows[film.path].append(window)
+
     _refuse_without_windows(read_films, windows, movies, source)
     n_taken = sum(len(film_windows) for film_windows in windows.values())
     n_left = len(clips) - n_taken
@@ -291,7 +327,15 @@ def _refuse_without_windows(
 
 
 def _read_clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips:
-    """Read the clips of a store, or those of a manifest with their files; else cut films into windows."""
+    """Read the clips of a store, or those of a manifest with their files; else cut films into windows.
+
+    Parameters
+    ----------
+    films
+        The films to cut if there is no source.
+    source
+        The store (a folder) or the manifest (a file); None if windows of `WINDOW_S` seconds are wanted.
+    """
     if source is not None and source.is_dir():
         no_files: dict[str, Path] = {}  # a store does not record where videos are
         return Clips(of.open_store(source).clips, no_files)
@@ -352,12 +396,14 @@ def _read_rows(
     if name not in store:
         return None
     group = store[name]
-    if group.provenance["architecture"].get("features") != [*features] or group.n_frames < least:
+    stored_features = group.provenance["architecture"].get("features")
+    if stored_features != [*features] or group.n_frames < least:
         return None
+
     rows_of_clip = {}
     rows = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
-    for clip_id, usable, frames, time_s in rows:
-        if usable:
+    for clip_id, has_features, frames, time_s in rows:
+        if has_features:
             rows_of_clip[clip_id] = (frames, time_s)
     return rows_of_clip
 
@@ -374,7 +420,7 @@ def _table_of_variables(rows: Sequence[tuple[Window, Values]], columns: Sequence
     """
     lines = [csv_line([*Window._fields, *columns])]
     for window, values in rows:
-        times = [repr(window.start_s), repr(window.end_s)]
+        times = [repr(window.start_s), repr(window.end_s)]  # `repr` loses nothing of a number
         cells = [f"{values[name]:.5g}" if name in values else "" for name in columns]
         lines.append(csv_line([window.clip_id, window.movie, *times, *cells]))
     return "".join(lines)

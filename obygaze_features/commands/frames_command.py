@@ -26,7 +26,10 @@ class Time(click.types.FloatParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert "90.5" or a clock such as "1:01:30.5" to seconds."""
+        """Convert a typed time to seconds: "90.5", or a clock such as "1:01:30.5".
+
+        click calls this method with the value, the parameter and the context of the command.
+        """
         from obygaze_features.manifest import time_code
 
         try:
@@ -122,7 +125,26 @@ def _same_frame(frame: "NDArray[np.uint8]") -> "NDArray[np.uint8]":
 def chosen_sampling(
     n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
 ) -> "videos.Sampling":
-    """Return the sampling rule that the options name; by default, `default` evenly spaced frames."""
+    """Return the sampling rule (which frames to take) that the options of `obygaze frames` name.
+
+    Parameters
+    ----------
+    n
+        --n: this many evenly spaced frames.
+    indices
+        --indices: the frames with these numbers, such as "0,5,390".
+    rate
+        --fps: this many frames a second.
+    keyframes
+        --keyframes: this many key frames.
+    default
+        Number of evenly spaced frames if all of these are None.
+
+    Raises
+    ------
+    click.UsageError
+        Several options are given, or one has an invalid value.
+    """
     options = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
     names = [name for name, value in options.items() if value is not None]
     if len(names) > 1:
@@ -168,6 +190,18 @@ def save_npz(path: Path, video: Path, taken: "videos.Frames[NDArray[np.uint8]]")
     """Save the frames' pixels [F, H, W, 3], indices [F] and times [F] in one .npz file.
 
     The same frames give the same bytes, as numpy writes no dates.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    video, taken
+        The video, and the frames that were taken of it.
+
+    Raises
+    ------
+    VideoError
+        The frames have different sizes.
     """
     import numpy as np
 
@@ -178,7 +212,13 @@ def save_npz(path: Path, video: Path, taken: "videos.Frames[NDArray[np.uint8]]")
 
 
 def as_table(video: Path, taken: "videos.Frames[NDArray[np.uint8]]") -> str:
-    """Format the frames as a plain table of indices and times, below lines on how they were read."""
+    """Format frames for printing: lines on how they were read, then a table of indices and times.
+
+    Parameters
+    ----------
+    video, taken
+        The video, and the frames that were taken of it.
+    """
     size = f"{taken.width}x{taken.height}"
     if taken.rotation:
         size += f", turned {taken.rotation} degrees clockwise"
@@ -203,7 +243,17 @@ def as_document(
     end: float | None,
     taken: "videos.Frames[NDArray[np.uint8]]",
 ) -> dict[str, object]:
-    """Return the frames, and how they were chosen and read, as JSON values; unknown times are null."""
+    """Return the frames, and how they were chosen and read, as JSON values; unknown times are null.
+
+    Parameters
+    ----------
+    video, taken
+        The video, and the frames that were taken of it.
+    sampling
+        The rule by which they were chosen.
+    start, end
+        Start and end of sampling in seconds; None for those of the file.
+    """
     frame_records = []
     for index, time_s in zip(taken.index.tolist(), taken.time_s.tolist(), strict=True):
         frame_records.append({"index": index, "time_s": None if math.isnan(time_s) else time_s})

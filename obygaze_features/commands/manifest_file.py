@@ -64,17 +64,23 @@ def _refuse_other_codebook(out: Path, codebook: "manifests.Codebook | None", *, 
 
     Parameters
     ----------
-    out, codebook, force
-        As in `folder_for`.
+    out
+        The manifest to write.
+    codebook
+        Its codebook; None if it is a built-in one that is not named.
+    force
+        Whether existing files may be replaced.
     """
     codebook_file = manifests.codebook_file(out)
     if not codebook_file.exists():
         return
-    if codebook and manifests.holds_codebook(codebook_file, codebook):
+    is_same_codebook = codebook is not None and manifests.holds_codebook(codebook_file, codebook)
+    if is_same_codebook:
         return
     has_file_of_its_own = codebook is not None and codebook.name not in manifests.BUILTIN
     if has_file_of_its_own and force:  # which replaces the file
         return
+
     remedy = "replace both with --force" if has_file_of_its_own else "remove it"
     raise ManifestError(
         f"{codebook_file} would be taken for the codebook of {out.name}, and it is another one; "
@@ -105,12 +111,14 @@ def write_imported(
     written = manifests.write_manifest(imported.manifest, out, beside=beside)
     for notice in imported.notices:
         click.echo(notice, err=True)
-    n_clips = len(written.clips_once)
+
+    n_clips = len(written.clips_once)  # a clip may have a row for each annotator
     clips = manifests.counted(n_clips, "clip")
     movies = manifests.counted(len(written.movies), "movie")
     n_rows = manifests.counted(len(written), "row of annotators", "rows of annotators")
     rows = f", {n_rows}" if written.is_per_annotator else ""
     levels = [f"{number:,} {level}" for level, number in level_counts(written).items() if number]
+
     document = {
         "manifest": str(out),
         "clips": n_clips,
@@ -124,7 +132,7 @@ def write_imported(
 
 
 def level_counts(manifest: "manifests.Manifest", none: str = "without level") -> dict[str, int]:
-    """Count the rows of each level, and under the name `none` those without a level."""
+    """Count the rows of a manifest by level; those without a level are counted under the name `none`."""
     counts = dict.fromkeys((*manifest.codebook.level_names, none), 0)
     for clip in manifest:
         counts[clip.level or none] += 1
@@ -141,27 +149,37 @@ def headings_of(columns: Sequence[str], wide: str) -> "manifests.Headings":
     wide
         Names of annotators with columns of their own, separated by commas.
     """
-    by_name: dict[str, list[str]] = {}
+    headings_of_column: dict[str, list[str]] = {}  # column of the manifest -> headings of the table
     for column in columns:
         name, sign, heading = column.partition("=")
         if not name.strip() or not sign:
             raise click.BadParameter(f"{column!r}: expected NAME=HEADING", param_hint="'--column'")
-        by_name.setdefault(name.strip(), []).append(heading.strip())
+        headings_of_column.setdefault(name.strip(), []).append(heading.strip())
+
+    # Read as a line of CSV, so that a name in quotation marks may contain a comma.
     cells = next(csv.reader([wide]), [])
     annotators = [name.strip() for name in cells if name.strip()]
-    return manifests.Headings(by_name, annotators)
+    return manifests.Headings(headings_of_column, annotators)
 
 
 def meanings_of(words: Sequence[str]) -> dict[str, str]:
-    """Parse texts WORD=LABEL into word -> label; the word may contain "=", and an empty label means none."""
-    meanings: dict[str, str] = {}
+    """Parse the values of --word, WORD=LABEL: which words of a file stand for which labels.
+
+    The word may contain "=". An empty label means that the word stands for none.
+
+    Returns
+    -------
+    dict
+        Word -> label.
+    """
+    label_of_word: dict[str, str] = {}
     for text in words:
-        word, sign, label = text.rpartition("=")
-        if not word.strip() or not sign:
+        word, sign, label = (part.strip() for part in text.rpartition("="))
+        if not word or not sign:
             raise click.BadParameter(f"{text!r}: expected WORD=LABEL", param_hint="'--word'")
-        first_label = meanings.setdefault(word.strip(), label.strip())
-        if first_label != label.strip():
+        first_label = label_of_word.setdefault(word, label)
+        if first_label != label:
             raise click.BadParameter(
-                f"{word.strip()!r} is {first_label!r} or {label.strip()!r}, not both", param_hint="'--word'"
+                f"{word!r} is {first_label!r} or {label!r}, not both", param_hint="'--word'"
             )
-    return meanings
+    return label_of_word

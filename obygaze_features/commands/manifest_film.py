@@ -110,6 +110,7 @@ def film(
       obygaze manifest import film films/*.mkv --frames 16 --shots none \\
           --out windows.csv
     """
+    # Check the options and the files to write.
     hop_s = _parse_seconds(hop, "auto", "'--hop'")
     typed_window_s = None if window is None else _parse_seconds(window, "train", "'--window'")
     folder = folder_for(out, force=force)
@@ -122,6 +123,8 @@ def film(
     if stride is not None and frames is None:
         raise click.UsageError("--stride is in frames: give --frames too")
     _require_one_way_to_cut(typed_window_s, model, store, scenes, frames, is_train_typed=window == "train")
+
+    # Cut the films into windows or scenes.
     window_s = typed_window_s  # None with --scenes or --frames, too
     if model is not None:
         window_s = manifests.window_of_model(model)
@@ -137,6 +140,8 @@ def film(
     films_in_document = _clips_of_films(imported)
     if shots_file is None:
         return write_imported(imported, out, more={"shots": None, "films": films_in_document})
+
+    # Find or read the shots, and write both.
     if shots in DETECTORS:
         detector = shots
         parts = {film.movie: _find_shots(film, shots) for film in read_films}
@@ -210,6 +215,13 @@ def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
     The file of a damaged film may state a later end than that of its pictures. The stated end is used then,
     so that the windows of the missing part are in the manifest; they fail when they are extracted. If windows
     are counted in frames, the film ends with its last frame.
+
+    Parameters
+    ----------
+    path
+        The file of the film.
+    with_frames
+        Whether to read the times of all frames, because windows are counted in frames.
     """
     probed = of.probe(path)
     end_s = probed.start_s + probed.duration_s
@@ -235,7 +247,13 @@ def _clips_of_films(imported: "manifests.Imported") -> list[dict[str, object]]:
 
 
 def _median_duration(path: Path) -> float:
-    """Return the median duration of the clips of a store, in seconds rounded to milliseconds."""
+    """Return the median duration of the clips of a store, in seconds rounded to milliseconds.
+
+    Raises
+    ------
+    ManifestError
+        The duration of a clip is not known.
+    """
     import numpy as np
 
     clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]
@@ -252,5 +270,6 @@ def _median_duration(path: Path) -> float:
 
 def _find_shots(film: "manifests.Film", detector: str) -> "list[manifests.FilmPart]":
     """Find the shots of a film with a detector, which decodes every frame; show a progress bar."""
-    with progress_bar(f"shots of {film.movie}", "frame") as show:
-        return [manifests.FilmPart(*shot) for shot in video.find_shots(film.path, detector, show)]
+    with progress_bar(f"shots of {film.movie}", "frame") as show_progress:
+        shots = video.find_shots(film.path, detector, show_progress)
+    return [manifests.FilmPart(*shot) for shot in shots]

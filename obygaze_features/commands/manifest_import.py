@@ -161,6 +161,7 @@ def spans(
     frame_rate = None if rate is None else manifests.frame_rate(rate)
     named_codebook = manifests.find_codebook(codebook) if codebook else None
     folder = folder_for(out, named_codebook, force=force)
+
     try:
         imported = manifests.import_spans(
             files,
@@ -194,9 +195,11 @@ def spans(
             "--codebook": codebook or "",
             "--out": str(out),
         }
+
         typed_options = [f"--word {shlex.quote(word)}" for word in words]
         typed_options += _typed_options(typed)
         raise ManifestError(_message_with_command(error, files, typed_options, force=force)) from None
+
     accounts = [account.record() for account in imported.accounts]
     if not imported.manifest.clips:
         return _nothing_imported(imported, out, accounts)
@@ -204,7 +207,17 @@ def spans(
 
 
 def _nothing_imported(imported: "manifests.Imported", out: Path, accounts: Sequence[object]) -> Answer:
-    """Print why no span was read, and answer that no file is written."""
+    """Print why no span was read, and answer that no file is written.
+
+    Parameters
+    ----------
+    imported
+        The import, with notices that say why.
+    out
+        The manifest that would have been written.
+    accounts
+        For each file, what was read of it and left out.
+    """
     for notice in imported.notices:
         click.echo(notice, err=True)
     document = {"manifest": None, "clips": 0, "notices": imported.notices, "accounts": accounts}
@@ -262,7 +275,7 @@ def _video_length_s(path: Path) -> float | None:
         from obygaze_features.video.source import opened
 
         with opened(path) as source:
-            duration_us = source.container.duration
+            duration_us = source.container.duration  # in microseconds
             return duration_us / 1e6 if duration_us else None
     except (ModuleNotFoundError, VideoError, OSError):
         return None

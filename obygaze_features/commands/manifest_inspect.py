@@ -166,6 +166,7 @@ def project(
         clips = manifests.windows(marks, needed(window, "window"))
     if per_annotator and merge:
         raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
+
     # To merge rows by a rule, or to choose one annotator's, each annotator needs a row first.
     needs_row_per_annotator = per_annotator or merge is not None
     result = manifests.project(marks, clips, per_annotator=needs_row_per_annotator)
@@ -174,6 +175,7 @@ def project(
         labelled = manifests.merge_annotators(labelled, merge)  # type: ignore[arg-type]  # one of its words
     elif merge is not None:  # the name of an annotator, whose rows are taken
         labelled = manifests.merge_annotators(labelled, "expert", merge)
+
     n_replaced = sum(clip.level is not None for clip in clips)
     notices = _notices_on_projection(result, n_replaced, onto)
     return write_imported(manifests.Imported(labelled, tuple(notices)), out)
@@ -187,18 +189,18 @@ def _notices_on_projection(
     Parameters
     ----------
     result
-        The labelled clips.
+        What `manifest.project` returned: the labelled clips, and which clips and movies got no label.
     n_replaced
         How many clips had labels before.
     clips_file
-        The manifest of the clips.
+        The manifest of the clips; None if they are windows that were made now, which had no labels.
     """
     notices = []
     if n_replaced:
         notices.append(f"replaced the labels that {counted(n_replaced, 'clip')} of {clips_file} had")
-    if result.unwatched:
+    if result.unwatched:  # movies
         notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
-    if result.unanswered:
+    if result.unanswered:  # clips
         clips = counted(len(result.unanswered), "clip")
         notices.append(
             f"no level for {clips} ({first_few(result.unanswered, 3)}): the annotators, who mark the lowest "
@@ -209,7 +211,7 @@ def _notices_on_projection(
             f"{annotator}: no row for {counted(n_clips, 'clip')}: they mark the lowest level too, and marked "
             "nothing there"
         )
-    if result.elsewhere:
+    if result.elsewhere:  # movies of the annotations that have no clips
         movies = ", ".join(result.elsewhere)
         notices.append(f"left out the annotations of {movies}: no clip of theirs to label")
     if result.columns_left_out:
@@ -219,18 +221,23 @@ def _notices_on_projection(
 
 
 def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
-    """Return fact -> value for a manifest: its numbers of clips, movies, levels, videos and the like."""
+    """Return fact -> value for a manifest: its numbers of clips, movies, levels, videos and the like.
+
+    The values are plain, for the JSON document of the command.
+    """
     from obygaze_features.video.file_facts import is_here
 
-    codebook = manifest.codebook
     paths = set[Path]()
     for clip in manifest:
         path = manifest.video_path(clip)
         if path is not None:
             paths.add(path)
     missing = sorted(str(path) for path in paths if not is_here(path))
-    clips = manifest.clips_once
+
+    clips = manifest.clips_once  # each clip once, of those with a row for each annotator
     durations_s = [clip.duration_s for clip in clips if clip.duration_s is not None]
+
+    codebook = manifest.codebook
     return {
         "clips": len(clips),
         "rows": len(manifest),
@@ -252,7 +259,7 @@ def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
 
 
 def _summary_lines(summary: dict[str, Any]) -> list[str]:
-    """Write a summary as a table, one fact per line."""
+    """Format the summary of a manifest (fact -> value) as a table, one fact per line."""
     codebook = summary["codebook"]
     facts = summary | {"codebook": f"{codebook['name']} {codebook['version']}"}
     rows = [[_as_words(name), _format_fact(value)] for name, value in facts.items()]
@@ -271,7 +278,15 @@ def _format_fact(value: str | int | list[str] | dict[str, int]) -> str:
 
 
 def _number_of(number: float, name: str) -> str:
-    """Write a number with its name; a plural noun in it becomes singular for the number 1."""
+    """Return a number with its name, such as "3 clips" or, with the noun in the singular, "1 file".
+
+    Parameters
+    ----------
+    number
+        The number.
+    name
+        A plural noun, and perhaps further words, such as "clips without".
+    """
     noun, _, other_words = name.partition(" ")
     if number == 1 and noun in {"clips", "files", "seconds"}:
         noun = noun.removesuffix("s")
@@ -286,14 +301,16 @@ def _as_words(name: str) -> str:
 def _first_clips_lines(manifest: "manifests.Manifest") -> list[str]:
     """Write the first clips of a manifest as a table, without the columns that are empty in all of them."""
     clips = manifest.clips[:SHOWN_ROWS]
-    columns: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}  # name of a field -> its cell for each clip
     for name in manifests.FIELDS:
         cells = [_format_cell(getattr(clip, name)) for clip in clips]
         if any(cells):
             columns[name] = cells
+
     lines = []
     if columns:
-        lines += ["", table(list(zip(*columns.values(), strict=True)), list(columns))]
+        rows = list(zip(*columns.values(), strict=True))
+        lines += ["", table(rows, list(columns))]
     n_more = len(manifest) - len(clips)
     if n_more:
         lines.append(f"... and {n_more:,} more")

@@ -49,6 +49,7 @@ def assign(
     clips = manifests.read_manifest(manifest)
     assigned = manifests.assign(clips, annotators, each, calibration=calibration, seed=seed)
     clips_in_round = manifests.write_manifest(assigned, out)
+
     # The names as `assign` writes them: é is one character, also if it was typed as e and an accent.
     names = [composed(annotator) for annotator in annotators]
     films_of_annotator = _films_in_order(clips_in_round, names)
@@ -64,7 +65,12 @@ def assign(
 def _films_in_order(clips: "manifests.Manifest", annotators: Sequence[str]) -> dict[str, list[str]]:
     """Return annotator -> the films that they annotate, in their order.
 
-    `clips` are sorted by this order, with a row for each annotator of a clip.
+    Parameters
+    ----------
+    clips
+        The clips, with a row for each annotator of a clip, sorted by the order of the annotator's films.
+    annotators
+        Names of all annotators.
     """
     films_of_annotator: dict[str, list[str]] = {annotator: [] for annotator in annotators}
     for clip in clips:

@@ -104,6 +104,7 @@ def search(
         raise click.UsageError("--text-store has the text's vector: leave out --weights and --like")
     if (sheet is None) != (manifest is None):
         raise click.UsageError("--sheet and --manifest go together")
+
     if query is not None and like is None:
         ranking = of.search(
             store,
@@ -118,6 +119,7 @@ def search(
         ranking = _search_like(store, like, backbone=backbone, weights=weights, top=top, device=device)
     else:
         raise click.UsageError("give a text, or --like CLIP_ID|FILE")
+
     if sheet is not None and manifest is not None:
         _draw_sheet(ranking, sheet, manifest)
     document = asdict(ranking)
@@ -128,7 +130,7 @@ def search(
 
 
 def _remarks_on_ranking(ranking: "Ranking") -> list[str]:
-    """Write how many clips were ranked by which features, and the notes on the ranking."""
+    """Return lines on how many clips were ranked by which features, and the notes on the ranking."""
     counts = f"{counted(ranking.n_clips, 'clip')} ranked by {ranking.backbone}"
     if ranking.n_without:
         counts += f"; {counted(ranking.n_without, 'more has', 'more have')} no features"
@@ -146,15 +148,22 @@ def _search_like(
         The store.
     like
         The id of the clip or, if the store has no such clip, the path of the file.
-    backbone, weights, top, device
-        The options of `search`.
+    backbone
+        Backbone whose features are compared; None if the store has only one that can be.
+    weights
+        Weights of the backbone, to encode a file; None for those that the store records.
+    top
+        Most clips to return.
+    device
+        Device that encodes a file.
     """
-    opened = of.open_store(store)
+    opened_store = of.open_store(store)
     path = Path(like)
-    is_clip = any(composed(like) in opened[name].clip_ids for name in opened.names)
+    clip_id = composed(like)  # the terminal may have typed letters with accents as two signs each
+    is_clip = any(clip_id in opened_store[name].clip_ids for name in opened_store.names)
     if is_clip or not path.is_file():
-        return of.search_like(opened, like, backbone=backbone, top=top)
-    return _search_like_file(opened, path, backbone=backbone, weights=weights, top=top, device=device)
+        return of.search_like(opened_store, like, backbone=backbone, top=top)
+    return _search_like_file(opened_store, path, backbone=backbone, weights=weights, top=top, device=device)
 
 
 def _search_like_file(
@@ -164,24 +173,49 @@ def _search_like_file(
 
     The features of the file are extracted into a temporary folder, with the backbone and settings of the
     store.
+
+    Parameters
+    ----------
+    store
+        The store.
+    path
+        The video file.
+    backbone
+        Backbone whose features are compared; None if the store has only one that can be.
+    weights
+        Weights of the backbone; None for those that the store records.
+    top
+        Most clips to return.
+    device
+        Device that encodes the file.
+
+    Raises
+    ------
+    SearchError
+        No features can be extracted from the file.
     """
     from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group
 
     group = choose_group(store, backbone)
-    call = backbone_call(group.provenance, weights)  # how the backbone of the group was loaded
+
+    # Load the backbone as it was loaded for the group.
+    call = backbone_call(group.provenance, weights)
     options = dict(call.options)
     if call.weights:
         options |= {"weights": call.weights, "compute": backbones.Compute(device)}
-    loaded = of.load_backbone(call.name, group.n_frames or None, **options)
+    loaded_backbone = of.load_backbone(call.name, group.n_frames or None, **options)
+
+    # Extract the features of the file. If those of the store are of frames that were kept as small JPEGs
+    # (--keep-frames), these are, too: features of exact frames would differ.
     is_of_kept_frames = "kept_frames" in (group.provenance.get("decoder") or {})
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         extracted = of.extract(
             clips,
             Path(folder, "file"),
-            [loaded],
+            [loaded_backbone],
             keep_frames=Path(folder, "frames") if is_of_kept_frames else None,
             workers=1,
             licence="CC0-1.0",
@@ -197,7 +231,17 @@ def _search_like_file(
 
 
 def _draw_sheet(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
-    """Draw the clips of a ranking, the best first, on a contact sheet in the folder `sheet`."""
+    """Draw the clips of a ranking, the best first, on a contact sheet, and print how many were drawn.
+
+    Parameters
+    ----------
+    ranking
+        The clips that were found.
+    sheet
+        Folder for the contact sheet.
+    manifest
+        Manifest with the videos of the clips.
+    """
     from obygaze_features.extraction.sheets import write_sheets
 
     clips = of.read_manifest(manifest)
@@ -226,7 +270,7 @@ def _format_time(seconds: float | None) -> str:
     """Format seconds as h:mm:ss.s; "-" if unknown."""
     if seconds is None:
         return "-"
-    all_tenths = round(seconds * 10)
+    all_tenths = round(seconds * 10)  # rounded first, so that no part can become 60
     all_seconds, tenths = divmod(all_tenths, 10)
     all_minutes, whole_seconds = divmod(all_seconds, 60)
     hours, minutes = divmod(all_minutes, 60)

@@ -62,8 +62,8 @@ def init(
     site = extraction.Site(licence=licence, tasks=tasks, sbatch=options, setup=setup)
     paths = extraction.write_job_scripts(folder, site)
     names = [str(path) for path in paths]
-    submit = next(path for path in paths if path.suffix == ".sh")
-    remark = f"{submit} MANIFEST STORE --backbone NAME submits all of it"
+    submit_script = next(path for path in paths if path.suffix == ".sh")
+    remark = f"{submit_script} MANIFEST STORE --backbone NAME submits all of it"
     return Answer({"scripts": names}, "\n".join(names), [remark])
 
 

@@ -73,22 +73,33 @@ def merge(
       obygaze store merge stores/a stores/b --out stores/both \\
           --licence CC-BY-4.0 --corpus "A and B"
     """
-    opened = [of.open_store(store) for store in stores]
+    opened_stores = [of.open_store(store) for store in stores]
     path = of.merge(
-        opened, out, version=version, licence=licence, citation=citation, corpus=corpus, progress=True
+        opened_stores, out, version=version, licence=licence, citation=citation, corpus=corpus, progress=True
     )
-    for notice in _differing_fields(opened, of.open_store(path)):
+    for notice in _notices_on_lost_fields(opened_stores, of.open_store(path)):
         click.echo(notice, err=True)
     return sealed_result(path, older=stores[0])
 
 
-def _differing_fields(stores: "Sequence[of.Store]", result: "of.Store") -> list[str]:
-    """Write a notice for each field that the merged store lacks because the stores differ in it."""
-    fields: set[str] = set()
+def _notices_on_lost_fields(stores: "Sequence[of.Store]", result: "of.Store") -> list[str]:
+    """Return a notice for each field that the merged store lacks because the stores differ in it.
+
+    Parameters
+    ----------
+    stores
+        The stores that were merged.
+    result
+        The merged store.
+    """
+    # Fields that describe the corpus, in the attributes of the stores.
+    fields_of_corpus: set[str] = set()
     for store in stores:
-        fields.update(store.attributes["corpus"])
-    left_out = sorted(fields - result.attributes["corpus"].keys())
+        fields_of_corpus.update(store.attributes["corpus"])
+    left_out = sorted(fields_of_corpus - result.attributes["corpus"].keys())
     notices = [f"left out: the stores' corpus.{field} differs, so the result has none" for field in left_out]
+
+    # Fields of the provenance of each group of features.
     for name in result:
         for field in ("hub", "commit"):
             is_known = any(store[name].provenance[field] for store in stores)

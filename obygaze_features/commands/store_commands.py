@@ -68,7 +68,15 @@ def rm(
 
 
 def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
-    """Remove the stages in folders whose clips are all sealed; print the reasons why others stay."""
+    """Remove the stages in folders whose clips are all sealed; print the reasons why others stay.
+
+    Parameters
+    ----------
+    folders
+        Folders that hold stores and stages.
+    yes
+        Whether to remove without asking for confirmation.
+    """
     from obygaze_features.store.growth import why_needed
 
     removable: list[Removable] = []
@@ -84,6 +92,7 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
             why_kept[str(path)] = reason
         else:
             removable.append(Removable(path, "stage, sealed"))
+
     removed = _remove(removable, yes=yes) if removable else []
     lines = [f"removed {path}" for path in removed]
     if not lines:
@@ -112,31 +121,46 @@ def _kind_of_removable(path: Path) -> str:
         raise StoreError(f"{path}: is a link; remove what it points to, by its own name")
     if not os.path.lexists(path):
         raise StoreError(f"{path}: nothing there")
-    if (path / PLAN).is_file():
+
+    is_stage = (path / PLAN).is_file()
+    if is_stage:
         n_writers = stores.read_stage(path).n_writers()
         if n_writers:
             raise StoreError(f"{path}: {n_writers} process(es) write to it now; wait, or stop them")
         return "stage"
-    if (path / BAGIT).is_file() and (path / FEATURES).is_dir():
+
+    is_sealed_store = (path / BAGIT).is_file() and (path / FEATURES).is_dir()
+    if is_sealed_store:
         return "sealed store"
     raise StoreError(f"{path}: neither a sealed store nor a stage, so it is not removed")
 
 
 def _remove(removable: Sequence[Removable], *, yes: bool) -> list[str]:
-    """List folders with their sizes, ask for confirmation unless `yes` is true, and remove them.
+    """Print a table of folders with their sizes, ask for confirmation, and remove them.
+
+    Parameters
+    ----------
+    removable
+        The folders: stores or stages.
+    yes
+        Whether to remove them without asking. Where nobody can be asked, it must be true.
 
     Returns
     -------
-    The paths of the removed folders.
+    list of str
+        The paths of the removed folders.
     """
     from obygaze_features.store.growth import discard
 
     rows = [(str(path), kind, f"{_bytes_below(path) / 1e6:.1f} MB") for path, kind in removable]
     click.echo(table(rows, ("to remove", "what", "size")), err=True)
+
     if not yes:
-        if not sys.stdin.isatty():
+        can_ask = sys.stdin.isatty()
+        if not can_ask:
             raise click.UsageError("nothing was removed: give --yes")
         click.confirm("Remove for good?", abort=True, err=True)
+
     for path, _ in removable:
         discard(path)
     return [str(path) for path, _ in removable]
@@ -197,7 +221,8 @@ def ls(
     rows = []
     reasons = []
     for store in listed:
-        if store.format == UNREAD:
+        is_unread = store.format == UNREAD
+        if is_unread:
             # Its last field holds the reason, which is too long for a table and is printed below it.
             reason = store.features
             reasons.append(reason)
@@ -232,7 +257,7 @@ def _list_stores(folder: Path) -> Iterator[ListedStore]:
 
 
 def _unread(path: Path, reason: str) -> ListedStore:
-    """Return the row of a store that cannot be read in the list."""
+    """Return the row in the list for a store that cannot be read: "-" in all columns, and the reason."""
     return ListedStore(
         path.name,
         format=UNREAD,
@@ -268,11 +293,12 @@ def _describe_store(path: Path) -> ListedStore:
 
     store = of.open_store(path)
     counts = Counter(clip.status for clip in store.clips)
-    n_absent = absent_counts(store.clips)
+    n_absent = absent_counts(store.clips)  # group -> clips of which only other groups have features
     groups = []
     for name in store.names:
         suffix = f" ({n_absent[name]} absent)" if name in n_absent else ""
         groups.append(f"{name}{suffix}")
+
     return ListedStore(
         path.name,
         str(store.attributes["spec_version"]),
@@ -312,7 +338,13 @@ def inspect(
 
 
 def _format_tables(record: dict[str, Any]) -> str:
-    """Format the description of a store as text: a table of facts, then two tables for each group."""
+    """Format the description of a store as text: a table of facts, then two tables for each group.
+
+    Parameters
+    ----------
+    record
+        The description, as `_store_record` returns it.
+    """
     facts = {name: value for name, value in record.items() if name != "groups"}
     tables = [table(_flatten(facts))]
     for name, group in record["groups"].items():
@@ -333,7 +365,7 @@ def _store_record(store: "of.Store") -> dict[str, Any]:
     from obygaze_features.store.records import absent_counts
 
     counts = Counter(clip.status for clip in store.clips)
-    is_of_clips = all(clip.text is None for clip in store.clips)
+    is_of_clips = all(clip.text is None for clip in store.clips)  # else the rows are texts
     record = {
         "name": store.name,
         "version": store.version,
@@ -342,7 +374,8 @@ def _store_record(store: "of.Store") -> dict[str, Any]:
         "rows": "clips" if is_of_clips else "texts",
         "clips": {status: counts[status] for status in stores.STATUSES},
     }
-    n_absent = absent_counts(store.clips)
+
+    n_absent = absent_counts(store.clips)  # group -> clips of which only other groups have features
     if n_absent:
         record["absent"] = n_absent
     record["groups"] = {name: _group_record(store[name]) for name in store}
@@ -362,7 +395,7 @@ def _group_record(group: "stores.Group") -> dict[str, Any]:
 
 
 def _flatten(record: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Flatten a nested record into pairs of dotted name, such as "corpus.name", and formatted value.
+    """Flatten a nested record into rows of a table: dotted name, such as "corpus.name", and formatted value.
 
     Parameters
     ----------
@@ -476,6 +509,7 @@ def verify(
     elif full:
         depth = "full"
     report = of.verify(store, depth, progress=True)
+
     n_problems = len(report.problems)
     if report.ok:
         verdict = "nothing wrong"

@@ -70,7 +70,7 @@ def duplicates(
 
 
 def _csv_table(rows: Sequence[tuple[Any, ...]]) -> str:
-    """Write rows, the first of which are the headings, as a CSV table."""
+    """Format rows as the text of a CSV file; the first row holds the headings."""
     lines = []
     for row in rows:
         cells = [str(cell) for cell in row]
@@ -79,14 +79,21 @@ def _csv_table(rows: Sequence[tuple[Any, ...]]) -> str:
 
 
 def _table_lines(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[str]:
-    """Format the first clips that were found as a table, and say how many more there are."""
+    """Format the first clips that were found as a table, and say how many more there are.
+
+    Parameters
+    ----------
+    rows
+        The clips, as tuples of the fields of `SameClip`.
+    names
+        Names of these fields, the headings.
+    """
     if not rows:
         return []
-    # The last column is a likeness. Numbers stand at the right of their columns.
     shown = []
-    for *other_cells, likeness in rows[:MOST_SHOWN]:
+    for *other_cells, likeness in rows[:MOST_SHOWN]:  # the last field is a likeness
         shown.append((*other_cells, f"{likeness:.3f}"))
-    columns_of_numbers = (0, 3, 4)
+    columns_of_numbers = (0, 3, 4)  # they are aligned at the right
     lines = [table(shown, names, right=columns_of_numbers)]
     if len(rows) > MOST_SHOWN:
         lines.append(f"and {len(rows) - MOST_SHOWN} more: --out FILE has all")

@@ -53,31 +53,51 @@ def names_by_pattern(manifest: "manifests.Manifest", pattern: str) -> dict[str, 
     fields = _FIELD.findall(pattern)
     names = {}
     for clip in manifest:
-        values = {
-            "clip_id": clip.clip_id,
-            "movie": clip.movie,
-            "video": PurePosixPath(clip.video.replace("\\", "/")).stem,
-            **clip.extras,
-        }
+        values = _values_of_fields(clip)
         for field in fields:
             if field not in values:
                 raise click.BadParameter(
                     f"{{{field}}}: expected one of {', '.join(values)}", param_hint="--pattern"
                 )
-        if all(values[field] for field in fields):
+        has_all_values = all(values[field] for field in fields)
+        if has_all_values:
             names[clip.clip_id] = _fill_pattern(pattern, values)
+
     if len(manifest) and not names:
         raise click.UsageError(f"no clip of the manifest has a name by {pattern}; choose another --pattern")
     return names
 
 
+def _values_of_fields(clip: "manifests.Clip") -> dict[str, str]:
+    """Return what the fields of a pattern of names, such as {movie}, stand for in a clip: field -> value.
+
+    The value of `video` is the name of the video file without folder and suffix.
+    """
+    video_path = PurePosixPath(clip.video.replace("\\", "/"))
+    return {"clip_id": clip.clip_id, "movie": clip.movie, "video": video_path.stem, **clip.extras}
+
+
 def _fill_pattern(pattern: str, values: Mapping[str, str]) -> str:
-    """Replace the fields of a pattern, such as {movie}, by their values."""
-    return _FIELD.sub(lambda field: values[field[1]], pattern)
+    """Replace the fields of a pattern by their values: "tt1/scene" for {movie}/{video}.
+
+    Parameters
+    ----------
+    pattern
+        The pattern.
+    values
+        Name of a field -> its value.
+    """
+
+    def value_of(field: re.Match[str]) -> str:
+        """Return the value of a field that was found in the pattern."""
+        name = field[1]
+        return values[name]
+
+    return _FIELD.sub(value_of, pattern)
 
 
 def parse_declared(text: str, where: str) -> dict[str, object]:
-    """Parse declared provenance from a JSON object.
+    """Parse what the user declares of how features were made (provenance), a JSON object.
 
     Parameters
     ----------
@@ -149,8 +169,11 @@ def open_source(
     is_table_with_times = kind == "table" and times is not None
     if is_table_with_times and (not of_frames or has_files_of_times):
         raise click.UsageError("--times names a column of a table with a row for each frame (--array frames)")
+
+    # The libraries that read the file would wait for ever if it were a pipe, which this refuses.
     if not source.is_dir():
-        open_regular(source).close()  # libraries open the name themselves, and would wait for a pipe
+        open_regular(source).close()
+
     if kind == "hdf5":
         clip_names = {name.rpartition("/")[2] for name in clips}
         return hdf5_items(source, patterns, clip_names, times_array)
@@ -158,6 +181,8 @@ def open_source(
         return table_items(
             source, ids, labels, patterns, of_frames=of_frames, times=times, at_a_rate=at_a_rate
         )
+
+    # Files of arrays: .npy, .npz and those of torch.
     choice = ArrayChoice(tuple(patterns), times=times_array)
     if kind == "npy" and source.is_file() and file_kind(source).name == NPZ:
         return npz_clips(source, choice)
@@ -290,19 +315,22 @@ def import_(
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
+
+    # The clips, and the name that each has in the source.
     table = manifests.read_manifest(manifest)
     corpus = {"name": manifest.stem, "manifest_sha256": table.digest()}
     # A store has a clip once, also if several annotators labelled it: labels are not stored.
     table = table.with_clips(table.clips_once)
     if pattern is None:
         pattern = "{clip_id}" if kind == "table" or source.is_file() else "{video}"
-    patterns_of_features = list(columns)
-    if key:
-        patterns_of_features.append(glob.escape(key))
     if backbone is not None and not fits(backbone, Name):
         raise click.BadParameter(f"{backbone!r}: expected {expected(Name)}", param_hint="--backbone")
     clip_names = names_by_pattern(table, pattern)
-    opened = open_source(
+
+    patterns_of_features = list(columns)
+    if key:
+        patterns_of_features.append(glob.escape(key))
+    opened_source = open_source(
         source,
         kind,
         ids,
@@ -314,11 +342,12 @@ def import_(
         at_a_rate=rate is not None,
     )
     # `about` holds what the source states of itself, as texts, such as `backbone`, `features` and `left_out`.
-    with opened as (items, about), progress_bar("import") as progress:
+    with opened_source as (items, about), progress_bar("import") as progress:
         provenance = _read_provenance(declared, source, about)
         name = backbone or about.get("backbone")
         if not name:
             raise click.UsageError("say what the features are called: --backbone")
+
         matched = _match_clips(items, clip_names, times, table)
         if matched.unknown and not matched.features:
             name_of_first_clip = next(iter(clip_names.values()), "")
@@ -329,13 +358,15 @@ def import_(
             )
         for notice in _notices_on_unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
+
         planned = [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table]
+        are_features_named = any(not wanted.startswith(LEAVE_OUT) for wanted in patterns_of_features)
         declaration = Declared(
             name,
             array,
             provenance,
             dtype,
-            are_features_named=any(not wanted.startswith(LEAVE_OUT) for wanted in patterns_of_features),
+            are_features_named=are_features_named,
             series=_series_name(about.get("features", "")),
             axes=_choose_axes(axes, about, source),
             per_second=rate,
@@ -416,10 +447,12 @@ def _match_clips(
 ) -> _Matched:
     """Find the features of each clip among the named features of a source.
 
+    If files of the source hold the times of frames, they are found too, and put beside the features.
+
     Parameters
     ----------
     items
-        Name -> features.
+        Name -> features, or times.
     clip_names
         Clip id -> name in the source.
     times
@@ -433,25 +466,46 @@ def _match_clips(
     features, not_features = match_to_clips(items, clip_names, FILM_SUFFIXES)
     if times is None or not _is_file_pattern(times):
         return _Matched(features, not_features)
-    times_of_clips, not_times = match_to_clips(items, names_by_pattern(table, times), FILM_SUFFIXES)
+
+    names_of_times = names_by_pattern(table, times)
+    times_of_clips, not_times = match_to_clips(items, names_of_times, FILM_SUFFIXES)
     unknown = tuple(name for name in not_features if name in not_times)
     return _Matched(with_times(features, times_of_clips, times), unknown)
 
 
 def _size_in_words(group: "stores.Group", array: str) -> str:
-    """Describe the shape of a clip's array, such as "32 frames of 768 numbers", so that swapped axes show."""
-    *rows, numbers = group.clip_shape(array)
-    if not rows:
-        return f"one vector of {numbers} numbers"
-    n_rows = str(rows[0])
-    if group.is_ragged(array):
+    """Describe the shape of a clip's array, such as "32 frames of 768 numbers", so that swapped axes show.
+
+    Parameters
+    ----------
+    group
+        The group of features.
+    array
+        Name of the array in it: pooled, frames or tokens.
+    """
+    *other_sizes, n_numbers = group.clip_shape(array)
+    if not other_sizes:
+        return f"one vector of {n_numbers} numbers"
+    if group.is_ragged(array):  # clips have different numbers of frames
         sizes = group.row_size[group.usable]
         n_rows = f"{sizes.min()} to {sizes.max()}"
-    return f"{n_rows} {array} of {numbers} numbers"
+    else:
+        n_rows = str(other_sizes[0])
+    return f"{n_rows} {array} of {n_numbers} numbers"
 
 
 def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
-    """Return the order of axes given with --axes; in a table with a row for each frame it must be TD."""
+    """Return the order of the axes of the features; in a table with a row for each frame it must be TD.
+
+    Parameters
+    ----------
+    axes
+        The option --axes, such as TD: T frames or tokens, each of D numbers; None if it is not given.
+    about
+        What the source states of itself.
+    source
+        The source, for the message.
+    """
     if _ROWS not in about:
         return axes
     if axes not in (None, "TD"):
@@ -460,13 +514,25 @@ def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) ->
 
 
 def _series_name(features: str) -> str:
-    """Return the name of the first column of features without its number: `f` of the lines `f0`, `f1`."""
+    """Return what numbered columns of features are called without their numbers: `f` for `f0`, `f1`, ...
+
+    Parameters
+    ----------
+    features
+        Names of the columns, one on each line; empty if there are none.
+    """
     first_column, _, _ = features.partition("\n")
     return first_column.rstrip("0123456789")
 
 
 def _notices_on_source(about: Mapping[str, str]) -> list[str]:
-    """Return notices on how the rows of a table were read, and on columns or files that were left out."""
+    """Return notices on how the rows of a table were read, and on columns or files that were left out.
+
+    Parameters
+    ----------
+    about
+        What the source states of itself, as texts.
+    """
     notices = []
     if _ROWS in about:
         notices.append(f"rows: {about[_ROWS]}")
@@ -476,7 +542,17 @@ def _notices_on_source(about: Mapping[str, str]) -> list[str]:
 
 
 def _read_provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:
-    """Read the provenance from the file of --declared or, without one, from the source itself."""
+    """Read the provenance from the file of --declared or, without one, from the source itself.
+
+    Parameters
+    ----------
+    declared
+        The JSON file; None if the option is not given.
+    source
+        The source, for messages.
+    about
+        What the source states of itself: perhaps `provenance`, as JSON text.
+    """
     if declared is not None:
         return parse_declared(read_text(declared), str(declared))
     if about.get("provenance"):
@@ -487,12 +563,23 @@ def _read_provenance(declared: Path | None, source: Path, about: Mapping[str, st
 def _notices_on_unmatched(
     table: "manifests.Manifest", matched: _Matched, *, allow_missing: bool
 ) -> list[str]:
-    """Return notices on names that belong to no clip, and on the number of clips without features."""
+    """Return notices on names that belong to no clip, and on the number of clips without features.
+
+    Parameters
+    ----------
+    table
+        The manifest of the clips.
+    matched
+        The names of the source, matched with the clips.
+    allow_missing
+        Whether clips may be without features; otherwise sealing reports them as an error.
+    """
     notices = []
     unknown = matched.unknown
     if unknown:
-        clip_ids = {name.rpartition("/")[2] for name in unknown} & table.by_id.keys()
-        hint = "; some are ids of clips: give --pattern '{clip_id}'" if clip_ids else ""
+        last_parts = {name.rpartition("/")[2] for name in unknown}
+        are_ids_of_clips = not last_parts.isdisjoint(table.by_id.keys())
+        hint = "; some are ids of clips: give --pattern '{clip_id}'" if are_ids_of_clips else ""
         notices.append(
             f"left out: {len(unknown)} that belong to no clip of the manifest: "
             f"{first_few(unknown, SHOWN)}{hint}"
@@ -539,22 +626,25 @@ def export(
     """
     from obygaze_features.exchange.export import export_anndata, export_hdf5
 
-    opened = of.open_store(store)
+    opened_store = of.open_store(store)
     if backbone is None:
-        if len(opened) != 1:
-            raise click.UsageError(f"--backbone: choose one of {', '.join(opened)}")
-        backbone = opened.names[0]
+        if len(opened_store) != 1:
+            raise click.UsageError(f"--backbone: choose one of {', '.join(opened_store)}")
+        backbone = opened_store.names[0]
+
     labels = None
     if manifest is not None:
         labels = _read_labels(manifest)  # `level` and `concepts` -> clip id -> text
-        n_unknown = len(set(opened[backbone].clip_ids) - labels["level"].keys())
+        n_unknown = len(set(opened_store[backbone].clip_ids) - labels["level"].keys())
         if n_unknown:
             click.echo(f"no labels for {counted(n_unknown, 'clip')}: {manifest} does not have them", err=True)
-    write = export_hdf5 if kind == "hdf5" else export_anndata
-    written, left_out = write(opened, backbone, file, labels)
-    document = {"file": str(file), "backbone": backbone, "clips": written, "left_out": left_out}
+
+    export_features = export_hdf5 if kind == "hdf5" else export_anndata
+    n_written, n_left_out = export_features(opened_store, backbone, file, labels)
+    document = {"file": str(file), "backbone": backbone, "clips": n_written, "left_out": n_left_out}
     return Answer(
-        document, f"{file}: {counted(written, 'clip')} of {backbone}; {left_out} without features left out"
+        document,
+        f"{file}: {counted(n_written, 'clip')} of {backbone}; {n_left_out} without features left out",
     )
 
 

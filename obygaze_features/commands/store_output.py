@@ -30,23 +30,26 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
-    statuses = Counter(clip.status for clip in store.clips)
-    counts = [f"{statuses[status]:,} {status}" for status in stores.STATUSES if statuses[status]]
-    counts += [f"{n_absent:,} absent in {name}" for name, n_absent in absent_counts(store.clips).items()]
+    n_by_status = Counter(clip.status for clip in store.clips)
+    counts = [f"{n_by_status[status]:,} {status}" for status in stores.STATUSES if n_by_status[status]]
+    for name, n_absent in absent_counts(store.clips).items():
+        counts.append(f"{n_absent:,} absent in {name}")
+
     document = {
         "store": str(path),
-        "clips": statuses,
+        "clips": n_by_status,
         "groups": store.names,
         "fingerprint": store.fingerprint,
         **more,
     }
-    lines = []
+
+    clips = f"{counted(len(store.clips), 'clip')} of {', '.join(store.names)} ({', '.join(counts)})"
+    lines = [f"{path}: {clips}, fingerprint {store.fingerprint}"]
     if older is not None:
         grown = growth_of(path, older)
         document |= grown.document
-        lines = grown.lines
-    clips = f"{counted(len(store.clips), 'clip')} of {', '.join(store.names)} ({', '.join(counts)})"
-    return Answer(document, "\n".join([f"{path}: {clips}, fingerprint {store.fingerprint}", *lines]))
+        lines += grown.lines
+    return Answer(document, "\n".join(lines))
 
 
 class Growth(NamedTuple):
@@ -71,6 +74,13 @@ def growth_of(path: Path, older: Path | str) -> Growth:
 
     If clips have different numbers of frames, their frames are stored one after the other. A new clip in
     between then moves the frames of all later clips, whose chunks are written anew.
+
+    Parameters
+    ----------
+    path
+        Path of the store.
+    older
+        Path or URL of the older version.
 
     Returns
     -------

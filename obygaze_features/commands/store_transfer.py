@@ -131,7 +131,8 @@ def push(
 
 def _answer_download(result: "Downloaded") -> Answer:
     """Return what to print of a copied store: files copied, already present and left out; its fingerprint."""
-    counts = f"{counted(result.files, 'file')}, {result.octets / 1e6:.1f} MB, {result.kept} were here"
+    megabytes = result.octets / 1e6
+    counts = f"{counted(result.files, 'file')}, {megabytes:.1f} MB, {result.kept} were here"
     if result.left:
         counts += f", {result.left} left out (fetch.txt)"
     digest = fingerprint(result.path)

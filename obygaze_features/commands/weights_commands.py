@@ -46,9 +46,12 @@ def fetch(
             f"'{name}': expected a backbone with weights on the hub ({', '.join(weights.HUB)}), "
             f"a model of OpenCLIP ({', '.join(weights.OPENCLIP)}) or a repository OWNER/NAME"
         )
+
+    # The files of tensors, and those that may be beside them.
     weight_files = weights.fetch(repository, revision or None, layout)
     companions = (*weights.TOKENIZER_FILES, *weights.PROCESSOR_FILES, *weights.SENTENCE_FILES)
     beside = [file_name for file_name in companions if weights.file_of(weight_files, file_name)]
+
     licence = weights.licence_of(weight_files)
     lines = [f"weights   {weight_files.name}", f"sha256    {weight_files.sha256}", f"licence   {licence}"]
     lines += [f"file      {path.name}  {path.stat().st_size} bytes" for path in weight_files.files]
@@ -134,6 +137,7 @@ def check(
     for finding in conformance.findings:
         verdict = "passed" if finding.passed else "FAILED"
         lines.append(f"{verdict:9} {finding.check}: {finding.detail}")
+
     record = {
         "weights": conformance.weights,
         "model_type": conformance.model_type,
@@ -142,6 +146,7 @@ def check(
         "shapes": conformance.shapes,
         "findings": [finding._asdict() for finding in conformance.findings],
     }
+
     if conformance.passed:
         remark = "A pass is about shapes and repetition, not about what the vectors mean."
         return Answer(record, "\n".join(lines), [] if json else [remark])

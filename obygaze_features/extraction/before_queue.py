@@ -59,7 +59,13 @@ def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
 
 
 def _refuse_uncached_weights(recipe: Recipe) -> None:
-    """Raise an error if a backbone's weights are on the Hugging Face Hub and not in this machine's cache."""
+    """Raise an error if a backbone's weights are on the Hugging Face Hub and not in this machine's cache.
+
+    Parameters
+    ----------
+    recipe
+        Arguments to build the backbone; it may name other weights than the backbone's default ones.
+    """
     default_weights = HUB.get(recipe.name, "")
     weights = recipe.options.get("weights") or default_weights
     name_on_hub = hub_name(weights)
@@ -73,7 +79,10 @@ def _refuse_uncached_weights(recipe: Recipe) -> None:
 
 
 def decoder_without_gpu(decoder: str) -> str:
-    """Return the decoder to check with on a machine without a GPU; it has the same record."""
+    """Return the name of the decoder to check with on a machine without a GPU: PyAV in place of CUDA's.
+
+    Both decoders have the same record in provenance, so that the check compares the same settings.
+    """
     return PYAV if decoder == CUDA else decoder
 
 
@@ -118,7 +127,7 @@ def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
     n_clips = len(work.job.planned_clips())
     _, n_tasks = work.shard  # each task of the array has one share of the clips
-    n_pieces = ceil(n_clips / PIECE_ROWS)  # tasks share the clips by pieces of `PIECE_ROWS`, never by halves
+    n_pieces = ceil(n_clips / PIECE_ROWS)  # clips are shared out by whole pieces, of 16 clips each
     clips_text = counted(n_clips, work.unit)
     if n_tasks <= n_pieces:
         yield Diagnosis("clips", "ok", clips_text)
@@ -144,12 +153,13 @@ def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
     if not missing:
         yield Diagnosis("videos", "ok", text)
         return
+
     level: Level = "fault" if missing == videos else "note"
     yield Diagnosis("videos", level, f"{text}; absent: such as {min(missing)}. Is their file system mounted?")
 
 
 def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the licence; its absence is a note."""
+    """Report the licence under which the features will be sealed; note if none is given."""
     if work.licence == NO_LICENCE:
         text = f"{NO_LICENCE}: the store cannot be shared so; --licence SPDX states one"
         yield Diagnosis("licence", "note", text)
@@ -172,15 +182,18 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     except ObygazeError as error:
         yield Diagnosis("stage", "fault", str(error))
         return
+
     machine = this_machine()
     other_clusters_shares = shares_elsewhere(work.stage_path, machine)
     if other_clusters_shares:
         message = other_cluster_message(work.stage_path, other_clusters_shares, machine)
         yield Diagnosis("shares", "fault", message)
+
     for note in work.notes_on_renamed_stages():
         # A fault, since nobody would read a note and stop a queued array that repeats finished work. With
         # CHECK=no the job script leaves all these checks out.
         yield Diagnosis("stage", "fault", f"{note}. If it is another store's, submit with CHECK=no")
+
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
     else:
@@ -188,7 +201,15 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
-    """Report how many rows of an unfinished store are left to do; a fault if it was sealed meanwhile."""
+    """Report how many rows of an unfinished store are left to do; a fault if the store is sealed already.
+
+    Parameters
+    ----------
+    work
+        The prepared extraction.
+    stage
+        The unfinished store, which an earlier run has begun.
+    """
     rows_left = counted(len(stage.missing()), work.unit)
     if work.sealed_path.exists():
         text = (
@@ -256,6 +277,7 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
     recorded_compute: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
     if not compute or not recorded_compute:
         return backbone
+
     changed_compute = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
     for name in MACHINE_FIELDS:
         if name in recorded_compute:
@@ -265,16 +287,18 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
 
 def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     """Report whether the disk has room for the bytes and files of the run, and whether a quota allows it."""
+    # What is needed, without what earlier runs have written, and what is free.
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     needed = estimate_disk(clips, groups, links=links_work(folder))
-    written_bytes = _stage_bytes(work.stage_path)  # by earlier runs
+    written_bytes = _stage_bytes(work.stage_path)
     needed_bytes = max(needed.peak_bytes - written_bytes, 0)
     free = free_space(work.stage_path)
     text = (
         f"{needed_bytes / 1e9:.3g} GB and {counted(needed.files, 'file')} needed, "
         f"{free.bytes / 1e9:.3g} GB free"
     )
+
     bytes_fit = needed_bytes <= free.bytes
     files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
     if bytes_fit and files_fit:

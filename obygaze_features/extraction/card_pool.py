@@ -68,14 +68,21 @@ class CardPool(DecodePool):
 
     Parameters
     ----------
-    workers, timeout_s, batch_size
-        As for `DecodePool`.
+    workers
+        Number of decode workers, one for each core.
+    timeout_s
+        Time limit for one clip, in seconds.
+    batch_size
+        Clips that are taken together.
     card
         The GPU.
     """
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
-        """Start the decode workers and the process of the GPU."""
+        """Start the decode workers, one for each core, and the process of the GPU.
+
+        A pass is a list of clips of one file that are decoded together.
+        """
         super().__init__(workers, timeout_s, PYAV, batch_size)  # the workers decode with PyAV
         self._card = card
         self._process_number = 0  # how often the process of the GPU has been started
@@ -115,6 +122,7 @@ class CardPool(DecodePool):
                     del queue[position]
                     self._put_on_card(file_pass)
                     return True
+
         if not self._has_room():
             return False
         if self._handed_back:
@@ -133,7 +141,7 @@ class CardPool(DecodePool):
             return False
         return super()._is_idle()
 
-    def _take(self, event: Event, queue: WorkQueue, films: Films | None = None) -> list[DecodedClip]:
+    def _handle_event(self, event: Event, queue: WorkQueue, films: Films | None = None) -> list[DecodedClip]:
         """Handle an event of the GPU's process or of a decode worker; return the clips that it finishes.
 
         Each clip gets a remark: that the GPU decoded it, or why cores did in place of the GPU.
@@ -142,12 +150,15 @@ class CardPool(DecodePool):
         ----------
         event
             A message with a decoded clip, or the end of a pass. Its key names the pass, or the GPU's process.
-        queue, films
-            As in `DecodePool`.
+        queue
+            Passes (clips of one file each) that wait for a worker.
+        films
+            Films whose frames are measured for shots; None if there are none.
         """
         if isinstance(event.key, _CardKey):
-            return self._take_from_card(event)
-        clips = super()._take(event, queue, films)
+            return self._handle_card_event(event)
+
+        clips = super()._handle_event(event, queue, films)
         reason = self._reason_of_pass.get(event.key, "")
         pass_has_ended = event.kind != "item"
         if pass_has_ended:
@@ -193,7 +204,7 @@ class CardPool(DecodePool):
         return needs_pictures and not self._why_not_on_card(file_pass)
 
     def _why_not_on_card(self, file_pass: FilePass) -> str:
-        """Return why the GPU cannot decode the clips of a pass; "" if no reason is known."""
+        """Return why the GPU cannot decode a pass (clips of one file); "" if no reason is known."""
         if not file_pass.tasks:
             return ""
         first_task = file_pass.tasks[0]  # all tasks are of one file, and have the same settings
@@ -209,9 +220,10 @@ class CardPool(DecodePool):
 
     def _put_on_cores(self, file_pass: FilePass, reason: str) -> None:
         """Give a pass to a decode worker, and remember why cores decode it; "" if there is no reason."""
-        self._reason_of_pass[self._put(file_pass)] = reason
+        key = self._put(file_pass)
+        self._reason_of_pass[key] = reason
 
-    def _take_from_card(self, event: Event) -> list[DecodedClip]:
+    def _handle_card_event(self, event: Event) -> list[DecodedClip]:
         """Handle a message of the GPU's process, or its end; return the clip that it brings, if any.
 
         When a pass ends, its clips that the GPU did not decode are queued for cores.
@@ -238,17 +250,18 @@ class CardPool(DecodePool):
         if process_has_ended:
             self._end_process(how=str(event.value))
             return []
+
         message = event.value
         if isinstance(message, ClipGiven):
             del self._on_card[message.key][message.position]
             return [_remarked(message.clip, ON_CARD)]
         if isinstance(message, CardOpened):
-            self._open(message)
+            self._allow_passes(message)
         elif isinstance(message, PassEnded):
             self._end_pass_on_card(message)
         return []
 
-    def _open(self, message: CardOpened) -> None:
+    def _allow_passes(self, message: CardOpened) -> None:
         """Allow passes to be sent to the GPU's process, which has started and can decode.
 
         If it cannot, an error is raised when that is found at its first start. At a later start the driver
@@ -270,7 +283,13 @@ class CardPool(DecodePool):
         self._is_open = not message.missing
 
     def _end_pass_on_card(self, message: PassEnded) -> None:
-        """Queue for cores the clips of an ended pass that the GPU did not decode, and remember why."""
+        """Queue for cores the clips of an ended pass that the GPU did not decode, and remember why.
+
+        Parameters
+        ----------
+        message
+            Which pass has ended, why clips of it are left, and whether the reason holds for the whole file.
+        """
         undecoded_tasks = list(self._on_card.pop(message.key).values())
         if not undecoded_tasks:
             return
@@ -301,7 +320,7 @@ class CardPool(DecodePool):
 
 
 def _remarked(clip: DecodedClip, remark: str) -> DecodedClip:
-    """Return a clip with one more remark."""
+    """Return a decoded clip with one more remark for the user, such as on what decoded it."""
     return replace(clip, remarks=(*clip.remarks, remark))
 
 
@@ -316,18 +335,28 @@ def decode_pool(
 
     Parameters
     ----------
-    workers, timeout_s, decoder, batch_size
-        As for `DecodePool`.
+    workers
+        Number of decode workers, one for each core.
+    timeout_s
+        Time limit for one clip, in seconds.
+    decoder
+        Name of the decoder.
+    batch_size
+        Clips that are taken together.
     backbones
         The backbones that encode the clips. The GPU on which they run decodes, or GPU 0 if they run on none.
     """
     if decoder != CUDA:
         return DecodePool(workers, timeout_s, decoder, batch_size)
-    return CardPool(workers, timeout_s, batch_size, MAKE_CARD(card_number(backbones)))
+    card = MAKE_CARD(card_number(backbones))
+    return CardPool(workers, timeout_s, batch_size, card)
 
 
 def card_number(backbones: Sequence[Backbone]) -> int:
-    """Return the number of the GPU that the first of the backbones on a GPU runs on; 0 if none does."""
+    """Return the number of the GPU that decodes: the one that backbones run on; 0 if none runs on a GPU.
+
+    If they run on several GPUs, it is that of the first backbone on one.
+    """
     for backbone in backbones:
         device: Any = getattr(backbone.encode, "device", None)
         if getattr(device, "type", "") == "cuda":
@@ -364,10 +393,16 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
 
 
 def _send_missing(card: Any, parent: Parent) -> None:
-    """Send the main process what is missing to decode on a GPU; empty if nothing is."""
+    """Try a GPU in a process of its own: send what is missing to decode on it, "" if nothing is."""
     parent.send(card.missing())
 
 
 def no_card(missing: str) -> str:
-    """Return the message that no GPU can decode, and what to do."""
+    """Return the message that no GPU can decode, and what to do.
+
+    Parameters
+    ----------
+    missing
+        What is missing, in words.
+    """
     return f"--decoder {CUDA}: {missing}. Without the option the cores decode"

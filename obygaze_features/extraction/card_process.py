@@ -132,7 +132,15 @@ class CardDecoder:
     """
 
     def __init__(self, card: Card, parent: Parent) -> None:
-        """Begin without results of earlier checks and comparisons, which all threads share."""
+        """Begin without results of earlier checks and comparisons, which all threads share.
+
+        Parameters
+        ----------
+        card
+            The GPU.
+        parent
+            The main process, which receives what is decoded.
+        """
         self._card = card
         self._parent = parent
         self._watch = Watch()
@@ -150,7 +158,13 @@ class CardDecoder:
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
         """Decode passes (clips of one file each) from a queue, one after the other, for ever.
 
-        It runs in a thread. The main process gets a message at the end of each pass.
+        It runs in a thread. The main process gets a message at the end of each pass. If a pass gives no clip
+        within its time limit, this process is killed, because the GPU's driver may hang.
+
+        Parameters
+        ----------
+        waiting
+            The passes, each with its time limit.
         """
         while True:
             new_pass = waiting.get()
@@ -238,11 +252,13 @@ class CardDecoder:
         check = self._checked_headers(path)
         if check.reason:
             raise NotOnCard(check.reason, for_whole_file=True)
+
         table = index_packets(path)
         stream = _KindAndSize(kind_of(table), check.width, check.height)
         # Frames from one key frame to the next are decoded together. Those around the first window are used
         # for the comparisons.
         compared_frames = group_around(table, _first_frame(table, windows))
+
         try:
             self._refuse_different_pictures(path, stream, compared_frames[:MOST_COMPARED])
             sample = None  # a core's picture, with which the reader compares the GPU's
@@ -302,7 +318,15 @@ class _KindAndSize(NamedTuple):
 
 
 def _first_frame(table: PacketTable, windows: Windows) -> int:
-    """Return the number of the first frame from the start of the earliest window on; 0 if there is none."""
+    """Return the number of the first frame from the start of the earliest window on; 0 if there is none.
+
+    Parameters
+    ----------
+    table
+        The packets of the file, with the time of each frame.
+    windows
+        Start and end of each window in seconds.
+    """
     first_s = min(start_s or 0.0 for start_s, _ in windows)  # a start of None is that of the file
     later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
     return int(later_frames[0]) if len(later_frames) else 0
@@ -329,7 +353,15 @@ class Watch:
         self._null_file: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123
 
     def expect(self, key: Hashable, limit_s: float) -> None:
-        """Start, or start again, the time limit of a pass."""
+        """Start, or start again, the time limit of a pass over a file; the process is killed at its end.
+
+        Parameters
+        ----------
+        key
+            The pass.
+        limit_s
+            Seconds from now within which the pass must give a result.
+        """
         with self._changing:
             self._ends_s[key] = time.monotonic() + limit_s
             self._set_timer()

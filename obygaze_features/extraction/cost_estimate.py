@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple, Self, cast
@@ -94,12 +94,20 @@ class Estimate:
 
 
 def _hours(seconds: float) -> str:
-    """Format seconds as hours with three digits."""
+    """Format seconds as hours with three significant digits."""
     return f"{seconds / 3600:.3g}"
 
 
 def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
-    """List the disk space that an extraction needs, and what is free, as rows of a table: (name, value)."""
+    """List the disk space that an extraction needs, and what is free, as rows of a table: (name, value).
+
+    Parameters
+    ----------
+    room
+        Expected size of the stage and of the store, in bytes and files.
+    free
+        Free bytes and files of the disk.
+    """
     peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
     if not room.links:  # shards are copied from the stage to the store
         peak += ", with shards twice: this file system has no hard links"
@@ -142,23 +150,24 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         workers=workers,
     )
+
     trial = _try_decoding(job, _trial_passes(all_passes, size_of_file))
     estimate.tried = trial.n_clips
-    if trial.n_clips == 0:
+    if trial.n_clips == 0:  # such as where no file is on this machine
         return estimate
-    on_card = any(uses_gpu(backbone) for backbone in job.backbones)
+
     # Arrays [2] of wall and processor seconds, for all clips and files of the run.
+    on_card = any(uses_gpu(backbone) for backbone in job.backbones)
     decoding_s = trial.per_clip * len(tasks)
     indexing_s = trial.index_per_file * len(size_of_file)
     inference_s = _try_networks(job, trial.clips, on_card=on_card) * len(tasks)
-    _add_times(
+    return _with_times(
         estimate,
         decoding=_Seconds.of(decoding_s + indexing_s),
         inference=_Seconds.of(inference_s),
         loading_s=loading_s,
         on_card=on_card,
     )
-    return estimate
 
 
 class _Seconds(NamedTuple):
@@ -174,15 +183,15 @@ class _Seconds(NamedTuple):
         return cls(wall, cpu)
 
 
-def _add_times(
+def _with_times(
     estimate: Estimate, *, decoding: _Seconds, inference: _Seconds, loading_s: float, on_card: bool
-) -> None:
-    """Set the expected wall-clock, processor and GPU seconds of an estimate.
+) -> Estimate:
+    """Return an estimate with the expected wall-clock, processor and GPU seconds of the whole run.
 
     Parameters
     ----------
     estimate
-        The estimate, which has its numbers of clips, passes and workers already.
+        The estimate with its numbers of clips, passes and workers.
     decoding, inference
         Seconds that decoding all clips takes, and that the networks take for all of them, if the clips come
         one after the other.
@@ -191,26 +200,35 @@ def _add_times(
     on_card
         Whether networks run on a GPU.
     """
-    cpu_s = decoding.cpu + estimate.feature_bytes * CPU_S_PER_BYTE + inference.cpu
-    estimate.cpu_s = loading_s + cpu_s
-    if on_card:
-        estimate.gpu_s = inference.wall
-        estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
+    writing_s = estimate.feature_bytes * CPU_S_PER_BYTE
+    cpu_s = decoding.cpu + writing_s + inference.cpu
+
     n_cores = usable_cores()
     n_decoders = min(estimate.workers, estimate.passes, n_cores)
     # With fewer decoders than cores, the decoders may set the pace; else all work is divided among all cores.
     decoders_s = decoding.cpu / n_decoders
     all_cores_s = cpu_s / n_cores
     processor_s = loading_s + max(decoders_s, all_cores_s)
+
     # Wall-clock seconds of a processor second: above 1 if a decoder waits for the disk, or if other processes
     # use the cores.
     slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
+
     # The networks run at the same time as the decoders, so that the slower of both sets the pace.
-    estimate.seconds = max(slowdown * processor_s, inference.wall)
+    wall_s = max(slowdown * processor_s, inference.wall)
+
+    with_cpu_times = replace(estimate, seconds=wall_s, cpu_s=loading_s + cpu_s)
+    if not on_card:
+        return with_cpu_times
+    cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
+    return replace(with_cpu_times, gpu_s=inference.wall, cores_per_card=cores_per_card)
 
 
 def _now() -> NDArray[np.float64]:
-    """Return the present wall-clock time, and the processor seconds of this process, [2]."""
+    """Return the present wall-clock time, and the processor seconds of this process so far, [2].
+
+    The difference of two such arrays is what the work between them took.
+    """
     return np.array([time.perf_counter(), time.process_time()])
 
 
@@ -230,6 +248,7 @@ def _trial_passes(
     """
     readable_passes = [tasks for tasks in all_passes if tasks[0].path in size_of_file]
     readable_passes.sort(key=lambda tasks: size_of_file[cast("Path", tasks[0].path)])
+
     step = max(ceil(len(readable_passes) / MOST_TRIAL_PASSES), 1)
     first = step // 2  # so that neither the smallest files nor the largest are preferred
     return readable_passes[first::step]
@@ -267,7 +286,8 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         Tasks of clips that are decoded together, because they are of one file.
     """
     decode = with_frame_cache(load_decoder(job.decoder), writes=False)  # reads kept frames, and keeps none
-    most_clips = max(MOST_TRIAL_PASSES, clips_at_once(job.backbones))
+    most_clips = max(MOST_TRIAL_PASSES, clips_at_once(job.backbones))  # that are returned
+
     clips: list[DecodedClip] = []
     n_passes = 0
     n_clips = 0
@@ -289,6 +309,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         decode_wall_s = decode_s[0]
         if decode_wall_s > LONGEST_TRIAL_S:
             break
+
     return _TriedDecoding(
         n_clips,
         index_per_file=index_s / max(n_passes, 1),
@@ -298,7 +319,17 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
 
 
 def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_card: bool) -> NDArray[np.float64]:
-    """Measure how long all backbones take for one clip: wall and processor seconds, [2]."""
+    """Measure how long all backbones take for one clip: wall and processor seconds, [2].
+
+    Parameters
+    ----------
+    job
+        The extraction, with its backbones.
+    clips
+        Decoded clips to try, at least one.
+    on_card
+        Whether networks run on a GPU, which then gets all clips together, as in the run.
+    """
     if not on_card:
         clips = clips[:1]  # one is enough: each takes seconds, and as long alone as with others
     encode_batch(job.backbones, clips)  # loads and compiles, which a run does once

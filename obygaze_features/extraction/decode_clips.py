@@ -314,6 +314,7 @@ def decode_clips(
     if not take_pictures(tasks):
         # No backbone takes pictures. The built-in decoder then decodes none, but other decoders would.
         decode_pictures = decode_with_av
+
     missing_positions = set(range(len(tasks)))  # of the clips that the decoder has not yielded
     watch = _Stopwatch(clock)
     try:
@@ -325,6 +326,7 @@ def decode_clips(
         if len(tasks) == 1 and missing_positions:
             yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=watch.lap())
             return
+
         # Which clip the error is about is not known, so each is decoded alone.
         for position in sorted(missing_positions):
             for _, clip in decode_clips([tasks[position]], decode, clock):
@@ -364,7 +366,17 @@ class _Stopwatch:
 def _with_sound_and_features(
     task: DecodeTask, pictures: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Complete a clip whose pictures are decoded: add its sound, features, and remarks on unread streams."""
+    """Complete a clip whose pictures are decoded: add its sound, features, and remarks on unread streams.
+
+    Parameters
+    ----------
+    task
+        What is wanted of the clip.
+    pictures
+        The clip as the decoder gave it, with its pictures.
+    open_track
+        Opens a sound track of a file, by the file's path and the track's name.
+    """
     try:
         clip = _with_features(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - any error fails this clip, and not the other clips of the file
@@ -385,12 +397,23 @@ def _with_sound(
 
     The clip fails if neither pictures nor sound could be read. It is partial if the sound has a large hole;
     with `strict` it then fails.
+
+    Parameters
+    ----------
+    task
+        What is wanted of the clip; `task.sounds` names the backbones that hear.
+    clip
+        The clip with its pictures.
+    open_track
+        Opens a sound track of a file, by the file's path and the track's name.
     """
     if clip.status == "failed" or not task.sounds or task.path is None:
         return clip
-    heard: dict[str, Prepared] = {}
-    absent: dict[str, str] = {}
-    hole_notes: list[str] = []
+
+    # Read the sound for each backbone.
+    heard: dict[str, Prepared] = {}  # backbone -> its sound
+    absent: dict[str, str] = {}  # backbone -> why it has none
+    hole_notes: list[str] = []  # on large holes in the sound, each once
     for name, (hearing, request) in task.sounds.items():
         try:
             track = open_track(task.path, hearing.track)
@@ -401,12 +424,15 @@ def _with_sound(
         heard[name] = sound.prepared
         if sound.hole_note and sound.hole_note not in hole_notes:
             hole_notes.append(sound.hole_note)
+
+    # Does the clip fail?
     if task.strict and hole_notes:
         return DecodedClip(clip.clip_id, "failed", "; ".join(hole_notes), source=clip.source)
     nothing_was_read = not clip.frames and not heard
     if nothing_was_read:
         distinct_reasons = dict.fromkeys(absent.values())
         return DecodedClip(clip.clip_id, "failed", "; ".join(distinct_reasons), source=clip.source)
+
     reasons_of_damage = [reason for reason in (clip.reason, *hole_notes) if reason]
     return replace(
         clip,
@@ -421,12 +447,20 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     """Run the backbones that encode in the decode worker; return the clip with features instead of frames.
 
     The clip fails if a feature is not finite. Frames for other backbones stay: the main process encodes them.
+
+    Parameters
+    ----------
+    task
+        What each backbone needs of the clip, and its `encode` if it runs here.
+    clip
+        The clip, with prepared frames or sound for each backbone.
     """
-    remaining_frames = dict(clip.frames)  # backbone -> frames that are not encoded here
-    features: dict[str, ClipFeatures] = {}
-    requests = dict(task.requests)
+    requests = dict(task.requests)  # of the backbones that take pictures, and of those that hear
     for backbone_name, (_, sound_request) in task.sounds.items():
         requests[backbone_name] = sound_request
+
+    remaining_frames = dict(clip.frames)  # backbone -> frames that are not encoded here
+    features: dict[str, ClipFeatures] = {}  # group of features -> those of the clip
     for backbone_name, request in requests.items():
         encode = request.encode
         if encode is None:  # the main process encodes for this backbone
@@ -440,6 +474,7 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
             return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
         for group, group_arrays in arrays_by_group(backbone_name, arrays).items():
             features[group] = ClipFeatures(prepared.time_s, prepared.frame_index, group_arrays)
+
     if not features:
         return clip
     return replace(clip, frames=remaining_frames, encoded=features)
@@ -511,6 +546,7 @@ def decode_stretch(
         frame_requests = list(all_tasks[0].frame_requests().values())
         strict = all_tasks[0].strict
         hash_source = all_tasks[0].hash_source
+
     windows = [(task.start_s, task.end_s) for task in tasks]
     other_windows = [(task.start_s, task.end_s) for task in others]
     with suppress(Exception):  # see the docstring: the remaining windows are decoded again elsewhere
@@ -556,23 +592,26 @@ def decode_with_av(
     VideoError, OSError
         The file cannot be read at all.
     """
-    first = tasks[0]
-    path = first.path
+    first_task = tasks[0]  # whose file and settings are those of all
+    path = first_task.path
     if path is None:
         raise VideoError(NO_VIDEO)
+
+    # Decode the frames; or, if no backbone takes pictures, none.
     windows = [(task.start_s, task.end_s) for task in tasks]
-    frame_requests = list(first.frame_requests().values())
+    frame_requests = list(first_task.frame_requests().values())
     results: Iterable[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]
     if frame_requests:
-        results = read(path, windows, frame_requests, strict=first.strict, known=known)
-    else:  # no backbone takes pictures: each clip has no frames
+        results = read(path, windows, frame_requests, strict=first_task.strict, known=known)
+    else:
         results = [(position, ()) for position in range(len(tasks))]
-    source: dict[str, Any] | None = None
+
+    source: dict[str, Any] | None = None  # properties of the file, which the store records
     for position, frames in results:
         # The properties are read after the first frames: reading frames indexes the file, and the index is
         # then in the cache.
         if source is None:
-            source = _source(path, hash_source=first.hash_source)
+            source = _source(path, hash_source=first_task.hash_source)
         yield position, _clip(tasks[position], path, frames, source)
 
 
@@ -607,6 +646,7 @@ def _clip(
     for frames_of_request in frames:
         if not np.isfinite(frames_of_request.time_s).all():
             return DecodedClip(task.clip_id, "failed", NO_TIMES, source=source)
+
     clip = DecodedClip(
         task.clip_id,
         "ok",
@@ -616,6 +656,7 @@ def _clip(
     )
     if not frames:  # no backbone takes pictures
         return clip
+
     # All requests of a clip are read in one pass, so they have the same status, gaps and number of decoded
     # frames.
     first_request = frames[0]
@@ -623,6 +664,8 @@ def _clip(
     notes = _distinct_notes(frames)
     if first_request.status == "ok":
         return replace(clip, remarks=notes)
+
+    # Of a clip that was read in part, the notes say why.
     return replace(
         clip,
         status=first_request.status,

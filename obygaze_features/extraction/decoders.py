@@ -85,12 +85,15 @@ def _entry(name: str) -> EntryPoint:
     ExtractError
         No package registers the name, or packages register different functions under it.
     """
-    # Function as "module:name" -> its entry point. Packages that register the same function count once.
-    entry_of_function = {entry.value: entry for entry in points(DECODERS) if entry.name == name}
+    # Packages that register the same function under the name count once.
+    entry_of_function: dict[str, EntryPoint] = {}  # function as "module:name" -> its entry point
+    for entry in points(DECODERS):
+        if entry.name == name:
+            entry_of_function[entry.value] = entry
     if not entry_of_function:
         raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")
     if len(entry_of_function) > 1:
         functions = ", ".join(sorted(entry_of_function))
         raise ExtractError(f"more than one decoder is called '{name}': {functions}; uninstall one")
-    (entry,) = entry_of_function.values()
-    return entry
+    (only_entry,) = entry_of_function.values()
+    return only_entry

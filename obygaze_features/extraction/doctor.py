@@ -106,13 +106,16 @@ def examine(
     if pages is not None:
         version_text += f"; its pages, from first-hour.md on, are in {pages}"
     findings = [_diagnosis("host", host), _diagnosis("obygaze", version_text)]
+
     is_general_check = use is None and path is None and not backbones and device is None
     if is_general_check:
         return [*findings, *extras(None), *cores(), *readiness()]
+
     examined_use = use or "extract"
     findings += _examine_use(examined_use, backbones, device)
     if path is not None:
         findings += examine_place(Path(path))
+
     names_of_faults = [finding.about for finding in findings if finding.level == "fault"]
     level: Level = "fault" if names_of_faults else "ok"
     return [*findings, Diagnosis(f"for {examined_use}", level, _verdict(examined_use, names_of_faults))]
@@ -135,8 +138,8 @@ def docs_folder() -> Path | None:
 def readiness() -> Iterator[Diagnosis]:
     """Report for every kind of work whether this machine is ready for it, and if not, why."""
     for use in USES:
-        found_faults = [finding for finding in _examine_use(use) if finding.level == "fault"]
-        faults = [f"{fault.about}: {fault.text}" for fault in found_faults]
+        findings = _examine_use(use)
+        faults = [f"{finding.about}: {finding.text}" for finding in findings if finding.level == "fault"]
         level: Level = "note" if faults else "ok"  # no fault, since nobody has asked for this use
         yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}; obygaze doctor --for {use} says more")
 
@@ -145,6 +148,13 @@ def _verdict(use: Use, faults: Sequence[str]) -> str:
     """Return a sentence on whether the machine is ready for a kind of work, with the faults if it is not.
 
     Work with networks is also ready without torch: some backbones, such as `descriptors`, are no networks.
+
+    Parameters
+    ----------
+    use
+        The kind of work.
+    faults
+        What is missing for it, in words; empty if nothing is.
     """
     needs = USES[use]
     if faults:
@@ -155,7 +165,17 @@ def _verdict(use: Use, faults: Sequence[str]) -> str:
 
 
 def _examine_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) -> Iterator[Diagnosis]:
-    """Check what one kind of work needs of this machine: packages, GPUs, weights and cores."""
+    """Check what one kind of work needs of this machine: packages, GPUs, weights and cores.
+
+    Parameters
+    ----------
+    use
+        The kind of work.
+    backbones
+        Backbones whose weights are looked for; empty looks for those of all networks.
+    device
+        Device that networks are to run on; None is any.
+    """
     yield from extras(use)
     if USES[use].networks:
         yield from devices(device)
@@ -205,8 +225,8 @@ def extras(use: Use | None) -> Iterator[Diagnosis]:
         for package in packages:
             problem = _problem(package)
             level = _level_of(extra, problem, use)
-            matters = level in {"note", "fault"}
-            if matters and package.name not in reported:
+            matters_for_use = level in {"note", "fault"}
+            if matters_for_use and package.name not in reported:
                 reported.add(package.name)
                 yield Diagnosis(package.name, level, f"{problem}, needed: {package}; {_remedy(extra)}")
 
@@ -225,6 +245,7 @@ def declared_packages() -> dict[str, list[Requirement]]:
     packages: dict[str, list[Requirement]] = {"": []}
     for extra in names_in_order:
         packages[extra] = []
+
     # A line is such as "torch>=2.4; extra == 'extract'": what follows the semicolon is its marker.
     for line in importlib.metadata.requires("obygaze") or []:
         package = Requirement(line)
@@ -242,6 +263,15 @@ def _examine_extra(extra: str, packages: list[Requirement], use: Use | None) -> 
     """Report the packages of one extra with their versions, and how to install it if one is missing.
 
     The level says how bad that is for the work, as `_level_of` decides.
+
+    Parameters
+    ----------
+    extra
+        Name of the extra (optional group of packages); "" is the base install.
+    packages
+        Its packages.
+    use
+        The kind of work; None if none in particular.
     """
     about = f"extra {extra}" if extra else "base install"
     versions = {package.name: _installed_version(package.name) for package in packages}
@@ -266,7 +296,13 @@ def _installed_version(name: str) -> str:
 
 
 def _problem(package: Requirement) -> str:
-    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is."""
+    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is.
+
+    Parameters
+    ----------
+    package
+        The package with the versions that are suitable, such as `torch>=2.4`.
+    """
     version = _installed_version(package.name)
     if not version:
         return "not installed"
@@ -324,6 +360,7 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
         if needs_gpu:
             yield _diagnosis("gpu", "none without torch", fault=f", and {wanted} is asked for")
         return
+
     n_gpus = torch.cuda.device_count()
     build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}"
     if needs_gpu and _device_index(wanted) >= n_gpus:
@@ -337,7 +374,7 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
 
 
 def _no_gpu(build: str) -> Diagnosis:
-    """Report that torch sees no GPU: a fault if the machine has one (`NODE_GPUS`), else a note.
+    """Report that torch sees no GPU: a fault if the system lists one (`NODE_GPUS`), else a note.
 
     Parameters
     ----------
@@ -350,7 +387,10 @@ def _no_gpu(build: str) -> Diagnosis:
 
 
 def _cores_per_gpu(n_gpus: int) -> Diagnosis:
-    """Report how many cores decode for each GPU, and note if they are too few to keep it busy."""
+    """Report how many cores decode for each GPU, and note if they are too few to keep it busy.
+
+    `FEWEST_CORES` to `MOST_CORES` cores, by the network, decode film as fast as an H200 computes the network.
+    """
     cores_per_gpu = usable_cores() / n_gpus
     note = ""
     if cores_per_gpu < FEWEST_CORES:
@@ -388,7 +428,7 @@ def weights() -> Iterator[Diagnosis]:
         return
     from obygaze_features.backbones.weights import HUB, how_to_get  # noqa: PLC0415 - heavy
 
-    absent: list[str] = []
+    absent: list[str] = []  # names of weights
     for backbone, hub_weights in HUB.items():
         commit = _cached_commit(hub_weights)
         if commit is not None:
@@ -462,7 +502,13 @@ def _cached_weights_diagnosis(backbone: str, hub_weights: str, commit: str) -> D
 
 
 def _repository(hub_weights: str) -> str:
-    """Return the hub's repository of weights, which may be named as in `OPENCLIP`."""
+    """Return the repository OWNER/NAME of weights on the Hugging Face Hub.
+
+    Parameters
+    ----------
+    hub_weights
+        Name of a model of OpenCLIP, or the repository itself, perhaps with a commit (OWNER/NAME@COMMIT).
+    """
     from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
 
     if hub_weights in OPENCLIP:
@@ -480,7 +526,13 @@ def _has_hub_client() -> bool:
 
 
 def _cached_commit(hub_weights: str) -> str | None:
-    """Return the commit of weights in the hub's cache; None if the cache does not have all of them."""
+    """Return the commit of weights that are in the cache of the Hugging Face Hub; None if some are not there.
+
+    Parameters
+    ----------
+    hub_weights
+        Name of the weights on the Hub.
+    """
     from obygaze_features.backbones.weights import cached_tensors  # noqa: PLC0415 - heavy
 
     paths = cached_tensors(hub_weights)
@@ -510,12 +562,15 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
             yield _diagnosis("path", f"{folder} can be written to ({mount.kind})")
+
             trial_file = Path(trial) / "file"
             with trial_file.open("wb", buffering=0) as file:
                 file.write(b"a clip")
-                os.fsync(file.fileno())
+                os.fsync(file.fileno())  # raises an OSError if bytes cannot be flushed to the disk
+
             lock_problem = _problem_of_locks(trial_file, mount.options)
             yield _diagnosis("locks", f"on {mount.kind}", fault=lock_problem)
+
             clock_note = clock_problem(Path(trial))
             if clock_note:
                 yield Diagnosis("clock", "note", clock_note)
@@ -526,7 +581,7 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
 
 
 def _examine_space(folder: Path) -> Iterator[Diagnosis]:
-    """Report the free bytes and inodes of the file system of a folder, and note if they are few."""
+    """Report the free bytes and inodes (files that fit) of a file system, and note if they are few."""
     free = free_space(folder)
     hint = "; `obygaze extract ... --dry-run` shows what is needed"
     note_on_bytes = hint if free.bytes < FEW_BYTES else ""
@@ -550,6 +605,7 @@ def _problem_of_locks(path: Path, options: str) -> str:
     if local_locks:
         option = local_locks[1]
         return f", mounted with {option}: other nodes do not see the locks of this one; extract on one node"
+
     with path.open("rb") as first, path.open("rb") as second:
         try:
             hold(first.fileno(), path)  # held until the file is closed
@@ -575,10 +631,12 @@ def mount_of(folder: Path) -> Mount:
     """
     if not MOUNTS.exists():  # not Linux
         return Mount("unknown", "")
+
     mounts = {}  # mount point -> its file system
     for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         _device, mount_point, kind, options = line.split()[:4]
         mounts[mount_point.replace("\\040", " ")] = Mount(kind, options)  # \040 is a space
+
     for parent in (folder, *folder.parents):
         if str(parent) in mounts:
             return mounts[str(parent)]

@@ -39,12 +39,14 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
             f"{described_backbone} joins frames, {backbone.n_frames} at least, and with --per-second each is "
             "encoded alone: give a number of frames (--n)"
         )
+
     outputs = _only_vectors_of_frames(backbone.outputs, described_backbone)
     side_groups = []
     for side_group in backbone.side_groups:
         described_group = f"{described_backbone}, {backbone.name}.{side_group.name}"
         side_outputs = _only_vectors_of_frames(side_group.outputs, described_group)
         side_groups.append(replace(side_group, outputs=side_outputs))
+
     return replace(
         backbone,
         n_frames=ANY_NUMBER,  # each clip has its own
@@ -209,6 +211,7 @@ class PendingFrames:
             if is_of_frames:
                 vectors_of_frames = vectors[:, 0]  # [F, D]
                 vectors_of_clips[name] = np.split(vectors_of_frames, first_frames[1:])
+
         # `reduceat` reduces the frames from each clip's first one up to the next clip's, [F] to [B].
         is_clip_finite = np.logical_and.reduceat(one_frame_clips.finite, first_frames)
         at_once = None

@@ -51,8 +51,12 @@ def encode_batches(
 
 
 def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> list[ClipResult]:
-    """Run every backbone over the readable clips of a batch; a clip with NaN or inf has failed."""
-    return _StartedBatch(backbones, batch).results()
+    """Run every backbone over the readable clips of a batch, and return the result of each clip.
+
+    A clip that could not be read, or gets a feature that is NaN or inf, has failed.
+    """
+    started_batch = _StartedBatch(backbones, batch)
+    return started_batch.results()  # waits for the backbones
 
 
 def warm_up(backbones: Sequence[Backbone]) -> None:
@@ -92,8 +96,12 @@ def cpu_fallback_note(backbones: Sequence[Backbone]) -> str | None:
 
 
 def clips_at_once(backbones: Sequence[Backbone]) -> int:
-    """Return the most clips that a backbone encodes at once: a batch should not be smaller."""
-    return max((getattr(backbone.encode, "clips_at_once", 1) for backbone in backbones), default=1)
+    """Return the largest number of clips that one of the backbones encodes at once, at least 1.
+
+    A batch should not be smaller, or this backbone's GPU would not be used to the full.
+    """
+    numbers = [getattr(backbone.encode, "clips_at_once", 1) for backbone in backbones]
+    return max(numbers, default=1)
 
 
 def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
@@ -116,6 +124,7 @@ def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
         encoder: Any = backbone.encode
         if not uses_gpu(backbone) or not hasattr(encoder, "card_record"):
             continue
+
         clips_at_once_of: dict[str, int] = {}  # backbone -> its clips at once, of the backbones on this GPU
         if encoder.card in records:
             clips_at_once_of = records[encoder.card]["clips_at_once"]
@@ -157,6 +166,8 @@ class _StartedBatch:
         self._clips: dict[str, DecodedClip] = {}
         for clip in batch:
             self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent_groups(backbones, clip))
+
+        # Start each backbone on those clips that have something for it; the calls go on in the background.
         self._calls: list[_Call] = []
         readable_clips = [clip for clip in batch if clip.status != "failed"]
         for backbone in backbones:
@@ -226,14 +237,20 @@ def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
         for group, arrays in arrays_of_group.items():
             clip_arrays = _arrays_of_clip(arrays, row)
             outcome.features[group] = ClipFeatures(times.time_s, times.frame_index, clip_arrays)
+
         if encoded.devices and encoded.devices[row] not in outcome.devices:
             outcome.devices.append(encoded.devices[row])
-        if not encoded.finite[row] and not outcome.not_finite:
+
+        has_earlier_note = outcome.not_finite != ""
+        if not encoded.finite[row] and not has_earlier_note:
             outcome.not_finite = not_finite(call.backbone.name, _arrays_of_clip(encoded.arrays, row))
 
 
 def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
-    """Return the result of a clip that did not fail; its source names the GPUs that computed its features."""
+    """Return the result of a clip that did not fail: its features, and the status of its decoding.
+
+    Its source, the record of its video file, gets the names of the GPUs that computed the features.
+    """
     source = dict(clip.source)
     if outcome.devices:
         source["device"] = ", ".join(outcome.devices)
@@ -251,7 +268,15 @@ def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
 def _arrays_of_clip(
     arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], row: int
 ) -> dict[str, NDArray[Any]]:
-    """Return the values of one clip from arrays of a batch."""
+    """Return the values of one clip from arrays of a batch, which have a row for each clip.
+
+    Parameters
+    ----------
+    arrays
+        Name -> array of the batch, [B, ...].
+    row
+        Row of the clip.
+    """
     return {name: values[row] for name, values in arrays.items()}
 
 
@@ -312,8 +337,9 @@ def _wait_for(call: _Call) -> _Encoded:
         return _Encoded(call.returned, np.all(is_finite_in_arrays, axis=0), devices=())
     encoded = call.returned.result()
     devices: list[str] = []
-    if encoded.at_once is not None and uses_gpu(call.backbone):
-        devices = _devices(call.backbone, encoded.at_once.tolist())
+    clips_at_once = encoded.at_once  # for each clip, how many were computed together with it; or None
+    if clips_at_once is not None and uses_gpu(call.backbone):
+        devices = _devices(call.backbone, clips_at_once.tolist())
     return _Encoded(encoded.arrays, encoded.finite, devices)
 
 

@@ -108,6 +108,7 @@ def prepare(
     WorkerError
         A backbone needs a function in decode workers that the running script defines.
     """
+    # Check what can be checked before anything is loaded.
     validate_licence(licence)
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
@@ -127,6 +128,7 @@ def prepare(
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
 
+    # Read the rows, and build the backbones.
     if takes_texts:
         work = _work_on_texts(manifest, corpus, backbones, batch_size)
     else:
@@ -241,13 +243,28 @@ def _clip_job(
     """Read the manifest, build the backbones, and return the job that extracts its clips.
 
     Settings that do not go together are refused before a backbone is built, which may take minutes.
+
+    Parameters
+    ----------
+    manifest_or_path
+        The manifest of the clips, or the path of its file.
+    corpus
+        Name of the corpus in the store.
+    backbones
+        Names, recipes, or backbones that are built already.
+    settings
+        How clips are decoded and encoded.
+    note
+        Called with messages for the user.
     """
     load_decoder(settings.decoder)  # only for its check; each worker loads the decoder itself
     manifest = _checked_manifest(manifest_or_path, backbones, note)
     recipes = _recipes(backbones, manifest, settings.n_frames, settings.per_second, settings.sampling)
     _check_engine(settings.engine, recipes, settings.gpus, settings.decoder)
+
     built_backbones = _build_all(backbones, recipes, settings.gpus)
-    frames_folder = None
+
+    frames_folder = None  # of frames that are kept for later runs
     if settings.keep_frames is not None:
         frames_folder = _folder_of_frames(local_path(settings.keep_frames))
     job = Job(
@@ -262,6 +279,7 @@ def _clip_job(
         keep_frames=frames_folder,
         per_second=settings.per_second,
     )
+
     if settings.decoder == CUDA:
         refuse_without_card(job.backbones)
     _note_on_backbones(job, note)
@@ -359,8 +377,8 @@ def _build_all(
 def _note_on_backbones(job: Job, note: OnNote) -> None:
     """Tell the user what may surprise in the backbones, by calls of `note`.
 
-    The notes are that they take different numbers of frames, that a backbone leaves out questions of the
-    codebook, and that networks run on the CPU for lack of a GPU.
+    Told are that they take different numbers of frames, that a backbone leaves out questions of the codebook,
+    and that networks run on the CPU for lack of a GPU.
 
     Raises
     ------
@@ -374,11 +392,13 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
             f"the backbones take different frames of a clip ({job.policy}: {numbers_text}); "
             "it is decoded once for all of them"
         )
+
     for backbone in job.backbones:
         _refuse_imperceptible_questions(backbone, job.manifest.codebook)
         skipped = _note_on_skipped_questions(backbone)
         if skipped:
             note(skipped)
+
     cpu_note = cpu_fallback_note(job.backbones)
     if cpu_note:
         note(cpu_note)
@@ -394,7 +414,25 @@ def _work_on_clips(
     timeout_s: float,
     note: OnNote,
 ) -> _Work:
-    """Choose what extracts the clips: several GPUs, a Ray cluster, or this process."""
+    """Choose what extracts the clips: several GPUs, a Ray cluster, or this process.
+
+    Parameters
+    ----------
+    job
+        What determines the features.
+    engine
+        `local`, or `ray` for a cluster.
+    gpus
+        Numbers of the GPUs that share the work; empty for one process.
+    workers
+        Decode processes; None for one on each usable core.
+    batch_size
+        Clips that are encoded together; None for the default.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    note
+        Called with messages for the user during the run.
+    """
     settings: dict[str, Any] = {
         "workers": workers,
         # A batch has at least the clips that a backbone encodes in one call.
@@ -442,7 +480,10 @@ def _refuse_imperceptible_questions(backbone: Backbone, codebook: Codebook) -> N
 
 
 def _note_on_skipped_questions(backbone: Backbone) -> str:
-    """Return a note on the questions that a backbone is not asked, with the reasons; "" if there are none."""
+    """Return a note on the questions of a codebook that a backbone is not asked, with the reasons.
+
+    They are about concepts that it cannot perceive. "" if there are none.
+    """
     reason_of_question = backbone.provenance.get("absent", {})
     if not reason_of_question:
         return ""
@@ -451,7 +492,7 @@ def _note_on_skipped_questions(backbone: Backbone) -> str:
 
 
 def _folder_of_frames(folder: Path) -> Path:
-    """Return the absolute path of the folder of kept frames; refuse a file."""
+    """Return the absolute path of the folder in which sampled frames are kept; raise an error for a file."""
     if folder.exists() and not folder.is_dir():
         raise ExtractError(f"{folder}: a file, and frames are kept in a folder; choose another")
     return folder.absolute()
@@ -787,6 +828,7 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
         raise ExtractError(f"--decoder {CUDA} is for the engine local")
     if engine != "ray":
         return
+
     for recipe in recipes:
         compute = None if recipe is None else recipe.options.get("compute")
         if compute is None:  # no network, or one on the default device
@@ -824,15 +866,23 @@ def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[An
     """Read a manifest (table of clips); raise an error for a video, a folder or a list of texts.
 
     The error says what to do instead: make a manifest of the videos, or use a backbone that reads texts.
+
+    Parameters
+    ----------
+    manifest_or_path
+        Path of the file; or a list of texts, which is refused.
+    backbones
+        The backbones, which take frames; for messages.
     """
     names = ", ".join(_name(backbone) for backbone in backbones)
     if isinstance(manifest_or_path, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
     path = local_path(manifest_or_path)
     if path.is_dir():
-        raise _not_a_manifest(path, folder_of_videos=path)
+        raise _not_a_manifest_error(path, folder_of_videos=path)
     if path.suffix.lower() in VIDEO_SUFFIXES:
-        raise _not_a_manifest(path, folder_of_videos=path.parent)
+        raise _not_a_manifest_error(path, folder_of_videos=path.parent)
+
     try:
         return read_manifest(path)
     except ManifestError as error:
@@ -844,7 +894,7 @@ def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[An
         ) from error
 
 
-def _not_a_manifest(path: Path, folder_of_videos: Path) -> ExtractError:
+def _not_a_manifest_error(path: Path, folder_of_videos: Path) -> ExtractError:
     """Return the error for a video or a folder, with the command that makes a manifest of the folder."""
     return ExtractError(
         f"{path} is not a manifest; make one first: obygaze manifest import folder "
@@ -853,7 +903,7 @@ def _not_a_manifest(path: Path, folder_of_videos: Path) -> ExtractError:
 
 
 def _is_list_of_texts(path: Path) -> bool:
-    """Return whether a file can be read as a list of texts."""
+    """Return whether a file can be read as a list of texts, by reading it."""
     try:
         read_texts(path)
     except ManifestError:

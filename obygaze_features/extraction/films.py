@@ -119,11 +119,15 @@ class Films:
     """
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
-        """Find the file of each film, and divide the film into stretches."""
+        """Find the file of each film, and divide the film into stretches: parts that workers decode whole.
+
+        The clips of the manifest are windows of the films. Measurements of the stretches will be in `folder`.
+        """
         self._folder = folder
         self.n_decoded = 0
         self.cpu_s = 0.0
-        self.paths: dict[str, Path] = {}
+
+        self.paths: dict[str, Path] = {}  # movie -> its file
         starts_of_windows: dict[str, list[float]] = {}  # movie -> starts in seconds
         for clip in manifest:
             path = manifest.video_path(clip)
@@ -139,6 +143,7 @@ class Films:
                     "found in films of one file"
                 )
             starts_of_windows.setdefault(clip.movie, []).append(clip.start_s)
+
         self.stretches: dict[str, list[Stretch]] = {}
         for movie, starts_s in starts_of_windows.items():
             self.stretches[movie] = _divide_film(movie, self.paths[movie], sorted(starts_s))
@@ -196,6 +201,7 @@ class Films:
                 shots_of_movie[movie] = self._find_shots(movie, path, note)
             except VideoError as error:
                 note(f"{path.name}: no shots: {error.reason}")
+
         table = shots_bytes(shots_of_movie, DETECTOR)
         with suppress(FileNotFoundError):
             if read_bytes(out) == table:  # an earlier run has written it
@@ -204,7 +210,15 @@ class Films:
         write_whole(out, table)
 
     def _find_shots(self, movie: str, path: Path, note: Callable[[str], object]) -> list[FilmPart]:
-        """Return the shots of a film: from the measurements of its parts, or by decoding it once more."""
+        """Return the shots of a film: from the measurements of its parts, or by decoding it once more.
+
+        Parameters
+        ----------
+        movie, path
+            The film, and its file.
+        note
+            Called with a sentence if the film has to be decoded once more.
+        """
         shots = joined_shots(list(self._measured(movie)))
         if shots is None:  # the measurements of a stretch are missing
             reason = why_not_in_stretches(path) or "it could not be decoded without errors"
@@ -242,6 +256,15 @@ class WorkQueue(deque[FilePass]):
 
         A part of a film is called a stretch; a worker decodes it whole, in one pass. A window that begins in
         such a stretch is decoded in the same pass.
+
+        Parameters
+        ----------
+        tasks
+            The clips to decode; those of films are windows.
+        workers
+            Number of processes that decode.
+        films
+            Films whose stretches are to be measured; None if no shots are wanted.
         """
         super().__init__()
         self._progress: dict[str, _FilmProgress] = {}  # movie with stretches to measure -> its progress
@@ -298,7 +321,10 @@ class _FilmProgress:
     """
 
     def __init__(self, stretches: Sequence[Stretch], pending: Sequence[Stretch]) -> None:
-        """Begin without windows, which `add` adds."""
+        """Begin with the parts (stretches) of a film, all and those to decode; `add` adds windows.
+
+        A window is a clip of the film, with a task that says what is wanted of it.
+        """
         self.path = stretches[0].path
         self._starts_s = [stretch.start_s for stretch in stretches]
         # Number of each stretch that is not decoded yet -> the stretch.
@@ -311,15 +337,15 @@ class _FilmProgress:
         self._waiting: dict[str, DecodeTask] = {}
 
     def begins_in_pending_stretch(self, task: DecodeTask) -> bool:
-        """Return whether a window begins in a stretch that is to be decoded."""
+        """Return whether a window begins in a part of the film (stretch) that is still to be decoded."""
         return self._first_stretch_of(task) in self._pending
 
     def add(self, task: DecodeTask) -> None:
-        """Add a window to those that are decoded with the stretches."""
+        """Add a window, a clip of the film, to those that are decoded together with parts of the film."""
         self._tasks[task.clip_id] = task
 
     def passes_over_pending(self) -> list[FilePass]:
-        """Return a pass over each stretch that is to be decoded."""
+        """Return a worker's task for each part of the film (stretch) that is to be decoded."""
         return [self._pass_over(stretch) for stretch in self._pending.values()]
 
     def _pass_over(self, stretch: Stretch) -> FilePass:
@@ -360,10 +386,12 @@ class _FilmProgress:
         del self._pending[number]
         if stretch_frames is not None:
             self._frames_of_stretch[number] = stretch_frames
+
         undone_by_id = {task.clip_id: task for task in undone}
         tasks_of_stretch = [task for task in self._tasks.values() if self._first_stretch_of(task) == number]
         for task in tasks_of_stretch:
-            if task.clip_id not in undone_by_id:
+            was_decoded = task.clip_id not in undone_by_id
+            if was_decoded:
                 del self._tasks[task.clip_id]
         self._waiting |= undone_by_id
 
@@ -380,15 +408,15 @@ class _FilmProgress:
         ready_passes = []
         for first in range(0, len(ready), PASS_CLIPS):
             pass_tasks = ready[first : first + PASS_CLIPS]
-            needed = self._stretches_of_all(pass_tasks)
+            needed_numbers = self._stretches_of_all(pass_tasks)
             # A stretch that could not be decoded has no frames.
-            decoded = [number for number in needed if number in self._frames_of_stretch]
-            stretch_frames = [self._frames_of_stretch[number] for number in decoded]
+            decoded_numbers = [number for number in needed_numbers if number in self._frames_of_stretch]
+            stretch_frames = [self._frames_of_stretch[number] for number in decoded_numbers]
             ready_passes.append(FilePass(pass_tasks, stretch_frames=stretch_frames))
         return ready_passes
 
     def _needs_pending_stretch(self, task: DecodeTask) -> bool:
-        """Return whether a window may have frames in a stretch that is to be decoded."""
+        """Return whether a window may have frames in a part of the film that is still to be decoded."""
         return not self._pending.keys().isdisjoint(self._stretches_of(task))
 
     def drop_unneeded_frames(self) -> None:
@@ -399,7 +427,7 @@ class _FilmProgress:
                 del self._frames_of_stretch[number]
 
     def _first_stretch_of(self, task: DecodeTask) -> int:
-        """Return the number of the stretch in which a window begins: the last that begins before it."""
+        """Return the number of the stretch (part of the film) in which a window begins."""
         return bisect_right(self._starts_s, task.start_s or 0.0) - 1
 
     def _stretches_of(self, task: DecodeTask) -> range:
@@ -429,6 +457,8 @@ def _end_s(task: DecodeTask) -> float:
 
 def _divide_film(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
     """Divide a film into parts (stretches) that workers decode whole: one for every `PASS_CLIPS` windows.
+
+    A stretch begins where a window begins, so that few windows reach across its ends.
 
     Parameters
     ----------

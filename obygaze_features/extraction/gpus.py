@@ -45,25 +45,31 @@ def run_gpus(
         Indices of GPUs, as numbered in this process.
     workers
         Decoders of all processes together; None is one per usable core.
-    batch_size, timeout_s, stopped
-        As in `run_local`.
+    batch_size
+        Clips encoded together. Features do not depend on it.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    stopped
+        Polled often; once true, the current clips are finished and the run ends.
 
     Raises
     ------
     ExtractError
         If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
+    n_decoders = workers or usable_cores()
     gpu_worker = _GpuWorker(
         worker=LoopWorker(job, stage, batch_size),
         gpus=gpus,
         visible_names=[_visible_name(gpu) for gpu in gpus],
-        n_decoders=max((workers or usable_cores()) // len(gpus), 1),
+        n_decoders=max(n_decoders // len(gpus), 1),
         timeout_s=timeout_s,
         decoder=job.decoder,
         batch_size=batch_size,
     )
+    report = RunReport(encoders=len(gpus))
     with WorkerPool(len(gpus), gpu_worker) as pool:
-        yield from extract_in_processes(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
+        yield from extract_in_processes(stage, clip_ids, pool, report, stopped=stopped)
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
@@ -97,6 +103,7 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
 
     for gpu in gpus:
         Compute(f"cuda:{gpu}").torch_device()  # raises if torch does not see it
+
     first_device = f"cuda:{gpus[0]}"
     recipes_on_gpu = []
     for recipe in recipes:
@@ -123,8 +130,12 @@ class _GpuWorker:
         By number of the process, its GPU, and the value of `VISIBLE_GPUS` that shows it this GPU alone.
     n_decoders
         Number of decode workers of each process.
-    timeout_s, decoder, batch_size
-        As in `DecodePool`.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    decoder
+        Name of the decoder.
+    batch_size
+        Clips that are encoded together.
     """
 
     worker: LoopWorker

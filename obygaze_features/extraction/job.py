@@ -40,8 +40,12 @@ class Recipe:
 
     Parameters
     ----------
-    name, n_frames, options
-        As in `load_backbone`.
+    name
+        Name of the backbone.
+    n_frames
+        Frames of a clip; None for the backbone's usual number.
+    options
+        Further arguments of `load_backbone`, such as `weights`.
     each_frame
         Whether each frame is encoded alone, so that clips may have any number of them.
     """
@@ -107,6 +111,8 @@ class Job:
         refuse_duplicates(group_names)
         for backbone in self.backbones:
             _refuse_what_workers_cannot_get(backbone)
+
+        # Backbones that hear take sound, and no frames.
         all_hear = all(backbone.hears is not None for backbone in self.backbones)
         if self.keep_frames is not None and all_hear:
             raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")
@@ -158,7 +164,7 @@ class Job:
         return groups
 
     def corpus_record(self) -> dict[str, object]:
-        """Return the corpus name and the manifest of the clips."""
+        """Return what the store records of its corpus: its name, and the digest of the clips' manifest."""
         return {"name": self.corpus, "manifest_sha256": self.manifest.digest()}
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
@@ -171,9 +177,11 @@ class Job:
                 requests[backbone.name] = request
             else:
                 sounds[backbone.name] = (backbone.hears, request)
+
         frame_cache = None
         if self.keep_frames is not None:
             frame_cache = FrameCache(self.keep_frames, self._decoder_record())
+
         tasks = []
         for clip_id in clip_ids:
             clip = self.manifest.by_id[clip_id]
@@ -214,12 +222,15 @@ class Job:
         return {"sampling": sampling, "decoder": decoder}
 
     def _decoder_record(self) -> dict[str, str]:
-        """Describe the decoder for the provenance."""
+        """Describe for the provenance what decodes these clips: name and version of the decoder."""
         return decoder_record(self.decoder, stills=of_stills(self.manifest))
 
 
 def _encode_in_worker(backbone: Backbone) -> Any:
-    """Return the `encode` of a backbone that runs in decode workers; None for others."""
+    """Return the function that encodes, of a backbone that runs in the decode workers; None for others.
+
+    Other backbones, such as networks, run in the main process or in a process of a GPU.
+    """
     return backbone.encode if backbone.encode_in_worker else None
 
 
@@ -267,7 +278,7 @@ def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) 
     backbone, side
         The backbone, and what it says of the group.
     frames_record
-        As in `group_of`.
+        Fields of the provenance that say which frames the backbone gets.
     """
     name = f"{backbone.name}.{side.name}"
     provenance = {"name": name, **side.provenance, **frames_record, **_software(backbone)}
@@ -341,14 +352,21 @@ class ArrayTask(NamedTuple):
 
 
 def array_task(environment: Mapping[str, str]) -> ArrayTask | None:
-    """Return which task of a Slurm job array this process is, or None, by variables that Slurm sets."""
+    """Return which task of a Slurm job array this process is; None outside of a job array.
+
+    Parameters
+    ----------
+    environment
+        Environment variables, among them those that Slurm sets.
+    """
     number = environment.get("SLURM_ARRAY_TASK_ID", "")
-    count = environment.get("SLURM_ARRAY_TASK_COUNT", "")
-    if not number.isdecimal() or not count.isdecimal():
+    n_tasks = environment.get("SLURM_ARRAY_TASK_COUNT", "")
+    if not number.isdecimal() or not n_tasks.isdecimal():
         return None
     first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
-    last = int(environment.get("SLURM_ARRAY_TASK_MAX", first + int(count) - 1))
-    return ArrayTask(int(number), first, last, int(count))
+    last_without_gaps = first + int(n_tasks) - 1
+    last = int(environment.get("SLURM_ARRAY_TASK_MAX", last_without_gaps))
+    return ArrayTask(int(number), first, last, int(n_tasks))
 
 
 @checked

@@ -153,6 +153,7 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
     for path in paths:
         if path.exists():
             raise ExtractError(f"{path}: there already, and you may have changed it; choose another folder")
+
     make_folder(folder)
     write_together({path: script_for_site(path.name, site).encode() for path in paths})
     (folder / SUBMIT).chmod(0o755)
@@ -160,17 +161,28 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
 
 
 def script_for_site(name: str, site: Site) -> str:
-    """Return the text of a job script, with the options, set-up lines and licence of a site filled in."""
+    """Return the text of a job script, with the options, set-up lines and licence of a site filled in.
+
+    Parameters
+    ----------
+    name
+        File name of the script, such as `array.sbatch`; templates of all scripts are in this package.
+    site
+        What the computing site asks of a job.
+    """
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
-    if name == SUBMIT:  # no job, so without options of sbatch
+
+    if name == SUBMIT:  # it submits the jobs and is no job itself, so it has no options of sbatch
         # The template passes options on in an array of the shell, which has no licence yet.
         licence_in_template = f"(--licence {NO_LICENCE}) "
         licence_of_site = f"(--licence {quote(site.licence)}) "
         return _with_setup(script.replace(licence_in_template, licence_of_site), setup)
+
     if not site.has_gpus:
         script = script.replace(GPU_DEVICE_TEXT, CPU_DEVICE_TEXT)
-    directives = site.directives(extracts=name in (ARRAY, RAY))
+    extracts = name in (ARRAY, RAY)
+    directives = site.directives(extracts=extracts)
     if name == ARRAY:
         directives["array"] = f"0-{site.tasks - 1}"
     return _with_setup(_with_directives(script, directives), setup)
@@ -187,6 +199,7 @@ def environment_lines() -> list[str]:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
     except ImportError:
         return lines
+
     # In the shell: true if one of the two variables that say where the cache is has a value.
     cache_is_set = '[ -n "${HF_HUB_CACHE:-}${HF_HOME:-}" ]'
     lines += [
@@ -222,13 +235,24 @@ def _with_directives(script: str, directives: Mapping[str, str]) -> str:
             # As wide as the old one, so that the comment stays in its column; with one blank at least.
             directive = directive.ljust(len(old_directive) - 1) + " "
         script = script.replace(old_directive, directive, 1)
+
     if not added_lines:
         return script
     return PLACE_FOR_OPTIONS.sub(lambda _: added_lines, script)
 
 
 def _with_setup(script: str, lines: Sequence[str]) -> str:
-    """Return a job script with a site's own lines of shell below the heading that is there for them."""
+    """Return a job script with a site's own lines of shell in the place that the template has for them.
+
+    The heading of the place stays; the comments below it are replaced.
+
+    Parameters
+    ----------
+    script
+        Text of the script.
+    lines
+        The site's lines, such as `module load python/3.12`.
+    """
     setup = "".join(f"{line}\n" for line in lines)
 
     def with_heading(place: re.Match[str]) -> str:

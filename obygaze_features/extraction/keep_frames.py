@@ -83,6 +83,7 @@ def to_jpeg(frame: Pixels) -> NDArray[Any]:
         size = (height * SHORT_SIDE // short_side, width * SHORT_SIDE // short_side)
         whole_picture = (0, 0, *size)  # top, left, height and width of what is kept: nothing is cropped
         frame = antialiased_resize(frame, size, whole_picture, "bicubic")
+
     buffer = BytesIO()
     # Without subsampling colour keeps its resolution (4:4:4).
     Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
@@ -116,6 +117,8 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
             yield from decode(tasks)
             return
         video = _VideoFrames(tasks[0].path, tasks[0].frame_cache)  # all tasks are of one file
+
+        # Yield the clips that are in the cache.
         positions_to_decode: list[int] = []  # in `tasks`
         damaged_positions: set[int] = set()  # those among them whose cached frames are damaged
         for position, task in enumerate(tasks):
@@ -130,6 +133,8 @@ def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = Tru
                 yield position, clip
         if not positions_to_decode and not always:
             return
+
+        # Decode the others.
         tasks_to_decode = [as_jpegs(tasks[position]) for position in positions_to_decode]
         for index, decoded_clip in decode(tasks_to_decode):
             position = positions_to_decode[index]
@@ -164,7 +169,10 @@ class _VideoFrames:
     """
 
     def __init__(self, path: Path, frame_cache: FrameCache) -> None:
-        """Compute the digest of the video."""
+        """Compute the digest of the video, after which the folder of its frames is named.
+
+        It is left empty if the video cannot be read.
+        """
         self.path = path
         self.frame_cache = frame_cache
         self.digest = ""
@@ -177,6 +185,13 @@ class _VideoFrames:
         """Return the path of the file that keeps a clip's frames: `FOLDER/DIGEST-OF-VIDEO/KEY.frames`.
 
         The key is a digest of all that the frames depend on besides the video.
+
+        Parameters
+        ----------
+        task
+            The clip's task.
+        sampling
+            The rule by which the frames are chosen; there is a file for each.
         """
         span = (task.start_s, task.end_s)
         settings = [
@@ -208,6 +223,7 @@ class _VideoFrames:
             content = read_bytes(self._file(task, sampling), MOST_BYTES, within=self.frame_cache.folder)
             digest, _, data = content.partition(b"\n")
             frames = msgspec.msgpack.decode(data, type=_KeptFrames)
+
             # A sampling of some frames a second has a number for each clip, which is not known here.
             n_expected = sampling.n or len(frames.jpegs)
             has_all_frames = len(frames.index) == len(frames.time_s) == len(frames.jpegs) == n_expected
@@ -247,6 +263,18 @@ class _VideoFrames:
         """Write the frames of a clip to the cache, one file for each sampling; return a remark if that fails.
 
         Frames of a video that cannot be read, or was replaced while it was decoded, are not written.
+
+        Parameters
+        ----------
+        task
+            The clip's task.
+        frames_of_sampling
+            The frames, for each sampling (rule that chooses frames) that the backbones need.
+
+        Returns
+        -------
+        list of str
+            The remark, or nothing.
         """
         if not self.digest:  # the video cannot be read
             return []
@@ -258,7 +286,8 @@ class _VideoFrames:
                 file = self._file(task, sampling)
                 make_folder(file.parent)
                 data = msgspec.msgpack.encode(frames)
-                write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
+                digest_line = sha256_of(data).encode() + b"\n"
+                write_whole(file, digest_line + data, links=False)
         except (OSError, ObygazeError) as error:
             reason = getattr(error, "strerror", None) or error
             return [f"frames could not be kept: {reason}"]
@@ -295,6 +324,7 @@ class _VideoFrames:
         source = dict(first_clip.source)
         if task.hash_source:
             source["sha256"] = self.digest
+
         return replace(
             first_clip,
             clip_id=task.clip_id,
@@ -308,12 +338,15 @@ class _VideoFrames:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """Return the distinct ones of some texts, in the order in which they come first."""
+    """Return texts without repetitions, in the order in which each comes first."""
     return list(dict.fromkeys(texts))
 
 
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:
-    """Return the samplings of frames that a clip's backbones need -> name of one backbone that needs it."""
+    """Return each sampling (rule that chooses frames) of a clip's backbones -> one backbone that needs it.
+
+    Backbones with the same sampling get the same frames, so that any of them stands for all.
+    """
     return {request.sampling: name for name, request in task.requests.items()}
 
 
@@ -322,11 +355,23 @@ def _prepared_frames(
 ) -> dict[Hashable, Prepared]:
     """Decode the kept JPEGs of a clip, and prepare them for the backbones.
 
-    Returns `request_key` of a request -> prepared frames; backbones with the same request share them.
+    Parameters
+    ----------
+    task
+        The clip's task, which says how the frames are prepared for each backbone.
+    frames_of_sampling
+        The kept frames, for each sampling (rule that chooses frames) that the backbones need.
+
+    Returns
+    -------
+    dict
+        `request_key` of a request -> prepared frames; backbones with the same request share them.
     """
+    # Decode each JPEG once, although several backbones may prepare it in their ways.
     pictures_of_sampling = {}
     for sampling, frames in frames_of_sampling.items():
         pictures_of_sampling[sampling] = [from_jpeg(data) for data in frames.jpegs]
+
     prepared: dict[Hashable, Prepared] = {}
     for key, (sampling, prepare) in task.frame_requests().items():
         frames = frames_of_sampling[sampling]
@@ -349,6 +394,7 @@ def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept
     # may differ there, and are not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     clip_to_keep = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
+
     frames_of_sampling = {}
     for sampling, backbone_name in _samplings(task).items():
         frames = clip.frames[backbone_name]

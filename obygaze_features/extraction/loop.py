@@ -49,8 +49,10 @@ def run_local(
         Decode processes; None is one per usable core.
     timeout_s
         Time limit for decoding one clip, in seconds.
-    batch_size, stopped
-        As in `run_loop`.
+    batch_size
+        Clips encoded together. Features do not depend on it.
+    stopped
+        Polled often; once true, the current clips are finished and the run ends.
     films
         Films whose shots are to be found: the parts of them that are not measured yet are measured on the
         way.
@@ -101,15 +103,18 @@ def run_loop(
     if clip_ids:
         warm_up(job.backbones)
     busy_before_s = gpu_busy_s(job.backbones)  # in earlier calls; None without a GPU
+
     with recording_of(stage, clip_ids, report) as recording:
         decoded = _counted(decode(job.tasks(clip_ids), stopped), report)
         batches = _batches(decoded, batch_size)
         measure_inference = partial(_add_seconds, report, "infer_s")
+
         # `decoded` and `batches` are generators: asking for the next results decodes the next clips.
         for results in encode_batches(job.backbones, batches, measure_inference):
             if busy_before_s is not None:
                 busy_s = gpu_busy_s(job.backbones) or 0.0
                 report.gpu_busy_s = busy_s - busy_before_s
+
             # Before one more batch is queued, wait until at most `BATCHES_AHEAD` are left to write.
             written = recording.take_written(BATCHES_AHEAD)
             recording.queue(results)
@@ -120,7 +125,10 @@ def run_loop(
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
-    """Group decoded clips into batches of `size` readable clips; failed clips come along uncounted."""
+    """Group decoded clips into batches of `size` readable clips, in their order.
+
+    Clips that could not be read are in the batches too, but do not count, as the networks do not get them.
+    """
     batch: list[DecodedClip] = []
     n_readable = 0
     for clip in clips:
@@ -136,7 +144,11 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
 
 
 def _counted(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
-    """Yield decoded clips, and add what each took to the report: seconds of waiting and decoding, frames."""
+    """Yield decoded clips unchanged, and add to the report what each of them took.
+
+    That is how long this process waited for it, the processor seconds of its decoding, and the number of
+    frames that were decoded; also remarks on its file.
+    """
     while True:
         with _add_seconds(report, "waited_s"):
             clip = next(clips, None)
@@ -150,7 +162,8 @@ def _counted(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[Decode
 
 @contextmanager
 def _add_seconds(report: RunReport, name: str) -> Iterator[None]:
-    """Add the seconds that a `with` block takes to a field of the report."""
+    """Add the seconds that a `with` block takes to the field `name` of the report, such as `infer_s`."""
     before = time.perf_counter()
     yield
-    setattr(report, name, getattr(report, name) + time.perf_counter() - before)
+    seconds_before_block = getattr(report, name)
+    setattr(report, name, seconds_before_block + time.perf_counter() - before)

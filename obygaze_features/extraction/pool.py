@@ -56,7 +56,19 @@ class DecodePool:
     """
 
     def __init__(self, workers: int, timeout_s: float, decoder: str = PYAV, batch_size: int = 1) -> None:
-        """Make a pool without work; its processes start with the first pass."""
+        """Make a pool without work; its processes start with the first pass (clips of one file).
+
+        Parameters
+        ----------
+        workers
+            Number of processes.
+        timeout_s
+            Time limit for one clip, in seconds.
+        decoder
+            Name of the decoder.
+        batch_size
+            Clips that are taken together.
+        """
         self.workers = workers
         self.timeout_s = timeout_s
         self.decoder = decoder
@@ -103,7 +115,7 @@ class DecodePool:
                 return
             event = self._pool.get(POLL_S)
             if event is not None:
-                yield from self._take(event, queue, films)
+                yield from self._handle_event(event, queue, films)
 
     def _begin_next(self, queue: WorkQueue) -> bool:
         """Give the next pass (clips of one file) to the workers; return False if that is not possible now."""
@@ -116,7 +128,7 @@ class DecodePool:
         """Return whether no pass is being decoded."""
         return not self._running
 
-    def _take(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
+    def _handle_event(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
         """Handle a message of a worker, or the end of its task; return the clips that are finished by it.
 
         Clips to decode again are queued.
@@ -132,14 +144,14 @@ class DecodePool:
         """
         is_message = event.kind == "item"
         if is_message:
-            return self._take_message(event.key, event.value, films)
+            return self._handle_message(event.key, event.value, films)
         # The worker has done its task, has died, or was killed at the time limit.
         if self._running[event.key].file_pass.stretch is not None:
             self._end_stretch(event, queue)
             return []
         return self._end_pass(event)
 
-    def _take_message(
+    def _handle_message(
         self, key: Hashable, message: "ClipMessage | StretchMessage", films: Films | None
     ) -> list[DecodedClip]:
         """Return the clip that a worker has sent; or store measurements of a film that it has sent.
@@ -163,10 +175,11 @@ class DecodePool:
 
     def _has_room(self) -> bool:
         """Return whether another pass may be given to the workers: one is idle, or few enough clips wait."""
-        n_clips = 0
+        n_clips = 0  # that are decoded or wait
         for attempt in self._running.values():
             n_clips += max(len(attempt.undone), 1)  # a stretch in which no window begins counts as one clip
-        return len(self._running) < self.workers or n_clips < self._most_queued
+        a_worker_is_idle = len(self._running) < self.workers
+        return a_worker_is_idle or n_clips < self._most_queued
 
     def _put(self, file_pass: FilePass, n_attempts: int = 1) -> Hashable:
         """Give a pass (clips of one file) to the workers; return a key, which its events will have.
@@ -182,11 +195,13 @@ class DecodePool:
         frames_file = Path(self._shared.name, f"frames-{key}")
         undone_tasks = dict(enumerate(file_pass.tasks))
         self._running[key] = _PassAttempt(undone_tasks, file_pass, frames_file, n_attempts)
+
         # The worker gets the paths of the files with frames of stretches, and no `StretchFrames`: such an
         # object removes its file when it is deleted, and the worker's copy would do so too early.
         stretch_files = [frames.path for frames in file_pass.stretch_frames]
         pass_without_frames = replace(file_pass, stretch_frames=())
         task = _PassTask(pass_without_frames, frames_file, stretch_files)
+
         # A stretch takes as long as its usual number of windows, however many begin in it.
         n_clips = PASS_CLIPS if file_pass.stretch else len(file_pass.tasks)
         limit_s = self.timeout_s * n_clips
@@ -197,6 +212,15 @@ class DecodePool:
         """Store the measurements of a part of a film (stretch), which its worker has sent.
 
         The worker has also written the frames that other windows need to a file, which is kept for them.
+
+        Parameters
+        ----------
+        attempt
+            The attempt to decode the stretch, which gets these frames.
+        message
+            The measurements, and what they cost.
+        films
+            The films, which store the measurements.
         """
         stretch = attempt.file_pass.stretch
         if stretch is not None:
@@ -208,6 +232,13 @@ class DecodePool:
 
         If the worker died early, the stretch is decoded again. Else the queue is told that it has ended, and
         gets the windows that the attempt did not give.
+
+        Parameters
+        ----------
+        event
+            How the attempt ended.
+        queue
+            Passes that wait for a worker.
         """
         attempt = self._running.pop(event.key)
         undone_tasks = list(attempt.undone.values())
@@ -234,11 +265,13 @@ class DecodePool:
             return []
         if event.kind == "done":
             return _failed(undone_tasks, f"the decoder '{self.decoder}' gave nothing for this clip")
+
         # The worker died or was late. Any of several clips may be at fault: each is decoded alone.
         if len(attempt.file_pass.tasks) > 1:
             for task in undone_tasks:
                 self._put(FilePass([task]))
             return []
+
         if event.kind == "late":
             return _failed(undone_tasks, f"decoding took longer than the limit of {self.timeout_s:g} s")
         if attempt.number < MOST_CRASHES:
@@ -344,10 +377,12 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     if stretch is not None and not take_pictures(task.file_pass.tasks):
         # All backbones take only sound, so `decode_clips` below decodes no pictures.
         _measure_stretch(stretch, stretch_results)
+
     clips_cpu_s = 0.0
     for position, clip in decode_clips(task.file_pass.tasks, decode):
         clips_cpu_s += clip.cpu_s
         parent.send(ClipMessage(position, clip))
+
     for result in stretch_results:
         task.frames_file.write_bytes(pickle.dumps(result.known))
         all_cpu_s = time.process_time() - started_s
@@ -385,6 +420,7 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest
         )
         # Called even if the frames of all windows are in the cache, since it measures the stretch.
         return with_frame_cache(decode_windows, always=True)
+
     known: dict[int, Known[Pixels]] = {}  # frame number -> what the windows need of the frame
     for path in task.stretch_files:
         known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -118,17 +118,19 @@ class Extraction:
         if problem:
             self.note(problem)
         self.refuse_if_sealed()
+
         clips, _, _ = self.plan()
         if self.stage_path.exists() and not self.has_replaceable_stage():
             missing = self._missing(self.open_stage(trial=True))
         else:
             missing = self._missing_without_stage(clips)
+
         costs = self.costs(missing[: self.limit])
-        if isinstance(costs, TextEstimate):
+        if isinstance(costs, TextEstimate):  # texts have no videos, and small features
             return costs
-        self._add_disk(costs, clips)
+        costs_with_disk = self._with_disk(costs, clips)
         self._note_second_decodings()
-        return costs
+        return costs_with_disk
 
     def _missing_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
         """Return the ids of the clips to extract if no unfinished store (stage) exists yet.
@@ -142,23 +144,31 @@ class Extraction:
         if self.append is not None:  # clips of that store count as done, failed ones too
             parent_clips = open_store(self.append).clips
             done_ids = {clip.clip_id for clip in parent_clips if clip.status != "missing"}
+
         clip_ids = sorted(clip.clip_id for clip in clips)  # in the order of the rows
         ids_of_share = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
         return [clip_id for clip_id in ids_of_share if clip_id not in done_ids]
 
-    def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
-        """Add needed and free disk space to an estimate, and note if the disk is too small."""
+    def _with_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> Estimate:
+        """Return an estimate with needed and free disk space, and note if the disk is too small.
+
+        Parameters
+        ----------
+        costs
+            The estimate.
+        clips
+            All clips of the store, not only those to do.
+        """
         has_hard_links = links_work(existing_folder(self.stage_path))
         needed = estimate_disk(clips, self.job.groups(), links=has_hard_links)
         free = free_space(self.stage_path)
-        costs.room = needed
-        costs.free = free
         bytes_fit = needed.peak_bytes <= free.bytes
         files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
         is_too_small = not bytes_fit or not files_fit
         if is_too_small and costs.clips > 0:
             facts = ", ".join(f"{name} {value}" for name, value in disk_facts(needed, free))
             self.note(f"the disk is too small: {facts}")
+        return replace(costs, room=needed, free=free)
 
     def _note_second_decodings(self) -> None:
         """Note which films have to be decoded once more for their shots, and why.
@@ -286,6 +296,7 @@ class Extraction:
         self._note_licences()
         for note in self.notes_on_renamed_stages():
             self.note(note)
+
         stage = self.open_stage()
         with _explained_if_removed(stage.path):
             _, n_shares = self.shard
@@ -297,6 +308,13 @@ class Extraction:
         """Extract the missing rows of one share of several, and record in the stage that it begins and ends.
 
         Other shares are extracted by other processes, perhaps on other machines.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        stopped
+            Polled often; once true, the current rows are finished and the run ends.
         """
         machine = this_machine()
         begin_share(stage.path, self.shard, machine)
@@ -311,6 +329,13 @@ class Extraction:
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage, and write the report and the table of shots.
 
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        stopped
+            Polled often; once true, the current rows are finished and the run ends.
+
         Raises
         ------
         ExtractError
@@ -319,10 +344,14 @@ class Extraction:
             Videos were lost during the run.
         """
         films = self._films()
+
+        # Find what is to do.
         self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
         clips_to_retry = self._clips_to_retry(stage, videos)
         missing_ids = self._missing(stage, clips_to_retry)[: self.limit]
+
+        # Refuse what would do harm.
         video_check = MissingVideoCheck(stage, videos, has_work=len(missing_ids) > 0)
         if missing_ids:
             self._note_other_writers(stage)
@@ -341,6 +370,13 @@ class Extraction:
         """Return the ids of clips that failed because their video was missing, and whose video is there now.
 
         Empty if the store is sealed: these clips are then part of it, as failed.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        videos
+            Clip id -> its video; None if the manifest names none.
         """
         if self.sealed_path.exists():
             return ()
@@ -378,9 +414,12 @@ class Extraction:
             Polled often; once true, the current rows are finished and the run ends.
         """
         options = {} if films is None else {"films": films}  # only the local engine finds shots
-        run = self.engine(
-            self.job, stage, missing, stopped=lambda: stopped() or video_check.failed, **options
-        )
+
+        def must_stop() -> bool:
+            """Return whether the run is to end early."""
+            return stopped() or video_check.failed
+
+        run = self.engine(self.job, stage, missing, stopped=must_stop, **options)
         last_report = RunReport()
         with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
             for report, results in run:
@@ -417,14 +456,17 @@ class Extraction:
         Such a stage is in the same folder, has the same clips and groups, some of its rows are done, and it
         has no sealed store.
         """
-        if self.stage_path.exists() or self.append is not None:
+        begins_anew = not self.stage_path.exists() and self.append is None
+        if not begins_anew:
             return
+
         clip_ids = {clip.clip_id for clip in self.job.planned_clips()}
         groups = self.job.groups()
         for folder in sorted(self.stage_path.parent.glob(f"*{STAGING_SUFFIX}")):
             store = folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))
             if sealed_versions(store):
                 continue
+
             n_done = 0
             with suppress(StoreError, OSError):  # a stage that cannot be read cannot be resumed either
                 stage = read_stage(folder)
@@ -437,7 +479,7 @@ class Extraction:
                 )
 
     def _videos(self) -> dict[str, Path | None]:
-        """Return clip id -> video; empty for texts."""
+        """Return clip id -> its video, None for a clip for which the manifest names none; empty for texts."""
         if isinstance(self.job, TextJob):
             return {}
         manifest = self.job.manifest
@@ -477,6 +519,7 @@ class Extraction:
         is_other_citation = self.citation not in {"", sealed_attributes["citation"]}
         if not is_other_licence and not is_other_citation:
             return
+
         major, minor, patch = self.version.split(".")
         next_version = f"{major}.{minor}.{int(patch) + 1}"
         store = quote(str(self.out))
@@ -484,7 +527,10 @@ class Extraction:
         self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
     def _terms(self) -> "_Terms":
-        """Return licence and citation of the store: as set, else those of the store that is extended."""
+        """Return licence and citation of the store: as the user states them, else those of the older store.
+
+        The older store is the one that is extended (`append`), if any.
+        """
         licence = self.licence
         citation = self.citation
         if self.append is not None:
@@ -505,6 +551,7 @@ class Extraction:
                 f"no --licence given: the store will be sealed as {NO_LICENCE}, and cannot be shared so. To "
                 "state one, stop this and add --licence SPDX to 'obygaze extract', which goes on from here"
             )
+
         for group in self.job.groups():
             weights_licence = str(group.provenance.get("licence", NO_LICENCE))
             if weights_licence not in {NO_LICENCE, licence, *PERMISSIVE}:
@@ -531,6 +578,7 @@ def _pieces_on_other_clusters(stage: Stage) -> set[int]:
     if n_shares is None:
         return set()
     other_shares = shares_elsewhere(stage.path, this_machine())
+    # Share i of n has the pieces i, i + n, i + 2n and so on.
     return {piece for piece in range(stage.layout.n_pieces) if piece % n_shares in other_shares}
 
 

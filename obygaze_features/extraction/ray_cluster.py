@@ -69,6 +69,7 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             "object_store_memory": OBJECT_STORE_BYTES,
             "_temp_dir": folder,
         }
+
     for attempt in range(1, MOST_STARTS + 1):
         try:
             ray.init(**settings, **QUIET_SETTINGS)
@@ -79,6 +80,7 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             if not is_late_start or attempt == MOST_STARTS:
                 raise ExtractError(join_error_message(address, error)) from error
             ray.shutdown()  # the processes that Ray has started already end with this process
+
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     head: str = ray.get_runtime_context().gcs_address

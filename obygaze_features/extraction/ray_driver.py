@@ -62,6 +62,13 @@ def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
     """Pass messages of the main process on to the encoders: clips to encode, or a request to stop.
 
     It runs in a thread and never returns.
+
+    Parameters
+    ----------
+    parent
+        The main process.
+    encoders
+        The Ray actors that run the networks.
     """
     while True:
         message = parent.receive()
@@ -73,6 +80,8 @@ def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
 
 def _send_events(encoders: "_Encoders", parent: Parent) -> None:
     """Send results of the encoders to the main process, and a note if none comes for long; never return.
+
+    The first note comes soon, further ones of the same wait are rare.
 
     Raises
     ------
@@ -119,12 +128,15 @@ def choose_pools(order: Order) -> Pools:
         raise ExtractError("the Ray cluster has no CPU to decode on; start its nodes with --num-cpus")
     if order.on_gpu and n_gpus == 0:
         raise ExtractError("the backbones run on a GPU here, but Ray's cluster has none; try --device cpu")
+
     notes = []
+    # A backbone without the option `compute` has no network, and uses no GPU anywhere.
     has_networks = any("compute" in backbone_options(name) for name in order.backbones)
     if n_gpus and not order.on_gpu and has_networks:
         notes.append(
             f"the {n_gpus} GPUs of the cluster are not used: run this command on a node that has one"
         )
+
     nodes = ray.nodes()  # type: ignore[no-untyped-call]  # Ray
     n_nodes = len([node for node in nodes if node["Alive"]])
     n_decoders = min(order.workers or n_cores, n_cores)
@@ -145,7 +157,15 @@ class _Encoders:
     """
 
     def __init__(self, order: Order, n_decoders: int, n_encoders: int) -> None:
-        """Start a thread for each encoder, which starts the encoder and gives it clips."""
+        """Start a thread for each encoder, which starts the encoder and gives it clips.
+
+        Parameters
+        ----------
+        order
+            What to run, and on which cluster.
+        n_decoders, n_encoders
+            Number of decoders, one on each core, and of encoders, which hold the networks.
+        """
         self.assignments: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         self._order = order

@@ -76,7 +76,7 @@ def run_ray(
         video that this process finds, a node would compute other features than this process, or the process
         that drives the cluster ends.
     """
-    worker = LoopWorker(job, stage, batch_size)
+    worker = LoopWorker(job, stage, batch_size)  # what each encoder of the cluster runs
     report = RunReport(engine="ray")
 
     # Clips whose video is missing fail here and now. That a node does not find a video which this process
@@ -93,6 +93,7 @@ def run_ray(
     if not ids_to_do:
         return
 
+    # All other clips are extracted on the cluster, which a child process drives.
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
         refuse_unreachable(address)
@@ -148,7 +149,15 @@ def _ray_folder() -> Iterator[Path]:
 
 
 def _drive(task: tuple[Order, Path], parent: Parent) -> None:
-    """Run `drive` in the child process; the task is an order and the file for what Ray prints."""
+    """Drive the Ray cluster in a child process, until the process is killed.
+
+    Parameters
+    ----------
+    task
+        What the child is to do, and the file to which Ray's output is written.
+    parent
+        The main process.
+    """
     from obygaze_features.extraction.ray_driver import drive  # noqa: PLC0415 - Ray, in the child alone
 
     order, log_file = task
@@ -178,7 +187,19 @@ class RayCluster:
     """
 
     def __init__(self, order: Order, log_file: Path, stage: Stage, note: Callable[[str], object]) -> None:
-        """Prepare the child process, which starts when the `with` block is entered."""
+        """Prepare the child process that joins and drives the cluster; it starts with the `with` block.
+
+        Parameters
+        ----------
+        order
+            What the child needs.
+        log_file
+            File for what Ray prints.
+        stage
+            The unfinished store, which tells how many clips are left.
+        note
+            Called with messages for the user.
+        """
         self.workers = 0
         self._order = order
         self._log_file = log_file
@@ -205,11 +226,14 @@ class RayCluster:
         return self.workers > 0
 
     def put(self, key: Hashable, task: Any) -> None:
-        """Queue an assignment of clips for the encoders; its events have the key."""
+        """Queue an assignment (ids of clips) for the encoders; the events of it will have the key."""
         self._pool.tell(RUN, (key, task))
 
     def tell(self, _key: Hashable, message: Any) -> None:
-        """Ask all encoders to stop."""
+        """Send a message, the request to stop, to all encoders: they share one child process.
+
+        The key of an assignment is a parameter because a `WorkerPool` has it, and is not needed here.
+        """
         self._pool.tell(RUN, message)
 
     def get(self, timeout_s: float) -> Event | None:
@@ -228,12 +252,15 @@ class RayCluster:
         except Exception as error:
             self._refuse_lost_head(error)  # an error that follows from a lost head is replaced
             raise
+
         if event is None:
             self._refuse_late_join()
             return None
+
         is_message = event.kind == "item"
         if is_message:
-            return self._take(event.value)
+            return self._take_message(event.value)
+
         # The child has ended: because the head was lost, or for another reason.
         self._refuse_lost_head()
         how = self._with_last_line(event.value)
@@ -241,7 +268,7 @@ class RayCluster:
             f"the process that drove the Ray cluster at {self._where} ended ({how}). {self._clips_left()}"
         )
 
-    def _take(self, message: Event | Head | str | int) -> Event | None:
+    def _take_message(self, message: Event | Head | str | int) -> Event | None:
         """Handle a message of the process that drives the cluster; return it if it is an encoder's event.
 
         Parameters
@@ -253,14 +280,14 @@ class RayCluster:
         if isinstance(message, Event):
             return message
         if isinstance(message, Head):
-            self._note_head(message)
+            self._store_head(message)
         elif isinstance(message, str):
             self._note(message)
         else:
             self.workers = message
         return None
 
-    def _note_head(self, head: Head) -> None:
+    def _store_head(self, head: Head) -> None:
         """Store the address of the cluster's head, and when the child must have joined.
 
         The child sends this message twice: without an address when it begins to join, and with one when it
@@ -305,7 +332,13 @@ class RayCluster:
         return f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the same command goes on"
 
     def _with_last_line(self, end: str) -> str:
-        """Return a description of how the child ended, with the last line that Ray printed, if any."""
+        """Return how the child process ended, with the last line that Ray printed, if any.
+
+        Parameters
+        ----------
+        end
+            How it ended, in words.
+        """
         text = self._log_file.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:
@@ -314,7 +347,12 @@ class RayCluster:
 
 
 def refuse_unreachable(address: str) -> None:
-    """Raise an ExtractError if nothing answers at an address, because Ray would wait for it forever.
+    """Raise an ExtractError if no Ray cluster answers at an address, because Ray would wait for it forever.
+
+    Parameters
+    ----------
+    address
+        The value of RAY_ADDRESS: HOST:PORT of the first node of a cluster.
 
     Raises
     ------

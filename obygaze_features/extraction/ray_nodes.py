@@ -67,7 +67,8 @@ class RayEncoder:
     worker
         Holds the networks.
     marker
-        File in the stage that the main process has just made.
+        File in the stage that the main process has just made. A node that does not see it does not share the
+        main process's file system.
     decode
         Decodes the clips.
     """
@@ -92,7 +93,11 @@ class RayEncoder:
         return None
 
     def do(self, clip_ids: Sequence[str]) -> Iterator[tuple[RunReport, list[ClipResult]] | NodeError]:
-        """Extract clips as `LoopWorker.do` does; an error is yielded as the last item, as a NodeError."""
+        """Extract clips into the unfinished store; yield reports so far, each with the new results.
+
+        An error is yielded as the last item, as a NodeError, because Ray adds a page of traceback to what is
+        raised.
+        """
         try:
             yield from self.worker.do(clip_ids, self.decode)
         except NodeError as error:
@@ -157,16 +162,20 @@ def decode_by_ray(
         num_returns="streaming",
         _generator_backpressure_num_objects=KEPT_CLIPS,  # a task waits while so many clips were not taken
     )
+    # A pass is a list of clips of one file, for one Ray task.
     waiting_passes = deque(group_into_passes(tasks, workers))
     # Stream of results of a running Ray task -> its clips that have not come yet, by id.
     missing_of_stream: dict[Any, dict[str, DecodeTask]] = {}
     while not stopped():
+        # Start as many Ray tasks as may run at once.
         while waiting_passes and len(missing_of_stream) < workers:
             pass_tasks = waiting_passes.popleft()
             stream = decode_remotely.remote(pass_tasks, settings)
             missing_of_stream[stream] = {task.clip_id: task for task in pass_tasks}
         if not missing_of_stream:
             return
+
+        # Take the next clip of each Ray task that has one.
         ready_streams: list[Any]
         ready_streams, _ = ray.wait(list(missing_of_stream), timeout=POLL_S)
         for stream in ready_streams:
@@ -205,6 +214,7 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
             "the same installation"
         )
         return
+
     for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):
         video_is_absent_here = clip.status == "failed" and clip.reason in ABSENT_VIDEO_REASONS
         if video_is_absent_here:
@@ -217,10 +227,18 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
 
 @cache
 def _pool(timeout_s: float, decoder: str) -> DecodePool:
-    """Return a decode pool of one child process, which later tasks in this process use again."""
+    """Return a pool of one child process that decodes; later tasks with equal settings use it again.
+
+    Parameters
+    ----------
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    decoder
+        Name of the decoder.
+    """
     return DecodePool(1, timeout_s, decoder)
 
 
 def _node() -> str:
-    """Return the host name and address of this node."""
+    """Return the host name and address of this node of the Ray cluster, for messages."""
     return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]  # untyped in Ray

@@ -15,14 +15,24 @@ class Order:
 
     Parameters
     ----------
-    worker, marker
-        As for `RayEncoder`.
+    worker
+        Encodes and writes clips on a node of the cluster.
+    marker
+        File in the stage that the main process has just made; a node that does not see it is refused.
     backbones
         Names of the backbones.
+    decoder
+        Name of the decoder.
     on_gpu
         Whether the backbones use a GPU here.
     address
         Address of the cluster; None starts one in `folder`.
+    folder
+        Folder for the sockets and logs of a cluster that is started here.
+    workers
+        Cores that decode; None uses all.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
     """
 
     worker: LoopWorker
@@ -38,7 +48,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Message of the child: the address of the cluster's head; empty when it begins to join.
+    """Message of the child: the address of the cluster's head, its first node; empty when it begins to join.
 
     Its other messages are notes for the user, the number of encoders once they take shares, and events.
     """

@@ -111,7 +111,7 @@ class RunReport:
         return {name: round(100 * seconds / wall_s, 1) for name, seconds in mean_seconds.items()}
 
     def gpu_busy_percent(self) -> float | None:
-        """Return the percentage of the run in which the GPUs were busy, as a mean; None without a GPU."""
+        """Return for what percentage of the run a GPU was busy, as a mean over GPUs; None without a GPU."""
         if self.gpu_busy_s is None:
             return None
         available_s = max(self.wall_s * self.encoders, 1e-9)  # of all GPUs; never 0
@@ -161,7 +161,15 @@ class RunReport:
 
 
 def _speed(report: RunReport, unit: str) -> str:
-    """Return the rows per second in words and, for clips, the decoded frames per second and core."""
+    """Return the rows per second in words and, for clips, the decoded frames per second and core.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    unit
+        What was processed: "clip", or "text", which is not decoded.
+    """
     speed = f"{report.clips / max(report.wall_s, 1e-9):.1f} {unit}s/s"
     if unit == "clip":
         frames = report.n_decoded / max(report.decode_cpu_s, 1e-9)
@@ -172,7 +180,14 @@ def _speed(report: RunReport, unit: str) -> str:
 def _times_in_words(report: RunReport, unit: str) -> str:
     """Return in words which percentages of the time went into decoding (of clips), inference and writing.
 
-    Writing is said to run beside the others, as its percentage does not add up with theirs.
+    Writing stands apart, as it runs at the same time as the others, so that the percentages do not add up.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    unit
+        What was processed: "clip", or "text", which is not decoded.
     """
     percentages = report.time_percentages()
     steps = ["decode", "infer"] if unit == "clip" else ["infer"]  # texts are not decoded
@@ -181,7 +196,15 @@ def _times_in_words(report: RunReport, unit: str) -> str:
 
 
 def _cards(report: RunReport, busy_percent: float) -> str:
-    """Return in words how busy the GPUs were, with each GPU's peak memory."""
+    """Return in words how busy the GPUs were, as in "GPU had work 93 %", with each GPU's peak memory.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    busy_percent
+        For what percentage of the run a GPU was busy, as a mean over GPUs.
+    """
     text = f"GPU had work {busy_percent:g} %"
     for name, card in report.gpus.items():
         text += f", {visible(name, lines=False)}, peak {card['peak_memory_mb']:,} MB"
@@ -238,7 +261,17 @@ class Recording:
     """
 
     def __init__(self, writer: StageWriter, thread: ThreadPoolExecutor, report: RunReport) -> None:
-        """Start the clock of the run; nothing is written yet."""
+        """Start the clock of the run; nothing is written yet.
+
+        Parameters
+        ----------
+        writer
+            Writer of the unfinished store.
+        thread
+            Executor of one thread, in which it writes.
+        report
+            Report of the run, in which written clips are counted.
+        """
         self.report = report
         self._writer = writer
         self._thread = thread
@@ -264,7 +297,7 @@ class Recording:
         Raises
         ------
         StoreError, OSError
-            As in `StageWriter.commit`, for clips that were queued.
+            Results that were queued do not fit the store, or cannot be written.
         """
         written: list[ClipResult] = []
         while self._waiting:
@@ -273,6 +306,7 @@ class Recording:
             must_wait = most_waiting is not None and len(self._waiting) > most_waiting
             if not is_written and not must_wait:
                 break
+
             self._waiting.popleft()
             self.report.write_s += oldest.writing.result()  # waits, and raises an error of the thread
             for result in oldest.results:
@@ -339,7 +373,8 @@ def peak_memory_mb() -> float:
         return 0.0
     import resource  # noqa: PLC0415 - not on Windows
 
-    units_per_mb = 1e6 if sys.platform == "darwin" else 1e3  # `ru_maxrss` is in bytes on macOS, else in kB
+    reports_bytes = sys.platform == "darwin"  # elsewhere `ru_maxrss` is in kB
+    units_per_mb = 1e6 if reports_bytes else 1e3
     peak_here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak_of_workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return (peak_here + peak_of_workers) / units_per_mb

@@ -54,7 +54,10 @@ class RowDigests(WorkerPool):
         return digest
 
     def _wait(self, key: int) -> str | None:
-        """Wait for a digest from the worker; return None if it does not come."""
+        """Wait for the digest of a part of a file from the worker; return None if it does not come.
+
+        Digests of other parts that come before are kept for later calls.
+        """
         try:
             while key not in self._digests:
                 event = self.get(LONGEST_WAIT_S)
@@ -77,6 +80,14 @@ class RowDigests(WorkerPool):
 
 
 def _digest(part: tuple[str, int, int], parent: Parent) -> None:
-    """Compute the digest of a part of a file (path, offset, bytes), and send it: the work of `RowDigests`."""
+    """Compute the SHA-256 of a part of a file in a worker process, and send it to the main process.
+
+    Parameters
+    ----------
+    part
+        The part: path of the file, first byte, number of bytes.
+    parent
+        The main process.
+    """
     path, offset, size = part
     parent.send(digest_of_part(path, offset, size))

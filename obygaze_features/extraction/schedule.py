@@ -83,7 +83,7 @@ class LoopWorker:
     stage
         The stage that it writes to.
     batch_size
-        As in `run_loop`.
+        Clips that are encoded together.
 
     Raises
     ------
@@ -92,7 +92,10 @@ class LoopWorker:
     """
 
     def __init__(self, job: Job, stage: Stage, batch_size: int) -> None:
-        """Pickle the job without its backbones, which `begin` builds in the other process."""
+        """Pickle the job without its backbones, which `begin` builds in the other process.
+
+        The provenance of the backbones here is kept, for a comparison with those that are built there.
+        """
         if len(job.recipes) != len(job.backbones):
             raise ExtractError("several processes build the backbones: give their names, or a Recipe")
         manifest = replace(job.manifest, root=job.manifest.root.absolute())
@@ -219,6 +222,7 @@ def extract_in_processes(
     assignments = _Assignments(stage, clip_ids, report, n_processes=processes.workers)
     keys = count()  # of assignments: 0, 1, ...
     while True:
+        # Give clips to each process that has none.
         while len(assignments.running) < processes.workers and not stopped():
             assignment = assignments.take_next()
             if assignment is None:  # no clips are left to assign
@@ -232,6 +236,8 @@ def extract_in_processes(
         if stopped():
             for running_key in assignments.running:
                 processes.tell(running_key, "stop")
+
+        # Wait for the next message of a process, or for its end.
         event = processes.get(POLL_S)
         if event is None:
             continue
@@ -263,7 +269,7 @@ class _Assignments:
     """
 
     def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, *, n_processes: int) -> None:
-        """Group the clips by pieces of the stage; nothing is assigned yet."""
+        """Group the clips by pieces (16 neighbouring rows) of the stage; nothing is assigned yet."""
         self._stage = stage
         self._n_processes = n_processes
         self._started_s = time.perf_counter()
@@ -299,10 +305,17 @@ class _Assignments:
         """Store the report and the results that a process has sent; return the results.
 
         Each report replaces the one before, as it is on all that the process did for its assignment.
+
+        Parameters
+        ----------
+        event
+            The message of the process: its report so far, and results of clips that it has written.
         """
+        report: RunReport
         results: list[ClipResult]
+        report, results = event.value
         assignment = self.running[event.key]
-        assignment.report, results = event.value
+        assignment.report = report
         assignment.written |= {result.clip_id: result for result in results}
         self._n_deaths_in_a_row = 0
         return results
@@ -326,11 +339,13 @@ class _Assignments:
         self._reports_of_ended.append(assignment.report)
         if event.kind != "died":
             return []
+
         self._count_death(event)
         undone_ids = self._undone(assignment.clip_ids)
         self._subtract_lost(assignment, undone_ids)
+        is_alone = len(undone_ids) == 1
         is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS
-        if len(undone_ids) == 1 and is_last_attempt:
+        if is_alone and is_last_attempt:
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
             return write_failed(self._stage, undone_ids, reason, self._report_before)
         self._divide(assignment, undone_ids)
@@ -387,8 +402,10 @@ class _Assignments:
             Its clips that are not done.
         """
         units = _pieces(self._stage, undone_ids)  # lists of clips that stay together
-        if len(units) == 1:
+        are_of_one_piece = len(units) == 1
+        if are_of_one_piece:
             units = [[clip_id] for clip_id in undone_ids]
+
         units_per_part = max(ceil(len(units) / PARTS_AFTER_DEATH), 1)
         for first in range(0, len(units), units_per_part):
             clip_ids = _joined(units[first : first + units_per_part])
@@ -407,7 +424,8 @@ class _Assignments:
         undone_ids = []
         for clip_id in clip_ids:
             row = self._stage.rows[clip_id]
-            if best_now.get(row) == self._best_before.get(row):
+            was_written = best_now.get(row) != self._best_before.get(row)
+            if not was_written:
                 undone_ids.append(clip_id)
         return undone_ids
 
@@ -433,7 +451,7 @@ def write_failed(stage: Stage, clip_ids: Sequence[str], reason: str, report: Run
 
 
 def _pieces(stage: Stage, clip_ids: Sequence[str]) -> list[list[str]]:
-    """Group clips by the piece (block of rows) of the unfinished store that they belong to."""
+    """Group clips by the piece (16 neighbouring rows) of the unfinished store that they belong to."""
     clips_of_piece: dict[int, list[str]] = {}
     for clip_id in clip_ids:
         clips_of_piece.setdefault(stage.piece(clip_id), []).append(clip_id)

@@ -55,10 +55,13 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
     ManifestError
         The codebook has no such concept.
     """
-    names = [manifest.codebook.concept_spelled(name) for name in concepts]
+    wanted_concepts: Sequence[str] = manifest.codebook.visual_concepts
+    if concepts:
+        wanted_concepts = [manifest.codebook.concept_spelled(name) for name in concepts]
+
     groups: dict[str, dict[Clip, Sequence[float]]] = {}
-    no_scores: Sequence[float] = ()
-    for concept in names or manifest.codebook.visual_concepts:
+    no_scores: Sequence[float] = ()  # of a model, as sheets of errors have them
+    for concept in wanted_concepts:
         clips = [clip for clip in manifest if concept in clip.concepts]
         groups[concept] = dict.fromkeys(_from_each_film_in_turn(clips), no_scores)
     return groups
@@ -100,11 +103,14 @@ def error_groups(
     table = _select_rows(table, "model", model, predictions)
     table = _select_rows(table, "task", task, predictions)
     numbers = _checked_numbers(table, manifest, predictions)
+
+    # A clip may have several predictions, of several folds or seeds.
     means = numbers.groupby(table["clip_id"]).mean()
     means["margin"] = means["score"] - means["threshold"]
     is_predicted_positive = means["margin"] >= 0
     is_positive = means["label"] == 1
     errors = means[is_predicted_positive != is_positive]
+
     # The clearest errors first: those farthest from the threshold, on either side.
     errors = errors.sort_values("margin", key=abs, ascending=False, kind="stable")
     return {
@@ -158,14 +164,20 @@ def _scores_of_clips(errors: pd.DataFrame, manifest: Manifest) -> dict[Clip, tup
 
 
 def _read_predictions(path: Path) -> pd.DataFrame:
-    """Read the columns of a table of predictions that sheets need, all as texts."""
+    """Read the columns of a table of predictions that sheets need, all as texts.
+
+    Raises
+    ------
+    ManifestError
+        The file is no such table, or lacks a column.
+    """
     columns = ["model", "task", "clip_id", *NUMBER_COLUMNS]
     data = read_bytes(path)
     try:
         return pd.read_csv(BytesIO(data), usecols=columns, dtype=str, keep_default_na=False)
     except ValueError as error:
-        wanted = f"a table of predictions, with the columns {', '.join(columns)}"
-        raise ManifestError(f"{path}: {where_damaged(error, data, wanted)}") from None
+        expected = f"a table of predictions, with the columns {', '.join(columns)}"
+        raise ManifestError(f"{path}: {where_damaged(error, data, expected)}") from None
 
 
 def _select_rows(table: pd.DataFrame, column: str, value: str | None, path: Path) -> pd.DataFrame:
@@ -229,10 +241,11 @@ def write_sheets(
         The folder exists and is not to be replaced.
     """
     refuse_existing(folder, force=force)
+
     records: list[dict[str, str | int]] = []
     files: dict[Path, bytes] = {}
     lines = [csv_line(COLUMNS)]
-    with progress_bar("drawing", "sheet") as show:
+    with progress_bar("drawing", "sheet") as show_progress:
         for name, scores_of_clip in groups.items():
             sheet_file = _file_of_sheet(name)
             path_of_clip = _videos_here(manifest, scores_of_clip)
@@ -241,6 +254,7 @@ def write_sheets(
                 files[folder / sheet_file] = _draw_sheet(frames)
                 for number, frame in enumerate(frames, start=1):
                     lines.append(_index_line(sheet_file, number, frame, scores_of_clip[frame.clip]))
+
             records.append(
                 {
                     "name": name,
@@ -250,7 +264,8 @@ def write_sheets(
                     "n_drawn": len(frames),
                 }
             )
-            show(len(records), len(groups))
+            show_progress(len(records), len(groups))
+
     if not files:
         raise ManifestError(f"nothing to draw of {', '.join(groups)}: no clip has a video on this machine")
     make_folder(folder)
@@ -267,7 +282,7 @@ class _MiddleFrame(NamedTuple):
 
 
 def _file_of_sheet(name: str) -> str:
-    """Return the file of a sheet: its name in lower case, with hyphens between words."""
+    """Return the file name of a sheet, such as `false-alarms.png` for the sheet "false alarms"."""
     words = name.lower().split()
     return f"{file_name('-'.join(words))}.png"
 
@@ -291,7 +306,15 @@ def _videos_here(manifest: Manifest, clips: Iterable[Clip]) -> dict[Clip, Path]:
 
 
 def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFrame]:
-    """Read the frame in the middle of each clip, until `n` frames are read; skip clips that give none."""
+    """Read the frame in the middle of each clip, until `n` frames are read; skip clips that give none.
+
+    Parameters
+    ----------
+    path_of_clip
+        Clip -> its video, in the order in which the clips are tried.
+    n
+        Most frames to read.
+    """
     frames: list[_MiddleFrame] = []
     for clip, path in path_of_clip.items():
         if len(frames) == n:

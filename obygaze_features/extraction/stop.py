@@ -52,7 +52,8 @@ def stop_on_signals() -> Iterator[Stop]:
         if number is None:
             continue
         handler = signal.getsignal(number)
-        if handler is not signal.SIG_IGN:
+        is_ignored = handler is signal.SIG_IGN
+        if not is_ignored:
             handlers_before[number] = handler
 
     def request_stop(number: int, _frame: FrameType | None) -> None:

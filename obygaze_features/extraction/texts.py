@@ -56,11 +56,17 @@ class TextJob:
         return groups
 
     def corpus_record(self) -> dict[str, object]:
-        """Return the name of the list of texts."""
+        """Return what the store records of the list of texts: its name, and its digest."""
         return {"name": self.corpus, "manifest_sha256": self.texts.digest()}
 
     def tokens(self, text_ids: Sequence[str]) -> dict[str, dict[str, Tokens]]:
-        """Divide some texts into tokens, as each backbone does; return backbone -> text id -> tokens."""
+        """Divide some texts into tokens, as each backbone does it.
+
+        Returns
+        -------
+        dict
+            Name of a backbone -> text id -> tokens.
+        """
         text_of_id = dict(self.texts.rows)
         texts = [text_of_id[text_id] for text_id in text_ids]
         tokens = {}
@@ -108,19 +114,23 @@ def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
     """
     tokens = job.tokens(text_ids)
     n_texts = len(text_ids)
+
+    # Encode texts at equal distances in the order of their lengths.
     step = max(n_texts // MOST_TRIALS, 1)
     trial_ids = by_length(text_ids, tokens)[::step][:MOST_TRIALS]
     started_s = time.perf_counter()
     for text_id in trial_ids:
         encode_texts(job.backbones, [text_id], tokens)
     trial_s = time.perf_counter() - started_s
+    expected_s = trial_s * n_texts / len(trial_ids) if trial_ids else None
+
     n_too_long = 0
     for text_id in text_ids:
-        if any(tokens_of_text[text_id].is_cut for tokens_of_text in tokens.values()):
+        if any(tokens_of_backbone[text_id].is_cut for tokens_of_backbone in tokens.values()):
             n_too_long += 1
+
     vector_length = sum(backbone.width for backbone in job.backbones)
     n_bytes = 4 * vector_length * n_texts  # a float32 has 4 bytes
-    expected_s = trial_s * n_texts / len(trial_ids) if trial_ids else None
     return TextEstimate(n_texts, n_too_long, n_bytes, expected_s, len(trial_ids))
 
 
@@ -167,9 +177,10 @@ def run_texts(
 def _batches_by_length(
     text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]], batch_size: int
 ) -> Iterator[list[str]]:
-    """Divide texts into batches of similar lengths.
+    """Divide texts into batches of similar lengths, as texts of equal length are encoded together.
 
-    Every `SORTED_AT_ONCE` texts are sorted by their number of tokens, and then divided.
+    Every `SORTED_AT_ONCE` neighbouring texts are sorted by their number of tokens, and then divided. Not all
+    texts are sorted, because neighbours are written to one file, which stays open until it has all of them.
 
     Parameters
     ----------
@@ -199,7 +210,7 @@ def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]
 
     def lengths(text_id: str) -> list[int]:
         """Return the number of tokens of a text for each backbone."""
-        return [len(tokens_of_text[text_id].ids) for tokens_of_text in tokens.values()]
+        return [len(tokens_of_backbone[text_id].ids) for tokens_of_backbone in tokens.values()]
 
     return sorted(text_ids, key=lengths)
 
@@ -233,16 +244,28 @@ def _vectors(
     """Encode texts with one backbone; return text id -> vector [D], without texts that have no tokens.
 
     Texts of equal length are encoded together, so that none is padded.
+
+    Parameters
+    ----------
+    backbone
+        The backbone.
+    text_ids
+        The texts.
+    tokens
+        Text id -> its tokens, as the backbone divides the text.
     """
-    ids_by_length: dict[int, list[str]] = {}
+    ids_by_length: dict[int, list[str]] = {}  # number of tokens -> the texts that have so many
     for text_id in text_ids:
-        ids_by_length.setdefault(len(tokens[text_id].ids), []).append(text_id)
+        n_tokens = len(tokens[text_id].ids)
+        ids_by_length.setdefault(n_tokens, []).append(text_id)
+
     vectors: dict[str, NDArray[np.float32]] = {}
     for n_tokens, batch_ids in sorted(ids_by_length.items()):
         if n_tokens == 0:
             continue
         batch = np.array([tokens[text_id].ids for text_id in batch_ids], np.int64)  # [B, tokens]
-        vectors |= dict(zip(batch_ids, backbone.encode(batch), strict=True))
+        vectors_of_batch = backbone.encode(batch)  # [B, D]
+        vectors |= dict(zip(batch_ids, vectors_of_batch, strict=True))
     return vectors
 
 
@@ -276,5 +299,7 @@ def _result(
             backbone_prefix = f"{name}: " if len(vectors) > 1 else ""
             notes.append(f"{backbone_prefix}cut at {text_tokens.limit} of {text_tokens.n_tokens} tokens")
         # Every row of a store has frames; a text is stored as one frame, at 0 s.
-        groups[name] = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": vector})
+        time_s = np.zeros(1)
+        frame_index = np.zeros(1, np.int64)
+        groups[name] = ClipFeatures(time_s, frame_index, {"pooled": vector})
     return ClipResult(text_id, "partial" if notes else "ok", "; ".join(notes), groups=groups)

@@ -33,7 +33,15 @@ def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], obj
 
 
 def _with_weights(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
-    """Return a recipe with random weights if its default ones are not in the cache, else the recipe."""
+    """Return a recipe with random weights if its default ones are not in the cache, else the recipe.
+
+    Parameters
+    ----------
+    recipe
+        Arguments to build a backbone.
+    note
+        Called with a sentence if the weights are replaced.
+    """
     default_weights = HUB.get(recipe.name)
     if default_weights is None or "weights" in recipe.options:
         return recipe
@@ -41,6 +49,7 @@ def _with_weights(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
         return recipe
     if is_cached(default_weights):
         return recipe
+
     note(
         f"the weights of {recipe.name} are not here: estimated with random ones of the same network. "
         f"{how_to_get(default_weights)}"

@@ -132,13 +132,14 @@ def film_variables(
 
     values_of_windows: list[Values] = [{} for _ in spans]
     if windows:
-        picture_values = _measure_pictures(
-            path, windows, requests, known_rows, shots, remark_counts=remark_counts, show=show
-        )
-        sound_values = _measure_sound(path, windows, speech, remark_counts)
+        pictures = _measure_pictures(path, windows, requests, known_rows, shots, show=show)
+        sound = _measure_sound(path, windows, speech)
+        remark_counts.update(pictures.remark_counts)
+        remark_counts.update(sound.remark_counts)
         for number in windows:
-            values = picture_values[number] | sound_values[number]
+            values = pictures.values_of_window[number] | sound.values_of_window[number]
             values_of_windows[number] = {name: value for name, value in values.items() if isfinite(value)}
+
     remark_counts.update(_n_without_columns(values_of_windows, windows, known_rows, requests))
     _note_remarks(path, remark_counts, len(spans), note)
     return values_of_windows
@@ -184,9 +185,9 @@ def _note_remarks(
         Called with the line, unless there is no remark.
     """
     remarks = []
-    for remark, n in remark_counts.most_common():
-        if n > 0:
-            remarks.append(f"{remark} ({n} of {counted(n_windows, 'window')})")
+    for remark, n_concerned in remark_counts.most_common():
+        if n_concerned > 0:
+            remarks.append(f"{remark} ({n_concerned} of {counted(n_windows, 'window')})")
     if remarks:
         note(f"{path.name}: {first_few(remarks, MOST_REMARKS)}")
 
@@ -292,6 +293,21 @@ def _requests(known_rows: _KnownRows, pixel_aspect: float, people: People | None
     return requests
 
 
+class _MeasuredWindows(NamedTuple):
+    """What was measured in the windows of a film.
+
+    Attributes
+    ----------
+    values_of_window
+        Number of a window -> its values.
+    remark_counts
+        Remark for the user -> number of windows that it is about.
+    """
+
+    values_of_window: dict[int, Values]
+    remark_counts: Counter[str]
+
+
 class _DecodedFilm(NamedTuple):
     """What was measured while the windows of a film were decoded.
 
@@ -302,10 +318,13 @@ class _DecodedFilm(NamedTuple):
     stretch_results
         Measurements of all frames for the shots, if they were asked for and the film could be decoded as a
         whole; else empty.
+    remark_counts
+        Remark of the decoder -> number of windows that it is about.
     """
 
     rows: dict[str, dict[int, Rows]]
     stretch_results: list[Rest[Any]]
+    remark_counts: Counter[str]
 
 
 def _decode_windows(
@@ -314,7 +333,6 @@ def _decode_windows(
     requests: Mapping[str, Request],
     *,
     measures_shots: bool,
-    remark_counts: Counter[str],
     show: Callable[[int, int], object],
 ) -> _DecodedFilm:
     """Decode the windows of a film once for all requests; without requests nothing is decoded.
@@ -327,27 +345,27 @@ def _decode_windows(
         What to measure in the windows.
     measures_shots
         Whether to measure frames for shots too, which decodes the whole film.
-    remark_counts
-        Remark -> number of windows; this function adds the remarks on the windows that it decodes.
     show
         Called with the number of decoded windows, and of all.
     """
-    decoded = _DecodedFilm({name: {} for name in requests}, [])
+    rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
+    stretch_results: list[Rest[Any]] = []
+    remark_counts = Counter[str]()
     if not requests:
-        return decoded
+        return _DecodedFilm(rows, stretch_results, remark_counts)
+
     tasks = []
     for number, (start_s, end_s) in spans.items():
         tasks.append(DecodeTask(str(number), path, start_s, end_s, requests))
-    if measures_shots:
-        clips = _decode_whole_film(path, tasks, decoded.stretch_results)
-    else:
-        clips = _decode_alone(tasks)
+    clips = _decode_whole_film(path, tasks, stretch_results) if measures_shots else _decode_alone(tasks)
+
     for n_done, clip in enumerate(clips, start=1):
         remark_counts.update(_remarks_of(clip))
         for name, features in clip.encoded.items():
-            decoded.rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
+            number = int(clip.clip_id)
+            rows[name][number] = (features.arrays["frames"], features.time_s)
         show(n_done, len(spans))
-    return decoded
+    return _DecodedFilm(rows, stretch_results, remark_counts)
 
 
 def _decode_whole_film(
@@ -365,7 +383,7 @@ def _decode_whole_film(
     tasks
         Its windows.
     stretch_results
-        The measurements for the shots are appended to this list.
+        The measurements for the shots are appended to this list, since a generator cannot return them.
     """
     whole_film = (-inf, inf)
     decode_film: Any = partial(
@@ -380,7 +398,7 @@ def _decode_whole_film(
 
 
 def _decode_alone(tasks: Sequence[DecodeTask]) -> Iterator[DecodedClip]:
-    """Decode only the frames that the windows need, and yield the windows."""
+    """Decode only the frames that the windows need, and yield the windows; no shots are measured."""
     for _, clip in decode_clips(tasks, decode_with_av):
         yield clip
 
@@ -406,9 +424,8 @@ def _measure_pictures(
     known_rows: _KnownRows,
     shots: Sequence[FilmPart | Shot] | None,
     *,
-    remark_counts: Counter[str],
     show: Callable[[int, int], object],
-) -> dict[int, Values]:
+) -> _MeasuredWindows:
     """Measure what is seen in each window: cuts, black pictures, camera and people.
 
     The film is decoded once for the requests and, unless they are known, its shots.
@@ -423,22 +440,21 @@ def _measure_pictures(
         Rows of camera and people that were measured before.
     shots
         Shots of the film; they are found if this is None or empty.
-    remark_counts
-        Remark -> number of windows; this function adds its own.
     show
         Called with the number of decoded windows, and of all.
     """
-    decoded = _decode_windows(
-        path, windows, requests, measures_shots=shots is None, remark_counts=remark_counts, show=show
-    )
+    decoded = _decode_windows(path, windows, requests, measures_shots=shots is None, show=show)
     camera_rows = _rows_by_window("camera", decoded, known_rows)
     people_rows = _rows_by_window("people", decoded, known_rows)
+
+    remark_counts = Counter(decoded.remark_counts)
     if not shots:
         try:
             shots = _found_shots(path, decoded)
         except VideoError as error:
             remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(windows)
             shots = ()
+
     cuts_s = [shot.start_s for shot in shots[1:]]  # the first shot begins with the film
     values_of_window = {}
     for number, window in windows.items():
@@ -452,11 +468,21 @@ def _measure_pictures(
             people_frames, _ = people
             values |= people_values(people_frames)
         values_of_window[number] = values
-    return values_of_window
+    return _MeasuredWindows(values_of_window, remark_counts)
 
 
 def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) -> Mapping[int, Rows | None]:
-    """Return number of a window -> its rows of `camera` or `people`: measured now, else known before."""
+    """Return number of a window -> its features of frames of one kind: measured now, else known before.
+
+    Parameters
+    ----------
+    kind
+        `camera` or `people`.
+    decoded
+        What was measured now.
+    known_rows
+        What was measured before.
+    """
     if kind in decoded.rows:
         return decoded.rows[kind]
     return dict(enumerate(known_rows[kind] or ()))
@@ -465,7 +491,14 @@ def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) ->
 def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
     """Return the shots of a film by what was measured while its windows were decoded.
 
-    If nothing was measured for them, the film is decoded for its shots alone.
+    If nothing was measured for them, or not of all frames, the film is decoded for its shots alone.
+
+    Parameters
+    ----------
+    path
+        The film.
+    decoded
+        What was measured of it.
     """
     shots = joined_shots([result.measured for result in decoded.stretch_results])
     if shots:
@@ -501,17 +534,20 @@ def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
     known_s = sum(seconds_in_shots)
     if known_s == 0:
         return {}
+
     n_cuts = 0
     for shot in shots[1:]:  # the first shot begins with the film, not with a cut
         if start_s <= shot.start_s < end_s:
             n_cuts += 1
-    return {"cuts": n_cuts / known_s * 60, "black": sum(seconds_in_black_shots) / known_s}
+    cuts_a_minute = n_cuts / known_s * 60
+    share_of_black = sum(seconds_in_black_shots) / known_s
+    return {"cuts": cuts_a_minute, "black": share_of_black}
 
 
-def _measure_sound(
-    path: Path, windows: Mapping[int, Span], speech: bool, remark_counts: Counter[str]
-) -> dict[int, Values]:
+def _measure_sound(path: Path, windows: Mapping[int, Span], speech: bool) -> _MeasuredWindows:
     """Measure the sound of each window: `loudness` and, if wanted, `speech`, the share of time with speech.
+
+    Windows without sound have no values.
 
     Parameters
     ----------
@@ -519,25 +555,21 @@ def _measure_sound(
         The film, and its windows by number: start and end in seconds.
     speech
         Whether to measure speech, which takes long.
-    remark_counts
-        Remark -> number of windows; this function adds its own.
-
-    Returns
-    -------
-    dict
-        Number of a window -> name of a variable -> value; empty for windows without sound.
     """
     values_of_window: dict[int, Values] = {number: {} for number in windows}
+    remark_counts = Counter[str]()
     try:
         track = SoundTrack(path)
     except VideoError as error:
         remark_counts[f"no columns of sound: {error.reason}"] = len(windows)
-        return values_of_window
+        return _MeasuredWindows(values_of_window, remark_counts)
+
     is_speech = None  # of each `CHUNK` samples of the film, from its start
     if speech:
         last_end_s = max(end_s for _, end_s in windows.values())
         probabilities = speech_probabilities(_samples_of_film(track, last_end_s))
         is_speech = probabilities > SPEECH
+
     for number, (start_s, end_s) in windows.items():
         try:
             parts, missing_s = track.parts(
@@ -557,7 +589,7 @@ def _measure_sound(
             remark_counts["sound missing in part, taken for silence"] += 1
         if is_speech is not None:
             values_of_window[number]["speech"] = _share_with_speech(is_speech, start_s, end_s)
-    return values_of_window
+    return _MeasuredWindows(values_of_window, remark_counts)
 
 
 def _share_with_speech(is_speech: NDArray[np.bool_], start_s: float, end_s: float) -> float:
@@ -582,6 +614,7 @@ def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.flo
     """Yield the samples of a sound track, `RATE` a second, in parts of up to `SPEECH_PART_S` seconds.
 
     The parts follow each other from the film's start to `end_s`, with silence where the track has no sound.
+    So only one part is in memory at a time.
     """
     for part_start_s in range(0, ceil(end_s), SPEECH_PART_S):
         part_end_s = min(part_start_s + SPEECH_PART_S, end_s)

@@ -44,12 +44,17 @@ class LikelyClass:
 
 @checked
 def classes_of(group: Group) -> tuple[str, ...]:
-    """Return the class names of a group of class probabilities; an empty tuple for other groups."""
+    """Return the class names of a group of class probabilities; an empty tuple for other groups.
+
+    Such a group has the probabilities as its pooled vectors, and names the classes in the provenance, as the
+    `features` of the `architecture`.
+    """
     if group.provenance.get("head") != CLASSIFIER or "pooled" not in group.arrays:
         return ()
     architecture: Any = group.provenance.get("architecture")
     if not isinstance(architecture, dict):
         return ()
+
     names = architecture.get("features")
     n_probabilities = group.clip_shape("pooled")[0]
     if not isinstance(names, list) or len(names) != n_probabilities:
@@ -92,9 +97,12 @@ def likely_classes(
     >>> [likely.name for likely in likely_classes(names, p, usual_p)]
     ['barbell']
     """
-    is_named = (p >= LIKELY) & (p >= TIMES_USUAL * usual_p)
-    order = np.argsort(-p, kind="stable")
-    chosen = [index for index in order.tolist() if is_named[index]][:MOST_NAMED]
+    is_likely = p >= LIKELY
+    is_unusual = p >= TIMES_USUAL * usual_p
+    is_named = is_likely & is_unusual
+
+    most_probable_first = np.argsort(-p, kind="stable").tolist()
+    chosen = [index for index in most_probable_first if is_named[index]][:MOST_NAMED]
     return [LikelyClass(names[index], float(p[index]), float(usual_p[index])) for index in chosen]
 
 

@@ -85,6 +85,7 @@ def array_layout(
     # The packaged file has the codecs of strings, and those of all numbers as "others".
     codecs_of_type = document["codecs"]
     codecs = codecs_of_type.get(dtype, codecs_of_type["others"])
+
     row_shape = shape[1:]
     if ARRAYS[name].sharded:
         sharding = {
@@ -94,6 +95,7 @@ def array_layout(
             "index_location": "end",
         }
         codecs = [{"name": "sharding_indexed", "configuration": sharding}]
+
     stored_rows = block_rows(name, shape[0], ragged=ragged)  # of a chunk, or of a shard
     document["chunk_grid"]["configuration"]["chunk_shape"] = [stored_rows, *row_shape]
     fill = ARRAYS[name].fill
@@ -159,10 +161,12 @@ def all_finite(values: NDArray[Any]) -> bool:
     >>> all_finite(np.array([1.0, 65504.0], np.float16)), all_finite(np.array([np.inf], np.float16))
     (True, False)
     """
-    if values.dtype.kind != "f":
+    if values.dtype.kind != "f":  # no floats: integers are always finite
         return True
-    if values.dtype.itemsize != 2:
+    is_float16 = values.dtype.itemsize == 2
+    if not is_float16:
         return bool(np.isfinite(values).all())
+
     bits = np.ascontiguousarray(values).reshape(-1).view(np.uint16)
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
@@ -195,6 +199,7 @@ class _RecentChunks:
     """
 
     def __init__(self) -> None:
+        """Begin with an empty cache."""
         self._chunks: OrderedDict[int, NDArray[Any]] = OrderedDict()  # by number, the oldest first
         self._lock = Lock()
 
@@ -203,7 +208,10 @@ class _RecentChunks:
         return self._chunks.get(number)
 
     def keep(self, number: int, chunk: NDArray[Any]) -> None:
-        """Add a chunk; drop the oldest until at most `RECENT_CHUNK_BYTES`, or only this chunk, remain."""
+        """Add a chunk by its number; drop the oldest ones if there is no room for them.
+
+        At most `RECENT_CHUNK_BYTES` remain, or this chunk alone if it is larger.
+        """
         most_chunks = max(RECENT_CHUNK_BYTES // chunk.nbytes, 1)  # all chunks have the same size
         with self._lock:
             self._chunks[number] = chunk
@@ -248,12 +256,14 @@ class SealedArray:
         self._files = files
         self._name = f"{group}/{name}"
         self._where = f"{files.where}, array {self._name}"
+
         self.ragged = ragged and name in RAGGED_ARRAYS
         array_kind = kind_of(name, ragged=ragged)  # what the format says of such an array
         self._check_shape(array_kind, metadata)
         self.shape: tuple[int, ...] = tuple(metadata["shape"])
         self.dtype: np.dtype[Any] = _numpy_type(metadata["data_type"])
         self._check_layout(name, metadata, ragged=ragged)
+
         self._recent = _RecentChunks()
         self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # of a chunk or shard
         self._sharded = array_kind.sharded
@@ -262,6 +272,13 @@ class SealedArray:
         """Raise an error unless data type and number of axes fit the kind, and all sizes are at least 1.
 
         Only a ragged array may have no row: that of a group without any features.
+
+        Parameters
+        ----------
+        array_kind
+            What the format says of such an array.
+        metadata
+            The array's Zarr metadata, with its shape and data type.
         """
         shape = metadata["shape"]
         dtype = metadata["data_type"]
@@ -273,7 +290,19 @@ class SealedArray:
             raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
 
     def _check_layout(self, name: str, metadata: Mapping[str, Any], *, ragged: bool) -> None:
-        """Raise an error unless the fields of `LAYOUT`, chunks and codecs, are those that sealing writes."""
+        """Raise an error unless the fields of `LAYOUT`, chunks and codecs, are those that sealing writes.
+
+        The reader relies on this one layout; other layouts are refused, although zarr-python can read them.
+
+        Parameters
+        ----------
+        name
+            Name of the array, such as `pooled`.
+        metadata
+            The array's Zarr metadata.
+        ragged
+            Whether the array is in a ragged group.
+        """
         layout = array_layout(name, self.shape, metadata["data_type"], (), ragged=ragged)
         expected = without_empty_fields(layout)
         stated = without_empty_fields(metadata)
@@ -326,23 +355,36 @@ class SealedArray:
         Raises
         ------
         StoreError
-            As `read`.
+            If the chunk or shard is missing, or has another size or checksum.
         """
-        open_once: Callable[[str], FileIO] | None = None
         with ExitStack() as open_files:  # closes them at the end
-            if isinstance(self._files, FolderFiles) and self._sharded:
-                files = self._files
-
-                @cache  # for each later call with the same name, it returns the open file
-                def open_once(name: str) -> FileIO:
-                    """Open a file of the store, until all slices are read."""
-                    return open_files.enter_context(files.open(name))
-
+            open_once = self._file_opener(open_files)
             for start in range(rows.start, rows.stop, self.rows_per_read):
                 rows_of_slice = range(start, min(start + self.rows_per_read, rows.stop))
                 read = partial(self._read, rows_of_slice, open_once)
                 values: NDArray[Any] = read_undamaged(self._where, read, store=self._files.where)
                 yield start, values
+
+    def _file_opener(self, open_files: ExitStack) -> Callable[[str], FileIO] | None:
+        """Return a function that opens a shard in a local folder, and keeps it open for later calls.
+
+        None for arrays without shards, and for stores elsewhere, of which no file stays open.
+
+        Parameters
+        ----------
+        open_files
+            Gets each file that is opened, and closes it.
+        """
+        if not isinstance(self._files, FolderFiles) or not self._sharded:
+            return None
+        files = self._files
+
+        @cache  # for each later call with the same name, it returns the open file
+        def open_once(name: str) -> FileIO:
+            """Open a file of the store."""
+            return open_files.enter_context(files.open(name))
+
+        return open_once
 
     @property
     def rows_per_read(self) -> int:
@@ -374,6 +416,7 @@ class SealedArray:
             Array to read into; None makes one.
         """
         values = np.empty((len(rows), *self.shape[1:]), self.dtype) if out is None else out
+
         # A block is a stored object: a chunk or a shard.
         first_block = rows.start // self._block_rows
         end_block = math.ceil(rows.stop / self._block_rows) if rows else 0
@@ -400,7 +443,18 @@ class SealedArray:
     def _fill(
         self, block: int, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> None:
-        """Read rows of one chunk or shard into `values`; `rows` are counted within the chunk or shard.
+        """Read rows of one chunk or shard into an array.
+
+        Parameters
+        ----------
+        block
+            Number of the chunk or shard.
+        rows
+            The rows, counted within it.
+        values
+            Array to read into.
+        open_once
+            Opens the file of a shard, and returns the same open file in later calls; None opens it anew.
 
         Raises
         ------
@@ -409,7 +463,8 @@ class SealedArray:
         """
         name = chunk_file(self._name, block, ragged=self.ragged)
         try:
-            if self.dtype.kind == "T":
+            is_of_strings = self.dtype.kind == "T"
+            if is_of_strings:
                 values[:] = _read_strings(self._files, name, self._block_rows)[rows]
                 return
             if self._sharded:
@@ -422,10 +477,23 @@ class SealedArray:
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
     def _fill_from_chunk(self, block: int, rows: slice, values: NDArray[Any]) -> bool:
-        """Copy rows of a chunk into `values`; return False if its size or checksum is wrong."""
+        """Copy rows of a chunk into an array; return False if the chunk's size or checksum is wrong.
+
+        The chunk is read as a whole, unless it is among those that were read last.
+
+        Parameters
+        ----------
+        block
+            Number of the chunk.
+        rows
+            The rows, counted within the chunk.
+        values
+            Array to copy to.
+        """
         chunk = self._recent.get(block)
         if chunk is None:
-            data = memoryview(self._files.read(chunk_file(self._name, block, ragged=self.ragged)))
+            file = chunk_file(self._name, block, ragged=self.ragged)
+            data = memoryview(self._files.read(file))
             has_right_size = len(data) == self._block_rows * self._row_bytes + CRC_BYTES
             if not has_right_size or not has_right_checksum(data):
                 return False
@@ -453,7 +521,7 @@ class SealedArray:
         values
             Array to read into.
         open_once
-            As in `_read`.
+            Opens the file of a shard, and returns the same open file in later calls; None opens it anew.
         """
         if not isinstance(self._files, FolderFiles):
             return self._fill_in_one_request(name, rows, values)
@@ -463,24 +531,46 @@ class SealedArray:
             return self._fill_from_open_shard(file, rows, values)
 
     def _fill_from_open_shard(self, file: FileIO, rows: slice, values: NDArray[Any]) -> bool:
-        """Read rows of a shard in a local folder, one by one; return False if a checksum is wrong."""
+        """Read rows of a shard in a local folder, one by one; return False if a checksum is wrong.
+
+        Parameters
+        ----------
+        file
+            The shard, which ends with an index of its rows.
+        rows
+            The rows, counted within the shard.
+        values
+            Array to read into.
+        """
         file_bytes = file.seek(0, SEEK_END)
         file.seek(max(0, file_bytes - self._index_bytes))
-        index = self._index(file.read(self._index_bytes), rows)
-        return index is not None and _read_rows(file, index, 0, values)
+        index = self._decode_index(file.read(self._index_bytes), rows)
+        if index is None:
+            return False
+        return _read_rows(file, index, 0, values)
 
     def _fill_in_one_request(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
         """Read rows of a shard on a server or in a zip, from the first to the last in one request.
 
         Return False if a checksum is wrong.
+
+        Parameters
+        ----------
+        name
+            File of the shard, which ends with an index of its rows.
+        rows
+            The rows, counted within the shard.
+        values
+            Array to read into.
         """
         index_bytes = self._files.read(name, -self._index_bytes)  # the last bytes of the file
-        index = self._index(index_bytes, rows)
+        index = self._decode_index(index_bytes, rows)
         if index is None:
             return False
-        stored = [entry for entry in index if entry != _NO_ROW]
-        first_byte = min((offset for offset, _ in stored), default=0)
-        end_byte = max((offset + size for offset, size in stored), default=0)
+
+        places_of_rows = [place for place in index if place != _NO_ROW]
+        first_byte = min((offset for offset, _ in places_of_rows), default=0)
+        end_byte = max((offset + size for offset, size in places_of_rows), default=0)
         row_data = BytesIO(self._files.read(name, first_byte, end_byte))
         return _read_rows(row_data, index, first_byte, values)
 
@@ -489,7 +579,7 @@ class SealedArray:
         """Bytes of the index at the end of a shard: an entry for each row, and a checksum."""
         return INDEX_BYTES * self._block_rows + CRC_BYTES
 
-    def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
+    def _decode_index(self, data: bytes, rows: slice) -> list[list[int]] | None:
         """Decode the index at the end of a shard, a file with the values of several clips, each a row.
 
         Parameters
@@ -581,8 +671,9 @@ def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
 
 
 def with_checksum(data: bytes | bytearray | memoryview) -> bytes:
-    """Return the bytes of a chunk or a row with their checksum appended."""
-    return b"".join((data, crc32c(data).to_bytes(CRC_BYTES, "little")))
+    """Return the bytes of a chunk or a row with their checksum (CRC-32C, four bytes) appended."""
+    checksum = crc32c(data).to_bytes(CRC_BYTES, "little")
+    return b"".join((data, checksum))
 
 
 def _numpy_type(dtype: str) -> np.dtype[Any]:
@@ -593,15 +684,25 @@ def _numpy_type(dtype: str) -> np.dtype[Any]:
 
 
 def string_chunk(strings: Sequence[str], rows: int) -> bytes:
-    """Encode a chunk of strings, without checksum; empty strings fill it up to `rows` rows."""
+    """Encode a chunk of strings, compressed by Zstandard and without a checksum.
+
+    Parameters
+    ----------
+    strings
+        The strings.
+    rows
+        Number of strings in a chunk, up to which empty strings fill it up.
+    """
     n_empty = rows - len(strings)
     padded = np.array([*strings, *[""] * n_empty], dtype=object)
-    return bytes(Zstd(level=_ZSTD_LEVEL).encode(VLenUTF8().encode(padded)))
+    encoded = VLenUTF8().encode(padded)
+    return bytes(Zstd(level=_ZSTD_LEVEL).encode(encoded))
 
 
 def has_right_checksum(data: memoryview) -> bool:
-    """Return whether the last bytes are the checksum of those before."""
-    return crc32c(data[:-CRC_BYTES]).to_bytes(CRC_BYTES, "little") == data[-CRC_BYTES:]
+    """Return whether the last four bytes are the checksum (CRC-32C) of the bytes before them."""
+    checksum = crc32c(data[:-CRC_BYTES])
+    return checksum.to_bytes(CRC_BYTES, "little") == data[-CRC_BYTES:]
 
 
 # --- a chunk of strings, read within bounds
@@ -620,11 +721,19 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
     The table of clips (clips.csv) has the same strings. A chunk that says it holds more bytes than the table
     is therefore damaged, or made to fill the memory, and is refused before memory is allocated for it.
+
+    Parameters
+    ----------
+    files, name
+        The files of the store, and the file of the chunk.
+    count
+        Number of strings that the chunk must have.
     """
     stored = bytearray()
     for block in files.stream(name):
         stored += block
         _refuse_more_than_table(files, name, len(stored), count)
+
     compressed = bytes(stored[:-CRC_BYTES])
     size = _zstd_size(compressed)
     if size is not None:
@@ -632,6 +741,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     if size is None or not has_right_checksum(memoryview(stored)):
         reason = "its checksum is wrong, or it does not say how long it is"
         raise _damaged_chunk_error(files, name, reason)
+
     try:
         return _split_strings(bytes(Zstd().decode(compressed)), count)
     except (ValueError, RuntimeError) as error:
@@ -639,7 +749,17 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
 
 def _refuse_more_than_table(files: StoreFiles, name: str, n_bytes: int, count: int) -> None:
-    """Refuse a chunk of `count` strings with more bytes than the strings of the table of clips can have."""
+    """Refuse a chunk of strings with more bytes than the strings in the table of clips can have.
+
+    Parameters
+    ----------
+    files, name
+        The files of the store, and the file of the chunk.
+    n_bytes
+        Bytes of the chunk.
+    count
+        Number of its strings.
+    """
     if n_bytes <= TRUSTED_STRING_BYTES:  # not worth a request for the size of the table
         return
     header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number
@@ -650,7 +770,7 @@ def _refuse_more_than_table(files: StoreFiles, name: str, n_bytes: int, count: i
 
 
 def _damaged_chunk_error(files: StoreFiles, name: str, reason: str) -> StoreError:
-    """Return the error for a chunk of strings that cannot be decoded."""
+    """Return the error for a chunk of strings, a file of the store, that cannot be decoded."""
     return damaged(f"{files.where}/{name}: this chunk is damaged ({reason})", files.where)
 
 
@@ -667,6 +787,7 @@ def _zstd_size(data: bytes) -> int | None:
     dictionary_flag = descriptor & 0b11  # bits 1 and 0
     is_single_segment = bool(descriptor >> 5 & 1)  # bit 5
     size_flag = descriptor >> 6  # bits 7 and 6
+
     # Without a field on the window, the size is always stated, in one byte at least.
     window_bytes = 0 if is_single_segment else 1
     shortest_size_bytes = 1 if is_single_segment else 0
@@ -676,6 +797,7 @@ def _zstd_size(data: bytes) -> int | None:
     size_end = size_start + size_bytes
     if len(data) < size_end:
         return None
+
     size = int.from_bytes(data[size_start:size_end], "little")
     if size_bytes == 2:
         size += 256  # smaller sizes are stated in one byte

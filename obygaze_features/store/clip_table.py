@@ -84,7 +84,8 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
     reasons: dict[int, str] = {}
     absent: dict[str, dict[int, str]] = {}
     without_pictures_s: dict[int, Gaps] = {}
-    digests: dict[str, bytearray] = {}
+    digests: dict[str, bytearray] = {}  # `group/array` -> the digests of all rows, one after the other
+
     for row, clip in enumerate(clips):
         clip_ids.append(clip.clip_id)
         movies.append(sys.intern(clip.movie))  # one text for all clips of a film
@@ -102,6 +103,7 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
             column = digests.setdefault(array_name, bytearray())
             _fill_digests_up_to(row, column)  # for clips before this one that have none
             column.extend(bytes.fromhex(digest))
+
     for column in digests.values():
         _fill_digests_up_to(len(clip_ids), column)  # for the last clips
     digest_type = f"S{SHA256_BYTES}"  # numpy's type of texts of so many bytes

@@ -105,16 +105,18 @@ def croissant(
     table_sha256, table_bytes
         Digest and size of `data/clips.csv`.
     """
+    # A group holds the features of one backbone.
     features_of_groups = []
     sampling_of_groups = []
-    for group, provenance, arrays in facts.groups:
-        features_of_groups.append(f"{group} ({', '.join(arrays)})")
+    for group, provenance, array_lines in facts.groups:
+        features_of_groups.append(f"{group} ({', '.join(array_lines)})")
         sampling_of_groups.append(_sampling(group, provenance["sampling"]))
     features = "; ".join(features_of_groups)
     description = (
         f"Features that frozen models gave for {facts.counted_rows} of "
         f"{facts.about['corpus']['name']}: {features}. The features are the Zarr group data/features.zarr."
     )
+
     document: dict[str, object] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -130,13 +132,14 @@ def croissant(
         "rai:dataLimitations": " ".join(limits),
         "rai:dataPreprocessingProtocol": "; ".join(sampling_of_groups),
     }
+
     if facts.about["citation"]:
         document["citeAs"] = facts.about["citation"]
     return json_bytes(document)
 
 
 def _table(sha256: str, n_bytes: int) -> dict[str, object]:
-    """Describe the file `clips.csv` as a Croissant FileObject."""
+    """Describe the file `clips.csv` as a Croissant FileObject, with its SHA-256 and its size."""
     return {
         "@type": "cr:FileObject",
         "@id": "clips.csv",
@@ -150,7 +153,13 @@ def _table(sha256: str, n_bytes: int) -> dict[str, object]:
 
 
 def _clips(rows: str) -> dict[str, object]:
-    """Describe the columns of `clips.csv` as a Croissant RecordSet; only stores of texts have `text`."""
+    """Describe the columns of `clips.csv` as a Croissant RecordSet.
+
+    Parameters
+    ----------
+    rows
+        What the rows of the store are: "clips" or "texts". Only a store of texts has the column `text`.
+    """
     fields = []
     for name, (data_type, description) in FIELDS.items():
         if name == "text" and rows != "texts":
@@ -175,6 +184,18 @@ def _clips(rows: str) -> dict[str, object]:
 
 
 def _sampling(group: str, sampling: Mapping[str, Any]) -> str:
-    """Return in words how the frames of a group were chosen."""
-    frames = f", {counted(sampling['n'], 'frame')} a clip" if sampling.get("n") else ""
-    return f"{group}: {sampling['policy']}{frames}"
+    """Return in words how the frames of a group were chosen, such as "clip: uniform, 8 frames a clip".
+
+    Parameters
+    ----------
+    group
+        Name of the group of features.
+    sampling
+        The field `sampling` of its provenance: a policy, and the number `n` of frames if all clips have the
+        same.
+    """
+    text = f"{group}: {sampling['policy']}"
+    n_frames = sampling.get("n")
+    if n_frames:
+        text += f", {counted(n_frames, 'frame')} a clip"
+    return text

@@ -84,6 +84,7 @@ def estimate_disk(
     links
         Whether the file system has hard links; without them, shards are copied.
     """
+    # What several parts of both are made of.
     layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
     shard_sizes = _sizes_on_disk(layout.sharded_arrays)
     shard_bytes = sum(shard_sizes)
@@ -105,24 +106,26 @@ def estimate_disk(
     metadata_bytes = n_nodes * (_METADATA_BYTES + PAGE) + _COPIES_OF_PROVENANCE * provenance_bytes
     table_bytes = len(clips) * _TABLE_CLIP_BYTES + text_bytes + digest_bytes
     store_bytes = shard_bytes + sum(chunk_sizes) + ragged_bytes + table_bytes + metadata_bytes
+
     # Linked shards take space once, for the stage and the store together.
     shared_bytes = shard_bytes if links else 0
 
+    files_per_piece = 1 + len(layout.sharded_arrays)  # a file of rows, and a shard of each sharded array
+    stage_files = layout.n_pieces * files_per_piece + _OTHER_FILES_OF_STAGE
     metadata_files = len(layout.names) + _OTHER_FILES_OF_GROUP * len(groups)
     store_files = len(shard_sizes) + len(chunk_sizes) + metadata_files + _FILES_OF_ROOT
     return DiskEstimate(
         stage_bytes=stage_bytes,
         store_bytes=store_bytes,
         peak_bytes=stage_bytes + store_bytes - shared_bytes,
-        # Of each piece a file of rows, and a shard of each sharded array.
-        stage_files=layout.n_pieces * (1 + len(layout.sharded_arrays)) + _OTHER_FILES_OF_STAGE,
+        stage_files=stage_files,
         store_files=store_files,
         links=links,
     )
 
 
 def _on_disk(size: int) -> int:
-    """Round a size in bytes up to whole pages."""
+    """Round the size of a file in bytes up to whole blocks of the file system (`PAGE` bytes each)."""
     n_pages = -(-size // PAGE)  # rounds up, exactly for any size
     return n_pages * PAGE
 
@@ -142,14 +145,23 @@ UNKNOWN_S = 60.0
 def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
     """Estimate the bytes of the frames of ragged groups, in which each clip has its own number of frames.
 
-    A clip has as many frames as its average length in seconds times the group's frames a second, but at least
-    one. A group whose frame rate is not known is not counted.
+    All clips are taken to have the average length; the number of frames of a clip is this length in seconds
+    times the group's frames a second, but at least one. A group whose frame rate is not known is not counted.
+
+    Parameters
+    ----------
+    layout
+        The arrays of the stage, with the bytes of a frame in each ragged group.
+    groups
+        Declarations of the groups, whose provenance has the frames a second.
+    clips
+        The clips.
     """
     clip_s = _average_length_s(clips)
     sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
     n_bytes = 0.0
     for group in layout.ragged_groups:
-        sampling = sampling_of_group[group.name]
+        sampling = sampling_of_group[group.name]  # how frames were chosen, as the provenance records it
         if not isinstance(sampling, dict):
             continue
         frames_per_s = sampling.get("rate")
@@ -198,18 +210,18 @@ def existing_folder(path: Path) -> Path:
 
 
 def links_work(folder: Path) -> bool:
-    """Try whether hard links can be made in a folder."""
-    probe = folder / f".link.{os.getpid()}{PARTIAL_SUFFIX}"
-    linked = probe.with_name(f"{probe.name}.too")
+    """Return whether hard links can be made in a folder, by making one there; it is removed again."""
+    trial_file = folder / f".link.{os.getpid()}{PARTIAL_SUFFIX}"
+    trial_link = trial_file.with_name(f"{trial_file.name}.too")
     try:
-        probe.touch()
-        os.link(probe, linked)
+        trial_file.touch()
+        os.link(trial_file, trial_link)
     except OSError:
         return False
     finally:
         with suppress(OSError):
-            probe.unlink(missing_ok=True)
-            linked.unlink(missing_ok=True)
+            trial_file.unlink(missing_ok=True)
+            trial_link.unlink(missing_ok=True)
     return True
 
 
@@ -233,6 +245,7 @@ def refused_reservation(folder: Path, size: int) -> OSError | None:
     """
     if sys.platform != "linux" or size < 1:
         return None
+
     # The function of the C library, and not os.posix_fallocate, which writes to the file where space cannot
     # be reserved.
     fallocate = ctypes.CDLL(None, use_errno=True).fallocate
@@ -243,6 +256,7 @@ def refused_reservation(folder: Path, size: int) -> OSError | None:
         if fallocate(file.fileno(), mode, offset, size) == 0:
             return None
         number = ctypes.get_errno()
+
     if number in _CANNOT_RESERVE_ERRORS:
         return None
     return OSError(number, os.strerror(number), str(folder))

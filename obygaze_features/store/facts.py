@@ -67,6 +67,7 @@ def limits(facts: Facts) -> list[str]:
     for name, n_absent in facts.absent.items():
         if n_absent:
             sentences.append(f"{visible(name, lines=False)} has none of {n_absent} others.")
+
     for name, provenance, _ in facts.groups:
         shown = visible(name, lines=False)
         if provenance.get("untrained"):

@@ -50,25 +50,34 @@ class HttpFiles(ServedFiles):
     requests = 4
 
     def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
-        with self._send_request(name, method="HEAD") as answer:
-            length = answer.headers.get("Content-Length", "")
+        """Return the size of a file in bytes, as the server states it, without requesting the file."""
+        with self._send_request(name, method="HEAD") as response:
+            length = response.headers.get("Content-Length", "")
             if not length.isdecimal():
                 raise StoreError(f"{self.where}/{name}: the server does not say how large it is")
             return int(length)
 
     @contextmanager
     def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
-        """Request a file, or a part of it, and yield the server's answer."""
-        with self._send_request(name, start, stop) as answer:
+        """Request a file, or the part from `start` to `stop`, and yield the server's answer."""
+        with self._send_request(name, start, stop) as response:
+            size = response.length or 0  # 0 if the server does not say
             no_tag = ""  # nothing is replaced over plain HTTP, for which a tag would be needed
-            yield Answer(answer.length or 0, no_tag, self._blocks(answer, name))
+            yield Answer(size, no_tag, self._blocks(response, name))
 
-    def _blocks(self, answer: HTTPResponse, name: str) -> Iterator[bytes]:
-        """Yield the bytes of a response as they come; raise an error if it ends too early."""
-        while block := answer.read1(BLOCK):
+    def _blocks(self, response: HTTPResponse, name: str) -> Iterator[bytes]:
+        """Yield the bytes of a response as they come; raise an error if it ends too early.
+
+        Parameters
+        ----------
+        response
+            The response.
+        name
+            The requested file, for the message.
+        """
+        while block := response.read1(BLOCK):
             yield block
-        n_missing = answer.length
+        n_missing = response.length  # bytes of the stated length that did not come
         if n_missing:
             raise InterruptedTransferError(f"{self.where}/{name}: the server breaks off")
 
@@ -76,10 +85,25 @@ class HttpFiles(ServedFiles):
     def _send_request(
         self, name: str, start: int = 0, stop: int | None = None, method: str = "GET"
     ) -> Iterator[HTTPResponse]:
-        """Send a request and yield the response.
+        """Send a request for a file, or for a part of it, and yield the response.
 
-        Errors of the server or the network are raised as a StoreError of one line; as an
-        InterruptedTransferError if another attempt may succeed.
+        Parameters
+        ----------
+        name
+            The file.
+        start, stop
+            First and end byte of the part; a negative start counts from the end of the file.
+        method
+            "GET" for the content, "HEAD" for the size alone.
+
+        Raises
+        ------
+        FileNotFoundError
+            The server has no such file.
+        InterruptedTransferError
+            Another attempt may succeed.
+        StoreError
+            Another error of the server, in one line.
         """
         is_part = start != 0 or stop is not None
         headers = {"Range": _range_header(start, stop)} if is_part else {}
@@ -91,10 +115,11 @@ class HttpFiles(ServedFiles):
                 yield answer
         except HTTPError as error:
             error.close()
-            if error.code in (404, 410):
+            if error.code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                 raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
-            # Errors of the server, a timeout, or too many requests: another attempt may succeed.
-            may_succeed_later = error.code >= 500 or error.code in (408, 429)
+            is_server_error = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR  # 500 and above
+            asks_to_wait = error.code in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+            may_succeed_later = is_server_error or asks_to_wait
             error_class = InterruptedTransferError if may_succeed_later else StoreError
             raise error_class(f"{self.where}/{name}: {one_line_message(error)}") from None
         except TimeoutError:
@@ -104,18 +129,26 @@ class HttpFiles(ServedFiles):
 
 
 def _range_header(start: int, stop: int | None) -> str:
-    """Return the value of the header `Range` for bytes; a negative start counts from the end of the file."""
+    """Return the value of the HTTP header `Range` that requests a part of a file.
+
+    Parameters
+    ----------
+    start
+        First byte; a negative one counts from the end of the file, and the part then ends with the file.
+    stop
+        End byte, which is not in the part any more; None for the end of the file.
+    """
     if start < 0:
         return f"bytes={start}"
-    last = "" if stop is None else stop - 1
-    return f"bytes={start}-{last}"
+    last_byte = "" if stop is None else stop - 1  # HTTP counts the last byte in
+    return f"bytes={start}-{last_byte}"
 
 
 def _network_line(error: URLError | HTTPException | ConnectionError) -> str:
     """Return in one line why no response came: the system's reason, without the wrapping of urllib."""
     cause: object = error
     if isinstance(error, URLError):
-        cause = error.reason
+        cause = error.reason  # an exception, or a text
     if isinstance(cause, OSError) and cause.strerror:
         return f"the server does not answer: {cause.strerror}"
     return one_line_message(cause if isinstance(cause, Exception) else error)

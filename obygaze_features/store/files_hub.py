@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 
 from obygaze_features.errors import InterruptedTransferError, StoreError
@@ -59,9 +60,9 @@ class HubFiles(Listed):
         return self._download(name).stat().st_size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Read a file or a part of it.
+        """Read a file, or the part from `start` to `stop`, from the library's cache; download it if needed.
 
-        Files of the library's cache are links to where their content lies, so links are followed.
+        Files of the cache are links to where their content lies, so links are followed.
         """
         path = self._download(name)
         return FolderFiles(path.parent, links=True).read(path.name, start, stop)
@@ -75,12 +76,12 @@ class HubFiles(Listed):
         """Return the path of a file in the library's cache, downloaded if it is not there."""
         from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[remote]
 
+        path_in_repository = self.folder + name
         with explain_hub_errors(f"{self.where}/{name}"):
-            return Path(
-                hf_hub_download(
-                    self.repository, self.folder + name, repo_type="dataset", revision=self.commit
-                )
+            path = hf_hub_download(
+                self.repository, path_in_repository, repo_type="dataset", revision=self.commit
             )
+        return Path(path)
 
 
 def open_hub(url: str) -> HubFiles:
@@ -94,6 +95,7 @@ def open_hub(url: str) -> HubFiles:
 
     if _COMMIT.fullmatch(files.commit):
         return files
+
     with explain_hub_errors(url):
         commit = HfApi().dataset_info(files.repository, revision=files.commit or None).sha
     if not commit or not _COMMIT.fullmatch(commit):
@@ -137,6 +139,7 @@ def explain_hub_errors(where: str) -> Iterator[None]:
 
     # The library uses httpx or httpx2; the base of its error is the error of the one that it uses.
     any_http_error: type[Exception] = HfHubHTTPError.__bases__[0]
+
     try:
         yield
     except (RepositoryNotFoundError, RevisionNotFoundError):
@@ -151,8 +154,9 @@ def explain_hub_errors(where: str) -> Iterator[None]:
         code = error.response.status_code
         if code in LOST_ON_HUB:
             raise StoreError(f"{where}: another push came in between: push again, which goes on") from None
-        # Errors of the server, a timeout, or too many requests: another attempt may succeed.
-        may_succeed_later = code >= 500 or code in (408, 429)
+        is_server_error = code >= HTTPStatus.INTERNAL_SERVER_ERROR  # 500 and above
+        asks_to_wait = code in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+        may_succeed_later = is_server_error or asks_to_wait
         error_class = InterruptedTransferError if may_succeed_later else StoreError
         raise error_class(f"{where}: {one_line_message(error)}") from None
     except HFValidationError as error:

@@ -48,12 +48,14 @@ def connect(url: str) -> "ObjectStore":
     # The client repeats a failed request for `retry_timeout` seconds. After a silence of `read_timeout`,
     # which is longer, it gives up.
     waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=served.SLOW_S / 2)}
-    # No limit for a whole file: a shard may take long. `read_timeout` is for a silent server.
+    # Six hours stand for no limit for a whole file: a shard may take long. `read_timeout` is for a silent
+    # server.
     client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=served.SLOW_S)}
     try:
         client["allow_http"] = not url.startswith("https://")  # for S3, AWS_ENDPOINT_URL may be http
         if url.startswith("s3://"):
-            return S3Store.from_url(url, client_options={**client, **_only_known_hosts()}, retry_config=waits)
+            client_of_s3: ClientConfig = {**client, **_only_known_hosts()}
+            return S3Store.from_url(url, client_options=client_of_s3, retry_config=waits)
         return HTTPStore.from_url(url, client_options=client, retry_config=waits)
     except (BaseError, ValueError) as error:
         raise StoreError(f"{url}: {one_line_message(error)}") from None
@@ -71,12 +73,15 @@ def _only_known_hosts() -> "ClientConfig":
     is_unsigned = os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true"
     if has_proxy or is_unsigned:
         return {}
+
     known_hosts = []
     for name in _HOSTS["endpoints"]:
         host = urlsplit(os.environ.get(name, "")).hostname
         if host:
             known_hosts.append(host)
-    known_hosts += _HOSTS["credentials"]
+    known_hosts += _HOSTS["credentials"]  # of the services that give credentials
+
+    # All requests but those to the known hosts go to the proxy.
     return {"proxy_url": f"http://{_DEAD_PROXY}", "proxy_excludes": ",".join(known_hosts)}
 
 
@@ -95,7 +100,7 @@ class ObstoreFiles(ServedFiles):
 
     @contextmanager
     def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
-        """Request a file, or a part of it, and yield the server's answer."""
+        """Request a file, or the part from `start` to `stop`, and yield the server's answer."""
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         options: GetOptions = {}
@@ -107,11 +112,11 @@ class ObstoreFiles(ServedFiles):
             options["range"] = {"offset": start}
         with explain_obstore_errors(self.where, name):
             result = obstore.get(self.client, name, options=options)
-            first, end = result.range
+            first_byte, end_byte = result.range
             # Blocks are passed on in the size in which they arrive: a slow server might never fill larger
             # ones.
             blocks = map(bytes, result.stream(min_chunk_size=1))
-            yield Answer(end - first, result.meta["e_tag"] or "", blocks)
+            yield Answer(end_byte - first_byte, result.meta["e_tag"] or "", blocks)
 
 
 @contextmanager
@@ -169,18 +174,20 @@ def _transfer_error(error: Exception, where: str, name: str) -> StoreError:
     from obstore.exceptions import GenericError  # noqa: PLC0415 - obygaze[remote]
 
     message = str(error)
-    is_to_other_host = f"{_DEAD_PROXY}," in message
+    is_to_other_host = f"{_DEAD_PROXY}," in message  # the proxy to which such requests are sent
     if is_to_other_host:
         return StoreError(
             f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
             "there; if you trust that host, name it in AWS_ENDPOINT_URL"
         )
+
     if "kind: Connect," in message:
         return InterruptedTransferError(
             f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
         )
     if "source: TimedOut," in message:  # `read_timeout`; asked again, it would be waited for again
         return too_slow_error(where, name)
+
     may_succeed_later = isinstance(error, GenericError) and "redirect" not in message
     error_class = InterruptedTransferError if may_succeed_later else StoreError
     return error_class(f"{where}/{name}: {one_line_message(error)}")

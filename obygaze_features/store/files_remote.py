@@ -50,17 +50,20 @@ def open_url(url: str) -> StoreFiles:
         return open_hub(url)
     parent_url, _, name = url.rpartition("/")
     if name.lower().endswith(ZIP_SUFFIX):
-        return open_zip_in(_files_below(parent_url, name=""), name, url)  # the folder is no store
+        folder_of_zip = _files_below(parent_url, name="")  # without a name, as this folder is no store
+        return open_zip_in(folder_of_zip, name, url)
     return _files_below(url, name)
 
 
 def _files_below(url: str, name: str) -> StoreFiles:
-    """Return the files below a URL, read with obstore if it is installed; S3 needs it.
+    """Return the files below a URL. They are read with obstore if it is installed; S3 needs it.
 
     Parameters
     ----------
+    url
+        URL of a folder, over HTTP, HTTPS or S3.
     name
-        Name of the store.
+        Name of the store; empty if the folder is not a store but holds one.
     """
     is_http = urlsplit(url).scheme != "s3"
     if is_http and find_spec("obstore") is None:

@@ -69,8 +69,11 @@ class ZipFiles:
         return self._place(name)[1]
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Read a member or a part of it."""
-        offset, size = self._place(name)
+        """Read a member (a file in the zip), or the part from `start` to `stop`.
+
+        A negative start counts from its end. Bytes behind its end are left out.
+        """
+        offset, size = self._place(name)  # of its content in the zip
         # First and end byte within the member, both cut to its size; a negative start counts from its end.
         first = max(0, size + start) if start < 0 else min(start, size)
         end = size if stop is None else max(first, min(stop, size))
@@ -84,7 +87,7 @@ class ZipFiles:
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
-        """Yield a member from `start` in blocks."""
+        """Yield a member (a file in the zip) from `start` in blocks of bounded size."""
         size = self.size(name)
         is_remote = self.readers > 1  # files on servers are read concurrently, those on a disk are not
         step = 8 * BLOCK if is_remote else BLOCK  # a request takes time, whatever its size
@@ -102,7 +105,8 @@ def open_zip(path: Path) -> ZipFiles:
     """Open a store that is a local zip file."""
     if path.is_dir():
         raise StoreError(f"{path}: a folder; expected a zip that 'obygaze store pack' made")
-    return open_zip_in(FolderFiles(path.parent, links=True), path.name, str(path))
+    folder = FolderFiles(path.parent, links=True)  # the zip itself may be a symbolic link
+    return open_zip_in(folder, path.name, str(path))
 
 
 def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
@@ -123,6 +127,7 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
         If it is no zip, or not one of a store that `pack` made.
     """
     directory = _directory(files, file, where)
+
     # All members lie in one folder, which has the name of the store.
     first_name = directory.members[0].filename if directory.members else ""
     folder, _, _ = first_name.partition("/")
@@ -130,6 +135,7 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
     has_unsafe_sign = "\\" in folder or ":" in folder
     if not folder.isprintable() or folder.startswith(".") or has_unsafe_sign:
         raise StoreError(f"{where}: its folder {folder[:80]!r} is no name of a store")
+
     places = _places_of_members(directory, folder, where)
     if ROOT_METADATA not in places:
         raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
@@ -206,6 +212,15 @@ def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
 
     How long the directory is shows only when it is read. So ever longer tails of the file, of `TAIL_BYTES`,
     are read until one holds all of it.
+
+    Parameters
+    ----------
+    files
+        The folder or server with the zip.
+    file
+        Name of the zip there.
+    where
+        Path or URL of the zip, for the message.
 
     Raises
     ------

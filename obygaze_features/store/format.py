@@ -158,7 +158,9 @@ FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype
 
 
 def spec_version(arrays: Iterable[str], *, absent: bool = False, without_pictures: bool = False) -> str:
-    """Return the oldest version of the format that has the given arrays.
+    """Return the oldest version of the format that has all of the given arrays.
+
+    It is the newest of the versions that brought one of them.
 
     Parameters
     ----------
@@ -214,14 +216,31 @@ def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, 
 
 
 def kind_of(array: str, *, ragged: bool = False) -> ArrayKind:
-    """Return what the format says of an array, which differs in a ragged group."""
-    return RAGGED_ARRAYS[array] if ragged and array in RAGGED_ARRAYS else ARRAYS[array]
+    """Return what the format says of an array: its dimensions, data types, chunks and so on.
+
+    Parameters
+    ----------
+    array
+        Name of the array.
+    ragged
+        Whether it is in a ragged group, in which arrays of frames have another layout.
+    """
+    if ragged and array in RAGGED_ARRAYS:
+        return RAGGED_ARRAYS[array]
+    return ARRAYS[array]
 
 
 def chunk_file(array: str, number: int, *, ragged: bool = False) -> str:
-    """Return the relative path of a chunk or shard of `group/array`, by its number along the first axis.
+    """Return the relative path of a chunk or shard, such as `data/features.zarr/toy/frames/c/3/0/0`.
 
-    It is such as `data/features.zarr/toy/frames/c/3/0/0`: along the other axes there is one chunk only, 0.
+    Parameters
+    ----------
+    array
+        The array, `group/array`.
+    number
+        Number of the chunk along the first axis; along the others there is one chunk only, 0.
+    ragged
+        Whether the group is ragged, so that arrays of frames have fewer axes.
     """
     _group, _, name = array.partition("/")
     n_other_axes = len(kind_of(name, ragged=ragged).dims) - 1

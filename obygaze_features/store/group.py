@@ -125,6 +125,7 @@ class Group:
         self.name = name
         self.provenance = dict(provenance)
         self.ragged = ROW_SIZE in metadata
+
         # The arrays of the format that the group has, of features and others.
         self._stored = {
             array: SealedArray(files, name, array, metadata[array], ragged=self.ragged)
@@ -133,6 +134,7 @@ class Group:
         }
         self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
         self._refuse_other_numbers_of_clips()
+
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _CODES_WITH_FEATURES)
@@ -165,8 +167,10 @@ class Group:
             If a clip with features has no frames, one without features has some, a clip has more numbers than
             the format allows, or the frames of all clips are not as many as the arrays have.
         """
-        sizes = self.row_size
+        sizes = self.row_size  # number of frames of each clip, [N]
         ragged_shapes = {name: array.shape for name, array in self._stored.items() if array.ragged}
+
+        # Each clip has a possible number of frames, as its status demands.
         numbers_per_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
         most_frames = MOST_NUMBERS // numbers_per_frame  # of a clip
         has_frames = sizes > 0
@@ -177,6 +181,8 @@ class Group:
             clip = self.clip_ids[int(wrong_clips[0])]
             reason = "its number of frames does not go with its status, or is larger than any"
             raise damaged(f"{self._where}, group {self.name}, {ROW_SIZE}: clip {clip}: {reason}", self._where)
+
+        # The arrays have as many frames as all clips together.
         n_frames = int(sizes.sum())
         for name, shape in ragged_shapes.items():
             if shape[0] != n_frames:
@@ -296,19 +302,23 @@ class Group:
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and standard deviation, each [D], of the pooled vectors of all usable clips.
 
-        The first usable vector is subtracted from all before they are summed. Otherwise the variance would
-        lose digits where the mean is far from zero.
+        They are computed in one reading, from sums of the vectors and of their squares. The first usable
+        vector r is subtracted from all vectors x before they are summed, because otherwise the variance would
+        lose digits where the mean is far from zero:
+
+            mean(x) = r + mean(x - r),    var(x) = mean((x - r)^2) - mean(x - r)^2
         """
         first_usable = int(self.usable.argmax())  # the index of the first True
         first_vector = self.raw("pooled", slice(first_usable, first_usable + 1))[0]
         sums = np.zeros(len(first_vector))
         sums_of_squares = np.zeros(len(first_vector))
         for start, block in self.blocks("pooled"):
-            usable = self.usable[start : start + len(block)]
-            differences = block[usable] - first_vector
+            is_usable = self.usable[start : start + len(block)]
+            differences = block[is_usable] - first_vector
             sums += differences.sum(axis=0, dtype=np.float64)
             # The sum of squares of each column, without an array of the squares.
             sums_of_squares += np.einsum("ij,ij->j", differences, differences, dtype=np.float64)
+
         n_usable = max(int(self.usable.sum()), 1)
         mean_difference = sums / n_usable
         variance = sums_of_squares / n_usable - mean_difference**2
@@ -416,25 +426,26 @@ class Group:
         rows = np.array([self._row_with_features(clip_id) for clip_id in clip_ids], dtype=np.intp)
         values = np.empty((len(rows), *self.shape(array)[1:]), self.dtype(array))
         for positions in _positions_by_object(rows, self._array(array).rows_per_read):
-            rows_of_object = rows[positions]
+            rows_of_object = rows[positions]  # rising
             first = rows_of_object[0]
             last = rows_of_object[-1]
-            stored = self.rows(array, slice(first, last + 1))
-            values[positions] = stored[rows_of_object - first]
+            values_between = self.rows(array, slice(first, last + 1))  # also of rows that are not wanted
+            values[positions] = values_between[rows_of_object - first]
         return values
 
     def _row_with_features(self, clip_id: str) -> int:
-        """Return the row of a clip; raise an error if the group has no features of it."""
+        """Return the row of a clip; raise an error that says why if the group has no features of it."""
         row = self._rows.get(clip_id)
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
-        if not self.usable[row]:
-            status = GROUP_STATUSES[self.status[row]]
-            # A damaged table may have fewer clips than the group.
-            reason = self._clips[row].reason if row < len(self._clips) else ""
-            why = f"{status}: {reason}" if reason else status
-            raise StoreError(f"{self._where}: clip {clip_id} is {why}; it has no features of {self.name}")
-        return row
+        if self.usable[row]:
+            return row
+
+        status = GROUP_STATUSES[self.status[row]]
+        # A damaged table may have fewer clips than the group.
+        reason = self._clips[row].reason if row < len(self._clips) else ""
+        why = f"{status}: {reason}" if reason else status
+        raise StoreError(f"{self._where}: clip {clip_id} is {why}; it has no features of {self.name}")
 
     def blocks(self, array: str, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield an array in blocks of rows: the number of the first row of each, and its values.
@@ -467,7 +478,8 @@ class Group:
         for first in range(first_block * rows_per_block, n_clips, rows_per_block):
             rows = range(first, min(first + rows_per_block, n_clips))
             for row, values in self.read_slices(array, rows):
-                yield row, self._refuse_lost_rows(array, row, values)
+                self._refuse_lost_rows(array, row, values)
+                yield row, values
 
     def pieces(self, array: str) -> list[slice]:
         """List the slices of rows that are cheapest to read at once, in order.
@@ -483,9 +495,10 @@ class Group:
         >>> group.rows("frames", group.pieces("frames")[1]).shape
         (32, 2, 8)
         """
-        n_clips = len(self.clip_ids)
         if self.is_ragged(array):
             return self._ragged_pieces(array)
+
+        n_clips = len(self.clip_ids)
         rows_per_object = block_rows(array, n_clips)  # of a chunk or shard
         rows_per_read = self._array(array).rows_per_read
         pieces = []
@@ -536,6 +549,15 @@ class Group:
     def stored_rows(self, array: str, rows: slice, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows of an array: of clips, or, in a ragged array, of frames counted over all clips.
 
+        Parameters
+        ----------
+        array
+            Name of the array.
+        rows
+            Which rows.
+        out
+            Array to read into; None makes one.
+
         Raises
         ------
         StoreError
@@ -543,7 +565,8 @@ class Group:
         """
         first, _, _ = rows.indices(self.shape(array)[0])
         values = self._array(array).read(rows, out)
-        return self._refuse_lost_rows(array, first, values)
+        self._refuse_lost_rows(array, first, values)
+        return values
 
     def _ragged_pieces(self, array: str) -> list[slice]:
         """Divide the clips, whose frames are stored one after the other, into slices to read at once.
@@ -593,7 +616,10 @@ class Group:
         return self._array(array).read_slices(rows)
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows as they are stored, whatever their status; of a ragged array these are frames."""
+        """Read rows of an array as they are stored, also those of clips without features.
+
+        In a ragged array a row is a frame, counted over all clips.
+        """
         return self._array(name).read(rows)
 
     def _array(self, name: str) -> SealedArray:
@@ -627,11 +653,11 @@ class Group:
         return {clip: row for row, clip in enumerate(self.clip_ids)}
 
     def _dims(self, name: str) -> tuple[str, ...]:
-        """Return the names of the dimensions of an array."""
+        """Return the names of the dimensions of an array, such as ("clip", "frame", "feature")."""
         return dimensions(name, self.shape(name), self.n_frames)
 
-    def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values; raise a StoreError if a clip that should have features has NaN.
+    def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> None:
+        """Raise a StoreError if a clip that should have features has NaN among values that were read.
 
         A lost chunk or shard is read as NaN. Only features are checked, because times may be unknown.
 
@@ -645,9 +671,10 @@ class Group:
             The values of consecutive rows.
         """
         if name not in FEATURE_ARRAYS or not len(values):
-            return values
+            return
+
         nan_clips = self._clips_with_nan(name, start, values)
-        lost_clips = nan_clips[self.usable[nan_clips]]
+        lost_clips = nan_clips[self.usable[nan_clips]]  # clips without features are NaN in any case
         if len(lost_clips):
             lost = f"nothing is stored for {counted(len(lost_clips), 'clip')} that should have features"
             first_lost = self.clip_ids[lost_clips[0]]
@@ -655,7 +682,6 @@ class Group:
                 f"{self._where}, array {self.name}/{name}: {lost}, the first is {first_lost}",
                 self._where,
             )
-        return values
 
     def _clips_with_nan(self, name: str, start: int, values: NDArray[Any]) -> NDArray[np.intp]:
         """Return the numbers of the clips with NaN in consecutive rows of an array.
@@ -712,11 +738,14 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     if group.is_ragged(array):
         yield from frames_of(group, array, rows, partial(group.stored_rows, array))
         return
+
     n_yielded = 0
     for start, block in group.blocks(array):
         end = start + len(block)
+        # Yield those of the rows that are in this block.
         while n_yielded < len(rows) and rows[n_yielded] < end:
-            yield block[rows[n_yielded] - start]
+            index_in_block = rows[n_yielded] - start
+            yield block[index_in_block]
             n_yielded += 1
         if n_yielded == len(rows):  # the blocks behind the last row are not read
             return
@@ -727,7 +756,8 @@ def frames_of(
 ) -> Iterator[NDArray[Any]]:
     """Yield the frames of some clips in a ragged array, one array [T, ...] for each clip.
 
-    A stored object (a chunk) is read once for all clips in it.
+    In a ragged array the frames of all clips are stored one after the other, and each clip has its own number
+    T of them. A stored object (a chunk) is read once for all clips in it.
 
     Parameters
     ----------
@@ -745,6 +775,7 @@ def frames_of(
     no_frames = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
     frames_per_object = block_rows(array, n_frames, ragged=True)
     reader = _FrameReader(read, n_frames, frames_per_object, no_frames)
+
     clips = np.asarray(rows, np.intp)
     ends = group.frame_ends[clips]
     starts = ends - group.row_size[clips]
@@ -774,7 +805,10 @@ class _FrameReader:
         frames_per_object: int,
         no_frames: NDArray[Any],
     ) -> None:
-        """Hold no object yet."""
+        """Begin without an object: a chunk, in which the frames of several clips are stored.
+
+        `read` reads a slice of the frames of all clips.
+        """
         self._read = read
         self._n_frames = n_frames
         self._frames_per_object = frames_per_object
@@ -785,22 +819,25 @@ class _FrameReader:
 
     def frames(self, start: int, end: int) -> NDArray[Any]:
         """Read the frames from `start` up to `end`, counted over all clips, from one object or several."""
-        parts: list[NDArray[Any]] = []
-        frame = start
-        while frame < end:
-            self._load_object_of(frame)
+        parts: list[NDArray[Any]] = []  # the frames of each object
+        next_frame = start
+        while next_frame < end:
+            self._load_object_of(next_frame)
             part_end = min(end, self._object_end)
-            parts.append(self._object[frame - self._object_start : part_end - self._object_start])
-            frame = part_end
+            part = self._object[next_frame - self._object_start : part_end - self._object_start]
+            parts.append(part)
+            next_frame = part_end
+
         if not parts:
             return self._no_frames
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _load_object_of(self, frame: int) -> None:
-        """Read the stored object that holds a frame, unless it was read last."""
+        """Read the stored object that holds a frame, and keep it; do nothing if it is kept already."""
         if self._object_start <= frame < self._object_end:
             return
-        self._object_start = frame // self._frames_per_object * self._frames_per_object
+        number = frame // self._frames_per_object
+        self._object_start = number * self._frames_per_object
         self._object_end = min(self._object_start + self._frames_per_object, self._n_frames)
         self._object = self._read(slice(self._object_start, self._object_end))
 

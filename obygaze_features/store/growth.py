@@ -108,10 +108,12 @@ def plan_growth(
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
     _refuse_other_backbones(parent, groups)
+
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
     new_clips = [clip for clip_id, clip in requested.items() if clip_id not in old_clips]
     all_clips = [*old_clips.values(), *new_clips]
+
     name_of_corpus = parent.attributes["corpus"]["name"]
     are_all_requested = len(all_clips) == len(clips)
     if are_all_requested:
@@ -120,7 +122,7 @@ def plan_growth(
 
 
 def _refuse_other_backbones(parent: Store, groups: Sequence[GroupSpec]) -> None:
-    """Refuse groups of other backbones than a store has."""
+    """Raise a StoreError unless groups are of the same backbones as those of a store that is to grow."""
     names = {group.name for group in groups}
     if names != set(parent.names):
         raise StoreError(
@@ -186,17 +188,21 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
     newer_digests = parse_digests(read_required(newer.files, DIGESTS)).digests
     counts = []
     for name in older:
-        if not (older[name].ragged and newer[name].ragged):
+        are_both_ragged = older[name].ragged and newer[name].ragged
+        if not are_both_ragged:
             continue
-        moved = _moved_clips(older[name], newer[name])
+
+        # The files of the newer version with frames, and those of them that the older version has, too.
         folders_of_chunks = tuple(f"{FEATURES}/{name}/{array}/c/" for array in RAGGED_ARRAYS)
         chunks = [file for file in newer_digests if file.startswith(folders_of_chunks)]
         same_chunks = [file for file in chunks if older_digests.get(file) == newer_digests[file]]
+
+        moved_clips = _moved_clips(older[name], newer[name])
         counts.append(
             MovedFrames(
                 group=name,
-                first=moved[0] if moved else "",
-                clips=len(moved),
+                first=moved_clips[0] if moved_clips else "",
+                clips=len(moved_clips),
                 chunks=len(chunks),
                 chunks_kept=len(same_chunks),
             )
@@ -205,7 +211,10 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
 
 
 def _moved_clips(older: Group, newer: Group) -> list[str]:
-    """Return the clips with features whose frames lie elsewhere in the newer version of a ragged group."""
+    """Return the clips whose frames lie at another place in the newer version of a ragged group.
+
+    Clips without features have no frames and are left out. The newer version has all clips of the older one.
+    """
     older_starts = _frame_starts(older)
     newer_starts = _frame_starts(newer)
     clips_with_features = np.array(older.clip_ids)[older.usable].tolist()
@@ -223,29 +232,45 @@ def is_replaceable(path: Path, parent: Path) -> bool:
 
     It may if it extends another parent store, no process writes to it, and nothing in it would be lost: a
     sealed store holds all of its clips (`why_needed`).
+
+    Parameters
+    ----------
+    path
+        Folder of the stage, which may not exist.
+    parent
+        Folder of the store that the new stage would extend.
     """
     if not path.is_dir():
         return False
     stage = read_stage(path)
     has_other_parent = stage.parent_store != ParentStore.of(parent)
-    return has_other_parent and not stage.n_writers() and not why_needed(path)
+    is_written_to = stage.n_writers() > 0
+    return has_other_parent and not is_written_to and not why_needed(path)
 
 
 def why_needed(path: Path) -> str:
-    """Return why a stage must not be removed; "" if a sealed store beside it has all of its clips."""
+    """Return why a stage must not be removed; "" if a sealed store beside it has all of its clips.
+
+    Parameters
+    ----------
+    path
+        Folder of the stage, `NAME.staging`; the stores beside it are `NAME-VERSION`.
+    """
     stage = read_stage(path)
     n_missing = len(stage.missing())
     if n_missing:
         return f"{n_missing} of {counted(len(stage.clips), 'clip')} are still to do"
-    sealed = sealed_versions(path.with_name(path.name.removesuffix(STAGING_SUFFIX)))
-    for folder in sealed:
+
+    name = path.name.removesuffix(STAGING_SUFFIX)
+    folders_of_stores = sealed_versions(path.with_name(name))
+    for folder in folders_of_stores:
         try:
             store = open_store(folder)
         except (StoreError, OSError):
             continue
         if _has_clips_of(store, stage):
             return ""
-    return "no sealed store has all of its clips" if sealed else "it is not sealed"
+    return "no sealed store has all of its clips" if folders_of_stores else "it is not sealed"
 
 
 def _has_clips_of(store: Store, stage: Stage) -> bool:
@@ -255,7 +280,8 @@ def _has_clips_of(store: Store, stage: Stage) -> bool:
         clip = clips.get(clip_id)
         if clip is None or clip.status != entry.status:
             return False
-        features_differ = dict(clip.digests) != dict(entry.digests(stage.layout.names))
+        digests_in_stage = entry.digests(stage.layout.names)
+        features_differ = dict(clip.digests) != dict(digests_in_stage)
         if features_differ:
             return False
     return True
@@ -276,6 +302,13 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
 
     Provenance fields that determine the numbers must be equal; the others are joined field by field.
 
+    Parameters
+    ----------
+    base
+        The declaration whose name and arrays the result has.
+    specs
+        Declarations of all groups whose features are put together.
+
     Raises
     ------
     StoreError
@@ -293,8 +326,9 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
                 f"features of {base.name}: the shapes of their arrays differ; "
                 "compare them: obygaze store diff"
             )
+
     provenance = dict(base.provenance)
-    for field in NOT_NUMERICS:
+    for field in NOT_NUMERICS:  # such as licence, citation and contact
         if any(field in spec.provenance for spec in specs):
             provenance[field] = _joined(field, [spec.provenance.get(field) for spec in specs])
     return replace(base, provenance=provenance)
@@ -305,10 +339,18 @@ def _joined(field: str, values: list[Any]) -> object:
 
     If all are equal, that value is returned. Otherwise licences are joined by " AND " (SPDX: all of them
     apply), citations and contacts by "; "; values of other fields become None, which means unknown.
+
+    Parameters
+    ----------
+    field
+        Name of the field.
+    values
+        Its value in the provenance of each group.
     """
     all_equal = not any(differing_fields(values[0], value) for value in values)
     if all_equal:
         return values[0]
+
     separator = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
     if separator is None:
         return None

@@ -123,7 +123,7 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def is_done(entry: JournalEntry) -> bool:
-    """Return whether an entry's row has features."""
+    """Return whether the clip of a journal entry has features: it is ok or partial, not failed or missing."""
     return entry.status in DONE
 
 
@@ -155,16 +155,18 @@ class Journal(LineJournal):
     def __init__(self, folder: Path) -> None:
         """Create the journal file with the next free number in a folder, and lock it."""
         require_locks(folder / "new")  # refuses a file system without locks
-        number = len(list(folder.glob("*.jsonl")))
+
+        number = len(list(folder.glob("*.jsonl")))  # of the journals that there are
         while True:
             number += 1
             self.path = folder / f"{number:04d}.jsonl"
             with suppress(FileExistsError):
                 write_new(self.path, b"")  # fails if another writer has taken the number meanwhile
                 break
+
         self.writer = self.path.stem
-        super().__init__(self.path)
-        hold(self.descriptor, self.path)
+        super().__init__(self.path)  # opens the file
+        hold(self.descriptor, self.path)  # locks it, so that others see that this writer still runs
         sync(folder)
 
     def close(self) -> None:
@@ -205,10 +207,10 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[JournalLine], list[
             if line is None or not _is_valid(line, n_arrays):
                 damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
                 continue
+            writer = path.stem  # the file is named after its writer, whom its lines do not name
             for index, entry in enumerate(line.rows):
                 source = shared_sources.setdefault(tuple(entry.source.items()), entry.source)
-                # The file's name says which writer wrote the line.
-                line.rows[index] = msgspec.structs.replace(entry, source=source, writer=path.stem)
+                line.rows[index] = msgspec.structs.replace(entry, source=source, writer=writer)
             lines.append(line)
     return lines, damage
 
@@ -223,7 +225,9 @@ def _is_valid(line: JournalLine, n_arrays: int) -> bool:
         n_digests = n_arrays if is_done(entry) else 0
         if len(entry.sha256) != SHA256_HEX * n_digests:  # the digests are joined
             return False
-    return len({entry.holding_attempt for entry in line.rows}) <= 1
+
+    attempts = {entry.holding_attempt for entry in line.rows}
+    return len(attempts) <= 1  # none if the line has no entries
 
 
 RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
@@ -254,9 +258,10 @@ def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
 
 
 def _last_void_attempts(entries: Sequence[JournalEntry]) -> dict[int, int]:
-    """Return row -> number of the last attempt at it that was found damaged; without undamaged rows.
+    """Return for each damaged row the number of the last attempt at it that is void; other rows are left out.
 
-    Such a row has an entry with the status "missing", which annuls that attempt and all before.
+    A row that was found damaged has an entry with the status "missing", which makes the entries of its
+    attempt and of all earlier ones void.
     """
     last_attempt: dict[int, int] = {}
     for entry in entries:
@@ -266,8 +271,9 @@ def _last_void_attempts(entries: Sequence[JournalEntry]) -> dict[int, int]:
 
 
 def _sort_key(entry: JournalEntry) -> tuple[int, int, str, str, str]:
-    """Return a key by which better entries come first.
+    """Return a key by which better entries of a row come first: better statuses, and then later attempts.
 
-    Fields after the attempt are there only so that the best does not depend on the order of the entries.
+    The other fields are there only so that the best does not depend on the order of the entries.
     """
-    return RANKS[entry.status], -entry.attempt, entry.reason, entry.sha256, entry.writer
+    later_first = -entry.attempt
+    return RANKS[entry.status], later_first, entry.reason, entry.sha256, entry.writer

@@ -104,6 +104,7 @@ def frame_of(
     """
     import pandas as pd  # noqa: PLC0415 - reading stores needs no pandas
 
+    # Choose the clips that get a row.
     rows: list[int] = []
     left_out = Counter[str]()
     for row, clip in enumerate(clips):
@@ -113,6 +114,8 @@ def frame_of(
         else:
             left_out[reason] += 1
     clips_with_row = [clips[row] for row in rows]
+
+    # Columns of the clips and of their labels, before those of the features.
     columns: dict[str, Any] = {
         "clip_id": [clip.clip_id for clip in clips_with_row],
         "movie": [clip.movie for clip in clips_with_row],
@@ -128,25 +131,36 @@ def frame_of(
                 raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
             is_marked = [_is_marked(labels, clip.clip_id, concept) for clip in clips_with_row]
             columns[concept] = pd.array(is_marked, dtype="boolean")  # nullable: None becomes NA
+
     features = pd.DataFrame(X[rows], columns=feature_names)
     frame = pd.concat([pd.DataFrame(columns), features], axis="columns")
     frame.attrs["left_out"] = dict(sorted(left_out.items()))
     return frame
 
 
-def _annotated(clip: LabelledClip) -> bool:
-    """Return whether a clip is annotated: it has a level or concepts."""
+def _is_annotated(clip: LabelledClip) -> bool:
+    """Return whether somebody annotated a clip of a manifest: it has a level or concepts."""
     return clip.level is not None or bool(clip.concepts)
 
 
 def _is_marked(labels: LabelledManifest, clip_id: str, concept: str) -> bool | None:
     """Return whether a concept is marked in a clip; None if nobody annotated the clip."""
     clip = labels.by_id[clip_id]
-    return concept in clip.concepts if _annotated(clip) else None
+    if not _is_annotated(clip):
+        return None
+    return concept in clip.concepts
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
-    """Return why a clip gets no row in a table of features; None if it gets one."""
+    """Return why a clip gets no row in a table of features; None if it gets one.
+
+    Parameters
+    ----------
+    clip
+        The clip.
+    labels
+        The manifest whose labels the table has; None for a table without labels.
+    """
     if clip.status not in DONE:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:
@@ -194,16 +208,20 @@ def dataset_of(
 
     from obygaze_features.store.xarray_backend import RowsOfStore  # noqa: PLC0415 - imports xarray
 
+    # The arrays themselves, which xarray reads when their values are needed.
     variables = {}
     for name, array in arrays.items():
         rows = RowsOfStore(array.shape, array.dtype, array.read)
         variables[name] = module.Variable(array.dims, LazilyIndexedArray(rows))
-    fields = {"clip_id": str, "movie": str, "status": str, "start_s": np.float64, "end_s": np.float64}
+
+    # A coordinate for each field of the clips; that of their ids has the name of the dimension.
+    dtype_of_field = {"clip_id": str, "movie": str, "status": str, "start_s": np.float64, "end_s": np.float64}
     coordinates: dict[str, Any] = {}
-    for name, dtype in fields.items():
+    for name, dtype in dtype_of_field.items():
         values: NDArray[Any] = np.array([getattr(clip, name) for clip in clips], dtype)
         coordinate = "clip" if name == "clip_id" else name
         coordinates[coordinate] = ("clip", values)
+
     if row_size is not None:
         # `sample_dimension` marks the numbers of rows of ragged arrays (CF conventions, 9.3.3).
         variables["row_size"] = module.Variable(("clip",), row_size, {"sample_dimension": "row"})
@@ -215,6 +233,6 @@ def dataset_of(
 def html_table(
     title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()
 ) -> str:
-    """Return a table with a title as HTML; every text is escaped."""
+    """Return a table as HTML, with a title and notes on it, for notebooks; every text is escaped."""
     values = {"title": title, "headers": headers, "rows": rows, "notes": notes}
     return filled(__package__, "table.html.jinja", values)

@@ -82,14 +82,17 @@ def write_metadata_files(
         Name of a ragged group -> number of frames of every clip, int64 [N].
     """
     _write_zarr_metadata(root, clips, groups, about, row_sizes)
+
     array_names: list[str] = []  # `group/array`
     for group in groups:
         array_names += [f"{group.name}/{array}" for array in group.clip_arrays()]
     table = clips_csv_bytes(clips, array_names, digests)
     (root / TABLE).write_bytes(table)
+
     facts = facts_of(about, clips, groups)
     description = croissant(facts, version, table_sha256=sha256_of(table), table_bytes=len(table))
     (root / CROISSANT).write_bytes(description)
+
     bag_info = {
         "External-Description": f"obygaze feature store, format {about['spec_version']}",
         "Store-Version": version,
@@ -112,11 +115,12 @@ def _write_zarr_metadata(
     nodes: dict[str, dict[str, Any]] = {}  # path of each group and array -> its metadata
     for group in groups:
         attributes = {PROVENANCE: _provenance(group, about["corpus"])}
-        arrays = _write_arrays(root, group, clips, row_sizes.get(group.name))
-        _write_node(root, group.name, _group_node(attributes, arrays))
+        metadata_of_array = _write_arrays(root, group, clips, row_sizes.get(group.name))
+        _write_node(root, group.name, _group_node(attributes, metadata_of_array))
+        # In the root group's list the arrays stand beside their group, and not in its metadata.
         nodes[group.name] = _group_node(attributes, {})
-        for name, array in arrays.items():
-            nodes[f"{group.name}/{name}"] = array
+        for name, metadata in metadata_of_array.items():
+            nodes[f"{group.name}/{name}"] = metadata
 
     def order_of_zarr_python(path: str) -> tuple[int, str, str]:
         """Order all groups before all arrays, each by name."""
@@ -127,7 +131,15 @@ def _write_zarr_metadata(
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
-    """Return the provenance of a group as it is sealed: with the data types of its arrays, and the corpus."""
+    """Return the provenance of a group as it is sealed: with the data types of its arrays, and the corpus.
+
+    Parameters
+    ----------
+    group
+        Declaration of the group, with its provenance.
+    corpus
+        What the clips are: name of the corpus, and digest of the manifest.
+    """
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
 
@@ -139,6 +151,17 @@ def _write_arrays(
 
     The latter are the clips' ids and statuses; in a store of texts the texts, and in a ragged group the
     numbers of frames.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    group
+        Declaration of the group.
+    clips
+        All clips of the store, in the order of the rows.
+    row_sizes
+        In a ragged group, the number of frames of every clip, [N]; else None.
 
     Returns
     -------
@@ -158,6 +181,7 @@ def _write_arrays(
     if row_sizes is not None:
         columns[ROW_SIZE] = row_sizes.astype("<i8")
         n_frames = int(row_sizes.sum())
+
     nodes = array_nodes(group, len(clips), texts="text" in columns, n_frames=n_frames)
     for name, node in nodes.items():
         _write_node(root, f"{group.name}/{name}", node)
@@ -210,6 +234,7 @@ def array_nodes(
     """
     shapes: dict[str, tuple[int, ...]] = {}  # of whole arrays
     dtypes: dict[str, str] = {}
+
     # The arrays of features and times.
     for name, (clip_shape, dtype) in group.clip_arrays().items():
         if group.ragged and name in RAGGED_ARRAYS:
@@ -217,6 +242,7 @@ def array_nodes(
         else:
             shapes[name] = (n_clips, *clip_shape)
         dtypes[name] = dtype.name
+
     # The arrays with one value for each clip.
     column_names = ["clip", "status"]
     if texts:
@@ -226,6 +252,7 @@ def array_nodes(
     for name in column_names:
         shapes[name] = (n_clips,)
         dtypes[name] = ARRAYS[name].dtypes[0]
+
     return {
         name: array_layout(name, shapes[name], dtypes[name], group.dimensions(name), ragged=group.ragged)
         for name in sorted(shapes)
@@ -236,6 +263,13 @@ def _group_node(attributes: dict[str, Any], nodes: Mapping[str, object]) -> dict
     """Return the Zarr metadata of a group, with a copy of the metadata of the nodes below it.
 
     With this copy ("consolidated metadata"), readers over HTTP need not list folders.
+
+    Parameters
+    ----------
+    attributes
+        Attributes of the group.
+    nodes
+        Path of each group and array below it -> its metadata.
     """
     inline = {"kind": "inline", "must_understand": False, "metadata": nodes}
     return {"attributes": attributes, "zarr_format": 3, "consolidated_metadata": inline, "node_type": "group"}
@@ -266,7 +300,7 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
     Parameters
     ----------
     about
-        The store's attributes.
+        The store's attributes: licence, citation, corpus and so on.
     clips, groups
         Its clips, and the declarations of its groups.
     """
@@ -277,7 +311,8 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
         array_lines = []
         for spec in group.arrays:
             dimensions = ", ".join(group.dimensions(spec.name))
-            array_lines.append(f"{spec.name}: {spec.dtype} [{dimensions}], {_shown_clip_shape(spec)} a clip")
+            clip_shape = _shown_clip_shape(spec)
+            array_lines.append(f"{spec.name}: {spec.dtype} [{dimensions}], {clip_shape} a clip")
         described_groups.append((group.name, group.provenance, array_lines))
     return Facts(about, counts, described_groups, absent_counts(clips))
 
@@ -324,22 +359,31 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     """
     tag = "text-features" if facts.rows == TEXTS else "video-features"
     group_names = [name for name, *_ in facts.groups]
+
+    # The numbers of clips by status; those that nobody computed come last.
     statuses = [status for status in STATUSES if status != "missing"]
-    values = {
+    counts = [f"{facts.counts[status]} {status}" for status in (*statuses, "missing")]
+
+    values_of_template = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
         "hub_licence": _hub_licence(facts.about["licence"].lower()),
         "size": _size_category(facts.total),
         "tags": ["obygaze", tag, "zarr", *group_names],
-        "counts": ", ".join(f"{facts.counts[status]} {status}" for status in (*statuses, "missing")),
+        "counts": ", ".join(counts),
         "table": TABLE,
     }
-    return filled(__package__, "card.md.jinja", values, filters={"json": json.dumps, "known": _known})
+    return filled(
+        __package__,
+        "card.md.jinja",
+        values_of_template,
+        filters={"json": json.dumps, "known": _known},
+    )
 
 
 def _known(value: object) -> object:
-    """Return a value, or "unknown" for None."""
+    """Return a value, or "unknown" for None; a filter of the template of README.md."""
     return "unknown" if value is None else value
 
 
@@ -369,12 +413,22 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
 
 
 def _name(corpus: str) -> str:
-    """Return a name of letters, digits, '-' and '_', as Croissant demands."""
+    """Return the name of a store in croissant.json: letters, digits, '-' and '_', as Croissant demands.
+
+    Parameters
+    ----------
+    corpus
+        Name of the corpus whose features the store holds.
+    """
     return re.sub(r"[^A-Za-z0-9_-]+", "-", f"Features of {corpus}").strip("-")
 
 
 def _licence(licence: str) -> str:
-    """Return the URL of a licence at SPDX; expressions of several and own licences stay as they are."""
+    """Return the URL of a licence at SPDX, for croissant.json.
+
+    What has no page there stays as it is: an expression of several licences, such as "MIT AND Apache-2.0", an
+    own licence ("LicenseRef-..."), and the statement that there is none.
+    """
     is_own = licence.startswith("LicenseRef")
     is_one_id = re.fullmatch(r"[A-Za-z0-9.+-]+", licence) is not None  # an expression has blanks
     if licence == NO_LICENCE or is_own or not is_one_id:

@@ -68,7 +68,22 @@ class MissingVideoCheck:
     """
 
     def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, has_work: bool = True) -> None:
-        """Look for all videos, and note in the stage which of them this machine does not find."""
+        """Look for all videos, and note in the stage which of them this machine does not find.
+
+        Parameters
+        ----------
+        stage
+            The stage that the run works on.
+        videos
+            Clip id -> its video; None if the manifest names none.
+        has_work
+            Whether there is work to do; if not, nothing is refused.
+
+        Raises
+        ------
+        StoreError
+            This machine finds no video, or lacks some that another machine found.
+        """
         self._stage = stage
         self._has_work = has_work
         # Clip id -> its video, of the clips that have one.
@@ -80,6 +95,7 @@ class MissingVideoCheck:
         self._lost_result: ClipResult | None = None
         if self._videos:
             self._write_absent_ids()
+
         finds_none = len(self._absent) > 0 and len(self._absent) == len(self._videos)
         if has_work and finds_none:  # a run without work needs no video
             raise StoreError(
@@ -96,6 +112,7 @@ class MissingVideoCheck:
         folder = self._stage.path / ABSENT_FOLDER
         folder.mkdir(exist_ok=True)
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
+
         # Clips of the stage that are not in this manifest, such as those of a parent store, have no path to
         # look for. If they failed because their video was absent, it is taken to be absent here too.
         not_in_manifest = _ids_failed_for_absent_video(self._stage) - self._videos.keys()
@@ -154,19 +171,22 @@ def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
 
     Several are looked up at a time, as a server takes time for each.
     """
-    files = list(dict.fromkeys(paths))
+    distinct_paths = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(LOOKED_UP_AT_ONCE) as threads:
-        exists = list(threads.map(os.path.exists, files))
-    return frozenset(path for path, is_there in zip(files, exists, strict=True) if not is_there)
+        exist = list(threads.map(os.path.exists, distinct_paths))
+    return frozenset(path for path, is_there in zip(distinct_paths, exist, strict=True) if not is_there)
 
 
 def failed_for_absent_video(entry: JournalEntry | ClipResult) -> bool:
-    """Return whether a clip failed for a reason that a lost mount can also cause."""
+    """Return whether a clip failed because its video was not there, or could not be reached.
+
+    Such a failure says nothing of the video if its file system is not mounted on the machine.
+    """
     return entry.status == "failed" and entry.reason in ABSENT_VIDEO_REASONS
 
 
 def _ids_failed_for_absent_video(stage: Stage) -> set[str]:
-    """Return the clips of a stage that failed for a reason that a lost mount can also cause."""
+    """Return the ids of the clips of a stage that failed because their video was not there or not reached."""
     return {entry.clip_id for entry in stage.best_entries().values() if failed_for_absent_video(entry)}
 
 
@@ -210,6 +230,9 @@ def refuse_missing_videos(stage: Stage) -> None:
 
 
 def _absent_by_machine(stage: Stage) -> Iterator[tuple[str, set[str]]]:
-    """Yield the name of each machine that worked on a stage, and the ids of clips whose videos it lacks."""
+    """Yield the name of each machine that worked on a stage, and the ids of clips whose videos it lacks.
+
+    Each machine has left a file in the stage, named after it, when its run began.
+    """
     for path in sorted((stage.path / ABSENT_FOLDER).glob("*.json")):
         yield path.stem, set(parse_json(read_bytes(path)))

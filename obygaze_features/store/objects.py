@@ -76,10 +76,14 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
                 if pauses.are_too_many:
                     raise
                 pauses.wait()
-                continue
+                continue  # with the bytes that have come
+
             if digest == expected:
                 return
-            if begins_anew:  # the whole file came now; else earlier bytes may be at fault
+
+            # The digest is wrong. Only if the whole file came now is the server at fault; else the bytes that
+            # were here before may be wrong.
+            if begins_anew:
                 n_wrong_digests += 1
             file.truncate(0)
     raise StoreError(
@@ -118,22 +122,44 @@ class _Pauses:
 
 
 def _open_to_append(partial: Path) -> int:
-    """Open a file to append to, and create it if needed; never follow a link that others may have made."""
-    return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
+    """Open a file to append to, and create it if needed; never follow a link that others may have made.
+
+    Returns the file descriptor.
+    """
+    refuse_links = getattr(os, "O_NOFOLLOW", 0)  # Windows does not have this flag
+    return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | refuse_links)
 
 
 def _append_rest(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
     """Download and append the bytes that a partial file lacks; return the SHA-256 of the whole file.
 
-    A file that has the `expected` digest already is not requested. `count` is called with each block.
+    Parameters
+    ----------
+    files, name
+        Where the file is, and its name there.
+    file
+        The partial file, open to read and to append.
+    expected
+        SHA-256 of the complete file. If the partial file has it already, nothing is requested.
+    count
+        Called for each block that comes with the name, the size so far and the bytes of the block.
+
+    Raises
+    ------
+    StoreError
+        If the file is not there.
     """
+    # Digest what is here already.
     digest = hashlib.sha256()
     file.seek(0)
     while block := file.read(BLOCK):
         digest.update(block)
     size = file.tell()
-    if size and digest.hexdigest() == expected:
+    is_complete = size > 0 and digest.hexdigest() == expected
+    if is_complete:
         return expected
+
+    # Append the rest.
     try:
         for block in files.stream(name, size):
             file.write(block)
@@ -170,6 +196,13 @@ def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
 
 def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:
     """Read a whole file, whatever a server says of its size; None if it is not there.
+
+    Parameters
+    ----------
+    files, name
+        Where the file is, and its name there.
+    most
+        Bytes that it may have.
 
     Raises
     ------
@@ -239,34 +272,70 @@ class _LostRace(Exception):  # noqa: N818 - it is no error for users
     """Another process changed the list since it was read."""
 
 
-def _other_file(place: object, name: str) -> StoreError:
-    """Return the error for a name that another file has already."""
+def _name_taken_error(place: object, name: str) -> StoreError:
+    """Return the error for a new file where a file of the same name has other content."""
     return StoreError(f"{place}/{name}: another file is there, and none is replaced: choose another version")
 
 
-def _put_in_folder(folder: Path, name: str, change: ChangeList, new: Mapping[str, bytes], most: int) -> str:
-    """Do what `put_with_list` does for a local folder, which is locked meanwhile; return its path."""
+def _put_in_folder(
+    folder: Path, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], most: int
+) -> str:
+    """Put new files into a local folder, and update the file that lists them; return the folder's path.
+
+    The folder is locked meanwhile.
+
+    Parameters
+    ----------
+    folder
+        The folder, which is made if needed.
+    list_name
+        File name of the list.
+    change
+        Returns the new content of the list for its present one, which is None if there is no list.
+    new_files
+        File name -> content of the new files.
+    most
+        Largest size of a list in bytes.
+    """
     make_folder(folder)
     with locked(folder, wait=True):
-        list_file = folder / name
+        list_file = folder / list_name
         is_there = list_file.is_symlink() or list_file.exists()
         present_list = read_bytes(list_file, most, within=folder) if is_there else None
         new_list = change(present_list)
-        for file_name, data in new.items():
+
+        for file_name, data in new_files.items():
             try:
                 write_once(folder / file_name, data)  # never replaces a file
             except FileExistsError:  # no error if it has this content
                 if read_bytes(folder / file_name, len(data) + 1, within=folder) != data:
-                    raise _other_file(folder, file_name) from None
+                    raise _name_taken_error(folder, file_name) from None
+
+        # The list comes last, so that it never names a file that is not there.
         write_whole(list_file, new_list)
     return str(folder)
 
 
-def _put_on_s3(url: str, name: str, change: ChangeList, new: Mapping[str, bytes], most: int) -> str:
-    """Do what `put_with_list` does on S3; return the URL.
+def _put_on_s3(
+    url: str, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], most: int
+) -> str:
+    """Put new files into a folder on S3, and update the file that lists them; return the URL.
 
     The list is replaced only if it still has the tag with which it was read: S3 gives each content of a file
     a tag (ETag), and compares it when the file is written.
+
+    Parameters
+    ----------
+    url
+        URL of the folder.
+    list_name
+        File name of the list.
+    change
+        Returns the new content of the list for its present one, which is None if there is no list.
+    new_files
+        File name -> content of the new files.
+    most
+        Largest size of a list in bytes.
 
     Raises
     ------
@@ -277,31 +346,56 @@ def _put_on_s3(url: str, name: str, change: ChangeList, new: Mapping[str, bytes]
     import obstore  # noqa: PLC0415 - obygaze[remote], which `connect` asks for
     from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415 - the same
 
-    files = ObstoreFiles(url, name, client=client)
+    files = ObstoreFiles(url, list_name, client=client)
     try:
-        present_list, tag = files.read_tagged(name, most)
+        present_list, tag = files.read_tagged(list_name, most)
     except FileNotFoundError:
         present_list = None
         tag = ""
     new_list = change(present_list)
-    for file_name, data in new.items():
+
+    for file_name, data in new_files.items():
         with explain_obstore_errors(url, file_name):
             try:
                 obstore.put(client, file_name, data, mode="create")
-            except AlreadyExistsError:
+            except AlreadyExistsError:  # no error if it has this content
                 if files.size(file_name) != len(data) or files.read(file_name) != data:
-                    raise _other_file(url, file_name) from None
-    with explain_obstore_errors(url, name):
+                    raise _name_taken_error(url, file_name) from None
+
+    with explain_obstore_errors(url, list_name):
         try:
             # Refused if the list was changed since it was read, or made meanwhile if there was none.
-            obstore.put(client, name, new_list, mode={"e_tag": tag} if tag else "create")
+            obstore.put(client, list_name, new_list, mode={"e_tag": tag} if tag else "create")
         except (AlreadyExistsError, PreconditionError):
             raise _LostRace from None
     return url
 
 
-def _put_on_hub(url: str, name: str, change: ChangeList, new: Mapping[str, bytes], most: int) -> str:
-    """Do what `put_with_list` does on the Hub, in one commit; return the URL with that commit.
+def _put_on_hub(
+    url: str, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], most: int
+) -> str:
+    """Put new files and the changed list of them into a repository of the Hub, in one commit.
+
+    The commit names the one that was read as its parent, so that the Hub refuses it if another was made
+    meanwhile.
+
+    Parameters
+    ----------
+    url
+        URL of the repository, and of a folder in it.
+    list_name
+        File name of the list.
+    change
+        Returns the new content of the list for its present one, which is None if there is no list.
+    new_files
+        File name -> content of the new files.
+    most
+        Largest size of a list in bytes.
+
+    Returns
+    -------
+    str
+        The URL with the new commit.
 
     Raises
     ------
@@ -314,12 +408,14 @@ def _put_on_hub(url: str, name: str, change: ChangeList, new: Mapping[str, bytes
 
     with explain_hub_errors(url):
         files = replace(target, commit=api.dataset_info(target.repository).sha or "")
-    present_list = read_or_none(files, name, most)
-    contents = {**new, name: change(present_list)}
-    for file_name, data in new.items():
+    present_list = read_or_none(files, list_name, most)
+    contents = {**new_files, list_name: change(present_list)}
+
+    for file_name, data in new_files.items():
         present_data = read_or_none(files, file_name, len(data))
         if present_data is not None and present_data != data:
-            raise _other_file(url, file_name)
+            raise _name_taken_error(url, file_name)
+
     additions = [CommitOperationAdd(target.folder + path, data) for path, data in contents.items()]
     with explain_hub_errors(url):
         try:

@@ -67,7 +67,7 @@ class StoredArray:
         return len(self.fill_row)
 
     def file(self, number: int) -> str:
-        """Return the relative path of a chunk or shard."""
+        """Return the relative path of the chunk or shard with a number, counted from 0 along the rows."""
         return chunk_file(self.name, number)
 
     def offset(self, index: int) -> int:
@@ -85,10 +85,12 @@ class StoredArray:
         for number, start in enumerate(range(0, self.n_clips, self.block)):
             if self.sharded:
                 n_rows = min(self.block, self.n_clips - start)
-                index_bytes = INDEX_BYTES * self.block + CRC_BYTES
-                yield self.file(number), self.offset(n_rows) + index_bytes
+                bytes_of_rows = self.offset(n_rows)
+                bytes_of_index = INDEX_BYTES * self.block + CRC_BYTES
+                yield self.file(number), bytes_of_rows + bytes_of_index
             else:
-                yield self.file(number), self.offset(self.block) + CRC_BYTES
+                bytes_of_rows = self.offset(self.block)
+                yield self.file(number), bytes_of_rows + CRC_BYTES
 
     def shard_index(self, n_rows: int) -> bytes:
         """Return the bytes of the index at a shard's end, with a checksum.
@@ -122,7 +124,7 @@ class RaggedArray:
     fill_row: bytes
 
     def file(self, number: int) -> str:
-        """Return the relative path of a chunk."""
+        """Return the relative path of the chunk with a number, counted from 0 along the frames."""
         return chunk_file(self.name, number, ragged=True)
 
     def block(self, n_rows: int) -> int:
@@ -164,7 +166,15 @@ class RaggedGroup:
         return sum(array.row_bytes for array in self.arrays)
 
     def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
-        """Split the stored bytes of a clip with `n_frames` frames; yield each array with its rows."""
+        """Split the stored bytes of a clip's frames; yield each array of the group with its part of them.
+
+        Parameters
+        ----------
+        data
+            The bytes: all frames in the first array, then all in the next, and so on.
+        n_frames
+            Number of the clip's frames.
+        """
         start = 0
         for array in self.arrays:
             end = start + n_frames * array.row_bytes
@@ -217,6 +227,7 @@ class StageLayout:
         in which clips have any number of frames.
         """
         self.n_clips = n_clips
+
         names: list[str] = []
         arrays: list[StoredArray] = []
         ragged_groups: list[RaggedGroup] = []
@@ -235,6 +246,7 @@ class StageLayout:
                     arrays.append(StoredArray(name, position, fill_row, n_clips))
             if ragged_arrays:
                 ragged_groups.append(RaggedGroup(group.name, tuple(ragged_arrays)))
+
         self.names = tuple(names)
         self.small_arrays = tuple(array for array in arrays if not array.sharded)
         self.sharded_arrays = tuple(array for array in arrays if array.sharded)
@@ -247,7 +259,7 @@ class StageLayout:
         return math.ceil(self.n_clips / PIECE_ROWS)
 
     def rows(self, piece: int) -> range:
-        """Return the rows of the piece with a number."""
+        """Return the rows of the piece with a number: 16 neighbouring rows, fewer in the last piece."""
         start = piece * PIECE_ROWS
         return range(start, min(start + PIECE_ROWS, self.n_clips))
 
@@ -298,7 +310,17 @@ class StagedRows:
     """
 
     def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
-        """Read the digests of the parent store's files, if there is one; rows are read on demand."""
+        """Read the digests of the parent store's files, if there is one; rows are read on demand.
+
+        Parameters
+        ----------
+        stage
+            Folder of the stage.
+        layout
+            Places of the rows in its files.
+        parent
+            The store that the stage extends, whose rows it does not have itself; None if there is none.
+        """
         self.stage = stage
         self.layout = layout
         self._parent = parent or ParentRows(folder=Path(), clips=(), n_frames={})  # no rows without a parent
@@ -320,9 +342,11 @@ class StagedRows:
         else:
             size = self.layout.small_row_bytes
             file = attempt_file(self.stage, entry.holding_attempt)
-            small_rows = _read_at(file, entry.row % PIECE_ROWS * size, size)
+            index_in_piece = entry.row % PIECE_ROWS
+            small_rows = _read_at(file, index_in_piece * size, size)
         if small_rows is None:
             return None
+
         for array, row in self.layout.split(small_rows):
             if not _has_digest(entry, array, row):
                 return None
@@ -337,7 +361,8 @@ class StagedRows:
         if entry.is_in_parent:
             return self._row_of_parent(entry, array)
         path = attempt_file(self.stage, entry.holding_attempt, array)
-        row = _read_at(path, array.offset(entry.row % PIECE_ROWS), array.row_bytes)
+        index_in_shard = entry.row % PIECE_ROWS
+        row = _read_at(path, array.offset(index_in_shard), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
             return None
         return row
@@ -353,10 +378,12 @@ class StagedRows:
         """
         if group.name not in entry.frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
-        first, n_frames = entry.frames[group.name]
+        first, n_frames = entry.frames[group.name]  # their place in the file of frames
+
         if entry.is_in_parent:
             frames = range(first, first + n_frames)
             return {array: self._frames_of_parent(entry, group, array, frames) for array in group.arrays}
+
         path = attempt_file(self.stage, entry.holding_attempt, group)
         size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
@@ -375,6 +402,10 @@ class StagedRows:
 
         Parameters
         ----------
+        entry
+            Journal entry of the clip.
+        group, array
+            The array, and the ragged group that it is of.
         frames
             Numbers of the frames, counted over all clips of the parent store.
 
@@ -383,14 +414,17 @@ class StagedRows:
         StoreError
             If they do not have the clip's digest.
         """
-        chunk_frames = array.block(self._parent.n_frames[group.name])
+        chunk_frames = array.block(self._parent.n_frames[group.name])  # number of frames in a chunk
         first_chunk = frames.start // chunk_frames
         last_chunk = (frames.stop - 1) // chunk_frames
+
         frames_of_chunks: list[memoryview] = []
         for number in range(first_chunk, last_chunk + 1):
+            # The clip's frames in this chunk.
             chunk_start = number * chunk_frames
             start = max(frames.start, chunk_start)
             end = min(frames.stop, chunk_start + chunk_frames)
+
             path = f"{self._parent.folder}/{array.file(number)}"
             offset = (start - chunk_start) * array.row_bytes
             frames_of_chunk = _read_at(path, offset, (end - start) * array.row_bytes)
@@ -412,11 +446,11 @@ class StagedRows:
         Parameters
         ----------
         array
-            A sharded array.
+            An array that is stored in shards, of 16 rows each.
         rows
-            The rows of the piece.
+            The rows of a piece, which are those of a shard.
         entries
-            The entry of each row; None for a row without features.
+            The journal entry of each row, which has its digest; None for a row without features.
         """
         # In both stores the shard with the number of a piece has the rows of this piece. They are the same
         # rows if they have the same digests.
@@ -425,11 +459,18 @@ class StagedRows:
         digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
         if digests != parent_digests:
             return None
+
         file = self._in_parent(array).file(rows.start // PIECE_ROWS)
         return self._parent.folder / file, self._parent_digests[file]
 
     def damaged_parent_error(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
-        """Return the error for a parent store that has other bytes than those when it was sealed."""
+        """Return the error for a parent store whose bytes have changed since it was sealed.
+
+        Parameters
+        ----------
+        clip_id, array
+            Clip and array whose row does not have its digest.
+        """
         where = f"clip {clip_id}, array {array.name}"
         reason = f"{where}: not what the store that this stage grows has a digest of"
         return damaged(reason, str(self._parent.folder))
@@ -437,9 +478,9 @@ class StagedRows:
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
         """Read a clip's row of an array from the parent store; raise an error if its digest is wrong."""
         parent_array = self._in_parent(array)
-        number, index = divmod(self._parent_row[entry.clip_id], parent_array.block)  # of the chunk or shard
-        path = f"{self._parent.folder}/{parent_array.file(number)}"
-        row = _read_at(path, parent_array.offset(index), array.row_bytes)
+        number_of_file, index_in_file = divmod(self._parent_row[entry.clip_id], parent_array.block)
+        path = f"{self._parent.folder}/{parent_array.file(number_of_file)}"  # of a chunk or shard
+        row = _read_at(path, parent_array.offset(index_in_file), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
             raise self.damaged_parent_error(entry.clip_id, array)
         return row
@@ -450,9 +491,18 @@ class StagedRows:
 
 
 def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
-    """Return whether a row has the digest of its entry.
+    """Return whether a clip's row of an array has the digest that the clip's journal entry names.
 
     `NO_ROW` stands for the digest of a clip that is absent in the array: then the row has fill values.
+
+    Parameters
+    ----------
+    entry
+        The journal entry.
+    array
+        The array, whose position says which of the entry's digests is meant.
+    row
+        Bytes of the row.
     """
     digest = entry.sha256_of(array.position)
     if digest == NO_ROW:
@@ -461,7 +511,7 @@ def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> boo
 
 
 def _frames_have_digest(entry: JournalEntry, array: RaggedArray, rows: memoryview) -> bool:
-    """Return whether rows of a ragged array have the digest of their entry."""
+    """Return whether a clip's rows of a ragged array have the digest that the clip's journal entry names."""
     return sha256_of(rows) == entry.sha256_of(array.position)
 
 

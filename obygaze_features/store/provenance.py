@@ -198,12 +198,14 @@ def checked_json(value: object, where: str) -> object:
     """
     if isinstance(value, np.generic):
         value = value.item()
+
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise StoreError(f"{where}: {value} is not a number that JSON can hold; use null")
         return value
+
     if isinstance(value, str):
         if _ABSOLUTE_PATH.match(value):
             raise StoreError(
@@ -213,6 +215,7 @@ def checked_json(value: object, where: str) -> object:
         if reason:
             raise StoreError(f"{where}: {value!r:.200} {reason}")
         return str(value)
+
     if isinstance(value, Mapping):
         return {_key(key, where): checked_json(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -305,13 +308,15 @@ def _unknown_value(field_type: Any) -> object:
     may_be_null = NoneType in choices(field_type) or field_type is Any
     if may_be_null:
         return None
-    schema = nested(field_type)
+
+    schema = nested(field_type)  # the class of an object with declared fields
     if schema:
         unknown_object = {}
         for name, inner_type, _required in fields(schema):
             if "." not in name:  # else it is a field of a field, whose value has it
                 unknown_object[name] = _unknown_value(inner_type)
         return unknown_object
+
     if field_type is Licence:
         return NO_LICENCE
     return {} if field_type is Object else ""
@@ -369,6 +374,7 @@ def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
             field = f"{where}.{name}" if where else str(name)
             differing += contrasts(a.get(name, _NO_FIELD), b.get(name, _NO_FIELD), field)
         return differing
+
     first = _as_json(a)
     second = _as_json(b)
     if first == second:
@@ -389,7 +395,7 @@ def clipped(value: str) -> str:
 
 
 def differing_fields(a: object, b: object) -> list[str]:
-    """Return the names (dotted) of the fields in which two JSON values differ."""
+    """Return the names of the fields in which two JSON values differ, such as `sampling.n`."""
     return [contrast.field for contrast in contrasts(a, b)]
 
 

@@ -31,7 +31,15 @@ from obygaze_features.text import counted, unsuitable
 
 
 def checked_line(text: str, field: str) -> str:
-    """Return the text if it is one suitable line, or empty; else raise a StoreError that names the field."""
+    """Return a text if it is one line without control characters, or empty; else raise a StoreError.
+
+    Parameters
+    ----------
+    text
+        The text.
+    field
+        What the text is, for the message.
+    """
     reason = unsuitable(text)
     if reason:
         raise StoreError(f"{field}: {text!r} should be one line of text; it {reason}")
@@ -61,8 +69,8 @@ class ArraySpec:
         """Raise a StoreError if name, sizes or data type are not allowed by the format."""
         if self.name not in FEATURE_ARRAYS:
             raise StoreError(f"array {self.name!r}: expected one of {', '.join(FEATURE_ARRAYS)}")
-        dimensions_of_clip = ARRAYS[self.name].dims[1:]
-        sizes = self.shape[1:] if self.ragged else self.shape
+        dimensions_of_clip = ARRAYS[self.name].dims[1:]  # without that of the clips
+        sizes = self.shape[1:] if self.ragged else self.shape  # a ragged array has no size of frames
         if len(self.shape) != len(dimensions_of_clip) or any(size < 1 for size in sizes):
             raise StoreError(
                 f"array {self.name}: expected sizes of [{', '.join(dimensions_of_clip)}], "
@@ -109,12 +117,14 @@ class GroupSpec:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
             )
+
         for spec in self.arrays:
             self._check_array(spec)
         self._check_dimensions()
         names = [spec.name for spec in self.arrays]
         if len(set(names)) < len(names):
             raise StoreError(f"group {self.name}: an array is declared twice")
+
         try:
             provenance = validate_provenance(self.provenance)
         except StoreError as error:
@@ -172,9 +182,10 @@ class GroupSpec:
         return dimensions(array, (n_clips, *clip_shape), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Return the arrays of times and of features: name -> (shape for one clip, little-endian data type).
+        """Return the arrays of the group: name -> (shape for one clip, little-endian data type).
 
-        The first size of a ragged array is `ANY_NUMBER`.
+        They are the arrays of times and indices of frames, which all groups have, and those of features. The
+        first size of a ragged array is `ANY_NUMBER`.
         """
         arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         for name in TIME_ARRAYS:
@@ -204,11 +215,13 @@ class PlannedClip:
         if not self.clip_id:
             raise StoreError("clip id: an empty id")
         checked_line(self.movie, f"clip {self.clip_id}, movie")
+
         if self.text is not None:
             is_empty = not self.text.strip()
             reason = "is empty" if is_empty else unsuitable(self.text, lines=True)
             if reason:
                 raise StoreError(f"clip {self.clip_id}, text: {self.text!r:.200} {reason}")
+
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is None:
@@ -374,7 +387,15 @@ class ClipResult:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
 
     def check_gaps_within(self, start_s: float | None, end_s: float | None) -> None:
-        """Refuse gaps (`without_pictures_s`) that do not follow one another within a span."""
+        """Raise a StoreError if the gaps of the clip do not follow one another within a span.
+
+        The gaps (`without_pictures_s`) are stretches in which its file has no pictures.
+
+        Parameters
+        ----------
+        start_s, end_s
+            The span in seconds; None for a start or an end that is not known.
+        """
         try:
             check_gaps(self.without_pictures_s, start_s, end_s)
         except ValueError as error:
@@ -474,7 +495,10 @@ class StoredClip:
 
 
 def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
-    """Count the clips that are absent in a group, by group, sorted."""
+    """Return group -> number of clips of which it has no features, while other groups have; sorted by name.
+
+    Groups that have features of all these clips are left out.
+    """
     counter = Counter[str]()
     for clip in clips:
         counter.update(clip.absent.keys())
@@ -508,6 +532,7 @@ def clips_csv_bytes(
     has_gaps = any(clip.without_pictures_s for clip in clips)
     absent_groups = list(absent_counts(clips))
     header = _header(arrays, absent_groups, has_gaps=has_gaps, has_text=has_text)
+
     # A table may have a million lines; a list of them would take three times the memory of their bytes.
     table = io.BytesIO()
     table.write(csv_line(header).encode())
@@ -529,7 +554,19 @@ def clips_csv_bytes(
 def _header(
     arrays: Sequence[str], absent_groups: Sequence[str], *, has_gaps: bool, has_text: bool
 ) -> list[str]:
-    """Return the names of the columns of a table of clips, in order."""
+    """Return the names of the columns of a table of clips, in order.
+
+    Parameters
+    ----------
+    arrays
+        The arrays `group/array` of whose rows the table has digests.
+    absent_groups
+        The groups that have no features of some clips, though other groups have.
+    has_gaps
+        Whether the table says in which stretches clips have no pictures.
+    has_text
+        Whether the rows are texts.
+    """
     header = [*_FIRST_COLUMNS]
     if has_gaps:
         header.append(WITHOUT_PICTURES)
@@ -551,7 +588,22 @@ def _cell(value: object) -> str:
 def parse_clips_csv(
     blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
 ) -> tuple[StoredClip, ...]:
-    """Read the table, or some rows of it, as `each_clip` does."""
+    """Read the table of a store's clips, or some rows of it.
+
+    Parameters
+    ----------
+    blocks
+        The bytes of clips.csv.
+    where
+        Its name in messages.
+    rows
+        Numbers of the rows to read; None for all.
+
+    Raises
+    ------
+    StoreError
+        Naming the line, if it is not such a table.
+    """
     return tuple(each_clip(blocks, where, rows))
 
 
@@ -594,6 +646,13 @@ def _columns_of(header: list[str], where: str) -> _Columns:
     row, clip_id, status, reason, [without_pictures_s], [absent:<group>, ...], the other required columns,
     [text], [sha256:<group>/<array>, ...].
 
+    Parameters
+    ----------
+    header
+        Names of the columns, the first line of the table.
+    where
+        The table, for the message.
+
     Raises
     ------
     StoreError
@@ -621,7 +680,7 @@ def _columns_of(header: list[str], where: str) -> _Columns:
 def each_clip(
     blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
 ) -> Iterator[StoredClip]:
-    """Yield the clips of the table, or of some rows of it.
+    """Yield the clips of a store's table (clips.csv), or of some rows of it, without holding all in memory.
 
     Parameters
     ----------
@@ -720,10 +779,12 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
         text, *digest_cells = last_cells
     else:
         text, digest_cells = None, last_cells
+
     start_s = float(start) if start else None
     end_s = float(end) if end else None
     digests = _read_digests(columns.arrays, digest_cells)
     gaps = _read_gaps(gap_cell, start_s, end_s, status)
+    # Why groups have no features of the clip; an empty cell for a group that has some.
     reason_of_group = dict(zip(columns.absent_groups, absent_cells, strict=True))
     absent = {group: why_absent for group, why_absent in reason_of_group.items() if why_absent}
     return StoredClip(
@@ -754,7 +815,14 @@ def _read_source(size: str, duration: str, sha256: str) -> dict[str, object]:
 
 
 def _read_gaps(cell: str, start_s: float | None, end_s: float | None, status: str) -> Gaps:
-    """Return the gaps in a cell, none if it is empty.
+    """Return the gaps in a cell: stretches in which a clip has no pictures; none if the cell is empty.
+
+    Parameters
+    ----------
+    cell
+        The cell, such as `12.5 14.0;20.0 21.5`.
+    start_s, end_s, status
+        Span and status of the clip.
 
     Raises
     ------
@@ -771,7 +839,15 @@ def _read_gaps(cell: str, start_s: float | None, end_s: float | None, status: st
 
 
 def _read_digests(arrays: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
-    """Return array -> digest from the cells of a line, without empty cells; refuse what is no SHA-256."""
+    """Return array -> digest of a clip's row, from the cells of a line; a clip without features has none.
+
+    Parameters
+    ----------
+    arrays
+        The arrays `group/array` that the table has columns for.
+    cells
+        The cells of these columns. A ValueError is raised for one that is no SHA-256.
+    """
     digests = {}
     for name, digest in zip(arrays, cells, strict=True):
         if not digest:

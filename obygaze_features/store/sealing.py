@@ -125,6 +125,7 @@ def seal(
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     final = new_store_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
+
     counted_stores = counted
     if parent is None and stage.parent_store is not None:
         parent = stage.parent_store.fingerprint
@@ -133,6 +134,7 @@ def seal(
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     _refuse_unready(stage, stage.best_entries(), allow_missing=allow_missing, max_failed=max_failed)
     attributes = _attributes_of_stage(stage, parent, merged_with, licence=licence, citation=citation)
+
     with alone_in(building, "sealing here"):
         new_store_path(destination, version)  # another process may have sealed it meanwhile
         root = building / "store"
@@ -165,7 +167,7 @@ def _attributes_of_stage(
     merged_with
         Fingerprints of the stores whose clips were added to the parent's.
     licence, citation
-        As `seal` gets them.
+        Licence of the features (an SPDX expression, or NOASSERTION), and how to cite them.
 
     Raises
     ------
@@ -188,8 +190,22 @@ def _attributes_of_stage(
 def _write_metadata(
     root: Path, stage: Stage, sealed_rows: "_SealedRows", attributes: dict[str, object], version: str
 ) -> None:
-    """Write all files of a store but its chunks and shards, which `root` has already."""
-    best = sealed_rows.best
+    """Write all files of a store but its chunks and shards, which are there already.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    stage
+        The stage that is sealed.
+    sealed_rows
+        The files of chunks and shards, and which entry of the journals each of their rows is of.
+    attributes
+        Attributes of the store.
+    version
+        Version of the store.
+    """
+    best = sealed_rows.best  # row -> its entry
     write_metadata_files(
         root,
         _stored_clips(stage, best),
@@ -203,11 +219,11 @@ def _write_metadata(
 
 
 def _show_nothing(_n_done: int, _n_total: int) -> None:
-    """Show no progress."""
+    """Take the progress of sealing, and show nothing: the default where no progress is wanted."""
 
 
 def new_store_path(destination: Path, version: str) -> Path:
-    """Return the path of a version of a store that does not exist yet.
+    """Return the path of a version of a store, `DESTINATION-VERSION`, which must not exist yet.
 
     Raises
     ------
@@ -301,6 +317,13 @@ def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
     """Return in words which shares of a job array have missing clips, and how to run these shares again.
 
     Empty if the clips are not divided into shares.
+
+    Parameters
+    ----------
+    stage
+        The stage.
+    missing
+        Ids of the clips that are still to do.
     """
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
@@ -314,6 +337,15 @@ def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
 def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse to seal a stage that is not complete.
 
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry; rows without one are missing.
+    allow_missing
+        Whether clips may be missing.
+    max_failed
+        Most clips that may have failed; None is any number.
+
     Raises
     ------
     StoreError
@@ -322,12 +354,14 @@ def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max
     """
     n_clips = len(stage.clips)
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
-    if missing and len(missing) == n_clips:
+    all_are_missing = len(missing) == n_clips
+    if missing and all_are_missing:
         raise StoreError(
             f"{stage.path}: none of its {counted(n_clips, 'clip')} is done, so there "
             "is nothing to seal; "
             "'obygaze extract' does them"
         )
+
     if missing and not allow_missing:
         shares = _describe_missing_shares(stage, missing)
         raise StoreError(
@@ -337,6 +371,7 @@ def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max
         )
     if not allow_missing:
         refuse_missing_videos(stage)
+
     n_failed = len([entry for entry in best.values() if entry.status == "failed"])
     if max_failed is not None and n_failed > max_failed:
         raise StoreError(
@@ -373,6 +408,8 @@ def _attributes_of_clips(
         other_streams = attributes_of_other.get("streams", [])
         if not fits(other_devices, dict[str, int]) or not fits(other_streams, list[_StreamCount]):
             raise StoreError("devices or streams, attributes of a store, do not count its clips")
+
+    # What the journal records of each clip's video and of the device that computed its features.
     sources = [entry.source for entry in best.values() if is_done(entry)]
     attributes: dict[str, object] = {"spec_version": _needed_format_version(stage, best)}
     n_by_device = _count_devices(sources, counted_stores)
@@ -387,7 +424,15 @@ def _attributes_of_clips(
 def _count_devices(
     sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
 ) -> dict[str, int]:
-    """Return name of a GPU -> number of clips, of the clips done here and of those of other stores."""
+    """Count clips by the GPU that computed their features: name of the GPU -> number of clips.
+
+    Parameters
+    ----------
+    sources
+        For each clip with features, what is known of its file and of its GPU (`device`); a CPU has no entry.
+    counted_stores
+        Attributes of other stores, whose counts (`devices`) are added.
+    """
     n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
     for attributes_of_other in counted_stores:
         n_by_device.update(attributes_of_other.get("devices", {}))
@@ -397,10 +442,22 @@ def _count_devices(
 def _count_streams(
     sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the different properties of video streams, each with its number of `clips`.
+    """Count clips by the properties of their video streams, such as codec and colours.
 
     An entry of the journal holds the properties of the stream as JSON with sorted keys. Equal properties are
     therefore equal texts, which a `Counter` can count, as it cannot count dictionaries.
+
+    Parameters
+    ----------
+    sources
+        For each clip with features, what is known of its file, with the properties as JSON (`stream`).
+    counted_stores
+        Attributes of other stores, whose counts (`streams`) are added.
+
+    Returns
+    -------
+    list of dict
+        Each set of properties, with the number of `clips` that have it.
     """
     n_by_json = Counter(str(source["stream"]) for source in sources if "stream" in source)
     for attributes_of_other in counted_stores:
@@ -414,9 +471,15 @@ def _count_streams(
 
 
 def _needed_format_version(stage: Stage, best: BestEntries) -> str:
-    """Return the lowest version of the format that has all arrays of the store, and all that clips may lack.
+    """Return the lowest version of the format that has all that a store needs.
 
-    Later versions of the format added arrays, such as texts, and reasons why features of a clip are absent.
+    Later versions of the format added arrays, such as texts, and places for what a clip lacks: features in
+    one group, or pictures in a part of it.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry.
     """
     arrays = {"clip", "status"}
     is_store_of_texts = stage.clips[0].text is not None  # of all rows or of none
@@ -434,11 +497,19 @@ def _needed_format_version(stage: Stage, best: BestEntries) -> str:
 
 
 def _stored_clips(stage: Stage, best: BestEntries) -> list[StoredClip]:
-    """Return the clips of the store, without digests; those without an entry have the status missing."""
-    missing = JournalEntry(0, "", "missing")
+    """Return the clips of the store, without digests, for the table of clips.
+
+    Parameters
+    ----------
+    stage
+        The stage, which has the clips in the order of the rows.
+    best
+        Row -> its best entry, which says what became of the clip; a clip without one is missing.
+    """
+    entry_of_missing_clip = JournalEntry(0, "", "missing")
     clips = []
     for row, planned in enumerate(stage.clips):
-        entry = best.get(row, missing)
+        entry = best.get(row, entry_of_missing_clip)
         clip = StoredClip(
             clip_id=planned.clip_id,
             status=entry.status,
@@ -456,14 +527,23 @@ def _stored_clips(stage: Stage, best: BestEntries) -> list[StoredClip]:
 
 
 def _digests(stage: Stage, best: BestEntries) -> Iterator[dict[str, str]]:
-    """Yield the digests of each row, one by one, because a million of these dictionaries take 0.5 GB."""
+    """Yield for each row array -> SHA-256 of the clip's row in it; empty for a missing clip.
+
+    They are yielded one by one, because a million of these dictionaries take 0.5 GB.
+    """
     names = stage.layout.names
     for row in range(len(stage.clips)):
         yield best[row].digests(names) if row in best else {}
 
 
 def _row_sizes(stage: Stage, best: BestEntries) -> dict[str, NDArray[np.int64]]:
-    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features."""
+    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry, which says how many frames the clip has in each ragged group.
+    """
     sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged_groups}
     for row, entry in best.items():
         if is_done(entry):
@@ -515,6 +595,17 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     like this, its good rows are rewritten as one attempt, and everything is tried again. Other writers may
     add entries meanwhile, so the entries are returned whose bytes were used.
 
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    stage
+        The stage.
+    progress
+        Called with (rows written, rows in total).
+    workers
+        Number of files that are written at a time.
+
     Raises
     ------
     StoreError
@@ -532,20 +623,21 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
 
         written = _write_all(root, stage, best, shards, progress=progress, workers=workers)
         damaged_pieces: set[int] = set()
-        files: dict[str, str] = {}
+        digest_of_file: dict[str, str] = {}
         for written_files in written:
             damaged_pieces.update(row // PIECE_ROWS for row in written_files.damaged_rows)
-            files |= written_files.digests
+            digest_of_file |= written_files.digests
         if damaged_pieces:
             _rewrite_pieces(stage, sorted(damaged_pieces))
             continue
 
-        return _SealedRows(best, files)
+        return _SealedRows(best, digest_of_file)
 
 
 def _rewrite_pieces(stage: Stage, pieces: Sequence[int]) -> None:
     """Write pieces, 16 neighbouring rows each, once more into new files; mark damaged rows as missing."""
-    with stage.writer([]) as writer:
+    no_clips_to_do: list[str] = []
+    with stage.writer(no_clips_to_do) as writer:
         for piece in pieces:
             writer.rewrite_piece(piece)
 
@@ -554,6 +646,13 @@ def _refuse_lost_rows(stage: Stage, best: BestEntries, done_at_start: set[int]) 
     """Raise a StoreError if rows that had features when sealing began have none any more.
 
     Such a row was found damaged, and its piece was rewritten without it.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry now.
+    done_at_start
+        The rows that had features when sealing began.
     """
     lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
     if lost:
@@ -596,6 +695,7 @@ def _write_all(
     for array in (*layout.small_arrays, *layout.sharded_arrays):
         for file, _ in array.blocks():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
+
     tasks = _write_tasks(root, stage, best, shards)
     n_times_counted = 1 + len(layout.sharded_arrays) + len(layout.ragged_groups)  # of each row
     n_total = layout.n_clips * n_times_counted
@@ -617,14 +717,31 @@ def _do_task(task: Callable[[], _Written]) -> _Written:
 def _write_tasks(
     root: Path, stage: Stage, best: BestEntries, shards: Sequence["_Shard"]
 ) -> list[Callable[[], _Written]]:
-    """Return the calls that write chunks of small arrays, link shards, and write frames of ragged groups."""
+    """Return functions to be called in threads, which together write all rows of a store.
+
+    Some write chunks of small arrays, others link shards, or write frames of ragged groups.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    stage, best
+        The stage, and row -> its best entry.
+    shards
+        The shards to link.
+    """
     layout = stage.layout
     reader = stage.reader()
     tasks: list[Callable[[], _Written]] = []
+
+    # Small arrays: `ROW_CHUNK` clips at a time.
     for start in range(0, layout.n_clips, ROW_CHUNK):
         rows = range(start, min(start + ROW_CHUNK, layout.n_clips))
         tasks.append(partial(_write_chunks, root, reader, best, rows))
+
     tasks += [partial(_link_shard, root, stage, shard) for shard in shards]
+
+    # Ragged groups: `FRAMES_AT_ONCE` frames at a time, whatever clips they are of.
     row_sizes = _row_sizes(stage, best)
     for group in layout.ragged_groups:
         clip_frames = _ClipFrames(group, np.cumsum(row_sizes[group.name]))
@@ -639,12 +756,22 @@ def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, rows: range
 
     All rows are read, which checks them. Once one is damaged, nothing more is written: sealing will repair
     the row and begin again.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    reader, best
+        Reads rows of the stage; row -> its best entry.
+    rows
+        The rows to write; they begin with a chunk.
     """
     layout = reader.layout
     written = _Written(rows)
     chunks = [_Chunk(root, array) for array in layout.small_arrays]
     # What a row without features has in the small arrays, one after the other.
     fill_values = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
+
     for row in rows:
         entry = _done_entry(best, row)
         small_rows = fill_values if entry is None else reader.small_rows(entry)
@@ -654,6 +781,7 @@ def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, rows: range
             is_last = row == rows[-1]
             for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
                 chunk.put(row, values, is_last=is_last)
+
     for chunk in chunks:
         written.digests |= chunk.digests
     return written
@@ -669,25 +797,36 @@ class _Chunk:
     """
 
     def __init__(self, root: Path, array: StoredArray) -> None:
-        """Begin with an empty chunk of an array, in a store whose folder is `root`."""
+        """Begin with an empty chunk of an array, in a store whose folder is `root`; rows are put in later."""
         self._root = root
         self._array = array
         self._data = bytearray(array.block * array.row_bytes)
         self.digests: dict[str, str] = {}
 
     def put(self, row: int, values: memoryview, *, is_last: bool) -> None:
-        """Put a row into the chunk, and write the chunk if it is full or this is the last row of the array.
+        """Put a row into the chunk, and write the chunk if it is full or this is the last row to write.
 
         A chunk that is not full is filled up with fill values. The next row begins a new chunk, in the same
         memory.
+
+        Parameters
+        ----------
+        row
+            Row of the clip in the whole array.
+        values
+            The bytes of the row.
+        is_last
+            Whether no further row follows.
         """
         array = self._array
         chunk_number, index = divmod(row, array.block)  # index: of the row in its chunk
         row_start = array.offset(index)
         row_end = array.offset(index + 1)
         self._data[row_start:row_end] = values
+
         n_unused = array.block - (index + 1)
-        if n_unused == 0 or is_last:
+        is_full = n_unused == 0
+        if is_full or is_last:
             self._data[row_end:] = array.fill_row * n_unused
             file = array.file(chunk_number)
             self.digests[file] = _write_file(self._root / file, [with_checksum(self._data)])
@@ -762,7 +901,10 @@ def _write_frames(
     first_row = clip_frames.row_with(frames.start)
     last_row = clip_frames.row_with(frames.stop - 1)
     written = _Written(_finished_clips(clip_frames, frames))
-    chunks = [_RaggedChunks(root, array, clip_frames.n_frames, frames.start) for array in group.arrays]
+    chunks_of_arrays = [
+        _RaggedChunks(root, array, clip_frames.n_frames, frames.start) for array in group.arrays
+    ]
+
     for row in range(first_row, last_row + 1):
         frames_of_clip = clip_frames.frames_of(row)
         if not frames_of_clip:
@@ -772,19 +914,22 @@ def _write_frames(
             written.damaged_rows.add(row)
         elif not written.damaged_rows:
             frames_to_write = _frames_in_clip(frames_of_clip, frames)
-            for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
+            for chunks, (array, data) in zip(chunks_of_arrays, arrays.items(), strict=True):
                 start_byte = frames_to_write.start * array.row_bytes
                 end_byte = frames_to_write.stop * array.row_bytes
-                chunk.add(data[start_byte:end_byte])
-    for chunk in chunks:
+                chunks.add(data[start_byte:end_byte])
+
+    for chunks in chunks_of_arrays:
         if not written.damaged_rows:
-            chunk.close()
-        written.digests |= chunk.digests
+            chunks.close()
+        written.digests |= chunks.digests
     return written
 
 
 def _finished_clips(clip_frames: _ClipFrames, frames: range) -> range:
     """Return the rows of the clips that count as done for the progress when some frames are written.
+
+    Each clip must count once, although its frames may be written in several parts.
 
     These are the clips that end in the frames. A clip without frames ends where the clip before it does; at
     the very beginning, it counts with the first frames. If the clips end after 3, 3 and 8 frames, then the
@@ -817,7 +962,19 @@ class _RaggedChunks:
     """
 
     def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
-        """Begin with the chunk whose first row is `start`; nothing is written yet."""
+        """Begin with the chunk whose first row is `start`; nothing is written yet.
+
+        Parameters
+        ----------
+        root
+            Folder of the store.
+        array
+            The array, whose rows are frames.
+        n_frames
+            Number of all its rows.
+        start
+            The row with which the first chunk begins.
+        """
         self._root = root
         self._array = array
         self._chunk_rows = array.block(n_frames)
@@ -830,17 +987,18 @@ class _RaggedChunks:
         self._data += rows
         chunk_bytes = self._chunk_rows * self._array.row_bytes
         while len(self._data) >= chunk_bytes:
-            self._write(self._data[:chunk_bytes])
+            self._write_next(self._data[:chunk_bytes])
             del self._data[:chunk_bytes]
 
     def close(self) -> None:
         """Write the last chunk, filled up with fill values, if it has any row."""
         if self._data:
-            n_unused = self._chunk_rows - len(self._data) // self._array.row_bytes
-            self._write(self._data + self._array.fill_row * n_unused)
+            n_rows = len(self._data) // self._array.row_bytes
+            n_unused = self._chunk_rows - n_rows
+            self._write_next(self._data + self._array.fill_row * n_unused)
 
-    def _write(self, rows: bytearray) -> None:
-        """Write the bytes of the next chunk."""
+    def _write_next(self, rows: bytearray) -> None:
+        """Write the file of the next chunk, given the bytes of all its rows, and note the file's digest."""
         file = self._array.file(self._number)
         (self._root / file).parent.mkdir(parents=True, exist_ok=True)
         self.digests[file] = _write_file(self._root / file, [with_checksum(rows)])
@@ -848,9 +1006,9 @@ class _RaggedChunks:
 
 
 def _write_file(path: Path, blocks: Iterable[bytes]) -> str:
-    """Write a new file; return its SHA-256."""
+    """Write blocks of bytes, one after the other, into a new file; return its SHA-256."""
     digest = hashlib.sha256()
-    with naming(path), FileIO(path, "x") as file:
+    with naming(path), FileIO(path, "x") as file:  # "x": the file must not exist
         for block in blocks:
             digest.update(block)
             write_all(file.fileno(), block)
@@ -878,7 +1036,14 @@ class _Shard:
 
 
 def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
-    """Find the file of every shard of a store: it was written with the rows, and needs only be linked.
+    """Find the file of every shard of a store: it was written with the rows, and only has to be linked.
+
+    A shard holds the 16 rows of a piece in one array of tokens.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and row -> its best entry.
 
     Returns
     -------
@@ -896,7 +1061,8 @@ def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
     scattered_pieces = []
     for piece in range(layout.n_pieces):
         rows = layout.rows(piece)
-        shards_of_piece = _shards_of_piece(stage, reader, rows, [_done_entry(best, row) for row in rows])
+        entries = [_done_entry(best, row) for row in rows]
+        shards_of_piece = _shards_of_piece(stage, reader, rows, entries)
         if shards_of_piece is None:
             scattered_pieces.append(piece)
         else:
@@ -949,7 +1115,16 @@ def _shards_of_parent(
 ) -> list[_Shard] | None:
     """Find the shards of the store that is extended with exactly the rows of a piece; None if one has others.
 
-    The parameters are those of `_shards_of_piece`, with the sharded arrays.
+    Parameters
+    ----------
+    reader
+        Reads the rows of the stage, and knows the store that it extends.
+    arrays
+        The arrays that are stored in shards.
+    rows
+        The rows of the piece, 16 neighbouring ones.
+    entries
+        The journal entry of each row; None for a row without features.
     """
     shards = []
     for array in arrays:
@@ -966,6 +1141,15 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
 
     A shard of rows without features has no file; it is written with fill values. If rows are damaged, nothing
     is linked.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    stage
+        The stage that is sealed.
+    shard
+        16 neighbouring rows of an array, and the file that has them.
 
     Raises
     ------
@@ -984,6 +1168,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     except FileNotFoundError:
         digest = ""
         damaged_rows = set(shard.rows)
+
     is_of_parent = shard.parent_digest != ""
     if is_of_parent and digest != shard.parent_digest:
         # Without a damaged row, only the whole file is known to differ: its first row is named.
@@ -1017,8 +1202,10 @@ def _write_empty_shard(path: Path, shard: _Shard) -> str:
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     """Return the SHA-256 of a shard's file, and the rows whose checksum is wrong.
 
-    If the index at its end is wrong, these are all its rows.
+    The file holds the rows, each with its checksum behind it, and then an index. If the index is wrong, all
+    rows count as damaged. The file is read once, block by block, for the checksums and the digest.
     """
+    n_rows = len(shard.rows)
     digest = hashlib.sha256()
     damaged_rows = set[int]()
     buffer = memoryview(bytearray(BLOCK))
@@ -1031,7 +1218,7 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
                 damaged_rows.add(row)
         index = file.read() or b""
     digest.update(index)
-    if index != shard.array.shard_index(len(shard.rows)):
+    if index != shard.array.shard_index(n_rows):
         damaged_rows |= set(shard.rows)
     return digest.hexdigest(), damaged_rows
 

@@ -69,14 +69,16 @@ class ServedFiles(Listed):
     """How often a part is asked for, where the client does not repeat requests by itself."""
 
     def answer(self, name: str, start: int, stop: int | None) -> AbstractContextManager[Answer]:
-        """Request a file, or a part of it, once; the result yields the server's answer."""
+        """Request a file, or the part from `start` to `stop`, once; the result yields the server's answer."""
         raise NotImplementedError
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
-        if stop is not None and start >= 0 and stop <= start:
+        is_empty_part = stop is not None and start >= 0 and stop <= start
+        if is_empty_part:  # which no server can be asked for
             return b""
-        return self.read_tagged(name, start=start, stop=stop)[0]
+        data, _tag = self.read_tagged(name, start=start, stop=stop)
+        return data
 
     def read_tagged(
         self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
@@ -84,6 +86,16 @@ class ServedFiles(Listed):
         """Read a file, or a part of it; return its bytes and the server's tag of its content (ETag), or "".
 
         If the transfer is interrupted, the part is requested again, `requests` times in all.
+
+        Parameters
+        ----------
+        name
+            The file.
+        most
+            Most bytes to read.
+        start, stop
+            First and end byte of the part; a negative start counts from the end of the file, and a stop of
+            None is its end.
 
         Raises
         ------
@@ -98,11 +110,15 @@ class ServedFiles(Listed):
         return self._read_once(name, most, start, stop)
 
     def _read_once(self, name: str, most: int, start: int, stop: int | None) -> tuple[bytes, str]:
-        """Request a file, or a part of it, once; see `read_tagged`."""
+        """Request a file, or a part of it, once; return its bytes and the server's tag of its content, or "".
+
+        An answer of more than `most` bytes is refused: by the size that the server states, or, if it states
+        none or a wrong one, as soon as so many bytes have come.
+        """
         where = f"{self.where}/{name}"
         data = bytearray()
-        with self.answer(name, start, stop) as (size, tag, blocks):
-            refuse_larger(size, where, most)
+        with self.answer(name, start, stop) as (stated_size, tag, blocks):
+            refuse_larger(stated_size, where, most)
             for block in self._in_time(blocks, name):
                 data += block
                 refuse_larger(len(data), where, most)
@@ -114,9 +130,10 @@ class ServedFiles(Listed):
             yield from self._in_time(answer.blocks, name)
 
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-        """Yield blocks; raise an error if fewer than `LEAST_BYTES` bytes come in `SLOW_S` seconds.
+        """Yield blocks of a file as they come; raise an error if the server sends them too slowly.
 
-        Whenever `LEAST_BYTES` bytes have come, the deadline is set anew.
+        It must send `LEAST_BYTES` bytes in `SLOW_S` seconds. Whenever so many have come, the deadline is set
+        anew. Without it, a server that sends a byte now and then would hold a reader for ever.
         """
         deadline = time.monotonic() + SLOW_S
         n_bytes = 0  # that have come since the deadline was set
@@ -143,7 +160,7 @@ def explain_missing_library(url: str) -> Iterator[None]:
 
 
 def no_ranges_error(where: str) -> NoRangesError:
-    """Return the error for a server that gives whole files only."""
+    """Return the error for a server that gives whole files only, where a part of a file is needed."""
     return NoRangesError(
         f"{where}: this server gives whole files only and this needs parts of them (range requests); "
         "pull the store, or serve it with nginx, Apache or S3"
@@ -151,7 +168,7 @@ def no_ranges_error(where: str) -> NoRangesError:
 
 
 def too_slow_error(where: str, name: str) -> StoreError:
-    """Return the error for a server that sends too little."""
+    """Return the error for a server that sends a file of a store too slowly."""
     return StoreError(
         f"{where}/{name}: the server sends less than {LEAST_BYTES // 1024} KiB in {SLOW_S:.0f} s; "
         "run the command again later (a pull goes on where it stopped)"
@@ -178,6 +195,7 @@ def one_line_message(error: BaseException) -> str:
         _details, dash, reason = text[retries.end() :].partition(" - ")
         if dash:
             text = reason
+
     without_page, _, _page = text.partition(": <")  # a server may answer with a page, which begins with a tag
     without_query = re.sub(r"\?\S*", "", without_page)  # which may hold credentials
     return without_query.strip()[:MOST_MESSAGE]

@@ -111,12 +111,14 @@ def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine:
         Where the message is shown.
     """
     n_shares = number_of_shares(stage) or 0
+    noun = "share" if len(elsewhere) == 1 else "shares"
+    shares = f"{noun} {shown_shares(list(elsewhere))} of {n_shares}"
+
     for_this_cluster = [number for number in range(n_shares) if number not in elsewhere]
     advice = "leave them to that cluster"
     if for_this_cluster:
         advice = f"submit the others here, --array={shown_shares(for_this_cluster)}"
-    noun = "share" if len(elsewhere) == 1 else "shares"
-    shares = f"{noun} {shown_shares(list(elsewhere))} of {n_shares}"
+
     first = min(elsewhere)
     note = elsewhere[first]
     return (
@@ -127,18 +129,31 @@ def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine:
 
 
 def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
-    """Note that a share (i, n) has begun; the first one decides into how many shares the stage is divided.
+    """Note in a stage that a share of its clips has begun.
+
+    The first share that begins decides into how many shares the stage is divided.
+
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    share
+        The share (i, n): number i of n.
+    machine
+        Where the share is done.
 
     Raises
     ------
     StoreError
-        As `check_shares` does.
+        If the stage is divided into another number of shares, or a task of another cluster has begun this
+        one and not finished it.
     """
     number, n_shares = share
     (stage / SHARES).mkdir(exist_ok=True)
     with suppress(FileExistsError):  # a share has begun before, and its number of shares stays
         write_once(stage / SHARES / NUMBER, f"{n_shares}\n".encode())
     check_shares(stage, share, machine)
+
     file = stage / SHARES / str(number)
     note = _note_bytes(machine)
     try:
@@ -151,21 +166,29 @@ def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
 
 
 def finish_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
-    """Note that nothing of a share (i, n) is left to do."""
+    """Note in a stage that nothing of a share (number, number of shares) of its clips is left to do."""
     number, _n_shares = share
     write_whole(stage / SHARES / str(number), _note_bytes(machine, done=True))
 
 
 def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
     """Return the content of a share's note: where it is done, and whether it is finished."""
-    return json_bytes(msgspec.to_builtins(ShareNote(machine.cluster, machine.host, done)))
+    note = ShareNote(machine.cluster, machine.host, done)
+    return json_bytes(msgspec.to_builtins(note))
 
 
 def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
-    """Return the shares that another cluster has begun and not finished: number -> note.
+    """Return the shares of a stage that another cluster has begun and not finished: number -> note.
 
     Empty if this cluster has no name, as outside of Slurm. A note without the name of a cluster counts as one
     of this cluster.
+
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    machine
+        This machine, with the name of its cluster.
     """
     if not machine.cluster:
         return {}
@@ -178,21 +201,28 @@ def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
 
 
 def _notes(stage: Path) -> Iterator[tuple[int, ShareNote]]:
-    """Yield the shares that have begun, in order, each with its note."""
-    for share in range(number_of_shares(stage) or 0):
-        file = stage / SHARES / str(share)
+    """Yield the number of each share that has begun, in order, with the note that its last task has left.
+
+    Raises
+    ------
+    StoreError
+        A note cannot be read.
+    """
+    n_shares = number_of_shares(stage) or 0  # none before the first share
+    for number in range(n_shares):
+        file = stage / SHARES / str(number)
         if not file.exists():
             continue
         try:
-            yield share, msgspec.json.decode(read_bytes(file), type=ShareNote)
+            yield number, msgspec.json.decode(read_bytes(file), type=ShareNote)
         except msgspec.DecodeError as error:
             raise StoreError(f"{file}: expected the note of a share; delete it ({error})") from None
 
 
 def shares_not_begun(stage: Path) -> list[int]:
     """List the shares of a stage that no task has begun; empty where it is not divided."""
-    number = number_of_shares(stage) or 0
-    return [share for share in range(number) if not (stage / SHARES / str(share)).exists()]
+    n_shares = number_of_shares(stage) or 0
+    return [number for number in range(n_shares) if not (stage / SHARES / str(number)).exists()]
 
 
 def shown_shares(shares: list[int]) -> str:
@@ -203,6 +233,7 @@ def shown_shares(shares: list[int]) -> str:
             runs[-1].append(share)
         else:
             runs.append([share])
+
     shown_runs = []
     for run in runs:
         first = run[0]

@@ -101,7 +101,12 @@ class ParentStore(msgspec.Struct, frozen=True):
         return parse_clips_csv([read_required(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
 
     def row_sizes(self, groups: Iterable[str]) -> dict[str, NDArray[np.int64]]:
-        """Read name -> number of frames of every clip, int64 [N], for some ragged groups of the store.
+        """Read the number of frames of every clip in some ragged groups of the store.
+
+        Returns
+        -------
+        dict
+            Name of a group -> numbers of frames, int64 [N].
 
         Raises
         ------
@@ -163,7 +168,17 @@ class Stage:
     """
 
     def __init__(self, path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
-        """Hold the plan of a stage, and read the clips of its parent store; journals are not read yet."""
+        """Hold the plan of a stage, and read the clips of its parent store; journals are not read yet.
+
+        Parameters
+        ----------
+        path
+            The staging folder.
+        clips
+            The plan: the clips in the order of the store's rows.
+        settings
+            The groups, the corpus, and the parent store (which the stage extends), if any.
+        """
         self.path = path
         self.clips = clips
         self.groups = settings.groups
@@ -230,15 +245,20 @@ class Stage:
         sorted_clips = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         sorted_groups = tuple(sorted(groups, key=lambda group: group.name))
         parent_store = None if parent is None else ParentStore.of(parent)
-        layout = RAGGED_LAYOUT if any(group.ragged for group in sorted_groups) else LAYOUT
+        has_ragged_group = any(group.ragged for group in sorted_groups)
+        layout = RAGGED_LAYOUT if has_ragged_group else LAYOUT
         settings = StageSettings(layout, sorted_groups, validate_corpus(corpus), parent_store)
         _refuse_impossible_plan(path, sorted_clips, sorted_groups)
-        if not path.is_dir() or not any(path.iterdir()):
+
+        is_missing_or_empty = not path.is_dir() or not any(path.iterdir())
+        if is_missing_or_empty:
             _create(path, sorted_clips, settings)
+
         with locked(path, wait=True):  # another process may be resuming it at the same time
             staged_clips, staged_settings = _read_files(path)
             stage = cls(path, staged_clips, staged_settings)
             stage._refuse_other_plan(sorted_clips, settings)
+
             # The digest of the manifest may differ, if the manifest was edited without changing the plan.
             if settings.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(settings)))
@@ -246,12 +266,18 @@ class Stage:
             return stage
 
     def has_groups(self, groups: Sequence[GroupSpec]) -> bool:
-        """Return whether groups have the names, arrays and provenance of the stage's groups."""
+        """Return whether groups are those of the stage: with the same names, arrays and provenance."""
         differences = contrasts(_comparable_groups(self.groups), _comparable_groups(groups))
         return not differences
 
     def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
-        """Raise a StoreError if the stage was created for other clips, or with other settings."""
+        """Raise a StoreError if the stage was created for other clips, or with other settings.
+
+        Parameters
+        ----------
+        clips, settings
+            Clips and settings with which the stage is to be resumed.
+        """
         problem = self._describe_other_clips(clips, settings)
         if not problem:
             problem = self._describe_other_settings(clips, settings)
@@ -259,12 +285,21 @@ class Stage:
             raise StoreError(f"{self.path}: {problem}")
 
     def _describe_other_clips(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
-        """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
+        """Return in words how a list of clips differs from the stage's; empty if the ids are the same.
+
+        Parameters
+        ----------
+        clips
+            The list of clips with which the stage is to be resumed.
+        settings
+            The settings to resume it with, for the name of the list's corpus.
+        """
         clip_ids = {clip.clip_id for clip in clips}
         only_in_stage = sorted(self.rows.keys() - clip_ids)
         only_in_list = sorted(clip_ids - self.rows.keys())
         if not only_in_stage and not only_in_list:
             return ""
+
         corpus = self.corpus.get("name")
         corpus_of_list = settings.corpus.get("name")
         if only_in_stage:
@@ -289,6 +324,7 @@ class Stage:
                 f"has the groups {', '.join(group_names)}, and {', '.join(other_names)} are asked for; "
                 "nothing was changed: resume with what it was begun with, or choose another name for STORE"
             )
+
         differing = self._differing_settings(clips, settings)
         if not differing:
             return ""
@@ -298,6 +334,7 @@ class Stage:
             in_request = clipped(contrast.second)
             descriptions.append(f"{contrast.field} is {in_stage}, not {in_request}")
         shown = "; ".join(descriptions)
+
         remedy = "resume with what it was begun with"
         only_corpus_differs = [contrast.field for contrast in differing] == ["corpus.name"]
         if only_corpus_differs:
@@ -309,7 +346,17 @@ class Stage:
         )
 
     def _differing_settings(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> list[Contrast]:
-        """Compare settings with the stage's and, if they are equal, the spans and texts of the clips."""
+        """List the fields in which settings, or the clips, differ from those of the stage.
+
+        The spans and texts of the clips are compared only if all settings are equal.
+
+        Parameters
+        ----------
+        clips
+            Clips with the same ids as the stage's.
+        settings
+            The settings to compare.
+        """
         differing = contrasts(
             _comparable_settings(self.groups, self.corpus, self.parent_store),
             _comparable_settings(settings.groups, settings.corpus, settings.parent),
@@ -341,12 +388,14 @@ class Stage:
     def _read_changed_journals(self) -> None:
         """Read from the journals what became of each clip, if they have changed since the last time.
 
-        The result is stored in the attributes that hold the content of the journals.
+        The result is stored in the attributes that hold the content of the journals: attempts at pieces, the
+        best entry of each row, and the damaged lines.
         """
         # Journals only grow: while their sizes are the same, so is their content.
         sizes = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
         if sizes == self._journal_sizes:
             return
+
         all_lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
         entries: list[JournalEntry] = []
         attempts: set[PieceAttempt] = set()
@@ -359,6 +408,7 @@ class Stage:
             attempts.add(attempt)
             if line.whole:
                 attempts_with_whole_shards.add(attempt)
+
         self._refuse_entries_of_other_plan(entries)
         self._attempts = attempts
         self.attempts_with_whole_shards = attempts_with_whole_shards
@@ -384,15 +434,17 @@ class Stage:
         for clip, frames in zip(self._parent_clips, frames_of_clips, strict=True):
             if clip.status == "missing" or clip.clip_id not in self.rows:
                 continue
-            digests = ""
+            # The digests of the clip's rows in all arrays, joined in the order of the stage's arrays. NO_ROW
+            # stands for an array in which the clip has none, as it is absent in the group.
+            joined_digests = ""
             if clip.digests:  # it has features
-                digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
+                joined_digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
             yield JournalEntry(
                 row=self.rows[clip.clip_id],
                 clip_id=clip.clip_id,
                 status=clip.status,  # type: ignore[arg-type]  # checked text
                 reason=clip.reason,
-                sha256=digests,
+                sha256=joined_digests,
                 source=clip.source,
                 absent=clip.absent,
                 frames=frames,
@@ -418,7 +470,7 @@ class Stage:
         return {entry.clip_id: entry for _, entry in sorted(self.best_entries().items())}
 
     def piece(self, clip_id: str) -> int:
-        """Return the number of the piece that a clip belongs to."""
+        """Return the number of the piece (16 neighbouring rows) that a clip belongs to."""
         return self.rows[clip_id] // PIECE_ROWS
 
     def missing(
@@ -513,9 +565,11 @@ class Stage:
         files_of_attempt = self._files_of_attempts()
         writers = {attempt.writer for attempt in files_of_attempt}
         ended_writers = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
+
         # The journals are read after it is known which writers have ended: these add no more lines. Read
         # before, they might lack a line that such a writer added at its end.
         rows_to_do = {self.rows[clip_id] for clip_id in self.missing()}
+
         lost_rows: set[int] = set()
         for attempt, paths in files_of_attempt.items():
             has_line_in_journal = attempt in self._attempts
@@ -550,7 +604,17 @@ def read_stage(path: Path | str) -> Stage:
 
 
 def rows_of_share(n_clips: int, share: tuple[int, int]) -> list[int]:
-    """Return the rows of share (i, n): those of the pieces k with k % n == i."""
+    """Return the rows of share i of n: those of the pieces i, i + n, i + 2n and so on.
+
+    A piece is 16 neighbouring rows, which are written together, so that no two shares write the same piece.
+
+    Parameters
+    ----------
+    n_clips
+        Number of rows of the stage.
+    share
+        i, counted from 0, and n.
+    """
     index, n_shares = share
     if not 0 <= index < n_shares:
         raise StoreError(f"shard {index}/{n_shares}: expected 0 <= i < n")
@@ -566,6 +630,13 @@ def _refuse_impossible_plan(
     path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...]
 ) -> None:
     """Refuse clips and groups, sorted by name, of which no store can be made.
+
+    Parameters
+    ----------
+    path
+        Folder of the stage, for messages.
+    clips, groups
+        The clips, and the declarations of the groups of features.
 
     Raises
     ------
@@ -602,7 +673,10 @@ def _comparable_settings(
 
 
 def _comparable_groups(groups: Sequence[GroupSpec]) -> dict[str, object]:
-    """Return name of a group -> its fields, with its arrays by name, to compare field by field."""
+    """Return name of a group -> its fields, with its arrays by name, to compare groups field by field.
+
+    By name, so that a message can say which field of which array differs.
+    """
     fields_of_group: dict[str, object] = {}
     for group in groups:
         fields = asdict(group)
@@ -619,13 +693,23 @@ def _create(path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings)
     """Create a stage, whole or not at all.
 
     Processes that create the same stage at the same time wait for each other; the first one creates it.
+
+    Parameters
+    ----------
+    path
+        Folder of the stage.
+    clips
+        The plan: the clips in the order of the store's rows.
+    settings
+        The settings of the stage.
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
     require_locks(path)  # refuses a file system without locks
     make_folder(path.parent)
     with locked(path.parent, wait=True):
-        if path.is_dir() and any(path.iterdir()):
+        was_created_meanwhile = path.is_dir() and any(path.iterdir())
+        if was_created_meanwhile:
             return
         with whole_folder(path) as draft:  # is renamed to `path` when it is complete
             for folder in (JOURNALS, PIECES):
@@ -713,7 +797,15 @@ _CLIP_DECODER = msgspec.json.Decoder(PlannedClip)
 
 
 def _decode_clip(line: bytes, row: int) -> PlannedClip | None:
-    """Decode the clip in a line of the plan; None if the line is damaged, or is that of another row."""
+    """Decode the clip in a line of a stage's plan; None if the line is damaged, or is that of another row.
+
+    Parameters
+    ----------
+    line
+        The line: JSON with the row and the clip, and a checksum.
+    row
+        Number of the row that the line should be of.
+    """
     entry = checked_entry(line)  # the JSON in it, if the line has the right checksum
     if entry is None:
         return None

@@ -77,6 +77,8 @@ def locate(store: Path | str) -> StoreFiles:
 def _suggest_similar_name(path: Path) -> str:
     """Return a hint " (did you mean PATH?)" with the store in the same folder whose name is most similar.
 
+    Names of stores are compared with and without their version.
+
     Empty if no name is similar.
     """
     if not path.parent.is_dir():
@@ -86,8 +88,10 @@ def _suggest_similar_name(path: Path) -> str:
         if (node / FEATURES).is_dir():
             names.add(node.name)
             names.add(_without_version(node.name))
-    near = get_close_matches(path.name, sorted(names), n=1)
-    return f" (did you mean {path.parent / near[0]}?)" if near else ""
+    similar_names = get_close_matches(path.name, sorted(names), n=1)
+    if not similar_names:
+        return ""
+    return f" (did you mean {path.parent / similar_names[0]}?)"
 
 
 def _without_version(name: str) -> str:
@@ -107,11 +111,16 @@ def resolve(path: Path) -> Path:
         raise _stage_error(path)
     if path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX)):
         raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
-    if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
+
+    is_folder_of_store = (path / FEATURES).is_dir()
+    is_zip = path.suffix == ZIP_SUFFIX and path.is_file()
+    if is_folder_of_store or is_zip:
         return path
     versions = sealed_versions(path)
     if versions:
-        return versions[-1]
+        return versions[-1]  # the highest
+
+    # There is no store. Perhaps there is a stage that was not sealed.
     staging = path.parent / f"{path.name}{STAGING_SUFFIX}"
     if (staging / PLAN).is_file():
         raise _stage_error(staging)
@@ -121,15 +130,16 @@ def resolve(path: Path) -> Path:
 
 
 def _stage_error(staging: Path) -> StoreError:
-    """Return the error for a stage where a store is expected; it says what is still to do."""
+    """Return the error for an unfinished store (a stage) in place of a store; it says what is still to do."""
     return StoreError(f"{staging}: a staging folder, not a store yet; {_describe_remaining_work(staging)}")
 
 
 def _why_no_store(path: Path) -> str:
-    """Return in words what is at a path where no store is."""
+    """Return in words what is at a path that is expected to be a store and is none."""
     if not path.exists():
-        version = "" if VERSIONED.search(path.name) else f", nor a version of it ({path.name}-1.0.0)"
-        return f"no such store{version}{_suggest_similar_name(path)}"
+        has_version = VERSIONED.search(path.name) is not None
+        no_version = "" if has_version else f", nor a version of it ({path.name}-1.0.0)"
+        return f"no such store{no_version}{_suggest_similar_name(path)}"
     if path.is_file():
         return "a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
     stores_inside = sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir())
@@ -158,12 +168,16 @@ def sealed_versions(path: Path) -> list[Path]:
     """Return the sealed stores `NAME-X.Y.Z` beside a path `NAME`, lowest version first."""
     if not path.parent.is_dir():
         return []
-    folders = {}
+    # (Version, name) -> folder. They are sorted by version, and then by name, because 1.0.0 and 01.0.0 are
+    # the same version.
+    folders: dict[tuple[tuple[int, ...], str], Path] = {}
     for folder in path.parent.iterdir():
         match = VERSIONED.search(folder.name)
-        if match and folder.name == path.name + match[0] and (folder / FEATURES).is_dir():
-            version = tuple(map(int, match.groups()))
-            # By version, then by name: 1.0.0 and 01.0.0 are the same version.
+        if match is None:
+            continue
+        is_of_this_name = folder.name == path.name + match[0]
+        if is_of_this_name and (folder / FEATURES).is_dir():
+            version = tuple(int(number) for number in match.groups())
             folders[version, folder.name] = folder
     return [folders[key] for key in sorted(folders)]
 
@@ -203,6 +217,8 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
         return dict(root["attributes"][ATTRIBUTE]), root
 
     attributes, root = read_undamaged(file, parse, store=files.where)
+
+    # The version first: a newer format may have other attributes.
     _refuse_newer_format(attributes.get("spec_version"), file, files.where)
     for name in STATED:
         if name not in attributes:
@@ -333,7 +349,8 @@ class Store:
 
         If `clips` has read them already, they are not read again.
         """
-        if "clips" in vars(self):
+        were_read_already = "clips" in vars(self)  # where `cached_property` keeps a value
+        if were_read_already:
             yield from self.clips
             return
         with required_file(self.files, TABLE):
@@ -348,20 +365,23 @@ class Store:
             The table has no such row.
         """
         where = f"{self.where}/{TABLE}"
-        chosen = sorted(set(rows))
+        chosen_rows = sorted(set(rows))
         with required_file(self.files, TABLE):
-            table = parse_clips_csv(self.files.stream(TABLE), where, set(chosen))
-        if len(table) < len(chosen):
+            clips = parse_clips_csv(self.files.stream(TABLE), where, set(chosen_rows))
+        if len(clips) < len(chosen_rows):
             # Rows are numbered without gaps: of the chosen rows, the table has the first ones.
-            first_missing = chosen[len(table)]
+            first_missing = chosen_rows[len(clips)]
             raise StoreError(f"{where}: has no row {first_missing}")
-        return dict(zip(chosen, table, strict=True))
+        return dict(zip(chosen_rows, clips, strict=True))
 
     def __repr__(self) -> str:
         return f"Store({self.where!r}, {', '.join(self.names)})"
 
     def __reduce__(self) -> tuple[Callable[[str, str], Store], tuple[str, str]]:
-        """Pickle only the store's location and fingerprint: no open file, no bytes, no credentials."""
+        """Pickle only the store's location and fingerprint: no open file, no bytes, no credentials.
+
+        Unpickling opens the store at that location again, and refuses it if its content is another.
+        """
         location = self.where if as_url(self.where) else str(Path(self.where).absolute())
         return _reopened, (location, self.fingerprint)
 
@@ -511,7 +531,7 @@ Place = Store | StoreFiles | Path | str
 
 
 def files_of(store: Place) -> StoreFiles:
-    """Return the files of a store that is opened, or lies at a path or URL."""
+    """Return the files of a store, given the open store, its files themselves, or its path or URL."""
     if isinstance(store, Store):
         return store.files
     if isinstance(store, str | Path):
@@ -520,8 +540,12 @@ def files_of(store: Place) -> StoreFiles:
 
 
 def open_files(files: StoreFiles) -> Store:
-    """Open a sealed store given its files."""
+    """Open a sealed store given its files; raise a StoreError if its metadata are damaged."""
     attributes, root = _metadata(files)
-    return read_undamaged(
-        files.where, lambda: Store(files, attributes, root["consolidated_metadata"]["metadata"])
-    )
+
+    def make_store() -> Store:
+        """Make the store of the metadata of all groups and arrays, which the root group has."""
+        nodes = root["consolidated_metadata"]["metadata"]
+        return Store(files, attributes, nodes)
+
+    return read_undamaged(files.where, make_store)

@@ -119,14 +119,15 @@ class FolderFiles:
         return (self.path / name).stat().st_size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Read a file or a part of it."""
+        """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
         with self.open(name) as file:
             if start < 0:
                 start = max(0, self.size(name) + start)
             file.seek(start)
             if stop is not None:
                 return file.read(max(0, stop - start))
-            refuse_larger(os.fstat(file.fileno()).st_size, f"{self.path}/{name}")
+            size = os.fstat(file.fileno()).st_size
+            refuse_larger(size, f"{self.path}/{name}")
             return file.read()
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
@@ -161,7 +162,7 @@ class FolderFiles:
 
 @lru_cache(1 << 16)
 def _has_listed_digest(files: FolderFiles, name: str, _changed_ns: int, _n_bytes: int) -> bool:
-    """Return whether a file has the digest that the manifest lists.
+    """Return whether a file of a store has the digest that the store's manifest of digests lists.
 
     The result is remembered until the file changes. For this alone, its time and size are arguments.
 
@@ -191,7 +192,7 @@ def refuse_larger(size: int, where: str, most: int = LARGEST_READ) -> None:
 
 
 def digest_of(files: StoreFiles, name: str) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 of a file of a store; the file is read in blocks."""
     digest = hashlib.sha256()
     for block in files.stream(name):
         digest.update(block)
@@ -326,6 +327,7 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
     is_text = not data or not no_text(data)
     if not is_text:  # such as the page that some servers send for a missing file
         raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
+
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
         # `URL - data/NAME`; the separator includes `data/`, because a URL or a name may have " - " in it.
@@ -339,7 +341,17 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
 
 
 def missing_chunk_error(files: StoreFiles, name: str) -> StoreError:
-    """Return the error for a missing chunk: left out of a partial copy, or lost."""
+    """Return the error for a file with a part of an array that is not there.
+
+    A partial copy of a store leaves such files out, and lists them. In a whole store the file is lost.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    name
+        The file that is missing.
+    """
     if name in absent_files(files):
         return StoreError(
             f"{files.where}/{name}: not in this partial copy ({FETCH} lists it); "
@@ -361,12 +373,16 @@ ALWAYS_LISTED = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}
 
 
 def is_safe(name: str) -> bool:
-    """Return whether an untrusted relative path can be a file of a store, inside of the store's folder."""
+    """Return whether an untrusted relative path can be a file of a store, inside of the store's folder.
+
+    Names of files and folders consist of letters, digits and a few other signs (`_NAME`).
+    """
     *folders, file_name = name.split("/")
     if not all(_NAME.fullmatch(folder) for folder in folders):  # such as ".." or ""
         return False
     if not _NAME.fullmatch(file_name) or len(file_name) > LONGEST_NAME:
         return False
+
     is_temporary = name.endswith(PARTIAL_SUFFIX)
     if is_temporary or name == FETCH:  # files of a copy, not of the store
         return False
@@ -396,7 +412,7 @@ def read_digests(files: StoreFiles) -> dict[str, str]:
     payload_data = read_required(files, DIGESTS)
     payload_digests = _read_manifest(files, DIGESTS, payload_data)
     if tag_digests[DIGESTS] != hashlib.sha256(payload_data).hexdigest():
-        raise _changed_manifest(files, DIGESTS)
+        raise _changed_manifest_error(files, DIGESTS)
     return tag_digests | payload_digests
 
 
@@ -415,19 +431,20 @@ def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, s
     if lacking:
         raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
     if not is_canonical:  # not byte for byte as sealing writes it
-        raise _changed_manifest(files, manifest)
-    lists_payload = manifest == DIGESTS
+        raise _changed_manifest_error(files, manifest)
+
+    lists_payload = manifest == DIGESTS  # the files below `data/`
     for name, digest in digests.items():
         is_payload = name.startswith(f"{PAYLOAD}/")
         is_in_wrong_manifest = is_payload != lists_payload
         if is_in_wrong_manifest or not is_safe(name):
-            raise _changed_manifest(files, manifest)
+            raise _changed_manifest_error(files, manifest)
         if not fits(digest, Hex64):
-            raise _changed_manifest(files, manifest)
+            raise _changed_manifest_error(files, manifest)
     return digests
 
 
-def _changed_manifest(files: StoreFiles, manifest: str) -> StoreError:
+def _changed_manifest_error(files: StoreFiles, manifest: str) -> StoreError:
     """Return the error for a BagIt manifest that is not as sealing wrote it."""
     return StoreError(
         f"{files.where}/{manifest}: was changed; it is not as the format or {TAG_DIGESTS} has it"
@@ -456,15 +473,18 @@ REQUIRED_TAGS = (BAGIT, BAG_INFO, DIGESTS, CARD)
 def payload_files(root: Path) -> list[str]:
     """Return the files below `data/`, relative to the store, sorted; a link to a folder counts as a file."""
     paths = []
-    for folder, folders, names in os.walk(root / PAYLOAD):
-        links = [name for name in folders if Path(folder, name).is_symlink()]
-        paths += [Path(folder, name).relative_to(root).as_posix() for name in (*names, *links)]
+    for folder, subfolders, file_names in os.walk(root / PAYLOAD):
+        links = [name for name in subfolders if Path(folder, name).is_symlink()]
+        for name in (*file_names, *links):
+            path = Path(folder, name).relative_to(root)
+            paths.append(path.as_posix())
     return sorted(paths)
 
 
 def tag_files(root: Path) -> list[str]:
     """Return the files beside `data/`, except the manifest that lists them, sorted."""
-    return sorted(node.name for node in root.iterdir() if node.name not in (PAYLOAD, TAG_DIGESTS))
+    not_listed = (PAYLOAD, TAG_DIGESTS)
+    return sorted(path.name for path in root.iterdir() if path.name not in not_listed)
 
 
 def digests_bytes(digests: Mapping[str, str]) -> bytes:
@@ -545,6 +565,8 @@ def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping
     """
     payload = payload_files(root)
     n_bytes = sum((root / path).stat().st_size for path in payload)
+
+    # BagIt's "oxum" is the number of bytes and the number of files.
     fields = {**info, "Payload-Oxum": f"{n_bytes}.{len(payload)}"}
     info_lines = [f"{label}: {fields[label]}\n" for label in sorted(fields)]
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())

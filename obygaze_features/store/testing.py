@@ -40,7 +40,19 @@ def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str,
 def toy_group(
     name: str, arrays: Mapping[str, NDArray[Any]], n_frames: int = 2, **changes: object
 ) -> GroupSpec:
-    """Return the declaration of a group for arrays that have a row for each clip."""
+    """Return the declaration of a group of features for arrays that have a row for each clip.
+
+    Parameters
+    ----------
+    name
+        Name of the group.
+    arrays
+        Array name -> values, a row for each clip.
+    n_frames
+        Frames sampled from every clip.
+    changes
+        Fields of the provenance that should differ from `toy_provenance`.
+    """
     specs = tuple(ArraySpec(array, rows.shape[1:], rows.dtype.name) for array, rows in arrays.items())
     return GroupSpec(name, specs, n_frames, toy_provenance(name, n_frames, **changes))
 
@@ -92,12 +104,14 @@ def seal_arrays(
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
     planned = _planned_clips(movie_of, spans or {}, texts or {})
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
+
     default_time_s = np.arange(float(n_frames))
     results = []
     for row, clip_id in enumerate(movie_of):
         if failed and clip_id in failed:
             results.append(ClipResult(clip_id, "failed", failed[clip_id]))
             continue
+
         status: Status = "partial" if partial and clip_id in partial else "ok"
         absent_groups = _of_clip(absent, clip_id, {})
         time_s = _of_clip(times, clip_id, default_time_s)
@@ -111,20 +125,33 @@ def seal_arrays(
             without_pictures_s=tuple(_of_clip(without_pictures_s, clip_id, ())),
         )
         results.append(result)
+
     with stage.writer() as writer:
         writer.commit(results)
     return seal(staging_path(destination), destination, licence="CC0-1.0")
 
 
 def _of_clip(value_of_clip: Mapping[str, T] | None, clip_id: str, default: T) -> T:
-    """Return the value of a clip; the default if there are no values, or none of this clip."""
-    return default if value_of_clip is None else value_of_clip.get(clip_id, default)
+    """Return the value of a clip; the default if there are no values (None), or none of this clip."""
+    if value_of_clip is None:
+        return default
+    return value_of_clip.get(clip_id, default)
 
 
 def _planned_clips(
     movie_of: Mapping[str, str], spans: Mapping[str, tuple[float, float]], texts: Mapping[str, str]
 ) -> list[PlannedClip]:
-    """Plan the clips of a store, from clip id -> movie, start and end in seconds, and text."""
+    """Plan the clips of a store.
+
+    Parameters
+    ----------
+    movie_of
+        Clip id -> movie, in the order of the rows.
+    spans
+        Clip id -> start and end in seconds; clips without a span are whole files.
+    texts
+        Clip id -> its text, in a store of texts.
+    """
     planned = []
     for clip_id, movie in movie_of.items():
         start_s, end_s = spans.get(clip_id, (None, None))
@@ -188,7 +215,7 @@ def seal_frames(
     name
         Name of the backbone.
     workers
-        As `seal` takes them.
+        Files written at a time when the store is sealed; None is one per usable core.
     changes
         Fields of the provenance that should differ from `toy_provenance`.
 

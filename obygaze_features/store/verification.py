@@ -169,6 +169,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     >>> verify("stores/films", depth="full").ok
     True
     """
+    # BagIt's names: the payload is below `data/`, and the tag files are beside it.
     files = files_of(store)
     names = files.names()
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
@@ -192,6 +193,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
             problems += content_problems
     if depth != "quick":
         problems += _compare(files, DIGESTS, checks, absent)
+
     sizes = [check.size for check in checks.values() if check is not None]
     if not absent:  # a partial copy has fewer files than bag-info.txt states
         problems += _check_payload_size(files, checks_of_tags, n_bytes=sum(sizes), n_files=len(sizes))
@@ -281,7 +283,11 @@ def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int)
 
 
 def _digest(files: StoreFiles, name: str, most_bytes: int) -> FileCheck:
-    """Read a file for its size and digest; a file of more than `most_bytes` gets `TOO_LONG` for a digest."""
+    """Read a file for its size and digest, in blocks.
+
+    Reading stops after `most_bytes` bytes, because a hostile server may never stop sending; then `TOO_LONG`
+    stands for the digest.
+    """
     size = 0
     digest = hashlib.sha256()
     for block in files.stream(name):
@@ -301,7 +307,7 @@ def _read(files: StoreFiles, name: str) -> bytes | None:
 
 
 def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None]) -> Iterator[Problem]:
-    """Check the files beside `data/`: that none is missing or extra, and that each has its listed digest.
+    """Yield problems of the files beside `data/`: missing or extra ones, and those with another digest.
 
     The manifest that lists their digests has none itself.
 
@@ -325,7 +331,7 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None]) -> It
 def _check_payload_size(
     files: StoreFiles, checks_of_tags: Mapping[str, FileCheck | None], *, n_bytes: int, n_files: int
 ) -> Iterator[Problem]:
-    """Compare bytes and number of the files below `data/` with those that bag-info.txt states.
+    """Yield a problem if bytes or number of the files below `data/` are not those that bag-info.txt states.
 
     Parameters
     ----------
@@ -347,7 +353,9 @@ def _check_payload_size(
 def _compare(
     files: StoreFiles, manifest: str, checks: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Compare the digests of files with a manifest; files that only the manifest names are not opened.
+    """Yield problems of files that a manifest of digests should list: missing, extra and changed ones.
+
+    Files that only the manifest names are not opened.
 
     Parameters
     ----------
@@ -366,12 +374,14 @@ def _compare(
     listed_digests, is_canonical = parse_digests(data)
     if not is_canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
+
     digests = {}  # of the files that are there
     for name, check in checks.items():
         if check is None:
             yield Problem(name, "is not a plain file")
         else:
             digests[name] = check.digest
+
     for name in digests.keys() - listed_digests.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
     for name in listed_digests.keys() - digests.keys() - absent.keys():
@@ -384,13 +394,25 @@ def _compare(
 
 
 def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
-    """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on."""
+    """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on.
+
+    Parameters
+    ----------
+    name
+        The file.
+    digest
+        Its SHA-256 now; `TOO_LONG` if it was not read to its end.
+    manifest
+        The manifest that lists another digest.
+    """
     if digest == TOO_LONG:
         return f"is longer than the whole store, by {BAG_INFO}; it was not read to its end"
+
     reason = f"changed: its SHA-256 is not the one in {manifest}"
     chunk = chunk_of(name)
     if chunk is None:
         return reason
+
     group, array, number = chunk
     # The same array may be ragged in one store and not in another; the names of its chunks differ then.
     is_ragged = False
@@ -412,7 +434,7 @@ def check_content(
     absent: Container[str] = (),
     progress: Progress = lambda _done, _n_blocks: None,
 ) -> tuple[list[Problem], dict[str, int]]:
-    """Check attributes, metadata, table, ids, statuses and every row.
+    """Check the content of a store: its attributes, metadata, table of clips, ids, statuses and every row.
 
     Parameters
     ----------
@@ -438,15 +460,21 @@ def check_content(
     except (*UNREADABLE, OSError) as error:
         return [Problem(FEATURES, _reason(error))], {}
 
-    features_names = [name for name in names if name.startswith(f"{FEATURES}/")]
-    metadata_files = [name for name in features_names if name.endswith(f"/{ZARR_METADATA}")]
+    # What is of the whole store.
     problems = _problems_of(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store))
     problems += _problems_of(TABLE, partial(_check_table, store))
+
+    # Each group, without the rows of its arrays.
+    features_names = [name for name in names if name.startswith(f"{FEATURES}/")]
+    metadata_files = [name for name in features_names if name.endswith(f"/{ZARR_METADATA}")]
     blocks: list[ArrayBlock] = []  # of all arrays
     for name in store.names:
         problems += _problems_of(f"{FEATURES}/{name}", partial(_check_group, store, name, metadata_files))
         blocks += _blocks(store, name, absent)
-    problems += _check_blocks(store, blocks, max(usable_cores(), files.readers), progress)
+
+    # The rows of all arrays, several blocks of them at a time.
+    n_threads = max(usable_cores(), files.readers)
+    problems += _check_blocks(store, blocks, n_threads, progress)
 
     counts = {status: n_by_status[status] for status in STATUSES}
     for name, n_absent in absent_counts(store.clips).items():
@@ -457,7 +485,19 @@ def check_content(
 def _check_blocks(
     store: Store, blocks: Sequence[ArrayBlock], n_threads: int, progress: Progress
 ) -> list[Problem]:
-    """Return the problems of the rows of blocks of arrays, several of which are read at a time."""
+    """Check the rows of blocks of arrays, several of which are read at a time; return their problems.
+
+    Parameters
+    ----------
+    store
+        The store.
+    blocks
+        The blocks: parts of arrays, such as the rows in one chunk.
+    n_threads
+        Number of blocks that are read at a time.
+    progress
+        Called with the number of blocks that were checked, and of all.
+    """
 
     def check_block(block: ArrayBlock) -> list[Problem]:
         """Return the problems of the rows of one block."""
@@ -489,6 +529,8 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         yield Problem(file, f"parent should be a fingerprint or null; found {attributes['parent']!r}")
     if not store.names:
         yield Problem(file, "has no group")
+
+    # The version of the format must be one that has all that is in the store.
     arrays = ["clip"]
     if any(clip.text is not None for clip in store.clips):
         arrays.append("text")
@@ -505,7 +547,7 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
 
 
 def _check_table(store: Store) -> Iterator[Problem]:
-    """Yield problems of the table of clips."""
+    """Yield problems of the table of clips: the order of the ids, and what is wrong in its lines."""
     ids = [clip.clip_id for clip in store.clips]
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
@@ -515,7 +557,15 @@ def _check_table(store: Store) -> Iterator[Problem]:
 
 
 def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
-    """Describe what is wrong in the line of a clip, given the names of all groups."""
+    """Describe what is wrong in the line of a clip in the table of clips.
+
+    Parameters
+    ----------
+    clip
+        The clip, as it was read from the line.
+    groups
+        Names of all groups of the store.
+    """
     text_of_column = {
         "id": clip.clip_id,
         "movie": clip.movie,
@@ -528,10 +578,12 @@ def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
         why_unsuitable = unsuitable(text, lines=column == "text")  # only texts may have several lines
         if why_unsuitable:
             yield f"{column} {why_unsuitable}"
+
     if clip.status not in STATUSES:
         yield f"status {clip.status!r} is not one of {', '.join(STATUSES)}"
     if clip.status in ("partial", "failed") and not clip.reason:
         yield f"{clip.status} without a reason"
+
     has_features_in_a_group = clip.status in DONE and bool(groups - clip.absent.keys())
     if clip.absent and not has_features_in_a_group:
         yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
@@ -564,14 +616,19 @@ def _check_group(store: Store, name: str, metadata_files: Sequence[str]) -> Iter
 
 
 def _check_provenance(store: Store, group: Group) -> Iterator[Problem]:
-    """Yield problems of a group's provenance; if it is invalid, a StoreError is raised."""
+    """Yield problems of a group's provenance: what contradicts the store's corpus, or the group's arrays.
+
+    If it is not as the format demands, a StoreError is raised.
+    """
     file = f"{FEATURES}/{group.name}/{ZARR_METADATA}"
     provenance = validate_provenance(group.provenance, sealed=True)
     # Sealing adds the fields `source`, the corpus, and `storage`, the data type of each array.
     if provenance["source"] != store.attributes["corpus"]:
         yield Problem(file, "provenance: 'source' is not the store's corpus")
-    if provenance["storage"] != {array: group.dtype(array).name for array in sorted(group.arrays)}:
+    dtype_of_array = {array: group.dtype(array).name for array in group.arrays}
+    if provenance["storage"] != dtype_of_array:
         yield Problem(file, "provenance: 'storage' is not the arrays' data types")
+
     is_of_texts = group.provenance["sampling"]["policy"] == TEXTS
     has_texts = group.text is not None
     if is_of_texts != has_texts:
@@ -590,19 +647,26 @@ def _check_texts(store: Store, group: Group) -> Iterator[Problem]:
 def _check_statuses(store: Store, group: Group) -> Iterator[Problem]:
     """Yield a problem for each row whose status is not that of the table, which has the same rows."""
     for clip, code in zip(store.clips, group.status.tolist(), strict=True):
-        status = clip.within(group.name).status
-        is_known = code < len(GROUP_STATUSES)
+        status = clip.within(group.name).status  # as the table says
+        is_known = code < len(GROUP_STATUSES)  # the code is the position of a status in this list
         if not is_known or GROUP_STATUSES[code] != status:
             description = f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}"
             yield Problem(f"{FEATURES}/{group.name}/status", description)
 
 
 def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]:
-    """Divide the rows of a group into blocks that are checked one after the other.
+    """Divide the rows of a group into blocks, each of which is read and checked at once.
 
     A block has the rows of one chunk or shard, or, in a ragged array, the clips whose frames begin in a run
-    of chunks. Chunks that a partial copy leaves out (`absent`) are skipped. A group that cannot be read, or
-    that has other clips than the table, has no block: `_check_group` reports that.
+    of chunks. A group that cannot be read, or that has other clips than the table, has no block:
+    `_check_group` reports that.
+
+    Parameters
+    ----------
+    store, name
+        The store, and the name of the group in it.
+    absent
+        Files (chunks) that a partial copy leaves out, which are skipped.
     """
     try:
         group = store[name]
@@ -611,6 +675,7 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]
         return []
     if not has_clips_of_table:
         return []
+
     blocks: list[ArrayBlock] = []
     for array in (*group.arrays, *TIME_ARRAYS):
         if group.is_ragged(array):
@@ -622,7 +687,15 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]
 
 
 def _rows_by_chunk(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
-    """Yield the rows of each chunk or shard of an array that a partial copy does not leave out (`absent`)."""
+    """Yield the rows of each chunk or shard of an array.
+
+    Parameters
+    ----------
+    group, array
+        The group, and the name of the array in it.
+    absent
+        Files (chunks) that a partial copy leaves out, which are skipped.
+    """
     n_rows = len(group)
     rows_per_chunk = block_rows(array, n_rows)
     for number, start in enumerate(range(0, n_rows, rows_per_chunk)):
@@ -657,7 +730,9 @@ def _rows_by_run_of_chunks(group: Group, array: str, absent: Container[str]) -> 
     rows_of_run: dict[int, list[int]] = {}  # number of a run -> rows of the clips that begin in it
     start_frame = 0
     for row, end_frame in enumerate(group.frame_ends.tolist()):
-        if absent_chunks.isdisjoint(_chunks_of_frames(start_frame, end_frame, frames_per_chunk)):
+        chunks_of_clip = _chunks_of_frames(start_frame, end_frame, frames_per_chunk)
+        are_here = absent_chunks.isdisjoint(chunks_of_clip)
+        if are_here:
             first_chunk = start_frame // frames_per_chunk
             run = first_chunk // CHUNKS_AT_ONCE
             rows_of_run.setdefault(run, []).append(row)
@@ -669,12 +744,22 @@ def _chunks_of_frames(start: int, end: int, frames_per_chunk: int) -> range:
     """Return the numbers of the chunks that have the frames from `start` up to `end`; empty if none."""
     if end <= start:
         return range(0)
+    first_chunk = start // frames_per_chunk
     last_frame = end - 1
-    return range(start // frames_per_chunk, last_frame // frames_per_chunk + 1)
+    last_chunk = last_frame // frames_per_chunk
+    return range(first_chunk, last_chunk + 1)
 
 
 def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
-    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status."""
+    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status.
+
+    Parameters
+    ----------
+    store
+        The store, whose table of clips has the digests.
+    block
+        The part of an array to check: the group, the array's name, and rows of clips.
+    """
     group, array, rows = block
     # Of imported features, the times of frames may be unknown (NaN).
     is_imported = group.provenance.get("imported") is True
@@ -691,13 +776,21 @@ def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
 def _clip_rows(group: Group, array: str, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the row number of each clip with its values: one row, or, in a ragged array, all its frames.
 
-    The rows of a block are consecutive, except in a ragged array.
+    The values are read as they are stored, whatever the clip's status.
+
+    Parameters
+    ----------
+    group, array
+        The group, and the name of the array in it.
+    rows
+        Rows of the clips; they are consecutive, except in a ragged array.
     """
     if group.is_ragged(array):
         frames_of_clips = frames_of(group, array, rows, partial(group.raw, array))
         yield from zip(rows, frames_of_clips, strict=True)
     else:
-        for start, values in group.read_slices(array, range(rows[0], rows[-1] + 1)):
+        consecutive_rows = range(rows[0], rows[-1] + 1)
+        for start, values in group.read_slices(array, consecutive_rows):
             yield from enumerate(values, start)
 
 
@@ -757,12 +850,15 @@ def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]
             array, _, file = name.removeprefix(f"{folder}/").partition("/")
             if file == ZARR_METADATA:
                 present.add(array)
+
+    # The metadata that sealing would write for such a group.
     n_frames = int(group.row_size.sum())
     expected_metadata = array_nodes(
         spec_of(group), len(group), texts=group.text is not None, n_frames=n_frames
     )
     if present != expected_metadata.keys():
         yield Problem(folder, f"arrays {', '.join(sorted(present))}; expected {', '.join(expected_metadata)}")
+
     for array in sorted(present & expected_metadata.keys()):
         file = f"{folder}/{array}/{ZARR_METADATA}"
         metadata = json.loads(files.read(file))
@@ -775,7 +871,15 @@ def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]
 
 
 def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
-    """Return the problems that a check yields; an error that stops the check is the last of them."""
+    """Return the problems that a check yields; an error that stops the check becomes the last of them.
+
+    Parameters
+    ----------
+    file
+        What is checked, for the problem that an error becomes.
+    check
+        Yields problems, and may raise an error for damaged bytes.
+    """
     problems: list[Problem] = []
     try:
         problems.extend(check())

@@ -126,7 +126,11 @@ class StageWriter:
         to_do: Iterable[int],
         digest_later: DigestLater | None = None,
     ) -> None:
-        """Create and lock a new journal in the stage; no other file is written before `commit`."""
+        """Create and lock a new journal in the stage; no other file is written before `commit`.
+
+        Rows are written in pieces, 16 neighbouring rows each. Every try to write a piece is an attempt with
+        files of its own.
+        """
         self._reader = reader
         self._stage = reader.stage
         self._layout = reader.layout
@@ -214,7 +218,17 @@ class StageWriter:
             raise
 
     def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the checked rows of a clip; the last clip of a piece, 16 neighbouring rows, finishes it."""
+        """Write the checked rows of a clip; with the last clip that is to do in a piece, finish the piece.
+
+        Parameters
+        ----------
+        row
+            Row of the clip in the stage.
+        result
+            The result of the clip, for its journal entry.
+        checked_rows
+            `group/array` -> the clip's row of this array.
+        """
         entry = JournalEntry(
             row=row,
             clip_id=result.clip_id,
@@ -235,8 +249,9 @@ class StageWriter:
     def rewrite_piece(self, number: int) -> None:
         """Write a piece, 16 neighbouring rows, once more: new files get the best rows of all earlier files.
 
-        Rows without features get fill values. A row whose bytes have other digests than its journal entry
-        says is marked as missing.
+        Afterwards the shards of the piece are whole, as the sealed store needs them. Rows without features
+        get fill values. A row whose bytes have other digests than its journal entry says is marked as
+        missing.
         """
         open_piece = self._open_piece(number)
         damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
@@ -253,8 +268,9 @@ class StageWriter:
         Each attempt to write a piece has files and a number of its own.
         """
         if number not in self._open_pieces:
-            earlier = [attempt.number for attempt in self._attempts_at[number]]
-            attempt = PieceAttempt(number, self.name, max(earlier, default=0) + 1)
+            earlier_numbers = [attempt.number for attempt in self._attempts_at[number]]
+            number_of_attempt = max(earlier_numbers, default=0) + 1
+            attempt = PieceAttempt(number, self.name, number_of_attempt)
             self._open_pieces[number] = _OpenPiece(self._stage, self._layout, attempt, self._digest_later)
         return self._open_pieces[number]
 
@@ -283,9 +299,11 @@ class StageWriter:
         done, the shards stay incomplete.
         """
         rows = self._layout.rows(open_piece.attempt.piece)
+        # Done now, or by an earlier attempt.
         all_done = all(row in open_piece.entries or row in self._best for row in rows)
         if not all_done or not self._layout.sharded_arrays:
             return False
+
         damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
         if damaged_entries:
             return False
@@ -310,9 +328,11 @@ class StageWriter:
         # after a failed fsync, a second one reports success although bytes are lost.
         del self._open_pieces[number]
         open_piece.flush()
+
         open_piece.add_digests()
         self._journal.append(JournalLine(list(open_piece.entries.values()), whole))
         self._best |= open_piece.entries
+
         if whole:
             # Not of attempts that other writers have begun since: they may be working on the same piece.
             for earlier_attempt in self._attempts_at[number]:
@@ -341,20 +361,17 @@ class StageWriter:
             The clip is not one to be written, is done already, or its features do not fit what is declared.
         """
         where = f"clip {result.clip_id}"
-        row = self._row_of.get(result.clip_id)
-        if row is None:
-            raise StoreError(f"{where}: not in the plan of this stage")
-        result.check_gaps_within(self._clips[row].start_s, self._clips[row].end_s)
-        if not self._may_write(row):
-            raise StoreError(f"{where}: already done; rows of a stage are written once")
+        self._check_is_to_write(result, where)
         if result.status == "failed":
             return {}
+
         groups_of_result = result.groups.keys() | result.absent.keys()
         if groups_of_result != self._groups.keys():
             raise StoreError(
                 f"{where}: expected features of {', '.join(self._groups)}; "
                 f"found {', '.join(result.groups) or 'none'}"
             )
+
         rows: dict[str, _CheckedRow] = {}
         for name, features in result.groups.items():
             checked_rows = _check_features(
@@ -368,11 +385,34 @@ class StageWriter:
         rows |= self._rows_of_absent_groups(result.absent.keys())
         return rows
 
+    def _check_is_to_write(self, result: ClipResult, where: str) -> None:
+        """Raise an error if the stage has no such clip, or has its row already, or a time is not in the clip.
+
+        Parameters
+        ----------
+        result
+            The result of the clip. Its stretches without pictures must lie within the clip.
+        where
+            What messages call the clip.
+        """
+        row = self._row_of.get(result.clip_id)
+        if row is None:
+            raise StoreError(f"{where}: not in the plan of this stage")
+        clip = self._clips[row]
+        result.check_gaps_within(clip.start_s, clip.end_s)
+        if not self._may_write(row):
+            raise StoreError(f"{where}: already done; rows of a stage are written once")
+
     def _may_write(self, row: int) -> bool:
         """Return whether this writer may write a row, which is written once.
 
         A row that another process has done meanwhile may be written if this writer was to do it: both have
         the same features.
+
+        Parameters
+        ----------
+        row
+            Row of a clip in the stage.
         """
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         is_written_here = open_piece is not None and row in open_piece.entries
@@ -390,7 +430,9 @@ class StageWriter:
         for array in (*self._layout.small_arrays, *self._layout.sharded_arrays):
             group_name, _, _ = array.name.partition("/")
             if group_name in groups:
-                rows[array.name] = _CheckedRow(array.fill_row, NO_ROW, crc32c(array.fill_row))
+                no_digest = NO_ROW
+                rows[array.name] = _CheckedRow(array.fill_row, no_digest, crc32c(array.fill_row))
+
         for group in self._layout.ragged_groups:
             if group.name in groups:
                 rows |= {ragged_array.name: _NO_FRAMES for ragged_array in group.arrays}
@@ -412,13 +454,13 @@ class _OpenPiece:
     attempt
         The attempt, which names the files.
     digest_later
-        As of `StageWriter`.
+        Starts to compute digests of large rows in another process; None if they are computed in this one.
     """
 
     def __init__(
         self, stage: Path, layout: StageLayout, attempt: PieceAttempt, digest_later: DigestLater | None
     ) -> None:
-        """Begin an attempt at a piece; its files are created when rows are written."""
+        """Begin an attempt to write a piece, 16 neighbouring rows; files are created with the first rows."""
         self._stage = stage
         self._layout = layout
         self.attempt = attempt
@@ -450,24 +492,48 @@ class _OpenPiece:
         if rows:
             self._write_rows(entry.row, rows)
             frames = self._append_all_frames(rows)
+
         self.entries[entry.row] = structs.replace(
             entry, writer=self.attempt.writer, attempt=self.attempt.number, frames=frames
         )
-        if rows and not entry.sha256:
+        needs_digests = bool(rows) and not entry.sha256
+        if needs_digests:
             self._digests[entry.row] = [
                 self._digest(array, entry.row, rows[array.name]) for array in self._arrays
             ]
 
     def _write_rows(self, row: int, rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the rows of a clip in the small arrays, side by side into one file, and in the shards."""
+        """Write a clip's rows of all arrays that are not ragged.
+
+        Its rows of the small arrays are written side by side into one file, those of the others into shards.
+
+        Parameters
+        ----------
+        row
+            Row of the clip in the stage.
+        rows
+            `group/array` -> the clip's row of this array.
+        """
         small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
         index_in_piece = row % PIECE_ROWS
-        self._write(attempt_file(self._stage, self.attempt), index_in_piece * len(small_rows), small_rows)
+        file_of_rows = attempt_file(self._stage, self.attempt)
+        self._write(file_of_rows, index_in_piece * len(small_rows), small_rows)
         for array in self._layout.sharded_arrays:
             self._put_in_shard(array, row, rows[array.name].data, rows[array.name].crc32c)
 
     def _append_all_frames(self, rows: Mapping[str, _CheckedRow]) -> dict[str, FrameRange]:
-        """Append the frames of a clip in all ragged groups; return group -> where they lie, if it has any."""
+        """Append the frames of a clip to the files of all ragged groups.
+
+        Parameters
+        ----------
+        rows
+            `group/array` -> the clip's rows of this array, one for each frame.
+
+        Returns
+        -------
+        dict
+            Group -> where the clip's frames lie in the file; without groups in which it has none.
+        """
         frames = {}
         for group in self._layout.ragged_groups:
             frame_range = self._append_frames(group, rows)
@@ -476,15 +542,23 @@ class _OpenPiece:
         return frames
 
     def _append_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> FrameRange:
-        """Append a clip's frames to the file of a ragged group; return which frames of the file they are."""
+        """Append a clip's frames to the file of a ragged group; return which frames of the file they are.
+
+        Parameters
+        ----------
+        group
+            The group, whose arrays have as many rows as the clip has frames.
+        rows
+            `group/array` -> the clip's rows of this array.
+        """
         data = b"".join(rows[array.name].data for array in group.arrays)
-        first = self._n_frames[group.name]
+        first_frame = self._n_frames[group.name]  # behind those that were written before
         n_frames = len(data) // group.frame_bytes
         if data:
             file_of_frames = attempt_file(self._stage, self.attempt, group)
-            self._write(file_of_frames, first * group.frame_bytes, data)
+            self._write(file_of_frames, first_frame * group.frame_bytes, data)
         self._n_frames[group.name] += n_frames
-        return FrameRange(first, n_frames)
+        return FrameRange(first_frame, n_frames)
 
     def _digest(self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow) -> _Digest:
         """Return the SHA-256 of a row that was written, or begin to compute it in another process.
@@ -505,18 +579,27 @@ class _OpenPiece:
         """
         if checked.sha256 is not None:
             return checked.sha256
+
         # Only large rows of shards come without their digest, and only if `digest_later` computes it.
         digest_later = cast("DigestLater", self._digest_later)
         shard_array = cast("StoredArray", array)
         path = attempt_file(self._stage, self.attempt, shard_array)
-        return digest_later(path, shard_array.offset(row % PIECE_ROWS), len(checked.data))
+        offset_in_shard = shard_array.offset(row % PIECE_ROWS)
+        return digest_later(path, offset_in_shard, len(checked.data))
 
     def add_digests(self) -> None:
-        """Add the digests of all rows to their entries; wait for those that another process computes."""
+        """Add the digests of all rows to their journal entries; wait for those that another process computes.
+
+        An entry holds the digests of a clip's arrays joined to one text, in the order of the arrays.
+        """
         for row, digests in self._digests.items():
             joined = ""
             for digest in digests:
-                joined += digest if isinstance(digest, str) else digest()
+                if isinstance(digest, str):
+                    joined += digest
+                else:
+                    wait_for_digest = digest
+                    joined += wait_for_digest()
             self.entries[row] = structs.replace(self.entries[row], sha256=joined)
 
     def copy_missing_rows(self, reader: StagedRows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
@@ -547,19 +630,25 @@ class _OpenPiece:
         return damaged_entries
 
     def complete_shards(self) -> None:
-        """Complete the shards of the attempt: write fill values for rows without features, and the index."""
+        """Complete the shards of the attempt: write fill values for rows without features, and the index.
+
+        A shard is the file with the 16 rows of the piece in one array. The index at its end says where each
+        row is.
+        """
         rows = self._layout.rows(self.attempt.piece)
         for array in self._layout.sharded_arrays:
             checksum = crc32c(array.fill_row)
             for row in rows:
-                if row not in self.entries or not is_done(self.entries[row]):
+                has_features = row in self.entries and is_done(self.entries[row])
+                if not has_features:
                     self._put_in_shard(array, row, array.fill_row, checksum)
+
             path = attempt_file(self._stage, self.attempt, array)
             end_of_rows = array.offset(len(rows))
             self._write(path, end_of_rows, array.shard_index(len(rows)))
 
     def flush(self) -> None:
-        """Flush the files of the attempt to the disk, and close them."""
+        """Flush the files of the attempt to the disk, and close them, even if a flush fails."""
 
         def flush_file(path: str, descriptor: int) -> None:
             """Flush one file to the disk."""
@@ -578,7 +667,17 @@ class _OpenPiece:
                     os.close(descriptor)
 
     def _put_in_shard(self, array: StoredArray, row: int, data: memoryview | bytes, checksum: int) -> None:
-        """Write a row and its checksum into the shard of an array."""
+        """Write a row and its checksum into the shard of an array.
+
+        Parameters
+        ----------
+        array
+            The array.
+        row
+            Row of the clip in the whole array.
+        data, checksum
+            Bytes of the row, and their checksum.
+        """
         path = attempt_file(self._stage, self.attempt, array)
         offset = array.offset(row % PIECE_ROWS)
         checksum_bytes = checksum.to_bytes(CRC_BYTES, "little")
@@ -591,7 +690,17 @@ class _OpenPiece:
     def _write(self, path: str, offset: int, data: memoryview | bytes) -> None:
         """Write bytes at an offset of a file of the attempt.
 
-        A file is created by its first write, and must not exist before: no other attempt has its name.
+        A file is created by its first write, and must not exist before: no other attempt has its name. It
+        stays open until `flush`.
+
+        Parameters
+        ----------
+        path
+            The file.
+        offset
+            Byte of the file at which the first byte is written.
+        data
+            The bytes.
         """
         with naming(Path(path)):
             if path not in self._descriptors:
@@ -605,23 +714,37 @@ class _OpenPiece:
 def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
     """Read a clip's row of every array from the stage or the parent store; None if a digest is wrong.
 
-    Returns `group/array` -> the row.
+    Parameters
+    ----------
+    reader
+        Reads the rows of the stage, each kind of array from files of its own, and checks their digests.
+    entry
+        The journal entry of the clip, which says in which files its rows are.
+
+    Returns
+    -------
+    dict, or None
+        `group/array` -> the row.
     """
     data_of_arrays: list[tuple[StoredArray | RaggedArray, memoryview]] = []
+
     for array in reader.layout.sharded_arrays:
         row = reader.sharded_row(entry, array)
         if row is None:
             return None
         data_of_arrays.append((array, row))
+
     for group in reader.layout.ragged_groups:
         frames = reader.frames(entry, group)
         if frames is None:
             return None
         data_of_arrays += frames.items()
-    small_rows = reader.small_rows(entry)
+
+    small_rows = reader.small_rows(entry)  # the rows of all small arrays, side by side
     if small_rows is None:
         return None
     data_of_arrays += reader.layout.split(small_rows)
+
     rows = {}
     for any_array, data in data_of_arrays:
         rows[any_array.name] = _CheckedRow(data, entry.sha256_of(any_array.position), crc32c(data))
@@ -631,7 +754,15 @@ def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow
 # --- checking results
 # ---------------------------------------------------------------------------
 def digest_of_part(path: str, offset: int, size: int) -> str:
-    """Compute the SHA-256 of a part of a file."""
+    """Compute the SHA-256 of a part of a file, which is read in blocks.
+
+    Parameters
+    ----------
+    path
+        The file.
+    offset, size
+        First byte of the part, and its number of bytes.
+    """
     digest = hashlib.sha256()
     block = memoryview(bytearray(BLOCK))
     n_left = size
@@ -674,35 +805,52 @@ def _check_features(
         raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}")
     # Of imported features, the times and indices of frames may be unknown: NaN, and -1.
     is_imported = group.provenance.get("imported") is True
+    n_frames = len(features.time_s)
+
     rows: dict[str, _CheckedRow] = {}
     for name, (shape, dtype) in expected.items():
         values = arrays[name]
         where_array = f"{where}, array {name}"
+
         _check_type(values, dtype, where_array)
-        if group.ragged and name in RAGGED_ARRAYS:
-            _check_ragged_shape(values, (len(features.time_s), *shape[1:]), where_array)
+        has_any_number_of_frames = group.ragged and name in RAGGED_ARRAYS
+        if has_any_number_of_frames:
+            _check_ragged_shape(values, (n_frames, *shape[1:]), where_array)
         elif values.shape != shape:
             raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
+
         is_large = ARRAYS[name].sharded and values.nbytes >= WRITE_BLOCK
         rows[name], is_finite = _digest_row(values, hashes=hash_large_rows or not is_large)
-        if is_finite:
-            continue
         are_unknown_times = is_imported and name == "time_s" and np.isnan(values).all()
-        if not are_unknown_times:
+        if not is_finite and not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
+
     _check_frame_index(features.frame_index, where, may_be_unknown=is_imported)
     return rows
 
 
 def _check_frame_index(indices: NDArray[np.int64], where: str, *, may_be_unknown: bool) -> None:
-    """Raise an error if an index of a frame is negative, unless all are -1 and may be unknown."""
+    """Raise an error if an index of a frame is negative, unless all are -1 and may be unknown.
+
+    Parameters
+    ----------
+    indices
+        Index of each of a clip's frames in its file, [F].
+    where
+        The clip and the group, for the message.
+    may_be_unknown
+        Whether the indices need not be known, as those of imported features.
+    """
     are_unknown = may_be_unknown and (indices == -1).all()
     if (indices < 0).any() and not are_unknown:
         raise StoreError(f"{where}, array frame_index: a negative index; -1 in all frames where unknown")
 
 
 def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
-    """Raise an error unless `values` is an array of a data type, in either byte order."""
+    """Raise an error unless `values` is an array of a data type, in either byte order.
+
+    It is not converted silently, since that could lose precision.
+    """
     if not isinstance(values, np.ndarray):
         raise StoreError(f"{where}: expected a numpy array, found {type(values).__name__}")
     if values.dtype.newbyteorder("<") != dtype:
@@ -710,7 +858,7 @@ def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
 
 
 def _not_finite(values: NDArray[Any]) -> str:
-    """Return in words how many values of an array are NaN or inf."""
+    """Return in words how many values of an array are NaN or inf, with a hint at the likely cause."""
     kind = "NaN" if np.isnan(values).any() else "inf"
     hint = " (float16 overflow?)" if kind == "inf" and values.dtype == np.float16 else ""
     n_wrong = int((~np.isfinite(values)).sum())
@@ -767,4 +915,6 @@ def _digest_row(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedR
             sha256.update(block)
         checksum = crc32c(block, checksum)
         is_finite = is_finite and all_finite(np.frombuffer(block, stored_dtype))
-    return _CheckedRow(data, sha256.hexdigest() if hashes else None, checksum), is_finite
+
+    checked_row = _CheckedRow(data, sha256.hexdigest() if hashes else None, checksum)
+    return checked_row, is_finite

@@ -35,11 +35,13 @@ class RowsOfStore(BackendArray):
         clips = np.atleast_1d(all_clips[key_of_clips])  # numbers of the requested rows
         if len(clips):
             first = clips.min()
-            rows = self.read(slice(first, clips.max() + 1))
+            last = clips.max()
+            rows = self.read(slice(first, last + 1))
             requested = rows[clips - first]
         else:
             requested = np.empty((0, *self.shape[1:]), self.dtype)
         values = requested[(slice(None), *other_keys)]
+
         # As in numpy, a slice keeps the axis of clips, and a number removes it.
         if isinstance(key_of_clips, slice):
             return np.asarray(values)

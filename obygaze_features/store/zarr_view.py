@@ -49,6 +49,8 @@ class SealedZarr(Store):
     ) -> Buffer | None:
         """Read a file or a part of it; None if there is no such file of metadata.
 
+        zarr-python would take None for a chunk with nothing but fill values, so a missing chunk is an error.
+
         Raises
         ------
         StoreError
@@ -114,7 +116,7 @@ class SealedZarr(Store):
         return [name.removeprefix(root) for name in self.store.files.names() if name.startswith(root)]
 
     def _sealed(self, key: str) -> StoreError:
-        """Return the error for an attempt to write."""
+        """Return the error for an attempt to write or delete a file of the store."""
         return StoreError(f"{self.store.where}/{FEATURES}/{key}: a sealed store never changes")
 
 

@@ -97,7 +97,7 @@ def wait_for_card(pool):
     while not pool._is_open:
         event = pool._pool.get(1.0)
         if event is not None:
-            clips = pool._take_from_card(event)
+            clips = pool._handle_card_event(event)
             assert not clips
     return pool
 
