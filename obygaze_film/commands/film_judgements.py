@@ -84,6 +84,8 @@ def next_(
     from obygaze_film.workspace.decisions import codebook_of
 
     refuse_existing(out, force=force)
+
+    # --- choose the windows
     films = obygaze_film.read_films(folders)
     earlier = _read_judged(judged, [film.movie for film in films])
     for notice in unread_notices(films):
@@ -93,6 +95,7 @@ def next_(
     for notice in notices:
         click.echo(notice, err=True)
 
+    # --- write them as a manifest, which says by which definitions they are to be judged
     book = codebook_of(films[0].model(key).codebook, codebook)
     definition = book.definition()
     clips = [replace(clip, extras={**clip.extras, DEFINITION: definition}) for clip in clips]
@@ -407,6 +410,8 @@ def compare(
     if out is not None:
         check_folder(out, force=force)
     refuse_existing(html, force=force)
+
+    # --- read the films, their judgements, and the table of films
     films_by_folder = found_films(folders)
     timelines = list(films_by_folder.values())
     asked_codebook = find_codebook(codebook) if codebook else None
@@ -417,6 +422,8 @@ def compare(
     if films is not None:
         facts, notes_on_rows = read_facts(films, timelines)
         notes += notes_on_rows
+
+    # --- compare, and write the report
     compared = obygaze_film.compare_films(
         timelines, judgements.manifest, facts, by=by, trend=trend, key=key, labels=labelled
     )

@@ -87,16 +87,19 @@ def open_(
     from obygaze_film.workspace.decisions import Decisions, codebook_of
     from obygaze_film.workspace.open_film import OpenFilm
 
+    # --- read what was given
     refuse_missing()
-    clips_and_stores = None  # of the corpus
+    corpus_to_learn_from = None
     if corpus:
         from obygaze_models.commands import read_inputs
 
         manifest, store = corpus
-        clips_and_stores = read_inputs(manifest, [store])
+        corpus_to_learn_from = read_inputs(manifest, [store])
     films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
+
+    # --- open the films
     video_of = videos_of_films(videos, timelines)
     opened = []
     for number, (folder, timeline) in enumerate(films_by_folder.items()):
@@ -107,6 +110,7 @@ def open_(
     print_cache()
     make_missing_media(opened)
 
+    # --- prepare the comparison of the films, and what the button Learn does
     facts = None
     if films is not None:
         facts, _ = read_facts(films, timelines)
@@ -120,9 +124,11 @@ def open_(
     )
     comparison.compare()  # an error in the columns ends the command before anybody works
     learn = None
-    if clips_and_stores:
+    if corpus_to_learn_from:
         folder_of_models = folders[0].absolute().parent
-        learn = learner(clips_and_stores, films_by_folder, opened, book, folder_of_models)
+        learn = learner(corpus_to_learn_from, films_by_folder, opened, book, folder_of_models)
+
+    # --- serve the desk until the user stops it
     serve(opened, comparison.page, learn, port=port, browser=not no_browser, tell=click.echo)
 
 
@@ -147,11 +153,15 @@ class _DeskComparison(NamedTuple):
     trend: str | None
 
     def compare(self) -> "FilmComparison":
-        """Compare the films, with the judgements that they have at this moment."""
+        """Compare the films, with the judgements that they have at this moment.
+
+        Judgements may have to stay hidden, so that they do not influence people who still judge blindly. The
+        films that they are of are compared without them, and a note says so.
+        """
         from obygaze_film.workspace.open_film import shown_judgements_of
 
         shown = shown_judgements_of(self.films, self.codebook)
-        note_of_hidden = shown.notes  # movie with hidden judgements -> what is said of it
+        note_of_hidden = shown.notes  # film whose judgements are hidden -> a note that says so
         compared = obygaze_film.compare_films(
             [film.timeline for film in self.films],
             shown.judged,
@@ -229,9 +239,10 @@ class _Learner(NamedTuple):
         return [*learnt_claims(model, report.data), str(out)]
 
     def _open(self, scored_anew: "Iterable[Timeline]") -> None:
-        """Open the films that the new model scored, beside those that are open.
+        """Add the films that the new model scored to the films that are open (`opened`).
 
-        Decisions stay in the folders of the films as they were scored first.
+        Decisions about them are read from, and written to, the folders of the films as they were scored
+        first, so that a film has one ledger whatever model scores it.
         """
         from obygaze_film.workspace.decisions import Decisions
         from obygaze_film.workspace.open_film import OpenFilm

@@ -175,7 +175,10 @@ def collect(
 
 
 def _levels_to_choose(model: ModelRecord, decided: Sequence[Decided]) -> tuple[str, ...]:
-    """List the codebook's levels, and others that people decided on, each once."""
+    """List the levels that may be chosen for a span when an export is edited in another tool, each once.
+
+    They are the levels of the model's codebook, and others that people decided on.
+    """
     decided_levels = [decision.level for decision in decided if decision.level]
     return tuple(dict.fromkeys([*levels_of(model), *decided_levels]))
 

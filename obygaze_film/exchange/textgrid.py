@@ -16,6 +16,7 @@ def to_textgrid(exported: Exported) -> str:
         if tier.people and tier.people.what == "labels":
             tiers |= _level_and_concepts(tier, tier.people)
         elif tier.people:
+            # The tier's name says that its texts are levels, concepts or notes: texts stand as they are.
             tiers[tier.name] = [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
         else:
             tiers[tier.name] = cues_of(tier)

@@ -140,8 +140,9 @@ def _to_figure(line: NDArray[np.float64], viewport: Viewport) -> NDArray[np.floa
 def path_lines(path: str) -> list[NDArray[np.float64]]:
     """Read the lines of an SVG path, each as its points [P, 2] of x and y.
 
-    All commands of straight lines are understood, absolute ones (capitals) and relative ones, with one point
-    a command.
+    A path is a series of letters with numbers. M begins a line at a point x y, L draws a straight line to
+    one, H and V draw a horizontal or vertical line to an x or a y, and Z draws one back to the first point.
+    After a small letter, coordinates are relative to the last point. One letter is followed by one point.
 
     Examples
     --------
@@ -193,7 +194,11 @@ def _draw_path(lines: list[NDArray[np.float64]], css_class: str, axes: "Axes", v
 def _strokes(
     lines: list[NDArray[np.float64]], style: Mapping[str, str], viewport: Viewport
 ) -> "LineCollection":
-    """Make the strokes of lines [P, 2], with the width, colour and dashes of a style."""
+    """Make the strokes of lines [P, 2] for matplotlib, with the width, colour and dashes of a style.
+
+    `style` has the CSS properties of the lines, whose lengths are in units of the figure: 3/4 point. Dashes
+    are multiples of the line's width in matplotlib, and lengths in CSS.
+    """
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - slow
 
     # Strokes are scaled with the coordinates, unless the style says "vector-effect: non-scaling-stroke".
@@ -203,10 +208,8 @@ def _strokes(
     strokes = LineCollection(lines, colors=style["stroke"], linewidths=width_points, capstyle="butt")
     dash_units = [float(length) for length in style.get("stroke-dasharray", "").split()]
     if dash_units:
-        dashes_in_widths = [
-            length * POINTS / width_points for length in dash_units
-        ]  # as matplotlib wants them
-        strokes.set_linestyle((0.0, dashes_in_widths))
+        dashes_in_widths = [length * POINTS / width_points for length in dash_units]
+        strokes.set_linestyle((0.0, dashes_in_widths))  # 0: the first dash begins at the line's beginning
     return strokes
 
 
@@ -234,7 +237,11 @@ def _draw_image(element: ET.Element, axes: "Axes") -> None:
 def _without_comments(css: str) -> str:
     """Remove the comments from a style sheet; one that is never closed goes on to the end."""
     before, *parts = css.split("/*")
-    return before + "".join(part.partition("*/")[2] for part in parts)
+    kept = before
+    for part in parts:
+        _comment, _end, after = part.partition("*/")
+        kept += after
+    return kept
 
 
 @cache

@@ -85,8 +85,11 @@ AXIS_ENDS: Final = (0.1, 0.2, 0.4, 0.6, 0.8)
 
 
 def axis_end(highest: float) -> float:
-    """Choose the end of an axis of shares, which begins at 0: the smallest possible one above `highest`."""
-    return next((end for end in AXIS_ENDS if highest <= end), 1.0)
+    """Choose the end of an axis of shares from 0 on: .1, .2, .4, .6, .8 or 1, and not below `highest`."""
+    for end in AXIS_ENDS:
+        if highest <= end:
+            return end
+    return 1.0
 
 
 def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool = False) -> str:

@@ -285,7 +285,9 @@ def _script_texts(words: Words) -> dict[str, str]:
 def _boundaries_sentence(views: Sequence[FilmView], words: Words) -> str:
     """Say how sharp the ends of passages are, compared with how far experts agree on such ends.
 
-    Films scored by models of different corpora, or of one without experts, get a sentence without numbers.
+    The sentence is in the part of the page that explains how to read it. How far experts agree is known of
+    the corpus that a model was trained on. If the films' models are of different corpora, or of one without
+    experts, the sentence has no numbers.
     """
     experts = views[0].expert_agreement
     has_other_experts = any(view.expert_agreement != experts for view in views)
@@ -295,14 +297,19 @@ def _boundaries_sentence(views: Sequence[FilmView], words: Words) -> str:
 
 
 def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
-    """Explain contributions of concepts, and concepts' usual values, if a model of the page has any."""
+    """Explain contributions of concepts, and concepts' usual values, if a model of the page has any.
+
+    These are sentences of the part of the page that explains how to read it.
+    """
     models = [view.model for view in views]
-    lines = []
-    if any(model.by_concepts for model in models):
-        lines.append(words["about_3"])
-    if any(concept.usual is not None for model in models for concept in model.concepts):
-        lines.append(words["about_3_usual"])
-    return lines
+    decides_by_concepts = any(model.by_concepts for model in models)
+    has_usual_values = any(concept.usual is not None for model in models for concept in model.concepts)
+    sentences = []
+    if decides_by_concepts:
+        sentences.append(words["about_3"])
+    if has_usual_values:
+        sentences.append(words["about_3_usual"])
+    return sentences
 
 
 def _script(module_names: Sequence[str]) -> str:

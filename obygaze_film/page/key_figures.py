@@ -109,8 +109,9 @@ def _passages(view: "FilmView") -> KeyFigure:
     The note says how many would reach it if all probabilities were at the lower ends of their bands, and how
     many at the upper ends.
     """
-    words, reaching = view.words, view.n_reaching_passages
-    if reaching is None:  # the model gave the film no probability
+    words = view.words
+    reaching = view.n_reaching_passages
+    if reaching is None:  # no window of the film has a probability, and `why_no_cards` says why
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", interval="", bar=None, what=words["segments_number_none"], note=why)
     n_passages = round(reaching.number or 0)

@@ -269,10 +269,7 @@ def evaluate(
         raise click.UsageError("--refits trains models again and again: name them by --model")
     _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     several_layers = _several_layers(layer)
-    # Options that cannot be combined with --fuse -> their values.
-    has_other_model = fuse == "concepts" and models not in ((), (IN_TIME,))
-    not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
-    inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
+    inputs = read_modalities(manifest, stores, fuse, _options_not_with_fuse(fuse, models, texts, reduce))
     labelled, policy_notes = under_policy(inputs.manifest, policy)
     target, tested_target = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
     # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
@@ -338,6 +335,18 @@ def evaluate(
         out=out,
     )
     click.echo("\n".join(lines), err=True)
+
+
+def _options_not_with_fuse(
+    fuse: "Fuse | None", models: tuple[str, ...], texts: Path | None, reduce: str | None
+) -> dict[str, object]:
+    """Return the options that cannot be combined with --fuse, with their values: false if not used.
+
+    --fuse concepts makes models of its own, of one vector per clip or, with --model pcbm_time, of frames. It
+    refuses every other --model.
+    """
+    names_other_models = fuse == "concepts" and models not in ((), (IN_TIME,))
+    return {"--texts": texts, f"--model other than {IN_TIME}": names_other_models, "--reduce": reduce}
 
 
 def _base_model_names(models: "Sequence[str]", *, for_layers_or_modalities: bool) -> "Sequence[str] | None":
@@ -439,6 +448,7 @@ def _specs_to_refit(
         # All models that were made of layers.
         return [spec for spec in specs if spec.looks_at_features]
     if fuse == "concepts":
+        # The models of all modalities; others are of one modality, or of all but one, for comparison.
         return [spec for spec in specs if spec.name in FUSED_BY_CONCEPTS]
     # With --fuse, the model of all modalities has the name of the requested model, such as "linear".
     n_requested = len(set(base_names))
@@ -766,7 +776,8 @@ def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "D
     """List the clips of a dataset whose film or times differ between a store and the manifest."""
     from obygaze_models.commands.evaluate_remarks import Difference
 
-    clips_of_dataset = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
+    is_used = data.row_of  # the clips of the dataset, by id
+    clips_of_dataset = {clip.clip_id: clip for clip in manifest if clip.clip_id in is_used}
     other_films = []
     other_times = []
     for store in stores:
@@ -785,7 +796,10 @@ def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "D
 
 
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
-    """Tell whether two times, if both are known, differ by more than rounding."""
+    """Tell whether two times of a clip, in seconds, are known and differ by more than rounding.
+
+    A difference of up to `MOST_TIME_DIFFERENCE_S`, a second, is rounding, as some tables hold whole seconds.
+    """
     if in_store is None or in_manifest is None:
         return False
     return abs(in_store - in_manifest) > MOST_TIME_DIFFERENCE_S

@@ -274,12 +274,22 @@ def rank(
         _write_pairs(pairs, out)
         document = {"pairs": str(out), "asked": len(pairs)}
         return Answer(document, f"{out}: {counted(len(pairs), 'pair')} to judge")
+
     if not compared:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     cpu_s = expected_s(len(compared))
     if cpu_s >= LEAST_ANNOUNCED_S:
         click.echo(f"note: {len(compared):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
     ranking = rank_items(compared, masters=[name.strip() for name in masters])
+    return _write_ranking(ranking, clips, scale, out)
+
+
+def _write_ranking(ranking: "Ranking", clips: "manifests.Manifest", scale: str, out: Path) -> Answer:
+    """Write a manifest with the ranking of its clips, and return the command's answer about the ranking.
+
+    The answer has the reliabilities of the workers and says of how many clips the level on the scale is
+    certain: their whole 95 % interval is in one level.
+    """
     cells_of_clip = _ranking_cells(ranking, scale)
     _write_ranked(clips, cells_of_clip, out)
     n_in_one_level = _count_in_one_level(clips, cells_of_clip, scale)
@@ -290,8 +300,9 @@ def rank(
         "in_one_level": n_in_one_level,
         "workers": workers,
     }
+    n_clips = len({clip.clip_id for clip in clips})
     summary = (
-        f"{out}: {len(ranking.items):,} of {counted(len(clip_ids), 'clip')} ranked; of {n_in_one_level:,} "
+        f"{out}: {len(ranking.items):,} of {counted(n_clips, 'clip')} ranked; of {n_in_one_level:,} "
         "the whole interval is in one level"
     )
     return Answer(document, "\n".join([*_workers_table(workers), "", summary]))
@@ -309,8 +320,7 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     """Read a table of comparisons of two clips.
 
     Rows without a chosen clip are not judged yet: they are left out, and their number is printed. All invalid
-    rows are reported together: rows without a worker, with clips that are not among `clip_ids`, or with a
-    chosen clip that is not one of the two.
+    rows (`_invalid_cells`) are reported in one error, after the last row.
     """
     judgements = []
     n_not_judged = 0
@@ -320,35 +330,46 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     # invalid rows need not be left out here.
     for row in table_of_comparisons.checked():
         cells = {name: composed(row.cells[name].strip()) for name in COLUMNS}
-        worker = cells["worker"]
-        left = cells["left"]
-        right = cells["right"]
         chosen = cells["chosen"]
         if not chosen:
             n_not_judged += 1
             continue
-        if not worker:
-            problems.add(row.line, "no worker is named", "worker")
-        for column, clip_id in (("left", left), ("right", right)):
-            if clip_id not in clip_ids:
-                problems.add(row.line, f"{clip_id!r:.60} is no clip of the manifest", column)
-        if chosen not in {left, right}:
-            reason = f"{chosen!r:.60} is neither of the two clips: write {left!r:.60} or {right!r:.60}"
-            problems.add(row.line, reason, "chosen")
-        elif left == right:
-            problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
-        other = left if chosen == right else right
-        judgements.append(Judgement(worker, chosen, other, path, row.line))
+        for column, reason in _invalid_cells(cells, clip_ids):
+            problems.add(row.line, reason, column)
+        other = cells["left"] if chosen == cells["right"] else cells["right"]
+        judgements.append(Judgement(cells["worker"], chosen, other, path, row.line))
     if n_not_judged:
         rows = manifests.counted(n_not_judged, "row")
         click.echo(f"{path}: {rows} left out, as no clip is chosen", err=True)
     return judgements
 
 
+def _invalid_cells(cells: Mapping[str, str], clip_ids: Collection[str]) -> list[tuple[str, str]]:
+    """List what is wrong with a judged row of a table of comparisons: pairs of a column and a reason.
+
+    A row is invalid without a worker, with clips that are not among `clip_ids`, with a chosen clip that is
+    not one of the two, or if a clip is compared with itself. `cells` are the row's cells by column.
+    """
+    left = cells["left"]
+    right = cells["right"]
+    chosen = cells["chosen"]
+    invalid = []
+    if not cells["worker"]:
+        invalid.append(("worker", "no worker is named"))
+    for column, clip_id in (("left", left), ("right", right)):
+        if clip_id not in clip_ids:
+            invalid.append((column, f"{clip_id!r:.60} is no clip of the manifest"))
+    if chosen not in {left, right}:
+        reason = f"{chosen!r:.60} is neither of the two clips: write {left!r:.60} or {right!r:.60}"
+        invalid.append(("chosen", reason))
+    elif left == right:
+        invalid.append(("right", f"{left!r:.60} is compared with itself"))
+    return invalid
+
+
 def _refuse_two_spellings_of_workers(judgements: Sequence[Judgement]) -> None:
     """Raise if the name of a worker is spelled in two ways; the message has a line of each spelling."""
-    # The first place of each worker: judgements are gone through from the last to the first, so that it is
-    # what remains.
+    # Going from the last judgement to the first leaves, for each worker, the place of the first one.
     places = {}
     for judgement in reversed(judgements):
         places[judgement.worker] = (judgement.path, f"line {judgement.line}")

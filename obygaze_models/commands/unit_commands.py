@@ -123,6 +123,7 @@ def units(
     from obygaze_models.dataset.features import StoredClips, find_group
     from obygaze_models.report import check_folder
 
+    # --- open the store, and the texts
     check_folder(out, force=force)
     store_argument = parse_store_argument(store)
     opened = of.open_store(store_argument.store)
@@ -132,6 +133,8 @@ def units(
     text_vectors = None
     if texts is not None:
         _, text_vectors = read_texts(of.open_store(texts), group.name, group)
+
+    # --- learn the units
     usable_rows = np.flatnonzero(group.usable)  # clips whose features are there
     clips = StoredClips(group, features, usable_rows)
     # All that the units depend on: an unfinished run is resumed only with the same settings.
@@ -147,6 +150,8 @@ def units(
     # Next to the folder, which is written only at the end, as a whole.
     unfinished = out.with_name(f"{out.name}.partial.npz")
     dictionary = _learn_units(clips, settings, unfinished)
+
+    # --- describe them by frames, concepts and texts
     values, strongest_tokens = strongest_activations(dictionary, clips)
     frames = _name_strongest_frames(group, features, values, strongest_tokens)
     table = _unit_table(dictionary, frames)
@@ -157,6 +162,8 @@ def units(
     if text_vectors is not None:
         table["words"] = _nearest_texts(dictionary, text_vectors)
     table = table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+
+    # --- write the folder; the file of an unfinished run is needed no more
     answer = finish(
         _units_report(dictionary, table, settings),
         Output(out, force=force, json=json),

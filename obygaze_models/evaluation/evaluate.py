@@ -232,10 +232,16 @@ def _train_and_test(
     with shown_progress(progress, "training", "model") as show:
         for group in _group_for_training(plan.variants):
             for trained in _train_side_by_side(plan, data, group, features, denoised):
-                fold = trained.fold
-                results_of[fold, trained.spec.name] = _test_in_fold(
-                    plan, data, trained, X=features[_input_of(trained.spec)], record=records[fold]
-                )
+                name = trained.spec.name
+                record = records[trained.fold]
+                X = features[_input_of(trained.spec)]
+
+                record["thresholds"][name] = trained.model.threshold
+                mean_score = _mean_training_score(trained, data, X)
+                if mean_score is not None:
+                    # Scores of different folds are compared by their distance from this zero.
+                    record["zeros"][name] = mean_score
+                results_of[trained.fold, name] = _test_in_fold(plan, data, trained, X)
                 show(len(results_of), n_trainings)
     # Models are trained group by group, but results are listed fold by fold.
     all_results = _Results(records=records)
@@ -310,7 +316,10 @@ def _train_side_by_side(
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
-    """List the folds to train a model on: of all seeds if it draws random numbers, else of the first."""
+    """List the folds to train a model on: of all seeds if it draws random numbers, else of the first.
+
+    A model that draws none would give the same result with every seed.
+    """
     if spec.draws():
         return list(plan.folds)
     return [fold for fold in plan.folds if fold.seed == plan.seeds[0]]
@@ -370,15 +379,19 @@ def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: 
     """List the clips and labels that a model is trained on in a fold.
 
     There may be several labelings of the clips, such as those of two annotators. All clips are then repeated
-    with the labels of each.
+    with the labels of each. `denoised` holds, for each fold, labels that were estimated from those of
+    annotators who err; it is empty unless the evaluation models their errors.
     """
     spec = variant.spec
     if plan.label_plan.noisy and spec.looks_at_features:
-        labelings = denoised[fold].copies  # estimated from annotators' noisy labels
+        labelings = denoised[fold].copies
     else:
         labelings = plan.label_plan.training_labels[variant.suffix]
-    # Some models also learn from the clips of the training movies that are not in the task.
-    rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
+
+    # Some models also learn from the clips of the training movies that are not in the task: these have the
+    # label `NOT_ASKED`.
+    learns_from_unlabelled = "unlabelled" in spec.requests()
+    rows = fold.context_rows if learns_from_unlabelled else fold.split.train
     is_in_task = np.isin(rows, fold.split.train)
     y = [np.where(is_in_task, labels[rows], NOT_ASKED) for labels in labelings]
     return FoldTraining(
@@ -390,13 +403,20 @@ def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: 
     )
 
 
-def _test_in_fold(
-    plan: Plan, data: Dataset, trained: _TrainedModel, *, X: Any, record: FoldRecord
-) -> _Results:
-    """Score the test clips of a model's fold, and collect predictions, selection and curves.
+def _mean_training_score(trained: _TrainedModel, data: Dataset, X: Any) -> float | None:
+    """Compute a model's mean score of the training clips of its fold.
 
-    The model's threshold and its mean score of training clips are added to the fold's record. The mean score
-    is under the key ``zeros``, as it is the zero from which scores of different folds are counted.
+    None for a baseline, which looks at no feature, and for a model of ordered levels. `X` [N, ...] is what
+    the model reads, of all clips.
+    """
+    model = trained.model
+    if isinstance(model, Fitted) and trained.spec.looks_at_features:
+        return model.mean_score(X, trained.fold.split.train, data.movies)
+    return None
+
+
+def _test_in_fold(plan: Plan, data: Dataset, trained: _TrainedModel, X: Any) -> _Results:
+    """Score the test clips of a model's fold, and collect predictions, selection and curves.
 
     Parameters
     ----------
@@ -405,15 +425,16 @@ def _test_in_fold(
     trained : _TrainedModel
     X : ndarray, shape [N, ...]
         What the model reads, of all clips.
-    record : FoldRecord
-        The record of the model's fold.
+
+    Returns
+    -------
+    _Results
+        Predictions on every test of the plan, what inner folds of the training tried, and the curves of a
+        model that stops early. There are no records of folds.
     """
     fold = trained.fold
     spec = trained.spec
     model = trained.model
-    record["thresholds"][spec.name] = model.threshold
-    if isinstance(model, Fitted) and spec.looks_at_features:
-        record["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
     scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
     model_columns: dict[str, Any] = {
         "model": spec.name,
@@ -435,7 +456,8 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
     is_positive = np.any([labels[train] == 1 for labels in plan.first_labels.values()], axis=0)
     n_tested = {}
     for test in plan.tests:
-        n_tested[test.target.name] = int((test.labels[fold.split.test] != NOT_ASKED).sum())
+        is_tested = test.labels[fold.split.test] != NOT_ASKED  # the others are not in the tested task
+        n_tested[test.target.name] = int(is_tested.sum())
     return {
         "fold": fold.split.fold,
         "movie": fold.name,

@@ -125,7 +125,8 @@ def plan_labels(
         `train_on` is given and the labels are of one annotator; or the target is of ordered levels.
     """
     by_annotator = data.labels.experts
-    # Keys are suffixes of models' names, as `LabelPlan.training_labels` describes.
+    # A model that is trained on labels of one annotator has the suffix "@ANNOTATOR" in its name, and the key
+    # of these labels is the suffix. A model of the merged labels has none.
     merged = {"": [target.of(data.labels)]}
     is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1
     if train_on is None and (not by_annotator or is_of_one_person):
@@ -139,10 +140,12 @@ def plan_labels(
             "'obygaze manifest project --per-annotator' writes a clip once for each; segments that each drew "
             "are read with the annotator's name (column 'annotator')"
         )
-    classes_of = {name: target.of(labels) for name, labels in by_annotator.items()}
     tests_by_annotators: list[Tested] = []
     for test in tests:
         tests_by_annotators.extend(_tests_by_annotators(test, data.labels))
+
+    # Annotator -> class of each clip [N]: 1 positive, 0 negative.
+    classes_of = {name: target.of(labels) for name, labels in by_annotator.items()}
     if train_on == "each":
         training_labels = {f"@{name}": [classes] for name, classes in classes_of.items()}
     elif train_on in {"soft", "noisy"}:
@@ -155,7 +158,16 @@ def plan_labels(
 
 
 def uses_of_machines(labels: Labels, train_on: Experts | None) -> dict[str, str]:
-    """Say what is done with the labels of each machine: name -> a text for reports."""
+    """Say what an evaluation does with the labels of each machine among the annotators.
+
+    `train_on` is that of `plan_labels`: what models are trained on, None for the merged labels.
+
+    Returns
+    -------
+    dict
+        Name of the machine -> a text for reports.
+    """
+    # `people` leaves machines out, unless all annotators are machines.
     people_labelled = len(labels.people) < len(labels.experts)
     uses = {}
     for name, n_labels in labels.machines.items():

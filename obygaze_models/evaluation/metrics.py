@@ -109,7 +109,9 @@ def auc(y: LabelArray, scores: ScoreArray) -> float:
     """Area under the ROC curve; NaN with one class only.
 
     It is how often a positive clip outscores a negative one, ties counting half: the Mann-Whitney statistic
-    over its maximum (Hanley and McNeil 1982).
+    over its maximum (Hanley and McNeil 1982). With the ranks of all scores from 1, the statistic is the sum
+    of the ranks of the P positive clips, less the sum P (P + 1) / 2 that they have if all of them are lowest.
+    Its maximum is P times the number of negative clips.
     """
     is_positive = np.asarray(y, dtype=bool)
     n_positive = int(np.count_nonzero(is_positive))
@@ -282,6 +284,7 @@ def chance_of_constant_calls(metric: Callable[[LabelArray, LabelArray], float]) 
         """Compute the mean over groups of the metric of either call, and return the better one."""
         if not groups:
             return NAN
+        # The metric of each group if no clip is called positive, and if all are.
         none_positive = np.mean([metric(y, np.full(len(y), fill_value=False)) for y in groups])
         all_positive = np.mean([metric(y, np.full(len(y), fill_value=True)) for y in groups])
         # `fmax` returns the other value if one is NaN, undefined.

@@ -198,6 +198,9 @@ def _first_label(arrays: Sequence[Ints]) -> Ints:
 def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], int]:
     """Remove from each test the clips whose label was given in sight of a model's score.
 
+    Who sees a score tends to agree with the model, so that such labels would flatter it. The clips stay in
+    the arrays of labels, where `NOT_ASKED` marks what is not in a test.
+
     Returns
     -------
     tests : list of Tested
@@ -258,6 +261,7 @@ def _make_folds(
     n_folds : int, optional
         Number of folds of whole movies; by default one per movie.
     """
+    # `NOT_ASKED` is the label of clips that are not in the task. A clip takes part if it is in some task.
     is_learnable = np.any([labels != NOT_ASKED for labels in first_labels.values()], axis=0)
     is_testable = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     rows_in_use = np.flatnonzero(is_learnable | is_testable)
@@ -312,12 +316,16 @@ def _labels_not_learnable(
     """
     reasons = {}
     for suffix, labels in first_labels.items():
+        # Only the labels of one annotator have a suffix. They are left out if a fold cannot be divided into
+        # inner folds; with the labels of all, the training itself then raises an error.
+        is_of_one_annotator = bool(suffix)
         for fold in folds:
             reason = _why_not_learnable(fold, labels, suffix, seen=seen)
-            if suffix and not reason:
+            if is_of_one_annotator and not reason:
                 reason = _why_no_inner_folds(fold, labels, suffix, movies)
-            if reason and suffix not in reasons:
+            if reason:
                 reasons[suffix] = reason
+                break  # the first fold with a problem is named
     return reasons
 
 
@@ -326,7 +334,7 @@ def _why_no_inner_folds(fold: _Fold, labels: Ints, suffix: str, movies: NDArray[
 
     `labels` and `movies` [N] are those of all clips, and `suffix` that of the labels' models.
     """
-    has_label = labels[fold.split.train] != NOT_ASKED
+    has_label = labels[fold.split.train] != NOT_ASKED  # the others are not in the task
     rows = fold.split.train[has_label]
     try:
         inner_folds(labels[rows], movies[rows])
@@ -360,9 +368,10 @@ def _why_not_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) ->
 
 
 def _missing_class(labels: Ints) -> str:
-    """Return what training clips with these labels lack, for a message; "" if they lack nothing.
+    """Return what training clips with these labels lack, such as "no positive clip"; "" if they lack nothing.
 
-    If no label is above 1, both classes are needed; of more levels, any clip is enough.
+    Labels of two classes, 0 and 1, must have both. Of ordered levels, whose labels go beyond 1, any clip is
+    enough.
     """
     if not len(labels):
         return "no clip"
@@ -438,7 +447,9 @@ def _without_tests(
         None are left; or a test that is left out was asked for, because tests are not `by_annotator`.
     """
     remaining = [test for test in tests if test.target.name not in reasons]
-    if reasons and not (by_annotator and remaining):
+    # The tests of single annotators are made here, and not asked for by name: some may be left out.
+    may_leave_out = by_annotator and bool(remaining)
+    if reasons and not may_leave_out:
         name, reason = next(iter(reasons.items()))
         raise ProtocolError(f"{name}: {reason}")
     return remaining
@@ -461,7 +472,7 @@ def _why_class_missing(
     Of ordered levels the lowest and the highest one are needed (`_needed_classes`). `purpose` says in the
     message what the clips are needed for, and `levels` [N] are those of the clips.
     """
-    has_label = labels != NOT_ASKED
+    has_label = labels != NOT_ASKED  # the others are not in the task
     for label, title in needed.items():
         if not (labels == label).any():
             n_clips = int(has_label.sum())

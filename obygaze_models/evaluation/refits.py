@@ -90,6 +90,8 @@ def with_refits(
     metrics = metrics_of(run.predictions.n_classes)
     metric = next(metric for metric in metrics.values() if metric.is_main)
     names = {spec.name for spec in models}
+
+    # --- train and test again, each time with the labels exchanged anew
     # Refits need no models for comparison.
     specs = [replace(spec, compared_with=()) for spec in models]
     rng = np.random.default_rng(settings.get("seed", 0))
@@ -106,6 +108,8 @@ def with_refits(
         report_progress(number + 1)
     if not values_of_refits:
         raise ProtocolError(f"no refit could be trained: {last_error}")
+
+    # --- compare the run with its refits
     refits = pd.concat(values_of_refits, axis=1)  # a row for each task and model, a column for each refit
     observed = _movie_means(run, names, metric)
     p = _share_as_good(observed, refits, higher_is_better=metric.higher_is_better)

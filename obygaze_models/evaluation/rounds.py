@@ -67,6 +67,10 @@ def drifts(
 ) -> list[Drift]:
     """Estimate the drift of each annotator: how much the mean call changes from the first to the last film.
 
+    A line is fitted through each annotator's mean calls of films. Whether films differ around their lines by
+    more than calls within films explain is tested for all annotators together, and makes all intervals wider
+    (`_errors_per_half_width`).
+
     Parameters
     ----------
     annotators : sequence of (films, film_numbers)
@@ -388,12 +392,16 @@ def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
 
 
 def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:
-    """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none."""
+    """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none.
+
+    `labelled` has a row for each label of an annotator, `clips` each clip once. With a task, calls are 0 and
+    1; without one, the distances of levels from the lowest (`_numbers_of_classes`).
+    """
     target, number_of_class = _numbers_of_classes(labelled.codebook, task)
     calls = {}
     for name, labels in experts_of(labelled, clips).items():
         classes = target.of(labels)
-        is_labelled = classes != NOT_ASKED
+        is_labelled = classes != NOT_ASKED  # neither unlabelled, nor of a level that is not in the task
         numbers = np.full(len(classes), np.nan)
         numbers[is_labelled] = number_of_class[classes[is_labelled]]
         calls[name] = numbers
@@ -452,5 +460,6 @@ def _split_by_film(
     values: Floats, movies: NDArray[np.str_], film_numbers: Mapping[str, int]
 ) -> tuple[list[Floats], list[int]]:
     """Split an annotator's values [N] by film, without NaN; return them with the films' numbers."""
-    films = [values[(movies == film) & np.isfinite(values)] for film in film_numbers]
-    return films, list(film_numbers.values())
+    is_called = np.isfinite(values)
+    values_of_films = [values[(movies == film) & is_called] for film in film_numbers]
+    return values_of_films, list(film_numbers.values())

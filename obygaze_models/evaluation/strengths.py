@@ -500,16 +500,17 @@ def _draw_reliabilities(
 ) -> Reliabilities:
     """Draw the reliability of each worker, and the share of workers who have each reliability.
 
-    A worker's reliability is one of `RELIABILITIES`. Its posterior density is the share of workers who have
-    it, times the likelihood of the worker's judgements. The reliability of masters is known to be 1, so that
-    they are not counted for the shares.
+    A worker's reliability is the share of judgements that the worker does not make at random: one of
+    `RELIABILITIES`, 0, .1, ... 1. Its posterior density is the share of workers who have it, times the
+    likelihood of the worker's judgements. The reliability of some workers (`Comparisons.masters`) is known to
+    be 1, so that they are not counted for the shares.
     """
-    masters = comparisons.masters
+    is_known_reliable = comparisons.masters
     log_density = _log_density_of_reliabilities(comparisons, strengths, before)
-    # Masters can only have the last of RELIABILITIES, which is 1.
-    log_density[:-1, masters] = -np.inf
+    # The last of RELIABILITIES is 1, the only one that these workers can have.
+    log_density[:-1, is_known_reliable] = -np.inf
     index_of_worker = _draw_indices(log_density, axis=0, rng=rng)
-    n_workers_of_reliability = np.bincount(index_of_worker[~masters], minlength=len(RELIABILITIES))
+    n_workers_of_reliability = np.bincount(index_of_worker[~is_known_reliable], minlength=len(RELIABILITIES))
     return Reliabilities(
         of_worker=RELIABILITIES[index_of_worker],
         share_of_each=_draw_shares(n_workers_of_reliability, rng),

@@ -409,7 +409,11 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
 
 
 def _check_field_values(document: Mapping[str, Any], name: str) -> None:
-    """Check what the types of a card's fields do not express; `name` is the file's name for messages."""
+    """Raise if the value of a card's field is wrong in a way that the type of the field does not express.
+
+    Parameters must be single values, concepts must differ, and a calibration must be empty or whole. `name`
+    is the file's name, for messages.
+    """
     if not all(fits(value, _Scalar) for value in document["parameters"].values()):
         raise _wrong_field(document, "parameters", Parameters, name)
     concepts = document["concepts"]

@@ -309,17 +309,29 @@ def check_training_arrays(trained: Mapping[str, NDArray[Any]], *, n_inputs: int,
         problem = "missing" if name in shapes else "one too many"
         raise ModelError(f"the array {name!r} is {problem}")
     for name, shape in shapes.items():
-        array = trained[name]
-        # Numbers of films are integers; digests and sketches are bytes, which are unsigned integers.
-        holds_films = name.endswith("_films")
-        kind = "i" if holds_films else "u"
-        if not _has_shape(array, shape) or array.dtype.kind != kind:
-            raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
-        if holds_films and (int(array.min()) < 0 or int(array.max()) >= n_films):
-            raise ModelError(f"the array {name} names a film that is not among the movies")
+        _check_training_array(name, trained[name], shape, n_films)
+    # Digests, and sketches, have an array of the same length that says which film each of them is of.
     for name, films_name in (ROW_ARRAYS, PICTURE_ARRAYS):
         if name in trained and len(trained[name]) != len(trained[films_name]):
             raise ModelError(f"the arrays {name} and {films_name} are not of one length")
+
+
+def _check_training_array(
+    name: str, array: NDArray[Any], shape: tuple[int | None, ...], n_films: int
+) -> None:
+    """Raise if an array by which training films are recognised has a wrong shape, type or number of a film.
+
+    Arrays whose names end in "_films" hold numbers of films, from 0 to `n_films` - 1; the others hold bytes.
+    None in `shape` stands for any size.
+    """
+    holds_films = name.endswith("_films")
+    kind = "i" if holds_films else "u"  # numpy's letters for signed and unsigned integers, which bytes are
+    if not _has_shape(array, shape) or array.dtype.kind != kind:
+        raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
+    if holds_films:
+        has_unknown_film = int(array.min()) < 0 or int(array.max()) >= n_films
+        if has_unknown_film:
+            raise ModelError(f"the array {name} names a film that is not among the movies")
 
 
 def _has_shape(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:

@@ -148,19 +148,22 @@ class Calibration:
         """Compute the 80 % prediction interval of a new film's share of positive clips, here called bracket.
 
         The bracket reflects how much films differ from each other; the calibration band (`band`) reflects how
-        well the sigmoid is known.
-
+        well the sigmoid is known. It is as wide for every film as the errors of films left out demand
+        (`film_margin`), and is cut off at 0 and 1.
 
         Parameters
         ----------
         share : float
+            The expected share of the new film.
         extra_variance : float
             Variance of the new film's share that is added to that of the films from which the bracket was
             estimated, as for a film of few windows (`few_windows_variance`).
         """
         half_width = self.film_margin
         if extra_variance:
-            # Variances add up, and so do the squares of half widths, which are multiples of deviations.
+            # 80 % of a normal distribution are within 1.28 standard deviations (`NORMAL_QUANTILE`) of the
+            # mean. Variances add up, and so do the squares of half widths, as both are multiples of standard
+            # deviations.
             extra_half_width = NORMAL_QUANTILE * np.sqrt(extra_variance)
             half_width = float(np.hypot(half_width, extra_half_width))
         return max(share - half_width, 0.0), min(share + half_width, 1.0)
@@ -219,8 +222,9 @@ def mean_probability(draws: Floats, scores: Floats) -> Floats:
 def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float, float, float]:
     """Compute the weighted mean probability of scores [N], and the ends of its 80 % band.
 
-    Each draw of slope and intercept [B, 2] gives a mean; the band are quantiles of these B means. Averaging
-    the bands of the scores would be wrong, as a draw that raises one probability may lower another.
+    Each draw of slope and intercept [B, 2] gives a mean; the ends of the band are quantiles of these B means.
+    The band thus shows how uncertain the calibration leaves a mean, such as a film's expected share.
+    Averaging the bands of the scores would be wrong, as a draw that raises one probability may lower another.
 
     Examples
     --------
@@ -311,9 +315,10 @@ def _count_independent_clips(held_out: HeldOut) -> float:
 def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None:
     """Estimate the variance of the share of positive clips between sets of films like these.
 
-    It is estimated by the jackknife, which leaves out each film in turn. An estimate from few films is itself
-    uncertain. To allow for this, the deviation is multiplied by the ratio of the quantiles of Student's t
-    distribution and of the normal distribution.
+    It is estimated by the delete-one jackknife: with the shares s_i without each of K films, and their mean
+    m, the variance is (K - 1) / K * sum of (s_i - m)^2 (Efron and Stein 1981). An estimate from few films is
+    itself uncertain. To allow for this, the standard deviation is multiplied by the ratio of the .9 quantiles
+    of Student's t distribution and of the normal distribution.
 
     Parameters
     ----------
@@ -336,8 +341,10 @@ def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None
         return None
     shares_without_film = (labels.sum() - n_positives_of_films) / (len(labels) - n_clips_of_films)
     sum_of_squares = np.sum((shares_without_film - shares_without_film.mean()) ** 2)
-    upper_quantile = CALIBRATION_BAND[1]
-    t_over_normal = t.ppf(upper_quantile, n_films - 1) / norm.ppf(upper_quantile)
+
+    # The quantile at the upper end of the 80 % band, which this variance makes wide enough.
+    quantile_level = CALIBRATION_BAND[1]
+    t_over_normal = t.ppf(quantile_level, n_films - 1) / norm.ppf(quantile_level)
     return float((n_films - 1) / n_films * sum_of_squares * t_over_normal**2)
 
 
@@ -347,6 +354,7 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
     `likelihood` is the likelihood of slopes of the same held-out scores. If the clips of the other films all
     have one label, no share can be estimated from them: it is then taken from all films.
     """
+    # A few draws of the slope, as evenly spaced quantiles of its posterior, stand for the whole posterior.
     quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
     scores = held_out.relative_scores
     p = np.empty(len(held_out.y))

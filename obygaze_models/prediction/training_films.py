@@ -357,13 +357,16 @@ class _StoredRows:
             digests=self.digests[rows],
         )
 
-    def films_and_digests(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the film and the digest of each row, without the rows of unknown films."""
+    def digests_by_movie(self) -> dict[str, set[bytes]]:
+        """Collect the different digests of each film's rows; rows of unknown films are left out."""
+        digests_of_movie: dict[str, set[bytes]] = {}
         for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
-            is_known = movie != ""
-            if is_known:
-                # numpy strips zero bytes from the end of byte strings: they are put back.
-                yield movie, digest.ljust(DIGEST_BYTES, b"\0")
+            if not movie:
+                continue
+            # numpy strips zero bytes from the end of byte strings: they are put back.
+            whole_digest = digest.ljust(DIGEST_BYTES, b"\0")
+            digests_of_movie.setdefault(movie, set()).add(whole_digest)
+        return digests_of_movie
 
     def count_different_rows(self) -> dict[str, int]:
         """Count the different rows of each film, by their digests: film -> number."""
@@ -498,7 +501,8 @@ class _TrainedRows:
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
     """Collect the training rows of a modality, given its index, without those that are in many films.
 
-    Such rows do not identify a film.
+    Such rows do not identify a film: the row of a black clip, for instance. They are in at least
+    `COMMON_FILMS` (4) films, and in more than `COMMON_SHARE` (a quarter) of all.
     """
     all_films_of_digest = _films_of_digests(training, modality)
     n_rows_of_film = _count_rows(all_films_of_digest)
@@ -589,13 +593,11 @@ def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterato
     share : float
     """
     equal_rows = stored.with_digests(trained.films_of_digest)
-    digests_of_movie: dict[str, set[bytes]] = {}
-    for movie, digest in equal_rows.films_and_digests():
-        digests_of_movie.setdefault(movie, set()).add(digest)
-    if not digests_of_movie:
+    equal_digests_of_movie = equal_rows.digests_by_movie()
+    if not equal_digests_of_movie:
         return
     n_stored_rows = stored.count_different_rows()
-    for movie, digests in digests_of_movie.items():
+    for movie, digests in equal_digests_of_movie.items():
         films_of_equal_rows = {digest: trained.films_of_digest[digest] for digest in digests}
         for film, n_equal in _count_rows(films_of_equal_rows).items():
             n_rows_of_smaller = min(n_stored_rows[movie], trained.n_rows[film])
@@ -632,15 +634,13 @@ def _find_trained_clips(
     clip_ids: set[str] = set()
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal = stored.with_digests(trained.films_of_digest)
-        digests_of_movie: dict[str, set[bytes]] = {}
-        for movie, digest in equal.films_and_digests():
-            digests_of_movie.setdefault(movie, set()).add(digest)
+        n_equal_rows = {movie: len(digests) for movie, digests in equal.digests_by_movie().items()}
         least_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
             is_long_text = n_words >= LEAST_WORDS
-            # All clips of recognised films are known already.
-            is_known = movie in known
-            has_enough_rows = not is_known and len(digests_of_movie.get(movie, ())) >= least_rows
+            # All clips of a recognised film count as trained on in any case, and need no entry of their own.
+            is_of_known_film = movie in known
+            has_enough_rows = not is_of_known_film and n_equal_rows.get(movie, 0) >= least_rows
             if is_long_text or has_enough_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
@@ -660,9 +660,14 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     """List pairs of a dataset's films that have rows in common, with their share, the largest first.
 
     Films that share more than half of their rows (`SAME_FILM_SHARE`) are probably one under two names. Others
-    share a recap, a trailer or an excerpt, which is trained on and tested all the same; but films that have
-    nothing in common but rows of many films (`COMMON_FILMS`), as black ones are, are not listed. In a dataset
-    of several modalities, the rows of the first one are compared.
+    share a recap, a trailer or an excerpt, which is then in training and in the test. Films that have only
+    rows in common which are in `COMMON_FILMS` (4) films or more, as black ones may be, are not listed. In a
+    dataset of several modalities, the rows of the first one are compared.
+
+    Returns
+    -------
+    list of (film, other film, share)
+        The share is that of common rows among the rows of the film that has fewer.
     """
     compared = data.parts[0] if data.parts else data
     if compared.group is None:
@@ -676,15 +681,21 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     films_of_digest = _films_of_digests(training, modality=0)
     names = np.unique(compared.movies[telling_rows])  # films are numbered in sorted order
     n_rows = _count_rows(films_of_digest)
-    pairs_with_own_rows = set[tuple[int, int]]()
-    for films in films_of_digest.values():
-        if len(films) < COMMON_FILMS:
-            pairs_with_own_rows.update(combinations(sorted(films), 2))
+    pairs_with_rare_rows = _pairs_with_rare_rows(films_of_digest)
     pairs = []
     for film, other, share in _shares_of_pairs(films_of_digest, n_rows):
-        if share > SAME_FILM_SHARE or (film, other) in pairs_with_own_rows:
+        if share > SAME_FILM_SHARE or (film, other) in pairs_with_rare_rows:
             pairs.append((str(names[film]), str(names[other]), share))
     return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def _pairs_with_rare_rows(films_of_digest: FilmsOfDigest) -> set[tuple[int, int]]:
+    """Find the pairs of films that have a row in common which is in fewer than `COMMON_FILMS` (4) films."""
+    pairs = set[tuple[int, int]]()
+    for films in films_of_digest.values():
+        if len(films) < COMMON_FILMS:
+            pairs.update(combinations(sorted(films), 2))
+    return pairs
 
 
 # --- by pictures
