@@ -216,6 +216,8 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
     _, n_tokens, n_features = group.shape("tokens")
     stated_steps = _stated_steps(group, rule)
     n_steps, n_class_tokens = _divide_into_steps(n_tokens, stated_steps)
+
+    # A mean over each time step needs the steps; the other rules do without.
     if rule.take == "mean":
         if stated_steps is None:
             raise DatasetError(
@@ -228,6 +230,7 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
                 "many, with or without a class token: give another number of steps, as in mean:16"
             )
         rule = replace(rule, n=stated_steps)
+
     n_patches = n_tokens - n_class_tokens
     if rule.n is not None and rule.n > n_patches:
         raise DatasetError(f"backbone {group.name}: {rule} of {n_patches} tokens: give fewer")
@@ -325,7 +328,11 @@ def _shift_bits(values: NDArray[np.float16], bits: NDArray[np.int32]) -> None:
 
 
 def _step_means(patches: NDArray[np.float16], per_step: int) -> NDArray[np.float32]:
-    """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`."""
+    """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`.
+
+    Tokens are in the order of time, so that those of a step follow each other. They are summed as
+    `_scaled_tiles` converts them to float32: multiplied by 2^-112, which is undone at the end.
+    """
     n_steps = len(patches) // per_step
     scaled_sums = np.zeros((n_steps, patches.shape[1]), np.float32)
     for step in range(n_steps):
@@ -368,7 +375,8 @@ def _squared_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
 def _projection_matrix(width: int, size: int, seed: int) -> NDArray[np.float32]:
     """Draw the matrix of a Gaussian random projection from `width` to `size` dimensions [D, D'].
 
-    Its scale keeps the lengths of vectors on average.
+    Its entries are normal with the variance 1 / `size`, which keeps the lengths of vectors on average. The
+    matrix cannot be written to, since all callers share it.
     """
     drawn = np.random.default_rng(seed).standard_normal((width, size), dtype=np.float32)
     drawn /= np.float32(np.sqrt(size))
@@ -532,7 +540,11 @@ def reduce_tokens(
 
 
 def _path_of_reduction(store: Store, backbone: str, rule: TokenRule) -> Path:
-    """Return the path of the file that holds a store's tokens, reduced by a rule."""
+    """Return the path of the file, beside a store, that holds its tokens of a backbone, reduced by a rule.
+
+    For the rule mean+project:256:0 it is ``STORE.BACKBONE.mean_project-256-0.reduced``: not every system
+    allows ":" in names.
+    """
     store_path = Path(store.where)
     rule_in_name = str(rule).replace(":", "-").replace("+", "_")
     return store_path.with_name(f"{store_path.name}.{backbone}.{rule_in_name}{REDUCED_SUFFIX}")
@@ -565,15 +577,15 @@ def _write_reduced_tokens(
         file.write(first_line)
         for start, tokens_of_block in group.blocks("tokens"):
             for row, tokens in enumerate(tokens_of_block, start=start):
+                vectors, positions = no_vectors, no_positions
                 if group.usable[row]:
                     vectors, positions = plan.apply(tokens)
+                    # If a token is not finite, some of the vectors are NaN.
                     if not np.isfinite(vectors).all():
                         raise DatasetError(
                             f"backbone {group.name}, tokens of clip {group.clip_ids[row]}: "
                             "a token is not finite; run: obygaze store verify --full"
                         )
-                else:
-                    vectors, positions = no_vectors, no_positions
                 file.write(with_checksum(row_view(vectors)))
                 file.write(with_checksum(row_view(positions)))
             show(start + len(tokens_of_block), len(group))

@@ -60,7 +60,10 @@ def _time_comments(exported: Exported) -> list[str]:
 
 
 def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
-    """Write the lines of the event of a span."""
+    """Write the lines of the event of a span, which is its `number`-th, from 1.
+
+    The event itself is one frame long. The length of the span is in Resolve's line, in frames.
+    """
     start_frame = frame_of(span.start_s, exported.rate)
     end_frame = frame_of(span.end_s, exported.rate)
     n_frames = max(end_frame - start_frame, 1)
@@ -93,7 +96,10 @@ def _comment(name: str, text: str) -> str:
 
 
 def _time_code(exported: Exported, frame: int) -> str:
-    """Write the time code of a frame of the film, hh:mm:ss:ff; after 24 hours time codes begin at 0 again."""
+    """Write the time code, hh:mm:ss:ff, of a frame of the film, which is numbered from 0.
+
+    Time codes count from that of the film's first frame, and begin at 0 again after 24 hours.
+    """
     is_dropping, first_frame = exported.start
     code = frame_label(first_frame + frame, exported.rate, drop=is_dropping)
     hours, colon, rest = code.partition(":")

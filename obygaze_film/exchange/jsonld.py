@@ -46,7 +46,10 @@ def to_jsonld(exported: Exported) -> str:
 
 
 def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe what a model or a person says about a span of the film as an annotation."""
+    """Describe what a model or a person says about a span of the film as a W3C Web Annotation.
+
+    A person is its creator, a model its generator. Notes of people are comments; everything else classifies.
+    """
     is_note = tier.people is not None and tier.people.what == "note"
     motivation = "commenting" if is_note else "classifying"
     annotation: dict[str, object] = {
@@ -83,5 +86,5 @@ def _bodies(tier: Tier, span: TierSpan, motivation: str) -> list[dict[str, str]]
 
 
 def _body(value: str, purpose: str, media_type: str = "text/plain") -> dict[str, str]:
-    """Make a textual body of an annotation."""
+    """Make a textual body of a Web Annotation; its purpose is a word of that standard, such as "tagging"."""
     return {"type": "TextualBody", "value": value, "format": media_type, "purpose": purpose}

@@ -84,7 +84,7 @@ def figure_pdf(svg: str) -> bytes:
 
 
 def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
-    """Draw the elements of an SVG, each above those before it.
+    """Draw the elements of an SVG with matplotlib, each above those before it; nested SVGs by recursion.
 
     `viewport` is the part of the figure that they are in. Paths are placed in it and cut off at its edges.
     Texts, rectangles and images are already in the coordinates of the whole figure.
@@ -98,13 +98,18 @@ def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
         elif name == "image":
             _draw_image(element, axes)
         elif name == "rect":
-            left, top, width, height = _numbers(element, "x", "y", "width", "height")
-            right, bottom = left + width, top + height
-            outline = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
-            _draw_path([np.array(outline)], element.get("class", ""), axes, viewport)
+            _draw_path([_outline_of_rect(element)], element.get("class", ""), axes, viewport)
         elif name == "path":
             lines = [_to_figure(line, viewport) for line in path_lines(element.get("d", ""))]
             _draw_path(lines, element.get("class", ""), axes, viewport)
+
+
+def _outline_of_rect(element: ET.Element) -> NDArray[np.float64]:
+    """Return the corners of a rectangle as a closed line [5, 2], whose last point is the first one again."""
+    left, top, width, height = _numbers(element, "x", "y", "width", "height")
+    right = left + width
+    bottom = top + height
+    return np.array([(left, top), (right, top), (right, bottom), (left, bottom), (left, top)])
 
 
 def _numbers(element: ET.Element, *names: str) -> list[float]:
@@ -270,7 +275,7 @@ class _CssBlock(NamedTuple):
 
 
 def _css_blocks(css: str) -> list[_CssBlock]:
-    """Read the blocks of a style sheet."""
+    """Read the blocks of a style sheet, such as `.c-mean, .c-trend { stroke: black; fill: none }`."""
     blocks = []
     for text in css.split("}")[:-1]:  # nothing follows the last one
         selectors, body = text.split("{")

@@ -218,7 +218,10 @@ def _trend_paths(trend: Mapping[Any, Any], dots: "Sequence[Dot]", scale: YearsSc
     mean_year, mean_share = np.mean(judged, axis=0).tolist()
 
     def point(year: float, change: float) -> str:
-        """Return where the line with this change in ten years is in a year: x and y, in units."""
+        """Return where a line through the mean point is in a year, as x and y in units for an SVG path.
+
+        `change` is by how much the share rises on the line in ten years.
+        """
         share = mean_share + change * (year - mean_year) / 10
         return f"{scale.x(year)} {scale.y(share)}"
 
@@ -263,19 +266,25 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
 
 
 def _wrapped(text: str, figure_width: int) -> list[str]:
-    """Break a text into lines that fit into a figure's width."""
+    """Break a text into lines that fit into a figure's width, in units; a word is never broken."""
+    width_of_lines = figure_width - 2 * GAP  # there is room at either edge
     lines = [""]
     for word in text.split(" "):
         longer_line = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer_line) > figure_width - 2 * GAP:
-            lines.append(word)
-        else:
+        is_first_word = not lines[-1]
+        if is_first_word or text_width(longer_line) <= width_of_lines:
             lines[-1] = longer_line
+        else:
+            lines.append(word)
     return lines
 
 
 def _trend(compared: "FilmComparison") -> dict[Any, Any] | None:
-    """Return the trend over the years, a row of `FilmComparison.changes`; None if there is none."""
+    """Return the trend of the films' shares over the years; None if there is none.
+
+    It is a row of `FilmComparison.changes`: `value`, `low` and `high` are the change of the share in ten
+    years and the ends of its interval.
+    """
     for row in compared.changes.to_dict("records"):
         is_trend = row["change"] == LATER  # the other rows compare two groups
         if is_trend and not np.isnan(row["value"]):
@@ -303,7 +312,10 @@ def _can_be_drawn(film: "ComparedFilm") -> bool:
 
 
 def _dot(film: "ComparedFilm", compared: "FilmComparison", words: Words) -> Dot:
-    """Make the dot of a film that can be drawn, labelled with its title, year and share."""
+    """Make the dot of a film in the figure of years; its label is a sentence with title, year and share.
+
+    The film can be drawn (`_can_be_drawn`): it has a year and a share. `words` is the language of the label.
+    """
     title, year = film.facts["title"], film.facts["year"]
     label = phrases.film_share_sentence(title, year, compared_share(film, compared), words)
     return Dot(float(year), film, label)
@@ -479,7 +491,11 @@ class FigureWidths(NamedTuple):
 
 
 def _widths(names: Sequence[str], end_s: float) -> FigureWidths:
-    """Choose the widths of a figure whose rows have these names and whose axis ends at `end_s` seconds."""
+    """Choose the widths of a film's figure: the column of names, the column that is drawn, the right margin.
+
+    `names` are those of the rows, and the axis of times ends at `end_s` seconds. The figure is `WIDTH` wide,
+    unless long names leave the drawn column less than `LEAST_COLUMN`.
+    """
     names_width = GAP + max(math.ceil(text_width(name)) for name in names)
     # The last time on the axis is centred on the column's end: half of it is in the margin.
     right_margin = math.ceil(text_width(clock(end_s)) / 2)
@@ -504,7 +520,11 @@ def _sentences_below(view: "FilmView", *, has_passages: bool) -> list[str]:
 
 
 def _threshold_sentence(view: "FilmView", *, has_passages: bool) -> str:
-    """Write which threshold the passages of a figure reach, or that no passage of the film reaches it."""
+    """Write which threshold the passages of a figure reach, or that no passage of the film reaches it.
+
+    The sentence is empty if there is no threshold, if the film has no probability, or if only passages
+    outside of the figure reach it. `has_passages` tells whether the figure has any passage.
+    """
     threshold_p = view.model.threshold_p
     has_probabilities = view.time.judged_s > 0
     if threshold_p is None or not has_probabilities:
@@ -541,6 +561,7 @@ def _strip(stills: Stills, part: FigurePart) -> list[FigureStill]:
     All are `STILLS_HEIGHT` high. Together they fill the width, so that each is a little wider or narrower
     than its proportions ask for.
     """
+    # The width of the strip, divided by the width of a still that is `STILLS_HEIGHT` high.
     n_stills = max(1, round(part.width * stills.height / stills.width / STILLS_HEIGHT))
     width = part.width / n_stills
     gap = 1  # after each still

@@ -188,6 +188,7 @@ def film_page(
     """
     words = Words(language)
     owned_by_movie = owned or {}
+    # Each film is a part of the page, with ids such as "f1" in it.
     parts = []
     for number, film in enumerate(sorted(films, key=_by_year_and_title), start=1):
         owned_of_film = owned_by_movie.get(film.movie, Owned())
@@ -233,6 +234,7 @@ def _distinct_models(views: Sequence[FilmView]) -> list[ModelRecord]:
     models = {}
     for view in views:
         for model in view.film.record.models:
+            # The digest of a model's file identifies it; its name does so if the digest is not known.
             models[model.sha256 or model.key] = model
     return list(models.values())
 
@@ -313,10 +315,10 @@ def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
 
 
 def _script(module_names: Sequence[str]) -> str:
-    """Join modules, each after those that it imports, to one script in ASCII.
+    """Join modules of JavaScript, each after those that it imports, to one script in ASCII.
 
     A mailed page has no other files to import from, so that what one module exports, the next ones find in
-    the same script.
+    the same script. Lines of `import`, the word `export` and comments are therefore removed.
     """
     modules_text = "".join(asset(f"{name}.js", "obygaze_film.page") for name in module_names)
     script = COMMENT_OR_MODULE_SYNTAX.sub("", modules_text)

@@ -380,7 +380,11 @@ def _load_features(
 
 
 def _group_of_layer(store: "Store", backbone: str | None, layer: int) -> str:
-    """Return the name of the group in a store that holds a layer of a backbone."""
+    """Return the name of the group in a store that holds a layer of a backbone, such as "xclip.8".
+
+    `layer` is the number given by --layer; a store without it is a usage error, which lists its layers.
+    `backbone` is None for the only backbone of the store.
+    """
     from obygaze_models.dataset.features import layer_groups
 
     groups = layer_groups(store, backbone)
@@ -496,7 +500,11 @@ def _write_run_folder(
 
 
 def _film_problems(inputs: "Modalities", data: "Dataset") -> "FilmProblems":
-    """Find signs that films of a dataset have wrong names or times, or are in the data twice."""
+    """Find signs that films of a dataset have wrong names or times, or are in the data twice.
+
+    A film that is there under two names would be trained on and tested, so that results are too good. The
+    signs are similar pictures, equal features, and clips for which store and manifest differ.
+    """
     from obygaze_models.commands.evaluate_remarks import FilmProblems
     from obygaze_models.prediction.training_films import films_with_equal_clips
 
@@ -650,7 +658,11 @@ def _with_tables(
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":
-    """Make the zero-shot models of the texts in a store, for --texts."""
+    """Make the zero-shot models of --texts, which score a clip by its similarity with texts of concepts.
+
+    `path` is a store of texts that were encoded by the network of the clips' features. Ordered levels are a
+    usage error: similarity tells two classes apart.
+    """
     from obygaze_models.concepts.texts import zero_shot_models
 
     if target.kind == "ordinal":

@@ -96,11 +96,10 @@ def _progress_record(progress_of_annotator: "Progress") -> dict[str, Any]:
     """Return the progress of an annotator as JSON values; undefined numbers of a drift are None."""
     record = asdict(progress_of_annotator)
     # The drifts of the annotator's own calls, and of their differences from the others' calls.
-    for drift in (record["alone"], record["against"]):
-        for key, value in drift.items():
-            # JSON has no NaN.
-            if math.isnan(value):
-                drift[key] = None
+    for name in ("alone", "against"):
+        drift = record[name]
+        # JSON has no NaN.
+        record[name] = {key: None if math.isnan(value) else value for key, value in drift.items()}
     return record
 
 
@@ -157,7 +156,11 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
 
 
 def _format_drift(drift: "Drift") -> str:
-    """Format a drift with its interval and number of films."""
+    """Format a drift with its 95 % interval and number of films, or that there were too few films for one.
+
+    A drift is the change of an annotator's mean call from the first film to the last; examples are "+0.21
+    [+0.02, +0.40], 6 films" and "3 films: too few".
+    """
     if math.isnan(drift.value):
         return f"{counted(drift.films, 'film')}: too few"
     return f"{drift.value:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}], {counted(drift.films, 'film')}"
@@ -430,13 +433,16 @@ def _write_ranked(
     Clips without a rank get empty cells. If cells that a clip has in these columns are replaced, a notice
     with the number of clips is printed.
     """
-    columns = list(next(iter(cells_of_clip.values())))
-    # The extras of a clip are its cells in columns that are not those of every manifest.
+    columns = list(next(iter(cells_of_clip.values())))  # the same for all clips
+
+    # A manifest that was ranked before has these columns already. The extras of a clip are its cells in
+    # columns that are not those of every manifest.
     filled = [column for column in columns if any(clip.extras.get(column) for clip in clips)]
     n_replaced = sum(any(clip.extras.get(column) for column in filled) for clip in clips)
     if n_replaced:
         rows = manifests.counted(n_replaced, "row")
         click.echo(f"{rows} had cells in {', '.join(filled)}, which are replaced or emptied", err=True)
+
     empty_cells = dict.fromkeys(columns, "")
     ranked = []
     for clip in clips:

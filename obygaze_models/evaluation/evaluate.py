@@ -256,7 +256,10 @@ def _train_and_test(
 
 
 def _input_of(spec: ModelSpec) -> _Input:
-    """Return the key of a model's input: models with the same key share the array."""
+    """Return the key by which models share an array: what a model reads, and whether it is streamed.
+
+    Streamed arrays are read from the store clip by clip, as they may not fit in memory.
+    """
     return spec.reads, spec.streams
 
 
@@ -363,14 +366,15 @@ def _train_in_folds(
     denoised : mapping
         Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
-    reads_concepts = "present" in variant.spec.requests()
+    # Models that learn concepts request their presence in the training clips.
+    learns_concepts = "present" in variant.spec.requests()
     is_ordinal = plan.target.kind == "ordinal"
     return fit_folds(
         variant.spec,
         X,
         [_training_of_fold(plan, variant, fold, denoised) for fold in folds],
         movies=data.movies,
-        present=data.present if reads_concepts else None,
+        present=data.present if learns_concepts else None,
         n_levels=plan.target.n_classes if is_ordinal else None,
     )
 
@@ -450,7 +454,10 @@ def _test_in_fold(plan: Plan, data: Dataset, trained: _TrainedModel, X: Any) -> 
 
 
 def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
-    """Make the record of a fold before training; thresholds and mean scores of models are added later."""
+    """Make the record of a fold before training: its clips, and which concepts cannot be learnt in it.
+
+    The threshold and the mean score of each model are added when the model is trained.
+    """
     train = fold.split.train
     # With several labelings, such as those of two annotators, a clip counts if it is positive in any.
     is_positive = np.any([labels[train] == 1 for labels in plan.first_labels.values()], axis=0)

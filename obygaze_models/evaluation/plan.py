@@ -151,7 +151,7 @@ def _find_target(task: str | Target, data: Dataset) -> Target:
 def _tested_targets(
     test: str | Target | Sequence[str | Target] | None, target: Target, data: Dataset
 ) -> list[Target]:
-    """List the targets to test on; by default the one that models are trained on."""
+    """List the targets to test on, given by names or as objects; by default the one that is trained on."""
     if isinstance(test, str | Target):
         return [_find_target(test, data)]
     if not test:
@@ -419,7 +419,11 @@ def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str,
 
 
 def _with_training_labels_of(label_plan: LabelPlan, first_labels: Mapping[str, Ints]) -> LabelPlan:
-    """Keep of a plan's training labels those that models are trained on."""
+    """Return a plan of labels without those training labels that are not in `first_labels`.
+
+    Both are by the suffix of the models' names. Labels of which no model can be trained were left out of
+    `first_labels` before.
+    """
     kept = {suffix: arrays for suffix, arrays in label_plan.training_labels.items() if suffix in first_labels}
     return replace(label_plan, training_labels=kept)
 
@@ -456,7 +460,10 @@ def _without_tests(
 
 
 def _needed_classes(target: Target) -> dict[int, str]:
-    """Return the classes of a target that labels must have: label -> title of the class."""
+    """Return the classes of a target that labels must have to be trained or tested on: label -> title.
+
+    They are both classes, or of ordered levels the lowest and the highest one.
+    """
     if target.kind != "ordinal":
         return {0: "negative", 1: "positive"}
     lowest = 0
@@ -487,7 +494,10 @@ def _why_class_missing(
 def _refuse_labels_among_features(
     data: Dataset, target: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested]
 ) -> None:
-    """Raise if a feature of the dataset equals the labels of training or of a test (`refuse_labels`)."""
+    """Raise if a feature of the dataset equals the labels of training or of a test (`refuse_labels`).
+
+    From such a feature a model would read the label that it should predict.
+    """
     labels_by_name = {f"{target.name}{suffix}": labels for suffix, labels in first_labels.items()}
     for test in tests:
         labels_by_name[test.target.name] = test.labels
@@ -495,7 +505,10 @@ def _refuse_labels_among_features(
 
 
 def _by_annotator(suffix: str, preposition: str = "by") -> str:
-    """Return " by NAME", for messages, from a suffix "@NAME" of models' names; "" from an empty suffix."""
+    """Write " by NAME", for messages, if a suffix of models' names names an annotator, as "@NAME"; else "".
+
+    Models that are trained on the labels of one annotator have such a suffix in their names.
+    """
     return f" {preposition} {suffix.removeprefix('@')}" if suffix else ""
 
 

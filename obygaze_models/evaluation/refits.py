@@ -126,6 +126,7 @@ def with_refits(
 def _with_exchanged_labels(data: Dataset, rng: np.random.Generator) -> Dataset:
     """Return a dataset in which films have exchanged their sequences of labels; features stay in place."""
     labels_of_others = data.labels.take(exchanged_films(data.movies, rng))
+    # `take` also moved ids and films, which belong to the clips and not to their labels.
     labels = replace(labels_of_others, clip_ids=data.clip_ids, movies=data.movies)
     return replace(data, labels=labels)
 
@@ -145,11 +146,14 @@ def _share_as_good(
         The metric of each refit, a row for each task and model, and a column for each refit.
     higher_is_better : bool
     """
+    # A refit that is worse by rounding alone counts as equally good. Comparisons with NaN are false.
     if higher_is_better:
         is_as_good = refits.ge(observed - ROUNDING, axis=0)
     else:
         is_as_good = refits.le(observed + ROUNDING, axis=0)
-    share = (1 + is_as_good.sum(axis=1)) / (1 + refits.notna().sum(axis=1))
+    n_as_good = is_as_good.sum(axis=1)
+    n_defined = refits.notna().sum(axis=1)
+    share = (1 + n_as_good) / (1 + n_defined)
     return share.where(observed.notna())
 
 

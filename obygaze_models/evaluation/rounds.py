@@ -118,7 +118,7 @@ def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> floa
     independent : float
         As `drifts` takes it.
     """
-    fitted = [line for line in lines if np.isfinite(line.change)]
+    fitted = [line for line in lines if np.isfinite(line.change)]  # the others have too few films
     # A line has two parameters: of n films, n - 2 degrees of freedom are left.
     degrees_of_lines = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
     expected_squares = np.array([line.expected_square for line in fitted], dtype=np.float64)
@@ -176,17 +176,20 @@ def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
     means = np.array([calls.mean() for calls in films_with_calls])
     n_calls = np.array([len(calls) for calls in films_with_calls])
     positions = np.array(numbers, dtype=np.float64)
+
     # Least squares: slope = sum(x y) / sum(x x), with centred positions x and means y.
     centred_positions = positions - positions.mean()
     sum_of_squares = centred_positions @ centred_positions
     slope = float(centred_positions @ means / sum_of_squares)
     residuals = means - means.mean() - slope * centred_positions
+
+    # The mean of a film's n calls has the variance of a call divided by n. The slope is the sum of
+    # x / sum(x x) times y, so that its variance is the sum of (x / sum(x x))^2 times the variance of y.
     variance_of_call = _variance_within(films_with_calls)
-    # The mean of a film's n calls has the variance of a call divided by n.
     inverse_counts = 1 / n_calls
-    # The slope is the sum of x / sum(x x) times y, so that its variance is a sum of their variances.
     sum_of_variances = variance_of_call * (centred_positions**2 @ inverse_counts)
     error_of_slope = float(np.sqrt(sum_of_variances)) / sum_of_squares
+
     # From slopes, changes for each position, to changes from the first film to the last.
     n_positions = float(np.ptp(positions))
     return _Line(
@@ -199,7 +202,11 @@ def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
 
 
 def _variance_within(films: Sequence[Floats]) -> float:
-    """Compute the variance of calls around their film's mean, from the calls of each film."""
+    """Compute the variance of an annotator's calls around the mean call of their film.
+
+    `films` has the calls of each film. It is the sum of squares divided by the degrees of freedom: one less
+    for each film, whose mean is estimated.
+    """
     sum_of_squares = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films)
     n_calls = sum(len(calls) for calls in films)
     degrees_of_freedom = max(n_calls - len(films), 1)
@@ -409,9 +416,11 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
 
 
 def _numbers_of_classes(codebook: Codebook, task: str | None) -> tuple[Target, Floats]:
-    """Find the target of a task, and the number by which each of its classes counts.
+    """Find the target of a task, and the number by which each of its classes counts in a mean call.
 
-    Without a task the target is all levels, and a level counts as its distance from the lowest one.
+    With a task, these are 0 for negative clips and 1 for positive ones, so that a mean call is a share of
+    positives. Without a task the target is all levels, and a level counts as its distance from the lowest
+    one, which the codebook defines.
     """
     if task is None:
         from_lowest = distances(codebook)[0]  # the first row of the distances between all levels

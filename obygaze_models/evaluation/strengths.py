@@ -263,7 +263,10 @@ def _next_state(comparisons: Comparisons, before: _State, rng: np.random.Generat
 
 
 def n_burn_in_draws(draws: int) -> int:
-    """Count the draws of the burn-in, which are left out since they depend on the initial values."""
+    """Return how many draws come first and are left out (burn-in), since they depend on the initial values.
+
+    They are a fifth of the `draws` that are used.
+    """
     return max(draws // 5, 1)
 
 
@@ -566,10 +569,11 @@ def _draw_shares(counts: Ints, rng: np.random.Generator) -> Floats:
 
 
 def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
-    """Draw the component that each item belongs to, and the components' weights, variances and scales.
+    """Draw anew the mixture that is the prior of strengths, given the strengths (a step of Gibbs sampling).
 
-    Each part is drawn given the latest draw of the others. The centres stay: they are drawn together with the
-    strengths.
+    Drawn are the component that each item belongs to, the components' weights and variances, and the two
+    scales: the rate of the variances, and the variance of the centres. Each is drawn given the latest draw of
+    the others. The centres themselves stay: they are drawn together with the strengths.
     """
     before = strengths.mixture
     # The component of each item, and the components' weights.

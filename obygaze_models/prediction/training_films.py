@@ -300,17 +300,18 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
 
 def _movies_of_stores(stores: Sequence[Store]) -> list[str]:
     """List the films of some stores, each once, in the order of the stores and their rows."""
-    movies: list[str] = []
+    movies_of_clips: list[str] = []
     for store in stores:
-        movies += store.table.movies
-    different_movies = dict.fromkeys(movies)
-    return [movie for movie in different_movies if movie]  # clips without a film have ""
+        movies_of_clips += store.table.movies
+    movies = dict.fromkeys(movies_of_clips)
+    return [movie for movie in movies if movie]  # a clip of an unknown film has ""
 
 
 def _recognise_by_name(card: Card, movies: Sequence[str]) -> dict[str, KnownFilm]:
-    """Recognise films by their names, also if these are spelt differently.
+    """Recognise films that a model was trained on by their names, also if these are spelt differently.
 
-    The result maps names of films in the stores to the films that were trained on.
+    The names on the model's card are compared with `movies`, the films of the stores. The result maps each
+    name in the stores that is recognised to the film.
     """
     # Name of a film, or another spelling of it -> its name in the model's file.
     trained_as = {movie: movie for movie in card.movies}
@@ -584,6 +585,13 @@ def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterato
     Rows that occur several times in a film count once. The share is the number of equal rows over the number
     of rows of the film that has fewer.
 
+    Parameters
+    ----------
+    trained : _TrainedRows
+        The rows trained on in one modality, by digest.
+    stored : _StoredRows
+        The rows of the stores in the same modality.
+
     Yields
     ------
     movie : str
@@ -728,7 +736,10 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _kept_views(means: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Select from all views of a clip [views, 264] those that a model file holds, [2, 264]."""
+    """Select the views that a model file holds, [2, 264], from the mean frame of a clip in all, [views, 264].
+
+    They are the whole picture, and the picture without a twentieth at each side (`KEPT_VIEWS`).
+    """
     return means[[VIEWS.index(view) for view in KEPT_VIEWS]]
 
 
@@ -764,7 +775,11 @@ def _is_on_server(store: Store) -> bool:
 
 
 def _mean_pictures_of_movies(stores: Sequence[Store]) -> dict[str, list[NDArray[np.float32]]]:
-    """Map each film of some stores to the mean frames of its clips that are not blank, [views, 264] each."""
+    """Map each film of some stores to the mean frames of its clips, each an array [views, 264].
+
+    The stores have signatures: 264 numbers for each view of a frame, by which pictures are recognised. Clips
+    whose pictures are blank are left out.
+    """
     means_of_movie: dict[str, list[NDArray[np.float32]]] = {}
     for store in stores:
         clip_ids = store.table.clip_ids
