@@ -291,7 +291,11 @@ def print_cache() -> None:
 
 
 def make_missing_media(films: "Sequence[OpenFilm]") -> None:
-    """Make the stills, colours and sound of films that have none yet, in the background."""
+    """Begin to make the stills, colours and sound of films that have none yet, in the background.
+
+    They are kept in the desk's cache. Only films whose video the user gave can have them. The thread is a
+    daemon: it does not keep the desk from ending.
+    """
     from obygaze_features.manifest import counted
     from obygaze_film.film_videos import make_media_of_films
     from obygaze_film.workspace.cache import cache_folder
@@ -306,7 +310,11 @@ def make_missing_media(films: "Sequence[OpenFilm]") -> None:
 
 
 def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
-    """Return the different years of films, by the table of facts or else by the film's record."""
+    """Return the different years of films, to tell whether there are enough for a trend.
+
+    A film's year is that of the user's table, `facts` (movie -> column -> cell), or else that of its record.
+    Films whose year is unknown are left out.
+    """
     years: set[object] = set()
     for film in films:
         cells = facts.get(film.movie, {}) if facts else {}

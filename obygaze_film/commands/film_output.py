@@ -44,15 +44,19 @@ def _list_of_formats() -> str:
 
 
 def _default_tiers() -> str:
-    """Say for the help which tiers are written by default in which formats."""
-    names_by_tiers: dict[str, list[str]] = {}
+    """Say for the help which tiers are written by default in which formats.
+
+    Formats with the same tiers are named together, as in "segments for edl, markers; ...".
+    """
+    formats_by_tiers: dict[str, list[str]] = {}
     for name, facts in FORMATS.items():
-        names_by_tiers.setdefault(", ".join(facts["tiers"]), []).append(name)
-    return "; ".join(f"{tiers} for {', '.join(names)}" for tiers, names in names_by_tiers.items())
+        tiers = ", ".join(facts["tiers"])
+        formats_by_tiers.setdefault(tiers, []).append(name)
+    return "; ".join(f"{tiers} for {', '.join(names)}" for tiers, names in formats_by_tiers.items())
 
 
 def _formats_with(used_option: str) -> str:
-    """Name the formats that use an option, for the help."""
+    """Name the formats that use an option of the command, such as "fps", for the help."""
     return ", ".join(name for name, facts in FORMATS.items() if used_option in facts.get("options", ()))
 
 
@@ -124,9 +128,20 @@ def report(
 def _owned_by_movie(
     films: "Mapping[Path, Timeline]", videos: Sequence[Path], *, has_people: bool, has_stills: bool
 ) -> "dict[str, Owned]":
-    """Collect what the page of each film shows besides its scores: rates, people's decisions, and the copy.
+    """Collect what the page of each film shows besides its scores: movie -> rates, decisions, and copy.
 
-    Notices of reading the decisions are printed. Returns movie -> what is shown.
+    Notices of reading the decisions are printed.
+
+    Parameters
+    ----------
+    films
+        Folder of a scored film -> film.
+    videos
+        The owner's copies of films, by which the page recognises a reader's file; may be empty.
+    has_people
+        Whether the page shows what people decided.
+    has_stills
+        Whether the page gets stills, of the films whose copies are given.
     """
     from obygaze_film.film_videos import videos_of_films
     from obygaze_film.judged_rate import read_rates

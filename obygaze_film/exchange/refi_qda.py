@@ -28,7 +28,7 @@ def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
     if tier.people is None or span.decided is None:
         return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL_CODER)
     coder = span.decided.annotator
-    how = tier.people.how
+    how = tier.people.how  # blindly, in sight of the model's score, or agreed
     # The names of people's groups have no annotator: the selection has it, as its coder.
     if tier.people.what == "note":
         group_of_notes = PeopleTier(what="note", how=how).name

@@ -84,7 +84,10 @@ class Format:
 
 
 def _packaged_format(facts: Mapping[str, Any]) -> Format:
-    """Make a format from its table in formats.toml, which explains the keys."""
+    """Make a format from its table in formats.toml, which explains the keys.
+
+    The functions that write and pack are named there, such as "obygaze_film.exchange.srt:to_srt".
+    """
     return Format(
         pkgutil.resolve_name(facts["writer"]),
         facts["suffix"],
@@ -146,12 +149,15 @@ def collect(
     ManifestError
         The start is no time code at the rate, or the rate has none.
     """
+    # --- check what was asked for
     refuse_texts(film.record)  # with control characters, which the other tool would show or obey
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     unknown = [name for name in tiers if name not in KINDS]
     if unknown:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
+
+    # --- choose the kinds of tiers, and make the tiers
     chosen_model = film.model(model)
     kinds_of_tiers = tuple(tiers)
     if not kinds_of_tiers:

@@ -23,7 +23,10 @@ TICKS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600,
 
 
 def tenths(seconds: float) -> int:
-    """Return the x of a time: tenths of a second from the film's start."""
+    """Return the x of a time in the figures of a timeline: whole tenths of a second from the film's start.
+
+    The page stretches figures to its width.
+    """
     return round(10 * seconds)
 
 
@@ -33,8 +36,10 @@ def y_of(p: float) -> int:
 
 
 def percent(seconds: float, film_s: float) -> str:
-    """Write a time as a percentage of the film's length, such as `12.5%`."""
-    return f"{100 * seconds / film_s:.3f}".rstrip("0").rstrip(".") + "%"
+    """Write a time as a percentage of the film's length for CSS, such as `12.5%`, with up to 3 decimals."""
+    three_decimals = f"{100 * seconds / film_s:.3f}"
+    shortest = three_decimals.rstrip("0").rstrip(".")  # 12.500 -> 12.5, 12.000 -> 12
+    return f"{shortest}%"
 
 
 def in_percent(percentage: float) -> str:
@@ -100,10 +105,11 @@ def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:
     """
     heights = [y_of(value) for value in p.tolist()]
     xs = [tenths(end) for end in ends.tolist()]
+    # Where the height changes, the path goes along to the end of the step before, then up or down.
     changes = [index for index in range(1, len(heights)) if heights[index] != heights[index - 1]]
     parts = [f"H{xs[index - 1]}V{heights[index]}" for index in changes]
     if xs:
-        parts.append(f"H{xs[-1]}")
+        parts.append(f"H{xs[-1]}")  # along the last step
     return "".join(parts)
 
 
@@ -152,7 +158,10 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
 
 
 def _colour_steps(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the step of colour of each probability [N], 1 to `COLOUR_STEPS`; `NOT_DRAWN` for NaN."""
+    """Return the step of colour of each probability [N], from 1 to `COLOUR_STEPS`; `NOT_DRAWN` for NaN.
+
+    Each step stands for an equal range of probabilities.
+    """
     from_zero = np.floor(np.nan_to_num(p) * COLOUR_STEPS)
     from_zero = np.minimum(from_zero, COLOUR_STEPS - 1)  # a probability of 1 has the last step
     return np.where(np.isnan(p), NOT_DRAWN, from_zero + 1)

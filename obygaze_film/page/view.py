@@ -286,19 +286,23 @@ class FilmView:
 
     @property
     def marked_sentence(self) -> str:
-        """Which passages the model marks; empty where it predicts nothing."""
-        return (
-            "" if self.marked_passages is None else phrases.marked_sentence(self.marked_passages, self.words)
-        )
+        """Which passages the model marks, as a sentence; empty where it predicts nothing."""
+        if self.marked_passages is None:
+            return ""
+        return phrases.marked_sentence(self.marked_passages, self.words)
 
     @property
     def reliability(self) -> str:
-        """How far the share was off on other films, how far experts agree, and what could not be judged."""
-        facts = [phrases.error_sentence(self.expected_share, self.words)]
+        """How far the numbers of the page can be relied on, in up to three sentences.
+
+        They say how far the expected share was off on other films, how far experts agree, and what part of
+        the film could not be judged.
+        """
+        sentences = [phrases.error_sentence(self.expected_share, self.words)]
         if self.expert_agreement is not None:
-            facts.append(phrases.experts_note(self.expert_agreement, self.words))
-        facts.append(phrases.unjudged_sentence(self.judged_time, self.words))
-        return " ".join(fact for fact in facts if fact)
+            sentences.append(phrases.experts_note(self.expert_agreement, self.words))
+        sentences.append(phrases.unjudged_sentence(self.judged_time, self.words))
+        return " ".join(sentence for sentence in sentences if sentence)
 
     @property
     def warnings(self) -> list[str]:
@@ -393,7 +397,7 @@ class FilmView:
     # --- the timeline
     # -----------------------------------------------------------------------
     def between(self, start_s: float, end_s: float) -> pd.DataFrame:
-        """Return the rows that overlap a span."""
+        """Return the rows of the model shown that overlap a span, whose ends are in seconds."""
         return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
 
     @property
@@ -455,7 +459,10 @@ class FilmView:
         return strips
 
     def legend(self, kind: str) -> str:
-        """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
+        """Explain, for the legend of the timeline, how a kind of span is hatched.
+
+        `kind` is `UNJUDGED`, of spans with content but no probability, or `BLACK_OR_CREDITS`.
+        """
         if kind == UNJUDGED:
             return phrases.unjudged_legend(self.judged_time, self.words)
         return self.words[f"legend_{kind}"]
@@ -594,7 +601,7 @@ class FilmView:
         seconds = _seconds_inside(rows, start_s, end_s)
 
         # The model's probability, of the rows that have one
-        has_p = is_counted(rows)
+        has_p = is_counted(rows)  # not those that are black, or too unlike the training clips
         mean = self._mean_with_band(rows[has_p], seconds[has_p])
 
         # The concepts' probabilities, which are arrays of all rows of the film
@@ -653,7 +660,7 @@ def _is_enough_of_minute(seconds: Floats) -> bool:
 
 
 def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
-    """Compute how many seconds of each row [N] lie in a span."""
+    """Compute how many seconds of each row [N] lie in the span from `start_s` to `end_s`; 0 if none do."""
     starts = rows["start_s"].to_numpy(dtype=np.float64).clip(min=start_s)
     ends = rows["end_s"].to_numpy(dtype=np.float64).clip(max=end_s)
     return np.asarray((ends - starts).clip(min=0))

@@ -261,9 +261,10 @@ def _write_npz(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
 
 
 def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
-    """Read the dictionary that an interrupted run saved; None if there is none with the same settings.
+    """Read the dictionary of units that an interrupted run saved, to resume from it.
 
-    `digest` is that of the settings (`_digest_of_settings`).
+    None if there is no such file, if it is damaged, or if it was made with other settings: units are then
+    learnt from the start. `digest` is that of the settings (`_digest_of_settings`).
     """
     import numpy as np
 
@@ -277,7 +278,7 @@ def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | N
             return None
         return Dictionary.from_arrays(arrays)
     except ERRORS_OF_DAMAGED_FILES:
-        return None  # units are learnt from the start
+        return None
 
 
 def _name_strongest_frames(
@@ -332,8 +333,8 @@ def _strongest_times(
 
     from obygaze_models.prediction.frames import frame_times
 
+    # Times are those of frames. Tokens of clips with different numbers of frames can't be assigned to frames.
     has_frames = "frames" in group.arrays
-    # Tokens of clips with different numbers of frames can't be assigned to frames.
     has_tokens_without_frame = group.ragged and features == "tokens"
     if not has_frames or has_tokens_without_frame:
         return np.full(strongest_tokens.shape, np.nan)
@@ -390,7 +391,8 @@ def _best_concepts(concepts: "Sequence[str]", association: "Association") -> "pd
 
     auc = association.auc  # [films, units, concepts], NaN where undefined
     n_defined = (~np.isnan(auc)).sum(axis=0)
-    mean_above_chance = np.nansum(auc - 0.5, axis=0) / np.maximum(n_defined, 1)  # 0 if nowhere defined
+    # The mean over films, less chance, [units, concepts]; 0 for a concept that no film defines.
+    mean_above_chance = np.nansum(auc - 0.5, axis=0) / np.maximum(n_defined, 1)
     best_concepts = np.abs(mean_above_chance).argmax(axis=1)  # index of a concept, for each unit
     rows = []
     for unit, index in enumerate(best_concepts):
@@ -407,7 +409,11 @@ def _best_concepts(concepts: "Sequence[str]", association: "Association") -> "pd
 
 
 def _nearest_texts(dictionary: "Dictionary", texts: "TextVectors") -> list[str]:
-    """List for each unit the `N_TEXTS` texts nearest to its direction."""
+    """List for each unit the texts nearest to its direction, which may tell what the unit stands for.
+
+    They are the `N_TEXTS` texts whose vectors have the largest cosine with the unit's direction. The texts
+    were encoded by the network of the features, so that both are in one space.
+    """
     import numpy as np
     from sklearn.preprocessing import normalize
 

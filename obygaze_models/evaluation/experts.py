@@ -213,13 +213,17 @@ def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp])
     rows : ndarray of int
         The training clips.
     """
+    # What each of J annotators called the training clips: 1, 0, or `NOT_ASKED` for no label.
     calls = np.stack(list(label_plan.noisy.values()))[:, rows]  # [J, training clips]
     is_judged = (calls != NOT_ASKED).any(axis=0)
     judged_rows = rows[is_judged]
     calls = calls[:, is_judged]
+
+    # With a model of the features and, for comparison in the record, without one.
     movies = data.movies[judged_rows]
     accuracies, positive = annotators_noise(calls, movies, data.X[judged_rows].astype(np.float64))
     accuracies_without_features, _ = annotators_noise(calls, movies)
+
     copies = []
     for number in range(N_COPIES):
         # With four copies, the thresholds are .125, .375, .625 and .875: a clip of probability .6 is positive
@@ -271,13 +275,17 @@ def _any_seen_score(all_labels: Ints, labels_of_annotators: Sequence[Labels]) ->
 def _test_on_shared_clips(target: Target, labels: Ints, others: Ints) -> Tested:
     """Make the test on one annotator's labels [N] that is restricted to clips which others judged too.
 
-    `others` [J, N] are the labels of the other annotators.
+    On these clips, the mean label of the others can be evaluated like a model's score: it shows how well
+    people do. `others` [J, N] are their labels, 1, 0, or `NOT_ASKED` where one did not judge a clip.
     """
     is_judged = others != NOT_ASKED
     n_judges = is_judged.sum(axis=0)
     n_positive = (others == 1).sum(axis=0)
-    mean_of_others = n_positive / np.maximum(n_judges, 1)
-    return Tested(target, np.where(n_judges > 0, labels, NOT_ASKED), mean_of_others)
+    mean_of_others = n_positive / np.maximum(
+        n_judges, 1
+    )  # 0 for clips that no other judged, which are left out
+    labels_of_shared = np.where(n_judges > 0, labels, NOT_ASKED)
+    return Tested(target, labels_of_shared, mean_of_others)
 
 
 def _agreed_labels(all_labels: Ints) -> Ints:
@@ -306,9 +314,10 @@ class Variant(NamedTuple):
 
 
 def make_variants(specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Dataset) -> Iterator[Variant]:
-    """Yield each model once for every set of training labels.
+    """Yield each model once for every set of training labels, such as those of each annotator.
 
-    Models that read no features are trained on the first set only.
+    The name and title of a variant say whose labels it is trained on. Models that read no features are
+    trained on the first set only. Baselines for which the dataset has data are added.
     """
     suffixes = list(label_plan.training_labels)
     for spec in [*specs, *_baselines(label_plan, data)]:
@@ -326,7 +335,11 @@ def make_variants(specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Datas
 
 
 def _baselines(label_plan: LabelPlan, data: Dataset) -> list[ModelSpec]:
-    """List the baselines that have data: clip lengths, variables of a table, or a machine's answers."""
+    """List the baselines that a dataset has data for: clip lengths, variables of a table, or answers.
+
+    They show how far labels can be told from what is no feature of a backbone: from the length of the clip
+    alone, from measured variables of staging, and from a machine's answers to the codebook's questions.
+    """
     length = ModelSpec(
         name=LENGTH,
         title="length of the clip alone",
@@ -429,7 +442,7 @@ def _accuracies(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
         Probability of each clip to be positive.
     """
     negative = 1 - positive
-    # Expected numbers for each annotator: sums of the probabilities of clips.
+    # Expected numbers for each annotator [J]: sums of the probabilities of clips.
     n_negatives = is_judged @ negative
     n_positives = is_judged @ positive
     n_right_noes = (is_judged & ~is_yes) @ negative

@@ -130,7 +130,9 @@ def _means_of_shifts(
 ) -> NDArray[np.float64]:
     """Compute the mean of each measure over a movie's mixed clips, if clips take the scores of later clips.
 
-    A shift by 3 gives each clip the scores of the third clip after it, and the last clips those of the first.
+    Such shifts show what scores reach by chance that know nothing of the segments. A shift by 3 gives each
+    clip the scores of the third clip after it, and the last clips those of the first. Mixed clips are those
+    that are measured: they have frames inside and outside of segments.
 
     Parameters
     ----------
@@ -209,12 +211,15 @@ def _split_into_clips(frames: pd.DataFrame) -> list[_FramesOfClip]:
 def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDArray[np.float64]:
     """Measure each mixed clip of a movie, with its own scores and with those of every other clip.
 
+    A clip is mixed if it has frames inside and outside of segments: only there is something to find. How well
+    the scores of other clips find its segments is the chance level.
+
     Parameters
     ----------
     clips : sequence of _FramesOfClip
         All clips of the movie.
     mixed : sequence of int
-        Indices of the clips to measure: those with frames inside and outside of segments.
+        Indices of the mixed clips.
 
     Returns
     -------
@@ -277,10 +282,11 @@ def _pooled(by_movie: pd.DataFrame, shifted: NDArray[np.float64], n_shifts: int)
     rows = []
     for measure, values_of_shifts in zip(MEASURES, shifted, strict=True):
         interval = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
-        n_above = int((values_of_shifts >= interval.mean - ROUNDING).sum())
-        n_below = int((values_of_shifts <= interval.mean + ROUNDING).sum())
-        # Two-sided; the unshifted scores count as one of the shifts.
-        p = min(1.0, 2 * (1 + min(n_above, n_below)) / (1 + n_shifts))
+        # Shifts with a value as high as measured, and as low, but for rounding.
+        n_as_high = int((values_of_shifts >= interval.mean - ROUNDING).sum())
+        n_as_low = int((values_of_shifts <= interval.mean + ROUNDING).sum())
+        # Two-sided; the unshifted scores count as one of the shifts (Phipson and Smyth 2010).
+        p = min(1.0, 2 * (1 + min(n_as_high, n_as_low)) / (1 + n_shifts))
         row = {
             "measure": measure,
             "value": interval.mean,
@@ -339,7 +345,7 @@ def marked_segments(
 
 
 def _check_what_to_find(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
-    """Raise unless either levels or a concept are to be found, and the codebook has them."""
+    """Raise unless either levels (`positive`) or a concept are to be found, and the codebook has them."""
     codebook = manifest.codebook
     if positive and concept is None:
         names = list(positive)

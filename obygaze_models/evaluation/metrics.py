@@ -81,17 +81,18 @@ def f1_pos(y: LabelArray, called: LabelArray) -> float:
 
 
 def f1_macro(y: LabelArray, called: LabelArray) -> float:
-    """Mean of the two classes' F1; NaN with one class only."""
+    """Mean of the two classes' F1, whatever their sizes; NaN with one class only, whose F1 is then NaN."""
     counts = _confusion(y, called)
     return (counts.f1_of_positives() + counts.f1_of_negatives()) / 2
 
 
 @checked
 def f1_weighted(y: LabelArray, called: LabelArray) -> float:
-    """Mean of the two classes' F1 weighted by their clips; NaN with one class only."""
+    """Mean of the two classes' F1, each weighted by its number of clips; NaN with one class only."""
     counts = _confusion(y, called)
-    weighted = counts.positives * counts.f1_of_positives() + counts.negatives * counts.f1_of_negatives()
-    return weighted / max(len(y), 1)
+    # The F1 of a class without clips is NaN, and so is the sum.
+    weighted_sum = counts.positives * counts.f1_of_positives() + counts.negatives * counts.f1_of_negatives()
+    return weighted_sum / max(len(y), 1)
 
 
 def balanced_accuracy(y: LabelArray, called: LabelArray) -> float:
@@ -261,7 +262,7 @@ It is the mean, over groups, of the metric that a model without information on t
 
 
 def fixed(value: float) -> Chance:
-    """Make a chance level that is the same value for any labels."""
+    """Make the chance level of a metric whose chance level is the same for any labels, such as .5 for AUC."""
     return lambda _: value
 
 
@@ -542,12 +543,14 @@ def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
     ProtocolError
         An entry point is no `Metric`, or two metrics have one name.
     """
+    # --- the metrics of this module
     has_levels = n_classes != 2
     known = dict(LEVEL_METRICS if has_levels else METRICS)
     if has_levels:
         error = known["mean_absolute_error"]
         known[error.name] = replace(error, bounds=(0.0, n_classes - 1.0))
-    # Where a metric comes from, for messages, and the metric.
+
+    # --- those of packages and of the script, each with where it comes from, for messages
     added = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
     added += [("metrics=", metric) for metric in own]
     for source, metric in added:

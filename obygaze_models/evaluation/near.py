@@ -94,7 +94,7 @@ def _solve_assignment(first: NDArray[np.intp], second: NDArray[np.intp], gains: 
     no_pair = -1
     gain_matrix = np.zeros(shape)
     gain_matrix[row, column] = gains
-    pair_at = np.full(shape, no_pair)
+    pair_at = np.full(shape, no_pair)  # the index of the pair at each place of the matrix
     pair_at[row, column] = np.arange(len(gains))
     assigned_rows, assigned_columns = linear_sum_assignment(gain_matrix, maximize=True)
     assigned_pairs = pair_at[assigned_rows, assigned_columns]

@@ -152,7 +152,10 @@ def _json_row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
 
 
 def _json_value(value: Any) -> Any:
-    """Return a cell as a JSON value: None for missing values and for numbers that are not finite."""
+    """Return a cell of a data frame as a JSON value.
+
+    JSON has neither NaN nor infinity: these become None, as do missing values.
+    """
     if value is pd.NA:
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -245,7 +248,10 @@ def _convert_column(cells: "pd.Series[Any]", type_name: str, table_name: str) ->
 
 
 def _first_inconvertible(cells: "pd.Series[Any]", type_name: str) -> str:
-    """Say, for a message, which is the first cell that cannot be converted to a type; "" if all can."""
+    """Say where a column cannot be converted to a type: ", first in row 3: 'x'", to end a message.
+
+    It is "" if each cell can be converted by itself.
+    """
     for row, value in enumerate(cells, start=1):
         if not _is_convertible(value, type_name):
             return f", first in row {row}: {value!r:.80}"

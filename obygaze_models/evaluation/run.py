@@ -145,7 +145,10 @@ class Run:
 
 
 def _is_picklable(spec: ModelSpec) -> bool:
-    """Tell whether a model can be pickled, and so sent to another process."""
+    """Tell whether a model can be pickled, and so sent to another process.
+
+    It cannot if it is made by a function of a notebook or by a lambda.
+    """
     try:
         pickle.dumps(spec)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -196,7 +199,7 @@ def rows_of(
         Columns with the same value in every row: ``model``, ``train`` and ``threshold``.
     """
     rows = fold.split.test
-    in_test = test.labels[rows] != NOT_ASKED
+    in_test = test.labels[rows] != NOT_ASKED  # `NOT_ASKED` marks the clips that are not in the test
     # A column is one value, which holds for all rows, or an array with a value for each row.
     return {
         **model_columns,
@@ -430,6 +433,7 @@ def record_of(
     origin : mapping, optional
         Further values of the record, on where the labels come from.
     """
+    # `NOT_ASKED` is the label of clips that are not in a task.
     is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     is_trained = target.of(data.labels) != NOT_ASKED
     clips = {
@@ -471,7 +475,11 @@ def record_of(
 
 
 def _protocol(n_folds: int, n_movies_tested: int, *, seen: bool) -> str:
-    """Describe the protocol; fewer folds than tested movies are folds of several movies."""
+    """Describe, for a run's record, how clips were divided into folds.
+
+    The texts say that single movies were left out, or folds of several movies, or, with `seen`, blocks of
+    scenes of movies that were trained on. There are fewer folds than tested movies if folds have several.
+    """
     if seen:
         return SEEN_MOVIES
     if n_folds < n_movies_tested:
@@ -487,7 +495,11 @@ def _prevalence(test: Tested, n_classes: int) -> float | None:
 
 
 def _excluded(data: Dataset, target: Target, tests: Sequence[Tested]) -> list[Excluded]:
-    """List the clips that are in the training or a test target but have no features, each with the reason."""
+    """List the clips that would be trained on or tested but have no features, each with the reason.
+
+    Clips of levels that are in neither the target of training nor one of the tests are not missed, and not
+    listed.
+    """
     levels = set(target.levels)
     for test in tests:
         levels.update(test.target.levels)

@@ -89,6 +89,9 @@ def read_run(folder: Path | str) -> SavedRun:
 def saved(run: Run, where: str = "this run") -> SavedRun:
     """Convert a run to the form in which `read_run` returns it, without writing any file.
 
+    Functions that compare runs take this form, whether a run was just made or read from its folder. `where`
+    names the run in messages.
+
     Examples
     --------
     >>> import obygaze_features as of

@@ -112,6 +112,7 @@ def permutation_pvalues(
     p = np.empty(n_concepts)
     lag1 = np.empty(n_concepts)
     with one_blas_thread():
+        # Concepts that are labelled on the same clips have one matrix of predictions, and the same shifts.
         for concepts, clips in _concepts_by_clips(labels):
             movie_of = movie_of_clip[clips]
             presence = centred_within(labels[np.ix_(clips, concepts)], movie_of)  # [clips, concepts]
@@ -151,6 +152,9 @@ def _refuse_unmixed(
     concepts: NDArray[np.intp], presence: NDArray[np.float64], movies: NDArray[np.intp]
 ) -> None:
     """Raise if one of the concepts varies within fewer than two movies.
+
+    A movie in which all clips have the concept, or none, is the same under every shift, and a single movie
+    has no other one to be predicted from.
 
     Parameters
     ----------

@@ -88,6 +88,7 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ModelError
         The estimator can't be saved.
     """
+    # The zoo's estimators have conversions; an estimator of another package converts itself.
     for kind, conversion in CONVERSIONS.items():
         if not isinstance(estimator, conversion.estimator_type):
             continue
@@ -161,7 +162,10 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
 
 
 def _refuse_folder(path: Path) -> None:
-    """Raise if something exists at a path that is not a regular file; for a folder, name models in it."""
+    """Raise if something exists at a path that is not a regular file, from which no model can be read.
+
+    The message for a folder names up to three models in it. A path at which nothing exists is no error here.
+    """
     if path.is_file() or not path.exists():
         return
     models = sorted(path.glob("*.model"))  # of a folder; there are none for a pipe or a device
@@ -223,7 +227,10 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
 
 
 def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the `OTHER_ARRAYS` of a file do not fit the model's card."""
+    """Raise if the arrays of a file that are not the estimator's do not fit the model's card.
+
+    They are those of the calibration and of distances, and those by which training films are recognised.
+    """
     score_arrays = {}
     training_arrays = {}
     for name, array in other_arrays.items():
@@ -236,7 +243,10 @@ def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card."""
+    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card.
+
+    ``reach_distances`` are quantiles of the training clips' distances, and so must rise.
+    """
     check_arrays(score_arrays, **_shapes_of_score_arrays(card, score_arrays))
     if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
@@ -435,6 +445,8 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     """
     if card.kind == "skops":
         return _from_skops(arrays)
+
+    # The file holds the estimator's arrays, but not its class.
     model: Any = offered.get(card.model)
     if model is None:
         model = _load_entry_point(card)
@@ -451,7 +463,11 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
 
 
 def _load_entry_point(card: Card) -> Any:
-    """Load what an installed package offers under the name of a card's model."""
+    """Load what an installed package offers under the name of a card's model, by its entry points.
+
+    It is an estimator, a factory or a ModelSpec. Only packages that the user installed are imported, whatever
+    the file says.
+    """
     entry_points = {point.name: point for point in points(MODELS)}
     if card.model not in entry_points:
         raise ModelError(
@@ -485,6 +501,7 @@ def _from_skops(arrays: Arrays) -> Any:
 
 def _why_refused(data: bytes) -> str:
     """Return the reason why a skops archive, given as bytes, must not be loaded; "" if it may be."""
+    # A compressed archive could take up far more memory than its size.
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         is_compressed = any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist())
     if is_compressed:
@@ -510,6 +527,8 @@ def _make_reproducible(data: bytes) -> bytes:
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
+
+    # The schema describes the estimator's objects; the other members hold their arrays.
     schema = members.pop("schema.json").decode("utf-8")
     schema, number_of_address = _renumber_objects(schema)
     files = []
@@ -517,6 +536,7 @@ def _make_reproducible(data: bytes) -> bytes:
         # The file of an object's array is named after the object, such as "140245.npy".
         address, _, suffix = name.partition(".")
         files.append((number_of_address[address], suffix, content))
+
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         sorted_schema = json.dumps(json.loads(schema), sort_keys=True)

@@ -175,7 +175,7 @@ def predict(
 
 
 def _refuse_other_codebook(card: Card, manifest: Manifest) -> None:
-    """Raise if a manifest is of another codebook than a model."""
+    """Raise if a manifest and a model are of different codebooks, whose levels and concepts differ."""
     codebook_of_model = card.codebook["name"]
     codebook_of_manifest = manifest.codebook.name
     if codebook_of_model != codebook_of_manifest:
@@ -225,6 +225,8 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
 
     Clips out of distribution get no probability and no decision.
     """
+    # The share of training clips that are nearer to the training mean than the clip. If nearly all of them
+    # are, the clip is out of distribution.
     share_of_nearer = model.out_of_distribution_share(block.X)
     is_outside = share_of_nearer > LARGEST_SHARE
     logits = model.logits(block.X)

@@ -125,7 +125,11 @@ class ReadableClips:
             yield from self._blocks_of_store(source, progress)
 
     def _blocks_of_store(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
-        """Yield the clips of one store with their features, block by block, for a model of one modality."""
+        """Yield the clips of one store with their features, block by block, for a model of one modality.
+
+        A block is a part of the store (`_divide_into_parts`), whose clips are stored together. Several parts
+        may be read at once, from a server. The parameters are those of `blocks`.
+        """
         clips_in_store = np.flatnonzero(source.rows != NO_ROW)
         rows = source.rows[clips_in_store]  # of these clips, in the store
         padded_length = _padded_length(self.card, source.store, rows)
@@ -194,8 +198,8 @@ def _find_clips_of_one_modality(
     """Find the clips that have features, for a model of one modality."""
     groups = [find_group_for_model(card, store) for store in stores]
     _refuse_repeated_clips(stores)
-    clips_of_stores: list[ClipColumns] = []  # those with features
-    rows_of_stores: list[NDArray[np.intp]] = []  # of these clips
+    clips_of_stores: list[ClipColumns] = []  # for each store, the clips that have features
+    rows_of_stores: list[NDArray[np.intp]] = []  # the rows of these clips in their store
     excluded: dict[str, list[str]] = {}
     for store, group in zip(stores, groups, strict=True):
         clips = ClipColumns.of_table(store.table)
@@ -325,7 +329,10 @@ def _reasons_of_absence(store: Store, backbone: str, clip_ids: Collection[str]) 
 
 
 def _merged_clips(stores: Sequence[Store], clip_filter: ClipFilter) -> ClipColumns:
-    """List the selected clips of several stores, each once. A clip is partial if it is so in any store."""
+    """List the selected clips of several stores, each once, for a model of several modalities.
+
+    A clip is partial (a part of its video could not be read) if it is so in any store.
+    """
     clips_of_stores = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
     index_of_clip: dict[str, int] = {}
     for index in np.flatnonzero(clip_filter.mark(clips_of_stores)).tolist():
@@ -338,7 +345,7 @@ def _merged_clips(stores: Sequence[Store], clip_filter: ClipFilter) -> ClipColum
 
 
 def _first_reasons(reasons: Mapping[str, list[str]], clip_ids: Collection[str]) -> dict[str, list[str]]:
-    """Keep the first reason for each of some clips: reason -> ids of these clips.
+    """Keep the first reason for each of some clips, so that a clip is counted once: reason -> ids of clips.
 
     Parameters
     ----------
@@ -379,6 +386,7 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
     if not len(rows):
         return
     group = store[card.backbone]
+    # A clip's reduced tokens are [T', D'] float32, its stored ones [T, D] float16.
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
         numbers_of_clip = math.prod(reduced.plan.shape)
@@ -388,6 +396,7 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
         yield from _divide_by_memory(len(rows), numbers_of_clip * BYTES_OF_FLOAT16)
     else:
         for piece in group.pieces(card.features):
+            # Rows rise, so that those in the piece follow each other.
             first, end = np.searchsorted(rows, [piece.start, piece.stop])
             if first < end:
                 yield np.arange(first, end)
@@ -528,7 +537,11 @@ def _read_rows(
 
 
 def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read the features of one modality of some clips, pooled as the model's input says."""
+    """Read the features of one modality of some clips: vectors [N, D], or frames that are not pooled.
+
+    `model_input` says which array of which backbone, and how frames or tokens are pooled to a vector; `rows`
+    [N] are the clips' rows in the store.
+    """
     group = store[model_input["backbone"]]
     array: Features = model_input["features"]  # type: ignore[assignment]  # the card allows these words alone
     pool_of_model = model_input["pool"]
@@ -604,7 +617,10 @@ def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> 
 
 
 def _field_text(provenance: Mapping[str, Any], dotted: str) -> str:
-    """Return the text of a field of a provenance, by its dotted name; "absent" if it has none."""
+    """Return the text of a field of a provenance for a message; "absent" if it has no such field.
+
+    The dotted name "decoder.version" is the field "version" of the object "decoder".
+    """
     value: Any = provenance
     for name in dotted.split("."):
         if not isinstance(value, Mapping) or name not in value:
