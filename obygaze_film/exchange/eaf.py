@@ -76,8 +76,9 @@ def _model_tier(tier: Tier) -> EafTier:
 
 
 def _range_of(p: float) -> str:
-    """Return the range of `BINS` that a probability is in; 1 is in the last one."""
-    return BINS[min(int(5 * p), 4)]
+    """Return the range of `BINS`, such as "0.4 to 0.6", that a probability is in; 1 is in the last one."""
+    index = min(int(len(BINS) * p), len(BINS) - 1)
+    return BINS[index]
 
 
 def _texts(tier: Tier) -> list[tuple[float, float, str]]:
@@ -91,7 +92,7 @@ def _level_and_concepts(tier: Tier, people: PeopleTier) -> list[EafTier]:
     Their names are that of `tier` with "level" and "concepts" in place of "labels".
     """
     levels = []
-    decision_ids = []  # of each level
+    decision_ids = []  # of each level, so that importers know which decision a person changed
     concepts = []
     for span in tier.spans:
         decision = span.decided

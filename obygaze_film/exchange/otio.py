@@ -108,5 +108,5 @@ def _range(start_s: float, end_s: float, rate: Fraction) -> dict[str, object]:
 
 
 def _time(frames: int, rate: Fraction) -> dict[str, object]:
-    """Describe a number of frames, or the number of a frame, at a rate of frames per second."""
+    """Describe a time as OpenTimelineIO does: a number of frames at a rate of frames per second."""
     return {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(frames)}

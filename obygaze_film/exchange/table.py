@@ -27,8 +27,9 @@ def to_csv(exported: Exported) -> str:
     """
     rows = []
     for tier, span in exported.spans:
+        # Cells by column; others are empty.
         cells = _person_cells(tier, span) if tier.people else _model_cells(span)
-        if not cells:  # the span needs no row
+        if not cells:  # a note that stands in the row of its level
             continue
         cells |= {
             "movie": exported.film.movie,

@@ -309,6 +309,7 @@ class Exported:
         """
         model = self.model
         lines: list[str] = []
+        # Without calibration there are no probabilities.
         if model.calibration is not None:
             calibrated_levels = list(model.calibration.clips)
             if model.levels_left_out and calibrated_levels:
@@ -382,7 +383,7 @@ def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: in
 
 
 def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
-    """Make a tier that importers recognise as a model's by its name."""
+    """Make a tier of the model or the film; its name gets the prefix by which importers skip such tiers."""
     return Tier(kind, f"{PREFIX}{name}", tuple(spans))
 
 
@@ -433,7 +434,10 @@ def _passages(film: "Timeline", model: ModelRecord, top: int) -> list[TierSpan]:
 
 
 def _scored_span(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
-    """Make a span of a table's row that has a probability and its band."""
+    """Make a span, with this text, of a table's row that has a probability and its band.
+
+    `fields` are further fields of the `TierSpan`.
+    """
     return TierSpan(
         row["start_s"],
         row["end_s"],
@@ -472,7 +476,7 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
     tiers = []
     for concept in model.concepts:
         p = rows.get(f"{concept.name}_p")
-        if p is None or not concept.is_found:
+        if p is None or not concept.is_found:  # `is_found`: better than chance, in tests
             continue
         is_seen = (p >= concept.threshold_p).to_numpy()
         seen_rows = rows.assign(p=p)[is_seen]
@@ -481,7 +485,11 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
 
 
 def _joined(rows: pd.DataFrame, concept_name: str) -> list[TierSpan]:
-    """Join rows that follow each other without a gap to spans; `p` is their mean, weighted by duration."""
+    """Join the rows in which a concept is seen to spans, where they follow each other without a gap.
+
+    The probability of a span is the mean of its rows, weighted by their durations; its text names the concept
+    and this mean. `rows` are in time order.
+    """
     spans = []
     # Rows that follow each other share an edge exactly: both have the same float.
     follows_gap = rows["start_s"] != rows["end_s"].shift()

@@ -171,7 +171,12 @@ def _similar_films_warning(shared: "Shared", store: "Store") -> str:
 
 
 def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
-    """Warn of films that have equal features in a share of their clips, the largest share first."""
+    """Warn of films that have equal features in a share of their clips, the largest share first.
+
+    `pairs` has the two films and the share. From half of the clips on (`SAME_FILM_SHARE`), the two are taken
+    for one film under two names, otherwise for films that share an excerpt. At most `MOST_EQUAL_FILMS` pairs
+    are named; the others are counted.
+    """
     from obygaze_models.prediction.training_films import SAME_FILM_SHARE
 
     lines = []
@@ -219,7 +224,7 @@ def _differing_times_warning(differing: Sequence[Difference]) -> list[str]:
 
 
 def _format_span(times: Sequence[float | None]) -> str:
-    """Format a span of seconds, as "12.0 to 14.5"."""
+    """Format a span of seconds, its start and end, as "12.0 to 14.5"; an unknown time is "None"."""
     return " to ".join(map(str, times))
 
 
@@ -235,7 +240,8 @@ def _saved_model_remarks(models: Sequence[SavedModel], data: "Dataset") -> list[
     for model in models:
         lines.append(_quality_remark(model))
         lines.append(_loading_remark(model, loadable))
-    # A dataset of several modalities has a part for each; any other is its only part.
+    # Without signatures of pictures, a model cannot recognise the films that it was trained on if they are
+    # encoded anew. A dataset of several modalities has a part for each; any other is its only part.
     parts = data.parts or (data,)
     if all(part.signatures is None for part in parts):
         lines.append(NO_SIGNATURES_REMARK)
