@@ -173,7 +173,7 @@ class _DeskComparison(NamedTuple):
         return replace(compared, notes=(*compared.notes, *note_of_hidden.values()))
 
     def page(self, language: str) -> str:
-        """Write the page of the comparison in a language."""
+        """Write the page of the comparison in a language; films' titles link to their pages on the desk."""
         from obygaze_film.page.side_by_side import comparison_page
 
         addresses = {film.timeline.movie: f"film/{film.number}/read" for film in self.films}

@@ -191,7 +191,10 @@ def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
 
 
 def _completed(known: "FilmFacts | None", title: str | None, year: int | None) -> "FilmFacts":
-    """Replace the title and the year that a table says of a film by those of the command line, if given."""
+    """Return the facts of a film with the title and the year of the command line, where these are given.
+
+    `known` are the facts that a table has of the film; None if it has none.
+    """
     from obygaze_film.score import FilmFacts
 
     known = known or FilmFacts()

@@ -53,7 +53,10 @@ def to_edl(exported: Exported) -> str:
 
 
 def _time_comments(exported: Exported) -> list[str]:
-    """Write the rate and the start of the time codes, which lists have no place for, as comments."""
+    """Write the rate and the start of the time codes as comments, by which our importers read the list.
+
+    The format has no place for them.
+    """
     is_dropping, first_frame = exported.start
     start_code = frame_label(first_frame, exported.rate, drop=is_dropping)
     return [f"* OBYGAZE RATE: {exported.rate}", f"* OBYGAZE START: {start_code}"]
@@ -90,7 +93,10 @@ def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[
 
 
 def _comment(name: str, text: str) -> str:
-    """Write a text as a comment of one line; letters beyond ASCII are quoted, as in URLs."""
+    """Write a text as a comment of one line, from which importers can read it back.
+
+    Letters beyond ASCII, which not every reader of lists supports, are quoted as in URLs.
+    """
     one_line = " ".join(text.split())
     return f"* {name}: {quote(one_line, safe=UNQUOTED)}"
 

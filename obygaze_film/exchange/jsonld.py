@@ -76,7 +76,8 @@ def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, obj
 def _bodies(tier: Tier, span: TierSpan, motivation: str) -> list[dict[str, str]]:
     """Make the bodies of an annotation: the tier's name as a tag, the span's text, and its facts as JSON.
 
-    Facts are the decision of a person, or the numbers of the model.
+    Facts are the decision of a person, or the numbers of the model. `motivation` is that of the annotation,
+    "commenting" or "classifying", and the purpose of the text.
     """
     bodies = [_body(tier.name, "tagging"), _body(span.text, motivation)]
     facts: dict[str, object] = span.decided.facts if span.decided else dict(span.numbers)

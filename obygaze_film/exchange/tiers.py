@@ -195,7 +195,10 @@ class Exported:
 
     @property
     def definition(self) -> str:
-        """Digest of the definitions that people decided under; empty if unknown, or if there are several."""
+        """Digest of the codebook's definitions by which people gave the levels in the file.
+
+        Empty if it is not known, or if they gave them by several definitions.
+        """
         decided = [span.decided for _, span in self.spans if span.decided]
         definitions = {decision.definition for decision in decided if decision.level}
         return definitions.pop() if len(definitions) == 1 else ""
@@ -287,7 +290,10 @@ class Exported:
         return [] if experts is None else [phrases.experts_caveat(experts, ENGLISH)]
 
     def _caveats_of_time(self) -> list[str]:
-        """Say which parts of the film have no score, and why; empty if all of it has one."""
+        """Say which parts of the film have no score, and why; empty if all of it has one.
+
+        Time without a score is unlike the training clips, or it is black or credits.
+        """
         model = self.model
         judged = judged_time(model, self.film.time(model.key), self.film.shots)
         lines = []

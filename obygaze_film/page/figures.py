@@ -168,14 +168,18 @@ class YearsScale(NamedTuple):
     highest_share: float
 
     def x(self, year: float) -> float:
-        """Return the horizontal position of a year in the figure, in units."""
+        """Return the horizontal position of a year in the figure, in units from the left.
+
+        The axis goes from `YEARS_LEFT` at the first year to `YEARS_RIGHT` at the last one.
+        """
         n_years = self.last_year - self.first_year
         return round(YEARS_LEFT + (YEARS_RIGHT - YEARS_LEFT) * (year - self.first_year) / n_years, 1)
 
     def y(self, share: float) -> float:
         """Return the vertical position of a share in the figure, in units from the top.
 
-        Shares below 0 or above the highest share of the axis are drawn at its ends.
+        The axis begins at the bottom, with a share of 0, and rises over `YEARS_HEIGHT` units. Shares below 0
+        or above the highest share of the axis are drawn at its ends.
         """
         share_of_axis = min(max(share / self.highest_share, 0.0), 1.0)
         return round(YEARS_TOP + YEARS_HEIGHT * (1 - share_of_axis), 1)
@@ -578,11 +582,15 @@ def _tick_times(part: FigurePart) -> list[float]:
 
     The step is the smallest of `charts.TICKS_S` by which the texts of the times don't touch.
     """
-    length_s = part.end_s - part.start_s
+    # How many times there is room for; the last time has the longest text.
     width_of_time = text_width(clock(part.end_s)) + TIME_GAP
     n_with_room = min(MOST_TIMES, part.width / width_of_time)
+
+    length_s = part.end_s - part.start_s
     steps_with_room = [step for step in charts.TICKS_S if length_s / step <= n_with_room]
     step_s = steps_with_room[0] if steps_with_room else charts.TICKS_S[-1]
+
+    # From the first multiple of the step in the part.
     first_s = math.ceil(part.start_s / step_s) * step_s
     return [float(time_s) for time_s in range(first_s, int(part.end_s) + 1, step_s)]
 

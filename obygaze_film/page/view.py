@@ -451,7 +451,7 @@ class FilmView:
 
     @cached_property
     def other_models(self) -> list[Strip]:
-        """The strips of the film's other classifiers, each with the share that it expects."""
+        """The strips of the film's other models that classify, each with the share that it expects."""
         strips: list[Strip] = []
         for model in self.film.record.models:
             if model.decides and model.key != self.model.key:
@@ -505,7 +505,8 @@ class FilmView:
         concepts = []
         for concept in sorted(model.concepts, key=_best_found_first_key):
             column = f"{concept.name}_p"
-            if column not in rows:
+            has_probabilities = column in rows
+            if not has_probabilities:
                 continue
             name: str = self.words.translated(names.concept(concept.name))
             if model.key != self.model.key:
@@ -717,4 +718,5 @@ def _best_found_first_key(concept: ConceptRecord) -> tuple[int, float]:
     if concept.ap is None or concept.chance is None:
         largest_possible_difference = 1.0
         return group, largest_possible_difference
+    # Sorting is by rising keys: the farther above chance, the smaller the key.
     return group, concept.chance - concept.ap

@@ -226,7 +226,7 @@ def _train_and_test(
 ) -> _Results:
     """Train and test every model in all of its folds, and collect the results in the order of the folds."""
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
-    n_trainings = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)
+    n_trainings = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)  # for the progress
     features = _read_features(plan.variants, data)
     results_of: dict[tuple[SeededFold, str], _Results] = {}  # by fold and name of the model
     with shown_progress(progress, "training", "model") as show:
@@ -243,16 +243,26 @@ def _train_and_test(
                     record["zeros"][name] = mean_score
                 results_of[trained.fold, name] = _test_in_fold(plan, data, trained, X)
                 show(len(results_of), n_trainings)
-    # Models are trained group by group, but results are listed fold by fold.
-    all_results = _Results(records=records)
+    return _in_order_of_folds(results_of, plan, records)
+
+
+def _in_order_of_folds(
+    results_of: Mapping[tuple[SeededFold, str], _Results], plan: Plan, records: dict[SeededFold, FoldRecord]
+) -> _Results:
+    """Join the results of all models, fold by fold, and in each fold in the order of the models.
+
+    Models are trained in another order. `results_of` has the results by fold and name of the model; a model
+    that draws no random numbers has results for the first seed only. `records` are those of the folds.
+    """
+    joined = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
             results = results_of.get((fold, variant.spec.name))
             if results is not None:
-                all_results.predictions += results.predictions
-                all_results.selection += results.selection
-                all_results.curves += results.curves
-    return all_results
+                joined.predictions += results.predictions
+                joined.selection += results.selection
+                joined.curves += results.curves
+    return joined
 
 
 def _input_of(spec: ModelSpec) -> _Input:

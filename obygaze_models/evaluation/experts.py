@@ -10,7 +10,7 @@ model scores only films that it was not fitted on, and the scale of its scores i
 many features would otherwise repeat what annotators said. Without features this is Dawid and Skene's method.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
@@ -125,13 +125,12 @@ def plan_labels(
         `train_on` is given and the labels are of one annotator; or the target is of ordered levels.
     """
     by_annotator = data.labels.experts
-    # A model that is trained on labels of one annotator has the suffix "@ANNOTATOR" in its name, and the key
-    # of these labels is the suffix. A model of the merged labels has none.
-    merged = {"": [target.of(data.labels)]}
-    is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1
+    is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1  # beside machines
     if train_on is None and (not by_annotator or is_of_one_person):
+        training_labels = {"": [target.of(data.labels)]}
         tested = [Tested(test, test.of(data.labels), seen_score=data.labels.seen_score) for test in tests]
-        return LabelPlan(merged, tested)
+        return LabelPlan(training_labels, tested)
+
     if target.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {target.title} has more")
     if len(by_annotator) < 2:
@@ -140,21 +139,41 @@ def plan_labels(
             "'obygaze manifest project --per-annotator' writes a clip once for each; segments that each drew "
             "are read with the annotator's name (column 'annotator')"
         )
+
     tests_by_annotators: list[Tested] = []
     for test in tests:
         tests_by_annotators.extend(_tests_by_annotators(test, data.labels))
+    labels_of_annotators = {name: target.of(labels) for name, labels in by_annotator.items()}
+    return LabelPlan(
+        training_labels=_training_labels(target.of(data.labels), labels_of_annotators, train_on),
+        tests=tests_by_annotators,
+        by_annotator=True,
+        noisy=labels_of_annotators if train_on == "noisy" else {},
+    )
 
-    # Annotator -> class of each clip [N]: 1 positive, 0 negative.
-    classes_of = {name: target.of(labels) for name, labels in by_annotator.items()}
+
+def _training_labels(
+    merged: Ints, labels_of_annotators: Mapping[str, Ints], train_on: Experts | None
+) -> dict[str, list[Ints]]:
+    """Choose the labels to train on: suffix of the models' names -> arrays of labels [N].
+
+    A model that is trained on the labels of one annotator has the suffix "@ANNOTATOR" in its name, any other
+    model has none. With several arrays, a clip is a training row once for each of them.
+
+    Parameters
+    ----------
+    merged : ndarray of int, shape [N]
+        The merged labels of the clips.
+    labels_of_annotators : mapping of str to ndarray of int, shape [N]
+    train_on : {"merged", "each", "soft", "noisy"}, optional
+        As of `plan_labels`.
+    """
     if train_on == "each":
-        training_labels = {f"@{name}": [classes] for name, classes in classes_of.items()}
-    elif train_on in {"soft", "noisy"}:
+        return {f"@{name}": [labels] for name, labels in labels_of_annotators.items()}
+    if train_on in {"soft", "noisy"}:
         # One model, for which a clip is a training row once for each annotator.
-        training_labels = {"": list(classes_of.values())}
-    else:
-        training_labels = merged
-    noisy = classes_of if train_on == "noisy" else {}
-    return LabelPlan(training_labels, tests_by_annotators, by_annotator=True, noisy=noisy)
+        return {"": list(labels_of_annotators.values())}
+    return {"": [merged]}
 
 
 def uses_of_machines(labels: Labels, train_on: Experts | None) -> dict[str, str]:
@@ -247,6 +266,8 @@ def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
     all_labels = np.stack(list(labels_of.values()))  # [J annotators, N clips]
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
     has_shared_clips = bool((n_judges > 1).any())
+
+    # The tests on the labels of each annotator.
     for row, (name, labels) in enumerate(labels_of.items()):
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
         if has_shared_clips:
@@ -254,6 +275,8 @@ def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
         else:
             tested = Tested(target, labels)
         yield tested._replace(seen_score=by_annotator[name].seen_score)
+
+    # The test on the clips on which all annotators agree.
     if has_shared_clips:
         target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
         seen_score = _any_seen_score(all_labels, list(by_annotator.values()))
@@ -263,12 +286,14 @@ def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
 def _any_seen_score(all_labels: Ints, labels_of_annotators: Sequence[Labels]) -> Bools | None:
     """Mark the clips [N] that at least one annotator labelled in sight of a model's score.
 
-    None if the manifest does not say. `all_labels` [J, N] are the annotators' classes of the clips.
+    None if the manifest does not say. `all_labels` [J, N] are the annotators' classes of the clips,
+    `NOT_ASKED` where one gave no label.
     """
     seen_scores = [labels.seen_score for labels in labels_of_annotators if labels.seen_score is not None]
     if not seen_scores:
         return None
-    was_seen: Bools = np.any(np.stack(seen_scores) & (all_labels != NOT_ASKED), axis=0)
+    is_labelled = all_labels != NOT_ASKED
+    was_seen: Bools = np.any(np.stack(seen_scores) & is_labelled, axis=0)
     return was_seen
 
 
@@ -291,11 +316,14 @@ def _test_on_shared_clips(target: Target, labels: Ints, others: Ints) -> Tested:
 def _agreed_labels(all_labels: Ints) -> Ints:
     """Return the label [N] of each clip that two annotators or more judged, all of them alike.
 
-    It is `NOT_ASKED` for other clips. `all_labels` [J, N] are those of all annotators.
+    It is `NOT_ASKED` for other clips. `all_labels` [J, N] are those of all annotators: 1, 0, or `NOT_ASKED`
+    where one did not judge a clip.
     """
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
     n_positive = (all_labels == 1).sum(axis=0)
-    is_agreed = (n_judges > 1) & ((n_positive == 0) | (n_positive == n_judges))
+    is_judged_by_several = n_judges > 1
+    is_unanimous = (n_positive == 0) | (n_positive == n_judges)
+    is_agreed = is_judged_by_several & is_unanimous
     return np.where(is_agreed, n_positive > 0, NOT_ASKED).astype(np.int64)
 
 

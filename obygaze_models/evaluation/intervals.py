@@ -294,13 +294,14 @@ def jackknife_interval(
 
 @checked
 def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the jackknife's standard errors [...] of statistics.
+    """Compute the jackknife's standard errors [...] of statistics (Efron and Stein 1981).
 
-    `without` [K, ...] holds the values of the statistics without each of K movies.
+    `without` [K, ...] holds the values of the statistics without each of K movies. With their mean m, the
+    variance is (K - 1) / K times the sum of (value - m)^2.
     """
     n = len(without)
-    squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
-    return np.asarray(np.sqrt((n - 1) / n * squares))
+    sum_of_squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    return np.asarray(np.sqrt((n - 1) / n * sum_of_squares))
 
 
 def _interval_ends(
@@ -370,9 +371,11 @@ class _Distance(NamedTuple):
     def logs_without(self) -> NDArray[np.float64]:
         """Compute the logarithms of the distances without each movie [K].
 
-        Distances that are more than `MOST_TIMES_CLOSER` times smaller than `value` are raised to that.
+        If one movie has all the errors, the estimate without it is at the bound: its distance is 0, and the
+        logarithm infinite. Distances below a quarter of `value` (`MOST_TIMES_CLOSER`) are raised to that.
         """
-        return np.asarray(np.log(np.maximum(self.without, self.value / MOST_TIMES_CLOSER)))
+        least_distance = self.value / MOST_TIMES_CLOSER
+        return np.asarray(np.log(np.maximum(self.without, least_distance)))
 
 
 def _distance_ends(distance: _Distance, half_width_in_errors: float) -> tuple[float, float]:

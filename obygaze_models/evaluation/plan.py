@@ -248,7 +248,7 @@ def _make_folds(
     seen: bool,
     n_folds: int | None,
 ) -> list[_Fold]:
-    """Divide the clips into folds.
+    """Divide the clips that are trained on or tested into folds, and name each fold after what it tests.
 
     Parameters
     ----------

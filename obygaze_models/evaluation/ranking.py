@@ -153,7 +153,9 @@ def _ranks_of_items(strengths: Floats) -> Floats:
 
 
 def _table_of_workers(workers: NDArray[np.str_], n_comparisons: Ints, reliabilities: Floats) -> pd.DataFrame:
-    """Make the table `Ranking.workers`.
+    """Make the table of workers: their comparisons, reliability with its 95 % interval, and who is random.
+
+    A worker counts as random if the reliability is below a half in at least 90 % of the draws.
 
     Parameters
     ----------

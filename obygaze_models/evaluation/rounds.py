@@ -390,7 +390,11 @@ def _film_number(clip: Clip) -> int:
 
 
 def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
-    """Project labelled segments onto the round's clips, unless all of them are such clips already."""
+    """Return the annotators' labels of a round's clips, by projecting labelled segments onto these.
+
+    Annotators label the clips themselves, or delimit segments freely. If all labels are of the round's clips,
+    they are returned as they are.
+    """
     labelled_ids = {clip.clip_id for clip in labelled}
     round_ids = {clip.clip_id for clip in clips}
     if labelled_ids <= round_ids:

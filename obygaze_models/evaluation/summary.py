@@ -257,7 +257,8 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
 
     for name, metric in metrics.items():
         chance = metric.chance([scored.y])
-        # The metric of any set of clips, as a function of these clips.
+        # A metric of all clips together is no mean over movies, so that its interval is by the jackknife,
+        # which computes the metric of many sets of clips: by a function of these clips.
         metric_of_clips = partial(scored.mean_over_seeds, metric)
         pooled = jackknife_interval(metric_of_clips, scored.movies, bounds=metric.bounds)
         over_movies = _metric_over_movies(scored, metric)

@@ -152,9 +152,14 @@ def set_linear_attributes(
 # --- networks
 # ---------------------------------------------------------------------------
 def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """Convert a fitted neural classifier to parameters (JSON values) and arrays."""
+    """Convert a fitted neural classifier to parameters (JSON values) and arrays.
+
+    The parameters are those it was made with, and the number of epochs that early stopping chose. The arrays
+    are the moments of the training features, and all weights of the network as one vector.
+    """
+    parameters = estimator.get_params() | {"n_epochs": estimator.n_epochs_}
     arrays = {"mean": estimator.mean_, "scale": estimator.scale_, "parameters": estimator.parameters_}
-    return estimator.get_params() | {"n_epochs": estimator.n_epochs_}, arrays
+    return parameters, arrays
 
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
@@ -284,6 +289,7 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
 
     There are banks of units (`UnitBank`), of concepts in time (`TimeBank`) and of concepts (`ConceptBank`).
     """
+    # Values of concepts are standardised by these.
     moments_of_values = {"value_mean": bank.mean_, "value_scale": bank.scale_}
     if isinstance(bank, UnitBank):
         return {"n_active": bank.dictionary_.n_active}, _unit_arrays(bank) | moments_of_values
@@ -501,7 +507,7 @@ def _nodes_table(head: Any) -> NDArray[np.float64]:
     # A tree that was read from a file keeps its table.
     if hasattr(head, "table"):
         return np.asarray(head.table)
-    tree = head.tree_
+    tree = head.tree_  # scikit-learn's tree: arrays with an entry for each node
     is_leaf = tree.children_left < 0
     concept = np.where(is_leaf, -1, tree.feature)
     threshold = np.where(is_leaf, 0.0, tree.threshold)  # a leaf has none
@@ -547,7 +553,10 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
 
 
 def _bottleneck_type(card: Card) -> type[ConceptBottleneck]:
-    """Return the class of a concept bottleneck, given its card."""
+    """Return the class of a concept bottleneck, by its card.
+
+    Its concepts are values of a whole clip, concepts in time, or units that were found without labels.
+    """
     if card.kind != "pcbm_time":
         return ConceptBottleneck
     if card.parameters.get(UNLABELLED):

@@ -191,12 +191,15 @@ def audit(where: str, data: bytes) -> ModelFile:
     """
     document, arrays = unpack_archive(data, where)
     card = parse_card(document, where)
-    other_arrays = {name: arrays.pop(name) for name in OTHER_ARRAYS if name in arrays}
+    # The arrays of the estimator are checked when it is made (`construct`). The others belong to the
+    # calibration, or tell which films were trained on, and have fixed names.
+    arrays_of_estimator = {name: array for name, array in arrays.items() if name not in OTHER_ARRAYS}
+    other_arrays = {name: arrays[name] for name in OTHER_ARRAYS if name in arrays}
     try:
         _check_other_arrays(card, other_arrays)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
-    return ModelFile(where, card, arrays, other_arrays)
+    return ModelFile(where, card, arrays_of_estimator, other_arrays)
 
 
 def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
@@ -383,7 +386,10 @@ class GivesArrays(Protocol):
 
 
 def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
-    """Convert an estimator of another package to arrays: its own, or a skops archive.
+    """Convert an estimator of another package to arrays, by which it can be made again without pickle.
+
+    An estimator that has the method `to_arrays` gives its own arrays. One that is made of scikit-learn's
+    parts is converted to a skops archive, whose bytes are an array.
 
     Raises
     ------

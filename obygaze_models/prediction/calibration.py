@@ -351,28 +351,40 @@ def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
     """Compute the probability [N] of each clip by a calibration that is fitted on the other films.
 
-    `likelihood` is the likelihood of slopes of the same held-out scores. If the clips of the other films all
-    have one label, no share can be estimated from them: it is then taken from all films.
+    Such probabilities show how far a calibration is off on a new film. `likelihood` is the likelihood of
+    slopes of the same held-out scores.
     """
-    # A few draws of the slope, as evenly spaced quantiles of its posterior, stand for the whole posterior.
-    quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
     scores = held_out.relative_scores
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
         in_movie = held_out.movies == movie
-        gives_share = ~in_movie  # the clips by which the share, and so the intercept, is found
-        has_one_label = np.ptp(held_out.y[gives_share]) == 0
-        if has_one_label:
-            gives_share = np.ones(len(in_movie), dtype=np.bool_)
-        # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
-        share = (held_out.y[gives_share].sum() + 0.5) / (gives_share.sum() + 1)
-        shares = np.full(N_DRAWS_WITHOUT_FILM, share)
-        slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
-        # Other clips have the weight 0 in the mean probability: [1, N], for all draws.
-        clip_weights = gives_share[None].astype(np.float64)
-        intercepts = find_intercepts(slopes, scores, clip_weights, shares)
-        p[in_movie] = mean_probability(np.column_stack([slopes, intercepts]), scores[in_movie])
+        draws = _draw_sigmoids_without(held_out, likelihood, movie)
+        p[in_movie] = mean_probability(draws, scores[in_movie])
     return p
+
+
+def _draw_sigmoids_without(held_out: HeldOut, likelihood: SlopeLikelihood, movie: str) -> Floats:
+    """Draw slope and intercept of calibration sigmoids of relative scores without one film, [B, 2].
+
+    The few slopes that are drawn are evenly spaced quantiles of their posterior without the film. The
+    intercept makes the mean probability of the other films' clips equal to their share of positive clips. If
+    these clips all have one label, no share can be estimated from them: it is then taken from all films.
+    """
+    quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
+    slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
+
+    gives_share = held_out.movies != movie
+    has_one_label = np.ptp(held_out.y[gives_share]) == 0
+    if has_one_label:
+        gives_share = np.ones(len(gives_share), dtype=np.bool_)
+    # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
+    share = (held_out.y[gives_share].sum() + 0.5) / (gives_share.sum() + 1)
+
+    # Clips that do not give the share have the weight 0 in the mean probability: [1, N], for all draws.
+    clip_weights = gives_share[None].astype(np.float64)
+    shares = np.full(N_DRAWS_WITHOUT_FILM, share)
+    intercepts = find_intercepts(slopes, held_out.relative_scores, clip_weights, shares)
+    return np.column_stack([slopes, intercepts])
 
 
 def half_width_of_bracket(errors: Floats) -> float:

@@ -587,6 +587,7 @@ def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> N
             f"store {store.name} has no {array} features of {backbone}, which the model reads, "
             f"but {', '.join(group.arrays)}"
         )
+    # How many numbers a vector of the array has.
     width = group.shape(array)[-1]
     if reduced_by:
         # The rule may project tokens to fewer numbers.
