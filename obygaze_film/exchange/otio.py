@@ -83,6 +83,7 @@ def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]
 
     The first caveat, which names the source, is in the comment that Final Cut's XML keeps.
     """
+    # By name, for our importers and for who reads the file with OpenTimelineIO.
     facts: dict[str, object] = {"tier": tier.name, "start_s": span.start_s, "end_s": span.end_s}
     facts |= span.numbers
     if span.decided:

@@ -25,7 +25,11 @@ def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
 
 
 def _by_tier(decided: Sequence[Decided]) -> dict[PeopleTier, list[Decided]]:
-    """Group decisions, in time order, by the tier of their labels, and of their notes, without its number."""
+    """Group decisions by the tier that they are on: tier -> decisions, in time order.
+
+    A tier is of one annotator, one way to decide, and of labels or notes: a decision with a level and a note
+    is on two tiers. Tiers do not have their numbers yet.
+    """
     decisions_of: dict[PeopleTier, list[Decided]] = {}
     for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
         if decision.level:

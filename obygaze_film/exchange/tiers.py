@@ -394,7 +394,10 @@ def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
 
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:
-    """Return the levels of a model's codebook: of the built-in codebook, or else of the model's record."""
+    """Return the levels of a model's codebook.
+
+    Only built-in codebooks are known by their name; of any other one, the model's record has the levels.
+    """
     is_builtin = model.codebook in BUILTIN
     return builtin_codebook(model.codebook).level_names if is_builtin else tuple(model.levels)
 
@@ -457,7 +460,10 @@ def _scored_span(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
 
 
 def _levels(film: "Timeline", model: ModelRecord) -> list[TierSpan]:
-    """Make a span of each row of a model that has a probability; its text is the probability."""
+    """Make a span of each row of a film's timeline that has a probability, which is the span's text.
+
+    A row is a shot, or a step of time if shots are not known.
+    """
     rows = _records(film.rows(model.key).dropna(subset="p"))
     return [_scored_span(row, ENGLISH.probability(row["p"])) for row in rows]
 

@@ -81,13 +81,15 @@ def band(rows: pd.DataFrame) -> str:
 
 
 def _edge(run: pd.DataFrame, column: str) -> str:
-    """Draw the values of a column as a step line, from the start of the first row to the end of the last.
+    """Draw the probabilities in a column as a step line: an SVG path that begins where the first row starts.
 
-    The rows follow each other without a gap.
+    Each row is a step, up to its end. The rows of `run` follow each other without a gap.
     """
     p = run[column].to_numpy()
-    start_x, start_y = tenths(run["start_s"].iloc[0]), y_of(p[0])
-    return f"M{start_x} {start_y}{_steps(run['end_s'].to_numpy(), p)}"
+    start_x = tenths(run["start_s"].iloc[0])
+    start_y = y_of(p[0])
+    steps = _steps(run["end_s"].to_numpy(), p)
+    return f"M{start_x} {start_y}{steps}"
 
 
 def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:

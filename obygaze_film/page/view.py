@@ -208,6 +208,10 @@ class FilmView:
         top: int,
         rates: "Sequence[FilmRates]" = (),
     ) -> None:
+        """Read the tables of the model that is shown, and compute what is claimed of the film.
+
+        The parameters and the attributes are those of the class.
+        """
         self.film = film
         self.anchor = anchor
         self.words = words

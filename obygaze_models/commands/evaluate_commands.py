@@ -536,6 +536,7 @@ def _check_output(
     """
     from obygaze_models.evaluation.run_folder import check_free
 
+    # With --seen a model is tested on movies that it was trained on, which says nothing of other movies.
     if seen and save:
         raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
     if save and out is None:

@@ -69,6 +69,8 @@ def progress(
     for column in ("annotator", "movie"):
         _refuse_two_spellings(column, {annotated: annotated_clips, planned: planned_clips})
     by_annotator = round_progress(planned_clips, annotated_clips, task)
+
+    # Clips of other annotators, and of films that nobody is to annotate, are left out.
     annotators_of_clips = [clip.annotator for clip in annotated_clips]
     _print_left_out(annotated, "annotators", annotators_of_clips, known=by_annotator.keys())
     films: set[str] = set()
@@ -76,6 +78,7 @@ def progress(
         films.update(progress_of_annotator.films)
     films_of_clips = [clip.movie for clip in annotated_clips]
     _print_left_out(annotated, "films", films_of_clips, known=films)
+
     document = {name: _progress_record(by_annotator[name]) for name in by_annotator}
     return Answer(document, "\n".join(_progress_lines(by_annotator)))
 

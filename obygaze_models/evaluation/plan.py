@@ -100,29 +100,23 @@ def make_plan(
 
     # --- labels
     label_plan = plan_labels(data, target, tested_targets, experts)
-    tests = label_plan.tests
-    n_seen_scores = 0
-    if not test_seen_scores:
-        tests, n_seen_scores = _without_seen_scores(label_plan.tests)
-    # A clip that has a label in several arrays is counted once: its first label decides on its class.
-    first_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
-    needed = _needed_classes(target)
-    why_not_trained = _labels_without_a_class(first_labels, needed, data.levels)
-    first_labels = _without_unlearnable(first_labels, why_not_trained)
-    tests_left_out = _tests_without_a_class(tests, needed, data.levels)
-    tests = _without_tests(tests, tests_left_out, by_annotator=label_plan.by_annotator)
+    usable = _usable_labels(data, target, label_plan, test_seen_scores=test_seen_scores)
+    first_labels = usable.first_labels
+    tests = usable.tests
     _refuse_labels_among_features(data, target, first_labels, tests)
 
-    # --- folds, and what can be learnt in them
+    # --- folds; labels of an annotator that cannot be learnt in some fold are left out of all
     folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
     why_not_learnt = _labels_not_learnable(folds, first_labels, data.movies, seen=seen)
     if why_not_learnt:
         first_labels = _without_unlearnable(first_labels, why_not_learnt)
         folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
     label_plan = _with_training_labels_of(label_plan, first_labels)
+
+    # --- concepts, and the models that can be trained
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, models_left_out = _drop_concept_models(specs, concepts, named_by_user=models is not None)
-    for suffix, reason in {**why_not_trained, **why_not_learnt}.items():
+    for suffix, reason in {**usable.why_not_trained, **why_not_learnt}.items():
         models_left_out[f"models trained{_by_annotator(suffix, 'on')}"] = reason
     return Plan(
         target=target,
@@ -133,10 +127,63 @@ def make_plan(
         concepts=concepts,
         variants=list(make_variants(specs, label_plan, data)),
         models_left_out=models_left_out,
-        tests_left_out=tests_left_out,
+        tests_left_out=usable.tests_left_out,
         seeds=seeds,
-        n_seen_scores=n_seen_scores,
+        n_seen_scores=usable.n_seen_scores,
     )
+
+
+class _UsableLabels(NamedTuple):
+    """The labels by which models can be trained and tested, as they have all classes that are needed.
+
+    Attributes
+    ----------
+    first_labels : dict of str to ndarray
+        Suffix of the models' names -> one training label of each clip [N].
+    tests : list of Tested
+    why_not_trained : dict of str to str
+        Suffix of the models' names -> the class that these training labels lack, so that they are left out.
+    tests_left_out : dict of str to str
+        Name of a test's target -> the class that its labels lack, so that it is left out.
+    n_seen_scores : int
+        Number of clips that are not tested because annotators saw a model's score when they judged them.
+    """
+
+    first_labels: dict[str, Ints]
+    tests: list[Tested]
+    why_not_trained: dict[str, str]
+    tests_left_out: dict[str, str]
+    n_seen_scores: int
+
+
+def _usable_labels(
+    data: Dataset, target: Target, label_plan: LabelPlan, *, test_seen_scores: bool
+) -> _UsableLabels:
+    """Leave out training labels and tests that lack a class, and clips that may not be tested.
+
+    With `test_seen_scores` false, these are clips whose label was given in sight of a model's score.
+
+    Raises
+    ------
+    ProtocolError
+        No training labels are left, or no test, or a test that was asked for lacks a class.
+    """
+    needed = _needed_classes(target)
+
+    # --- training labels
+    # A clip that has a label in several arrays is counted once: its first label decides on its class.
+    all_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
+    why_not_trained = _labels_without_a_class(all_labels, needed, data.levels)
+    first_labels = _without_unlearnable(all_labels, why_not_trained)
+
+    # --- tests
+    tests = label_plan.tests
+    n_seen_scores = 0
+    if not test_seen_scores:
+        tests, n_seen_scores = _without_seen_scores(tests)
+    tests_left_out = _tests_without_a_class(tests, needed, data.levels)
+    tests = _without_tests(tests, tests_left_out, by_annotator=label_plan.by_annotator)
+    return _UsableLabels(first_labels, tests, why_not_trained, tests_left_out, n_seen_scores)
 
 
 def _find_target(task: str | Target, data: Dataset) -> Target:

@@ -345,11 +345,14 @@ class Card(CardFields, frozen=True, kw_only=True):
         return tuple(level for level in levels if level not in levels_of_target)
 
     def to_json(self) -> dict[str, object]:
-        """Return the card as JSON values, with the format's name and number."""
+        """Return the card as JSON values, with the format's name and number.
+
+        Fields that a file may lack (`OPTIONAL_FIELDS`) are left out if they are empty.
+        """
         document: dict[str, object] = {"format": FORMAT, "protocol_number": PROTOCOL}
         for name, value in asdict(self).items():
-            is_empty_option = name in OPTIONAL_FIELDS and not value
-            if not is_empty_option:
+            is_left_out = name in OPTIONAL_FIELDS and not value
+            if not is_left_out:
                 document[name] = value
         return document
 

@@ -419,6 +419,7 @@ def _to_skops(estimator: Any, name: str) -> bytes:
             "one made of scikit-learn's parts, but for trees, can be, with: "
             f"{install_command('obygaze[skops]')}"
         ) from None
+    # What will not be read from a file is not written: the types in it must be trusted.
     data = b""
     try:
         data = skops.dumps(estimator)

@@ -216,10 +216,10 @@ def _read_clip(model: Model, stores: Sequence[Store], clip_id: str) -> ClipBlock
 def _contributions_by_concept(
     model: Model, X: NDArray[Any], set_to: Mapping[str, float]
 ) -> Explanation | None:
-    """Decompose the score of one clip by concept.
+    """Decompose the score of one clip X [1, D] by concept; None for models that are explained in another way.
 
-    Models of several modalities and models with attention are explained without concepts: for these the
-    result is None.
+    These are models of several modalities, by modality, and models with attention, by frame. `set_to` are the
+    concepts that the user set to other values (--set).
 
     Raises
     ------

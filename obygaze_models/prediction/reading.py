@@ -276,27 +276,45 @@ def _find_clips_of_modalities(
     stores = list(dict.fromkeys(chain.from_iterable(stores_of_modalities)))
     clips = _merged_clips(stores, clip_filter)
     index_of_clip = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
+
+    # --- where each modality of the clips is
     sources: list[tuple[_Source, ...]] = []  # by modality
-    has_any = np.zeros(len(clips), np.bool_)  # marks the clips that have at least one modality
-    # Reason why a modality is absent -> ids of clips, also of clips that have another modality.
-    reasons: dict[str, list[str]] = {}
     for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
         _refuse_repeated_clips(stores_of_modality)
-        backbone = modality["backbone"]
-        sources_of_modality = [_find_rows(store, backbone, index_of_clip) for store in stores_of_modality]
+        sources_of_modality = [
+            _find_rows(store, modality["backbone"], index_of_clip) for store in stores_of_modality
+        ]
         sources.append(tuple(sources_of_modality))
-        for source in sources_of_modality:
-            has_any |= source.rows != NO_ROW
-            for clip_id, reason in _reasons_of_absence(source.store, backbone, index_of_clip):
-                reasons.setdefault(reason, []).append(clip_id)
-    clip_ids_without_any = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
+
+    # --- the clips that have at least one, and why the others have none
+    has_any = np.zeros(len(clips), np.bool_)
+    for source in chain.from_iterable(sources):
+        has_any |= source.rows != NO_ROW
     readable = np.flatnonzero(has_any)
+    clip_ids_without_any = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
+    reasons = _reasons_of_modalities(card, stores_of_modalities, index_of_clip)
     return ReadableClips(
         card=card,
         clips=clips.take(readable),
         sources=tuple(_take_clips(sources_of_modality, readable) for sources_of_modality in sources),
         excluded=_first_reasons(reasons, clip_ids_without_any),
     )
+
+
+def _reasons_of_modalities(
+    card: Card, stores_of_modalities: Sequence[Sequence[Store]], clip_ids: Collection[str]
+) -> dict[str, list[str]]:
+    """Collect why modalities of clips are absent: reason -> ids of clips, also of clips with another one.
+
+    A clip may have several reasons, one for each modality and store without it. `stores_of_modalities` has,
+    for each modality, the stores that have it; `clip_ids` are the clips that matter.
+    """
+    reasons: dict[str, list[str]] = {}
+    for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
+        for store in stores_of_modality:
+            for clip_id, reason in _reasons_of_absence(store, modality["backbone"], clip_ids):
+                reasons.setdefault(reason, []).append(clip_id)
+    return reasons
 
 
 def _take_clips(sources: Sequence[_Source], clips: NDArray[np.intp]) -> tuple[_Source, ...]:
