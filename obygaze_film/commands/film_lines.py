@@ -35,6 +35,7 @@ def _marked_lines(film: "Timeline", words: Words) -> list[str]:
 
 def lines_of_film(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, the evidence of its models, what they mark and expect, and what was scored."""
+    # The title with the gravest warnings of each model.
     titles = [film_title(film, model.key) for model in film.record.models]
     lines = [phrases.titles_sentence(titles, words)]
     lines += [_evidence(model, words) for model in film.record.models]

@@ -37,15 +37,18 @@ def to_edl(exported: Exported) -> str:
     """
     if exported.rate > MOST_RATE:
         raise FilmError("edl: time codes have two digits of frames: give a rate of 100 a second at most")
+
     lines = [
         f"TITLE: {ascii_line(exported.film.record.title)[:MOST_TITLE]}",
         f"FCM: {'DROP FRAME' if exported.start.is_dropping else 'NON-DROP FRAME'}",
         "",
     ]
+
+    # Only events can have comments: what is true of the whole list stands in the first one.
     in_time_order = sorted(exported.spans, key=lambda placed: placed.span.start_s)
     for number, (tier, span) in enumerate(in_time_order, start=1):
         lines += _event(exported, number, tier, span)
-        if number == 1:  # a comment belongs to the event above it; above the first event it is an error
+        if number == 1:
             lines += _time_comments(exported)
             lines += [f"* {ascii_line(caveat)}" for caveat in exported.caveats]
         lines.append("")

@@ -10,7 +10,8 @@ MODEL_CODER: str = "obygaze"
 def to_refi_qda(exported: Exported) -> str:
     """Write the document of a project (REFI-QDA), with a coded selection for each span.
 
-    Codes are grouped by the tiers of the spans.
+    A selection is a span of the video to which people, or the model, gave codes. Codes are grouped by the
+    tiers of the spans.
     """
     spans = [_coded(tier, span) for tier, span in exported.spans]
     return refi_qda_project(spans, exported.film.movie, " ".join(exported.caveats))

@@ -195,7 +195,8 @@ def _time_code_start(start: str, rate: Fraction) -> TimeCodeStart:
     A semicolon before the frames marks drop-frame time codes, as in `01:00:00;00`.
     """
     start_s = time_code(start or "0", rate) or 0.0
-    return TimeCodeStart(is_dropping=";" in start, first_frame=round(Fraction(start_s) * rate))
+    first_frame = round(Fraction(start_s) * rate)
+    return TimeCodeStart(is_dropping=";" in start, first_frame=first_frame)
 
 
 class Options(TypedDict, total=False):

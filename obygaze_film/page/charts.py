@@ -72,11 +72,13 @@ def band(rows: pd.DataFrame) -> str:
     """Draw the band of the probability as closed paths: along the upper edge, back along the lower."""
     parts = []
     for run in _runs_with_p(rows):
-        # Backwards: from the last row to the first, each up to its start.
+        upper_edge = _edge(run, "p_high")
+        # The lower edge backwards: from the last row to the first, each up to its start.
         starts = run["start_s"].to_numpy()[::-1]
         low = run["p_low"].to_numpy()[::-1]
+        lower_edge = _steps(starts, low)
         # Along the upper edge, down to the lower one (V), back along it, and up to the first point (Z).
-        parts.append(f"{_edge(run, 'p_high')}V{y_of(low[0])}{_steps(starts, low)}Z")
+        parts.append(f"{upper_edge}V{y_of(low[0])}{lower_edge}Z")
     return "".join(parts)
 
 

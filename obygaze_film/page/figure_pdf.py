@@ -219,7 +219,10 @@ def _strokes(
 
 
 def _draw_text(element: ET.Element, axes: "Axes") -> None:
-    """Draw a text at its place, which is on its baseline."""
+    """Draw a text with matplotlib at its place, which is on its baseline, above what was drawn before.
+
+    Its class says whether it ends, is centred or begins there.
+    """
     x, y = _numbers(element, "x", "y")
     alignment = ALIGNMENTS.get(element.get("class", ""), "left")
     text = axes.text(x, y, element.text or "", ha=alignment, va="baseline", fontsize=FONT_SIZE * POINTS)
@@ -228,7 +231,7 @@ def _draw_text(element: ET.Element, axes: "Axes") -> None:
 
 
 def _draw_image(element: ET.Element, axes: "Axes") -> None:
-    """Draw a still, which is in the SVG as a data URL."""
+    """Draw a still, which is in the SVG as a data URL, with matplotlib, above what was drawn before."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
     left, top, width, height = _numbers(element, "x", "y", "width", "height")

@@ -359,7 +359,7 @@ class FigurePart(NamedTuple):
     width: int
 
     def x(self, at_s: float) -> float:
-        """Return the horizontal position of a time in the figure, in units."""
+        """Return the horizontal position of a time of the film, in seconds, in the figure, in units."""
         share_of_part = (at_s - self.start_s) / (self.end_s - self.start_s)
         return round(self.left + self.width * share_of_part, 1)
 
@@ -548,7 +548,10 @@ class FigureLayout(NamedTuple):
 
 
 def _layout(names_of_kind: Mapping[str, Sequence[str]], top: int) -> FigureLayout:
-    """Lay out a row for each name, from `top` down, in the order of the kinds (`ROW_HEIGHTS`)."""
+    """Lay out a row for each name, from `top` down, in the order of `names_of_kind` (kind of rows -> names).
+
+    Rows of a kind have the same height (`ROW_HEIGHTS`), and there is room of `ROW_GAP` below each.
+    """
     rows: dict[str, list[FigureRow]] = {}
     bottom = top
     for kind, names in names_of_kind.items():
@@ -636,6 +639,7 @@ def text_width(text: str) -> float:
     True
     """
     width_em = 0.0
+    # Widths of four kinds of letters in DejaVu Sans, rather too large than too small.
     for letter in text:
         is_full_width = unicodedata.east_asian_width(letter) in "WF"
         if letter in NARROW_LETTERS:

@@ -277,7 +277,11 @@ def _film_part(film: "Timeline", anchor: str, words: Words, top: int, owned: Own
 
 
 def _script_texts(words: Words) -> dict[str, str]:
-    """Collect the texts of the page's script, by their names without the prefixes `desk_` and `page_`."""
+    """Collect the texts that the page's script shows, in a language: name -> text.
+
+    Among the texts of a language (`words`), those that page and desk share have the prefix `desk_`, and those
+    of the page alone `page_`; the script knows them without the prefix.
+    """
     texts = {name: words[name] for name in TEXTS_OF_SCRIPT}
     for name in TEXTS_OF_DESK:
         texts[name] = words[f"desk_{name}"]

@@ -97,7 +97,7 @@ def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
 
 
 def _shares_of_judges(shares: Sequence[JudgedShare], view: "FilmView") -> KeyFigure:
-    """Show each judge's own share side by side, without intervals."""
+    """Show each judge's own share side by side, without intervals, as there is no share of all together."""
     words = view.words
     other_claims = [claim for claim in view.judge_claims if claim not in shares]
     return KeyFigure(

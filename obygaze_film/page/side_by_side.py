@@ -181,7 +181,10 @@ def _group_row(claim: GroupShare, bars_end: float, words: Words) -> GroupRow:
 
 
 def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
-    """Write a difference between groups, or a trend, as a row of the table."""
+    """Write a difference between two groups, or a trend, as a row of the table of changes.
+
+    The note says why there is no estimate, if there is none, or else what the estimate rests on.
+    """
     return ChangeRow(
         name=words.translated(claim.change),
         n_judged=claim.n_judged,

@@ -282,7 +282,10 @@ class FilmView:
         return sentence
 
     def _would_last_end_after_film(self, n_windows: int, hop_s: float, window_s: float) -> bool:
-        """Whether the last window would end after the film if it began a full hop after the one before."""
+        """Whether the last window would end after the film if it began a full hop after the one before.
+
+        It was then moved back, to end with the film. `hop_s` is the time from one start to the next.
+        """
         end_s = (n_windows - 1) * hop_s + window_s
         excess_s = end_s - self.whole_s
         # An excess of a hop or more is impossible: the window before would reach the film's end.
@@ -540,10 +543,13 @@ class FilmView:
         """
         if self.rows_before_learning.empty:
             return []
+
+        # The spans of the passages that reach the threshold before or after learning, each once.
         segments_before = self.film.segments(f"{self.model.key}{FORMER}")
         segments = pd.concat([self.segments, segments_before])
         passages = segments[segments["reaches"] == 1]  # the others stay below the threshold
         spans = passages[["start_s", "end_s"]].drop_duplicates()
+
         changes = []
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
             change = self._change_by_learning(start_s, end_s)

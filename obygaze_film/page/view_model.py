@@ -236,7 +236,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
         `blind` : bool
             Whether they judged without seeing the model's score.
         `verdict` : str
-            `_verdict`.
+            Whether they would agree with a model that marks the span: `agree`, `disagree` or `note`.
         `cited` : str
             A sentence that cites the decision; empty if it is only a note.
         `history` : list

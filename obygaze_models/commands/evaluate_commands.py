@@ -467,7 +467,11 @@ def _refit(
     n_refits: int,
     settings: "Mapping[str, Any]",
 ) -> "Run":
-    """Add to a run the p of a permutation test of some models, which trains each again `n_refits` times."""
+    """Return a run with the p of the permutation test of --refits, which trains models `n_refits` times.
+
+    In each refit the films exchange their sequences of labels. `specs` are the models that are tested, and
+    `settings` those of the evaluation. Progress is shown.
+    """
     from obygaze_models.evaluation.refits import with_refits
 
     with _announce_refits(specs, n_refits) as show_refit:
@@ -548,7 +552,7 @@ def _check_output(
 
 
 def _check_writable(path: Path) -> None:
-    """Raise if nothing may be written where a path is."""
+    """Raise if nothing may be written where a path is, before hours of work whose result goes there."""
     # With force=True an existing path is no error, so that only the check of its folder is left.
     refuse_existing(path, force=True)
 
@@ -608,7 +612,10 @@ def _check_saved_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", lay
 
 
 def _check_reduce(specs: "Sequence[ModelSpec]", reduce: str | None) -> None:
-    """Raise if tokens are reduced (--reduce) although no model reads frames or tokens."""
+    """Raise if tokens are to be reduced (--reduce) although no model reads frames or tokens.
+
+    Other models read one vector per clip, the array "pooled", which has no tokens.
+    """
     if reduce and all(spec.reads == "pooled" for spec in specs):
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
 

@@ -108,7 +108,10 @@ def remarks(
 
 
 def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str]:
-    """Write for each modality how many clips lack it, and whether its one vector is used as a frame."""
+    """Write for each modality how many clips lack it, and whether its one vector is used as a frame.
+
+    It is for models that read frames, if the modality has none. A dataset of one modality gives no remark.
+    """
     reads_frames = any(spec.reads == "frames" for spec in specs)
     lines = []
     for modality, part in zip(data.modalities, data.parts, strict=True):
@@ -196,7 +199,10 @@ def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
 
 
 def _differing_films_warning(differing: Sequence[Difference]) -> list[str]:
-    """Warn of clips that store and manifest assign to different films."""
+    """Warn of clips that store and manifest assign to different films; nothing if there are none.
+
+    One of them is named as an example.
+    """
     if not differing:
         return []
     example = differing[0]

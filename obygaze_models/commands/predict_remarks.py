@@ -138,7 +138,10 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
 
 
 def _partial_clips_remark(predicted: "Predicted", stores: Sequence["Store"]) -> list[str]:
-    """Write how many clips could be read only in part, and of how many of them less than half was read."""
+    """Write how many clips could be read only in part, and of how many of them less than half was read.
+
+    Nothing is written if all clips were read whole. The stores hold how much of each clip was read.
+    """
     is_partial = predicted.has(PARTIAL)
     n_clips = int(is_partial.sum())
     if not n_clips:

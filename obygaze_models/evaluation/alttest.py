@@ -118,7 +118,10 @@ class MachineComparison:
 
     @property
     def passes(self) -> bool:
-        """Whether the winning rate in `DECIDING_TEST` is at least `LEAST_WINNING_RATE`."""
+        """Whether the winning rate in the deciding test is at least a half (`LEAST_WINNING_RATE`).
+
+        That test is of balanced agreement with films as units, with a margin of .1 (`DECIDING_TEST`).
+        """
         form, margin = DECIDING_TEST
         return self.winning_rate(form, margin) >= LEAST_WINNING_RATE
 
@@ -376,7 +379,7 @@ def compare_machines(
 
 
 def _refuse_unknown_annotators(names: Sequence[str], labels: Manifest) -> None:
-    """Raise if one of the names is no annotator of a manifest."""
+    """Raise if one of the names is no annotator of a manifest; the message lists those that there are."""
     annotators = {clip.annotator for clip in labels if clip.annotator}
     for name in names:
         if name not in annotators:

@@ -450,8 +450,10 @@ def annotators_noise(calls: Ints, movies: NDArray[np.str_], X: Floats | None = N
         for _ in range(n_model_fits):
             scores = None if X is None else _held_out_logits(X, positive, movies)
             for _ in range(N_EM_STEPS):
+                # M step: the accuracies and the prior, given how probably each clip is positive.
                 accuracies = _accuracies(is_yes, is_judged, positive)
                 prior = _prior_log_odds(positive, scores)
+                # E step: how probably each clip is positive, by Bayes' rule. Log-odds add up.
                 evidence = _log_odds_of_calls(is_yes, is_judged, accuracies)
                 positive = expit(prior + evidence)
     return _accuracies(is_yes, is_judged, positive), positive
@@ -526,16 +528,20 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
     The soft labels `positive` [N] are the clips' probabilities to be positive. Of `PENALTY_STRENGTHS` the one
     with the lowest held-out loss is used.
     """
+    # --- the folds: groups of movies or, if there is only one movie, of single clips
     standardised = _standardise(X)
-    # If there is only one movie, single clips are held out.
     has_several_movies = len(np.unique(movies)) > 1
     groups = movies if has_several_movies else np.arange(len(movies))
     folds = GroupKFold(min(N_FOLDS, len(np.unique(groups))))
+
+    # --- the logits by models with each strength of the penalty
     logits = np.zeros((len(PENALTY_STRENGTHS), len(X)))
     for train, test in folds.split(X, groups=groups):
         logits[:, test] = soft_logits(
             standardised[train], positive[train], standardised[test], PENALTY_STRENGTHS
         )
+
+    # --- the best strength
     # The log loss of a soft label y at the logit z is log(1 + exp(z)) - y z.
     log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)  # of each strength
     best: int = log_losses.argmin()

@@ -334,7 +334,9 @@ def _interval_ends(
     low, high : float
         NaN if the estimate is at one of the bounds.
     """
+    # The quantile of Student's t, with K - 1 degrees of freedom.
     half_width_in_errors = float(stdtrit(len(without) - 1, (1 + level) / 2)) * variance_scale**0.5
+
     lower_bound, upper_bound = bounds or (-np.inf, np.inf)
     has_lower_bound = not np.isinf(lower_bound)
     has_upper_bound = not np.isinf(upper_bound)
@@ -343,6 +345,8 @@ def _interval_ends(
         return estimate - half_width, estimate + half_width
     if not lower_bound < estimate < upper_bound:
         return NAN, NAN
+
+    # On the scale of the distance from the only bound or, with both, of the share of the way between them.
     from_lower = _Distance(estimate - lower_bound, without - lower_bound)
     from_upper = _Distance(upper_bound - estimate, upper_bound - without)
     if not has_upper_bound:
@@ -379,7 +383,10 @@ class _Distance(NamedTuple):
 
 
 def _distance_ends(distance: _Distance, half_width_in_errors: float) -> tuple[float, float]:
-    """Compute the ends of the interval of an estimate's distance from a bound: symmetric on the log scale."""
+    """Compute the ends of the interval of an estimate's distance from a bound: symmetric on the log scale.
+
+    The half width on that scale is the jackknife's standard error times `half_width_in_errors`.
+    """
     half_width = half_width_in_errors * float(jackknife_error(distance.logs_without()))
     nearest = distance.value * float(np.exp(-half_width))
     farthest = distance.value * float(np.exp(min(half_width, LARGEST_EXPONENT)))  # never infinite

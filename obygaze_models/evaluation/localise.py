@@ -194,7 +194,8 @@ class _FramesOfClip(NamedTuple):
     def scores_at(self, n_frames: int) -> NDArray[np.float64]:
         """Return the scores at `n_frames` frames that are spread evenly over the clip.
 
-        Frames are repeated or skipped if the clip has another number of them.
+        The scores of one clip can so be given to another one, which has more frames or fewer: frames are then
+        repeated or skipped.
         """
         positions = np.arange(n_frames) * self.scores.size // n_frames
         return self.scores[positions]

@@ -452,7 +452,9 @@ def _labels_without_a_class(
 
 
 def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str, str]) -> dict[str, Ints]:
-    """Leave out the training labels for which there is a reason (suffix of the models' names -> reason).
+    """Leave out the training labels for which there is a reason why no model can be trained on them.
+
+    Labels and reasons are by the suffix of the models' names, which names the annotator.
 
     Raises
     ------

@@ -88,6 +88,7 @@ class Predictions:
         object.__setattr__(self, "table", table)  # a frozen dataclass has no other way to set a field
 
     def __repr__(self) -> str:
+        """Count rows and clips, and name the models."""
         models = ", ".join(self.table["model"].unique())
         return (
             f"Predictions({counted(len(self.table), 'row')} of {self.table['clip_id'].nunique()} "

@@ -160,7 +160,8 @@ def _share_as_good(
 def _movie_means(run: Run, names: Collection[str], metric: Metric) -> "pd.Series[float]":
     """Return a metric's mean over movies, indexed by task and model, for the models in `names`.
 
-    A model that is trained on one annotator's labels is named ``NAME@ANNOTATOR``; only NAME is compared.
+    A model that is trained on one annotator's labels is named ``NAME@ANNOTATOR`` in the run; it is returned
+    if NAME is in `names`.
     """
     is_named = []
     for model in run.metrics["model"]:

@@ -270,15 +270,19 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         A clip of `planned` has no number in the column `order`; or a film has several numbers, or a number
         several films, for one annotator.
     """
+    # --- the clips of the round, each once, and all annotators' labels of them
     film_numbers = _film_numbers(planned)
     # Additional columns, such as the order, are left out: they differ between the annotators of a clip.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
     labels = _project_onto_clips(segments, clips)
+
+    # --- what is done, and how annotators drift
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
     clips_done = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
     drifts_of_round = _drifts_of_round(labels, clips, film_numbers, task)
+
     progress = {}
     for name, numbers in film_numbers.items():
         assigned = [clip.clip_id for clip in planned if clip.annotator == name]
@@ -318,15 +322,19 @@ def _drifts_of_round(
     """
     calls = _calls_by_annotator(labels, clips, task)
     for name in film_numbers:
+        # Who has not begun has no calls.
         calls.setdefault(name, np.full(len(clips), np.nan))
     differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
+
     # `drifts` tests together, for all annotators it is given, whether films differ by more than their calls
     # explain. Own calls also differ because films show different things, to each annotator other films: each
-    # annotator is tested alone. In differences from others this cancels out: all are tested together.
+    # annotator is tested alone.
     alone = {}
     for name, numbers in film_numbers.items():
         alone[name] = drifts([_split_by_film(calls[name], movies, numbers)])[0]
+
+    # In differences from others this cancels out: all annotators are tested together.
     all_differences = [
         _split_by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
     ]

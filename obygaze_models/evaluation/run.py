@@ -128,6 +128,7 @@ class Run:
         return save_models(self, data, names, folder, licence=licence, citation=citation)
 
     def __repr__(self) -> str:
+        """Count the folds, and name the models."""
         models = ", ".join(self.metrics["model"].unique())
         return f"Run({counted(len(self.record['folds']), 'fold')}, {models})"
 
@@ -225,7 +226,7 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
         Names of all models, in the order of the table.
     n_classes : int
     """
-    # Folds without a clip of the test have no rows.
+    # --- join the blocks; folds without a clip of the test have no rows
     blocks_with_rows = [block for block in blocks if len(block["clip_id"])]
     columns = {}
     for name in COLUMNS:
@@ -233,6 +234,8 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
         parts = [np.broadcast_to(block[name], len(block["clip_id"])) for block in blocks_with_rows]
         columns[name] = np.concatenate(parts)
     table = pd.DataFrame(columns)
+
+    # --- sort them
     # Blocks are in the order of the folds, and the sort is stable, so that folds stay in order.
     rank_of = {name: rank for rank, name in enumerate(models)}
     model_ranks = table["model"].map(rank_of)
@@ -491,7 +494,8 @@ def _prevalence(test: Tested, n_classes: int) -> float | None:
     """Compute the share of positive clips of a test; None for ordered levels."""
     if n_classes != 2:
         return None
-    return prevalence(test.labels[test.labels != NOT_ASKED])
+    is_tested = test.labels != NOT_ASKED  # the others are not in the tested task
+    return prevalence(test.labels[is_tested])
 
 
 def _excluded(data: Dataset, target: Target, tests: Sequence[Tested]) -> list[Excluded]:

@@ -325,11 +325,11 @@ def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> N
 
 def centred_within(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Subtract from each row of values [N, M] the mean of its group."""
-    names, index = np.unique(groups, return_inverse=True)
+    names, group_of_row = np.unique(groups, return_inverse=True)
     sums = np.zeros((names.size, values.shape[1]))
-    np.add.at(sums, index, values)
-    means = sums / np.bincount(index)[:, None]
-    return values - means[index]
+    np.add.at(sums, group_of_row, values)
+    means = sums / np.bincount(group_of_row)[:, None]
+    return values - means[group_of_row]
 
 
 # --- units without labels
@@ -386,6 +386,7 @@ def associate(
     for rows in films:
         ranks = rankdata(values[rows], axis=0).astype(np.float32)
         ranks_of_films.append(ranks.T)  # [H, clips of the film]
+
     auc = _aucs_by_film(ranks_of_films, films, present)
     observed = _deviations_from_chance(auc)  # [H, K]
     n_as_far = np.ones(observed.shape, np.int64)  # the unshifted labels count as one of the shifts

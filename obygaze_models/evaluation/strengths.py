@@ -99,7 +99,11 @@ class Comparisons:
         return np.asarray(strength[self.chosen] - strength[self.other])
 
     def log_likelihood(self, strength: Floats, reliability: Floats) -> float:
-        """Compute the log likelihood of the judgements, given strengths [N] and reliabilities [W]."""
+        """Compute the log likelihood of the judgements, given strengths [N] and reliabilities [W].
+
+        It is the sum over judgements of the log probability of the choice, for a worker who judges at random
+        with the probability 1 - reliability.
+        """
         p_not_random = reliability[self.worker]
         p_chosen = _probability_of_choice(expit(self.margin(strength)), p_not_random)
         return float(np.log(p_chosen).sum())
@@ -252,7 +256,11 @@ class _State(NamedTuple):
 
 
 def _next_state(comparisons: Comparisons, before: _State, rng: np.random.Generator) -> _State:
-    """Draw everything once more, one part after the other, each given the latest draw of the others."""
+    """Draw everything once more: a step of Gibbs sampling.
+
+    The parts (strengths, their scale, reliabilities, the mixture) are drawn one after the other, each given
+    the latest draw of the others.
+    """
     strengths = _draw_strengths(comparisons, before.strengths, before.reliabilities, rng)
     # A proposal may be rejected; with several, most draws change the scale of strengths.
     for _ in range(N_SCALE_PROPOSALS):
@@ -337,10 +345,11 @@ def _draw_strengths(
 
 
 def _linear_term(comparisons: Comparisons, is_not_random: Bools) -> Floats:
-    """Compute precision times mean of strengths and centres, summed over judgements, [N + N_COMPONENTS].
+    """Compute the linear term b of the normal density of strengths and centres, [N + N_COMPONENTS].
 
-    A judgement's margin has the precision w and the mean 1 / (2 w), whose product is 1/2: it adds 1/2 to the
-    chosen item and -1/2 to the other one. `is_not_random` [C] marks the judgements that count.
+    It is precision times mean, summed over judgements. A judgement's margin has the precision w and the mean
+    1 / (2 w), whose product is 1/2: it adds 1/2 to the chosen item and -1/2 to the other one. `is_not_random`
+    [C] marks the judgements that count.
     """
     n_won = np.bincount(comparisons.chosen, is_not_random, comparisons.n_items)
     n_lost = np.bincount(comparisons.other, is_not_random, comparisons.n_items)
@@ -565,7 +574,7 @@ def _draw_shares(counts: Ints, rng: np.random.Generator) -> Floats:
     """
     prior_parameter = 1 / len(counts)
     shares = rng.dirichlet(prior_parameter + counts)
-    return np.maximum(LEAST_PROBABILITY, shares)
+    return np.maximum(LEAST_PROBABILITY, shares)  # their logarithms are used, which must be finite
 
 
 def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:

@@ -282,7 +282,7 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
 
 
 def _pooled_columns(interval: Interval, chance: float) -> dict[str, object]:
-    """Return the columns of a pooled metric: its value, interval and chance level; NaN if undefined."""
+    """Return the columns of a metric over all clips: value, interval and chance level; NaN if undefined."""
     return {
         "pooled": interval.mean,
         "pooled_low": interval.low,

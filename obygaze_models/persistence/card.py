@@ -300,7 +300,10 @@ class Card(CardFields, frozen=True, kw_only=True):
         return (only_input,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:
-        """Yield each of several modalities with its columns in a row of features; none for one backbone."""
+        """Yield each of several modalities with its columns in X [N, D]; none for a model of one backbone.
+
+        X has the features of the modalities side by side, in the order of the card.
+        """
         start = 0
         for modality in self.modalities:
             stop = start + modality["n_features"]
@@ -371,7 +374,7 @@ def features_digest(provenance: Mapping[str, Any]) -> str:
 def check_features_digest(provenance: Mapping[str, Any], digest: str, where: str) -> None:
     """Raise if a provenance is not valid, or has another digest (`features_digest`) than the one given.
 
-    `where` begins the message.
+    A file with another digest was changed by hand, or damaged. `where` begins the message.
     """
     try:
         # That of a sealed store, which has more fields than that of a store in the making.
@@ -396,8 +399,11 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     ModelError
         The object is no card; or its format is older or newer; or a field is missing, unknown or wrong.
     """
+    # --- the format, and the types of the fields
     _check_format(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
+
+    # --- whether fields fit together
     modalities = document.get("modalities", ())
     # The card itself and each modality have a provenance with its digest.
     for described in (document, *modalities):

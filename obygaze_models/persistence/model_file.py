@@ -495,6 +495,7 @@ def _from_skops(arrays: Arrays) -> Any:
     data = arrays["skops"].tobytes()
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
+    # A refusal is raised after the block: in it, it would be taken for damage.
     try:
         refusal = _why_refused(data)
         estimator = None if refusal else skops.loads(data, trusted=list(TRUSTED_TYPES))
@@ -520,7 +521,10 @@ def _why_refused(data: bytes) -> str:
 
 
 def _untrusted_types(data: bytes) -> list[str]:
-    """List the types in a skops archive, given as bytes, that are not trusted."""
+    """List the types in a skops archive, given as bytes, that neither skops nor we trust.
+
+    To make an object of an untrusted type could execute code.
+    """
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
     return sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED_TYPES))

@@ -101,7 +101,11 @@ def push_model(
 
 
 def _refuse_unshareable(file: ModelFile, name: str) -> None:
-    """Raise if a model has no licence, or can't have its name in a list as the name of a file."""
+    """Raise if a model must not be shared, or not under a name.
+
+    Without a licence others may not use it; and a name that some systems cannot write, such as CON, can't be
+    that of a file in a list.
+    """
     if file.card.licence == NO_LICENCE:
         raise ModelError(
             f"{name}: no licence is recorded in the model, without one others may not use it; "

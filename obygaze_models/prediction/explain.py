@@ -298,7 +298,7 @@ _NOTHING_UNREAD = _Unread("", 0.0)
 
 
 def _find_unread(store: Store, row: int) -> _Unread:
-    """Look up what is missing of a partial clip, in a row of a store."""
+    """Look up which part of a clip could not be read, for a partial clip in a row of a store."""
     clip = store.clips_at([row])[row]
     seconds = sum(end_s - start_s for start_s, end_s in clip.without_pictures_s)
     return _Unread(clip.reason, float(seconds))

@@ -158,26 +158,35 @@ def check_can_be_saved(
     validate_licence(licence)
     labels = target.of(data.labels)
     rows = _select_few_clips(data, labels)
-    any_seed = 0
     for spec in specs:
         _refuse_unsavable(spec, data, target)
-        if spec.name in BUILTIN_MODELS:
-            continue
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                fitted = fit(
-                    spec,
-                    any_seed,
-                    data.read(spec.reads, stream=spec.streams)[rows],
-                    labels[rows],
-                    movies=data.movies[rows],
-                    present=data.present.loc[rows],
-                )
-        except ObygazeError:
-            # So few clips are too few for this model.
-            continue
-        # The result is not used: this raises if the model can't be converted.
-        to_state(_estimator_to_save(fitted), spec.name)
+        if spec.name not in BUILTIN_MODELS:
+            _refuse_unconvertible(spec, data, labels, rows)
+
+
+def _refuse_unconvertible(
+    spec: ModelSpec, data: Dataset, labels: NDArray[np.int64], rows: NDArray[np.intp]
+) -> None:
+    """Fit a model on the few clips `rows`, and raise if it can't be converted to a file's content.
+
+    If so few clips are too few for the model, it is not known whether it can be. `labels` [N] are those of
+    the task.
+    """
+    any_seed = 0
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            fitted = fit(
+                spec,
+                any_seed,
+                data.read(spec.reads, stream=spec.streams)[rows],
+                labels[rows],
+                movies=data.movies[rows],
+                present=data.present.loc[rows],
+            )
+    except ObygazeError:
+        return
+    # The result is not used: this raises if the model can't be converted.
+    to_state(_estimator_to_save(fitted), spec.name)
 
 
 def _select_few_clips(data: Dataset, labels: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -323,7 +323,7 @@ def _take_clips(sources: Sequence[_Source], clips: NDArray[np.intp]) -> tuple[_S
 
 
 def _find_rows(store: Store, backbone: str, index_of_clip: Mapping[str, int]) -> _Source:
-    """Find the rows in a store of those clips that have features of a backbone there.
+    """Find the rows in a store of those clips that have features of a backbone there; `NO_ROW` for others.
 
     `index_of_clip` maps the id of each clip to its index in the result.
     """
@@ -470,7 +470,7 @@ def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Stor
     for store in stores:
         in_store = [index for index, modality in enumerate(card.modalities) if _has_modality(modality, store)]
         if not in_store:
-            _refuse_store(card, store)
+            _refuse_store(card, store)  # raises
         for index in in_store:
             _check_features(card.modalities[index], store)
             stores_of_modalities[index].append(store)

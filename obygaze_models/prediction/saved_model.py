@@ -63,6 +63,7 @@ class Model:
     training: TrainingFilms
 
     def __repr__(self) -> str:
+        """Name the model, its task, its backbone and the number of films trained on."""
         card = self.card
         return (
             f"Model({card.model!r}, {card.target['name']!r}, {card.backbone}, "

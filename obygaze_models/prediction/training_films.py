@@ -279,21 +279,25 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
         What the model's file holds of the clips trained on.
     stores : sequence of Store
     """
-    movies = _movies_of_stores(stores)
-    trained_rows = [
-        _collect_trained_rows(training, modality) for modality in range(training.digests.shape[1])
-    ]
+    # For each modality that the model reads, the rows trained on and the rows of the stores.
+    n_modalities = training.digests.shape[1]
+    trained_rows = [_collect_trained_rows(training, modality) for modality in range(n_modalities)]
     stored_rows = [_collect_stored_rows(reads, stores) for reads in card.inputs]
+
+    movies = _movies_of_stores(stores)
     by_name = _recognise_by_name(card, movies)
     by_pictures, why_no_pictures = _recognise_by_pictures(card, training, stores)
     by_features = _recognise_by_features(card, trained_rows, stored_rows)
-    # Films that are recognised in several ways, listed by the most reliable one.
+
+    # A film that is recognised in several ways is listed by the most reliable one.
     films = {}
     for movie in movies:
         for known in (by_features, by_pictures, by_name):
             if movie in known:
                 films[movie] = known[movie]
                 break
+
+    # Single clips of the other films may have been trained on, too.
     clips = _find_trained_clips(trained_rows, stored_rows, films)
     return Recognition(films, clips, why_no_pictures)
 
@@ -349,7 +353,7 @@ class _StoredRows:
     digests: NDArray[np.bytes_]
 
     def with_digests(self, digests: Collection[bytes]) -> "_StoredRows":
-        """Select the rows whose digest is among the given ones."""
+        """Select the rows whose digest is among the given ones, such as those of training rows."""
         rows = np.flatnonzero(np.isin(self.digests, np.array(list(digests), DIGEST)))
         return _StoredRows(
             clip_ids=[self.clip_ids[row] for row in rows.tolist()],
@@ -370,7 +374,10 @@ class _StoredRows:
         return digests_of_movie
 
     def count_different_rows(self) -> dict[str, int]:
-        """Count the different rows of each film, by their digests: film -> number."""
+        """Count the different rows of each film, by their digests: film -> number.
+
+        Rows without features, whose digest is `NO_DIGEST`, do not count.
+        """
         # Films are numbered in the order in which they first appear.
         number_of_movie: dict[str, int] = {}
         film = np.empty(len(self.movies), np.int32)
