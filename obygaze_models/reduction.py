@@ -87,7 +87,8 @@ class TokenRule:
                 n = int(fields["n"]) if fields.get("n") else None
                 size = int(fields["size"]) if fields.get("size") else None
                 seed = int(fields["seed"]) if fields.get("seed") else 0
-                if n != 0 and size != 0:
+                keeps_something = n != 0 and size != 0
+                if keeps_something:
                     return cls(fields.get("take", "all"), n, size, seed)
         raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
 

@@ -145,7 +145,10 @@ class _Imported:
         file: "importing.Annotated",
         results: "Sequence[importing.AnnotatorResult]",
     ) -> None:
-        """Add what was imported of a file for one film: a result for each annotator."""
+        """Add what was imported of a file for one film to the lines, notices and documents that are printed.
+
+        `results` has a result for each annotator. Annotations that were left out are counted.
+        """
         from obygaze_film.workspace.importing import import_notices, summary_lines
 
         self.lines += summary_lines(file, results)

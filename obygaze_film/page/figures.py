@@ -204,6 +204,7 @@ def _years_scale(dots: "Sequence[Dot]", groups: Sequence[Mapping[Any, Any]]) -> 
         shares.append(rate.high if rate else dot.film.expected)
     shares += [group["high"] for group in groups]
     years = [dot.year for dot in dots]
+    # From the beginning of the first decade to the end of the last one.
     return YearsScale(
         first_year=min(years) // 10 * 10,
         last_year=max(years) // 10 * 10 + 10,

@@ -45,7 +45,8 @@ class CommonClips(NamedTuple):
 def read_annotated(path: Path) -> "manifests.Manifest":
     """Read a manifest whose annotators are to be compared.
 
-    Raises an error if an annotator's name has two spellings, or labels were given under two definitions.
+    Raises an error if labels cannot be compared: an annotator's name has two spellings, and would count as
+    two annotators, or labels were given under two definitions of the codebook, and mean different things.
     """
     manifest = manifests.read_manifest(path)
     judgements = manifests.judgements_of(manifest)
@@ -302,7 +303,10 @@ def _gamma_record(gamma: Any) -> dict[str, Any]:
 
 
 def _mean_gammas(records: Sequence[Mapping[str, Any]], selections: Sequence[str]) -> dict[str, float | None]:
-    """Compute for each selection of levels the mean gamma, over the pairs whose gamma is defined."""
+    """Compute for each selection of levels the mean gamma over the pairs of annotators that have one.
+
+    `records` has the gammas of each pair (`_pair_records`). The mean is None if no gamma is defined.
+    """
     from obygaze_features.manifest.agreement import mean_defined
 
     means = {}

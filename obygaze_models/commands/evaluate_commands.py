@@ -364,7 +364,17 @@ def _base_model_names(models: "Sequence[str]", *, for_layers_or_modalities: bool
 def _load_features(
     inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None, layer: str | None
 ) -> "Dataset":
-    """Load the features that models read: of one store, one layer, all layers, or all fused modalities."""
+    """Load the features that models read: of one store, one layer, all layers, or all fused modalities.
+
+    Parameters
+    ----------
+    inputs
+        The stores, each with its backbone and the name of the modality.
+    labelled
+        The manifest under the label policy.
+    fuse, reduce, layer
+        Values of the options --fuse, --reduce and --layer; None if they are not given.
+    """
     if fuse is not None:
         data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
         # A modality is called as in NAME=STORE; without NAME it keeps the name of its backbone.

@@ -124,7 +124,7 @@ def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str
 
 
 def _exclusion_remarks(run: "Run") -> list[str]:
-    """Write for each reason how many clips were excluded for it, the most frequent reason first."""
+    """Write for each reason how many clips with labels have no features, the most frequent reason first."""
     n_clips_of_reason = Counter(clip["reason"] for clip in run.record["excluded"])
     return [f"{n_clips} excluded: {reason}" for reason, n_clips in n_clips_of_reason.most_common()]
 

@@ -395,7 +395,11 @@ def _print_repeated(judgements: Sequence[Judgement]) -> None:
 
 
 def _ranking_cells(ranking: "Ranking", scale: str) -> dict[str, dict[str, str]]:
-    """Format the strengths and ranks of clips on a scale: clip id -> column of the manifest -> cell."""
+    """Format the strengths and ranks of clips on a scale: clip id -> column of the manifest -> cell.
+
+    There is a column for the strength and for the rank, each with two more for its 95 % interval. Strengths
+    have four decimals; ranks are whole numbers, but for medians between two ranks.
+    """
     strengths = {scale: ranking.strength, f"{scale}_low": ranking.low, f"{scale}_high": ranking.high}
     ranks = {
         f"{scale}_rank": ranking.rank,

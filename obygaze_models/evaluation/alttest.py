@@ -99,6 +99,7 @@ class MachineComparison:
         """
         shortfall = self.by_form[form]
         above_margin = shortfall.mean - margin
+        # Where the error is 0, t is infinite or NaN, and not used.
         with np.errstate(divide="ignore", invalid="ignore"):
             t = above_margin / shortfall.error
             p_of_t = stdtr(shortfall.degrees_of_freedom, t)
@@ -306,7 +307,8 @@ def _sort_labels(machine: Ints, humans: Ints, films: NDArray[Any]) -> _LabelsOfC
 def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times, always in the same way.
 
-    Clips must be sorted by film.
+    Shuffled answers are as frequent in each film as the machine's, but ignore the clips: a control of the
+    test. Clips must be sorted by film.
     """
     rng = np.random.default_rng(0)
     shuffles = []

@@ -165,7 +165,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _is_convertible(value: Any, type_name: str) -> bool:
-    """Tell whether a cell can be converted to the numpy type of this name."""
+    """Tell whether a cell can be converted to the numpy type of this name, such as "float64"."""
     try:
         np.dtype(type_name).type(value)
     except (ValueError, OverflowError):

@@ -369,7 +369,10 @@ class _PlannedFilm(NamedTuple):
 
 
 def _refuse_ambiguous_numbers(films: Sequence[_PlannedFilm]) -> None:
-    """Raise if a film has two numbers of one annotator, or two films of an annotator have the same number."""
+    """Raise if a film has two numbers of one annotator, or two films of an annotator have the same number.
+
+    It is then not known in which order the annotator annotates these films, and no drift can be measured.
+    """
     n_numbers = Counter((film.annotator, film.movie) for film in films)
     for (annotator, movie), n in n_numbers.items():
         if n > 1:

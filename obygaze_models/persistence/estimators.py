@@ -328,8 +328,10 @@ def _concept_arrays(bank: ConceptBank) -> Arrays:
 def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]) -> Any:
     """Make a fitted bank of concepts, of concepts in time, or of units, from the arrays of a model.
 
-    `other_shapes` are the shapes of the model's arrays that are not the bank's, by name.
+    `other_shapes` are the shapes of the model's arrays that are not the bank's, by name: all arrays of a file
+    are checked together.
     """
+    # Models of the kind "pcbm_time" find concepts in frames, or units that were learnt without labels.
     if card.kind != "pcbm_time":
         return _concept_bank_from_state(card, arrays, other_shapes)
     if _has_units(card):

@@ -218,7 +218,9 @@ def is_name(text: str) -> bool:
 
 
 def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
-    """Read a model of a list, and return its path or URL and its bytes.
+    """Read the file of a model in a list, check its digest, and return its path or URL and its bytes.
+
+    `place` is the folder or URL of the list, beside which its models are.
 
     Raises
     ------

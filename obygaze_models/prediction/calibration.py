@@ -292,6 +292,7 @@ def share_quantiles(held_out: HeldOut, quantile_levels: Floats) -> Floats:
     n_positive = n_independent * share
     n_negative = n_independent * (1 - share)
     quantiles = beta.ppf(quantile_levels, n_positive + 0.5, n_negative + 0.5)
+    # The logits of 0 and 1 are not finite.
     return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
 
 
