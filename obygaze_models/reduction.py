@@ -448,11 +448,13 @@ class ReducedTokens:
         # Without a whole number of frames for each step, it is not known which frames a step is of.
         if n_steps is None or self.group.ragged or self.group.n_frames % n_steps:
             return np.full((len(rows), n_vectors), np.nan)
+
         step_of_vector = np.empty((len(rows), n_vectors), "<i4")  # little-endian int32
         self._fill_from_file(step_of_vector, rows, offset_in_row=self._bytes_of_vectors)
         is_invalid = (step_of_vector < 0) | (step_of_vector >= n_steps)
         if is_invalid.any():
             raise DatasetError(f"{self.path} is damaged (a time step that is none): {HOW_TO_REPAIR}")
+
         # The frames of a step follow each other: [N, steps, frames of a step].
         frame_times = self.group.time_s[rows].reshape(len(rows), n_steps, -1)
         step_times = frame_times.mean(axis=2)
@@ -495,6 +497,7 @@ def reduce_tokens(
 ) -> ReducedTokens:
     """Reduce the tokens of a store in one pass, or open the file in which an earlier call stored them.
 
+    Tokens can take far more room than memory has, and every fit reads them again, so they are reduced once.
     The file is ``STORE.BACKBONE.RULE.reduced``, in the folder that the store is in. Its first line states the
     store's fingerprint and the rule; then come each clip's vectors and their time steps, each with a
     checksum. The file gets its name when it is complete; after an interruption the pass begins anew.
@@ -521,6 +524,8 @@ def reduce_tokens(
         raise DatasetError(
             f"{store.where}: tokens are reduced beside a store: pull it first (obygaze store pull)"
         )
+
+    # The first line says of what the file was made: a file that begins otherwise is not opened.
     path = _path_of_reduction(store, backbone, plan.rule)
     shape = [len(group), *plan.shape]
     first_line = encode_line(
@@ -529,7 +534,8 @@ def reduce_tokens(
     if not path.exists():
         with shown_progress(progress, "reducing tokens", "clip") as show, whole_file(path) as partial:
             _write_reduced_tokens(partial, first_line, group, plan, show)
-    # The file may be an earlier call's.
+
+    # The file may be an earlier call's, of which only the name is known so far.
     try:
         with open_regular(path) as file:
             actual_first_line = file.read(len(first_line))

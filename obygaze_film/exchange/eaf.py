@@ -40,7 +40,10 @@ def to_eaf(exported: Exported) -> str:
 
 
 def _empty_tiers() -> list[EafTier]:
-    """Make the tiers for people to write on: "human: level", and "human: concepts" below it."""
+    """Make the tiers for people to write on: "human: level", and "human: concepts" below it.
+
+    They hold nothing yet: a person adds spans to them in ELAN, and the document is imported again.
+    """
     levels = EafTier(name=PeopleTier("level").name, kind="level")
     concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=levels.name)
     return [levels, concepts]

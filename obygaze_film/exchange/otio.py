@@ -39,6 +39,7 @@ def _written(exported: Exported, adapter: str) -> str:
         raise FilmError(
             f"this format needs OpenTimelineIO: install it with: {install_command('obygaze[interchange]')}"
         ) from error
+
     timeline = otio.adapters.read_from_string(json.dumps(timeline_of(exported)), "otio_json")
     try:
         return str(otio.adapters.write_to_string(timeline, adapter))

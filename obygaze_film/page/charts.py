@@ -144,12 +144,15 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
     start_s = np.asarray(starts, dtype=np.float64)
     end_s = np.asarray(ends, dtype=np.float64)
     step_of_row = _colour_steps(np.asarray(p, dtype=np.float64))
+
+    # Strokes of one colour share a path, as a path for each stroke would make pages far larger.
     paths: dict[int, str] = {}
     end_of_path: dict[int, int] = {}  # step -> x at which its path ends so far
     for first, after in _strokes(start_s, end_s, step_of_row):
         step = int(step_of_row[first])
         if step == NOT_DRAWN:
             continue
+
         start_x = tenths(start_s[first])
         end_x = tenths(end_s[after - 1])
         if step not in paths:

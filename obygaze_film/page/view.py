@@ -416,13 +416,17 @@ class FilmView:
 
     @cached_property
     def staging_strips(self) -> list[Strip]:
-        """The strips of measured variables, such as loudness: each with its values by window and its mean."""
+        """The strips of measured variables, such as loudness: each with its values by window and its mean.
+
+        A variable that the film was not measured for has no strip.
+        """
         table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
         ends = table["end_s"].to_numpy(dtype=np.float64)
         # Windows may overlap: each is drawn up to the start of the next one.
         next_starts = np.append(starts[1:], np.inf)
         drawn_ends = np.minimum(ends, next_starts)
+
         strips: list[Strip] = []
         for name, scale in SCALES.items():
             if name not in table or table[name].isna().all():

@@ -270,12 +270,14 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
     totals = {}
     for name in COUNTS_OF_SPANS:
         totals[name] = sum(counts[name] for counts in counts_of_pairs)
+
     rows = []
     for pair, counts in zip(pairs, counts_of_pairs, strict=True):
         rows.append([pair.movie, " / ".join(pair.annotators), *_cells_of_counts(counts)])
     rows.append(["all", "", *_cells_of_counts(totals)])
     columns_of_counts = range(2, 2 + len(COUNTS_OF_SPANS))
     by_pair = table(rows, ["movie", "annotators", *COUNTS_OF_SPANS], right=columns_of_counts)
+
     n_different = totals["overlooked"] + totals["other readings"]
     summary = (
         f"{n_different:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator "

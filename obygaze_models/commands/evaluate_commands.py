@@ -599,7 +599,8 @@ def _several_layers(layer: str | None) -> "Layer | None":
 def _check_saved_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", layers: "Layer | None") -> None:
     """Raise if a model of --save is not among the models of the evaluation, or reads several layers.
 
-    The model "bank", of the directions of all concepts, can be saved without being evaluated.
+    An evaluation can take hours, so that a misspelt name is refused before it, not after. The model "bank",
+    of the directions of all concepts, can be saved without being evaluated.
 
     Parameters
     ----------

@@ -372,6 +372,9 @@ def _lab_errors(
 ) -> dict[str, LabErrors]:
     """Compute for each lab the squared errors on its films of a model fitted to the other labs' films.
 
+    A model that does worse on a lab's films than the others' share of positives shows that these films are of
+    another kind, or that the lab's sums are wrong.
+
     Parameters
     ----------
     joint

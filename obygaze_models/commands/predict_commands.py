@@ -252,7 +252,10 @@ def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
 
 
 def _localisation_table(results: "Mapping[str, Localisation]") -> list[str]:
-    """Format the table of how well frames are ranked, with a row per annotator and measure."""
+    """Format the table of how well frames are ranked, with a row per annotator and measure.
+
+    A cell of an interval or of chance is blank if there is none.
+    """
     from obygaze_models.evaluation.predictions import records
 
     rows = []

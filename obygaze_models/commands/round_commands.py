@@ -123,6 +123,7 @@ def _print_left_out(path: Path, kind: str, names: Iterable[str], known: Collecti
     n_clips_of_name = Counter(name for name in names if name not in known)
     if not n_clips_of_name:
         return
+
     counts = []
     for name, n_clips in n_clips_of_name.items():
         shown_name = name or "nobody named"

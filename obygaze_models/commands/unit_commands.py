@@ -286,6 +286,9 @@ def _name_strongest_frames(
 ) -> list[str]:
     """Name the frames in which each unit is most active, by clip and time in the video, one frame per clip.
 
+    A person looks at them to tell what a unit stands for. Frames in which it is not active at all are left
+    out.
+
     Parameters
     ----------
     group
@@ -300,7 +303,8 @@ def _name_strongest_frames(
     Returns
     -------
     list of str
-        A text for each unit, which names its `N_FRAMES` strongest frames.
+        A text for each unit, which names up to `N_FRAMES` frames, the strongest first; without a time where
+        the store has none.
     """
     import numpy as np
 

@@ -155,6 +155,8 @@ class Alternative:
         """Describe the result as JSON values: the answer, and a row for each machine and form of the test.
 
         In a row, "by" is the form, and "below" by how much the machine agrees less than annotators do.
+        "winning_rate" maps each margin, as text, to the share of annotators whom the machine is shown to be
+        as good as, within that margin.
         """
         rows = []
         for comparison in self.comparisons:
@@ -411,6 +413,8 @@ def _compare_with_annotators(
 ) -> MachineComparison:
     """Compare a machine with each annotator who is left out in turn, in each form of the test.
 
+    The question is which of the two, the machine or the annotator, agrees better with the other annotators.
+
     Parameters
     ----------
     name : str
@@ -426,8 +430,10 @@ def _compare_with_annotators(
         human = labels.humans[row, is_judged]
         others = np.delete(labels.humans, row, axis=0)[:, is_judged]
         shortfall = _shortfall(human, labels.machine[is_judged], others)
+        # The shortfall of a clip is above 0 if the annotator agrees better with the others than the machine.
         is_as_good = shortfall.plain <= 0
         advantages.append(is_as_good.mean())
+
         # The forms of the test differ in the shortfall, and in what counts as independent: clips or films.
         clip = np.arange(len(human))
         film = labels.film[is_judged]

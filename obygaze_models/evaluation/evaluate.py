@@ -303,6 +303,8 @@ def _train_side_by_side(
 ) -> Iterator[_TrainedModel]:
     """Train all models of a group in one fold before the next, and yield each once it is trained.
 
+    A model that draws no random numbers is trained in the folds of the first seed only.
+
     Parameters
     ----------
     plan : Plan

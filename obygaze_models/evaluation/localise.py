@@ -105,6 +105,7 @@ def localise(
     """
     table = _scored_frames(frames, segments, score)
     rng = np.random.default_rng(SEED)
+
     rows = []
     means_of_shifts = []  # for each movie, [measures, n_shifts]
     n_left_out = 0
@@ -120,6 +121,8 @@ def localise(
         rows.append({"movie": movie, **_movie_row(clips, mixed, values)})
     if not rows:
         raise ProtocolError("no clip has frames inside a segment and outside of all: nothing to find")
+
+    # Movies count equally, however many clips they have: they are what is independent.
     by_movie = pd.DataFrame(rows)
     pooled = _pooled(by_movie, np.mean(means_of_shifts, axis=0), n_shifts)
     return Localisation(by_movie, pooled, n_left_out, n_shifts)
@@ -378,6 +381,7 @@ def read_frames(path: Path) -> pd.DataFrame:
     columns_of_texts = [name for name in ("clip_id", "movie", "flags") if name in table.columns]
     columns_of_numbers = [name for name in table.columns if name not in columns_of_texts]
     types_of_texts = dict.fromkeys(columns_of_texts, str)
+
     # `read_table` accepts any spelling of a table, and checks it. pandas reads the numbers, from the same
     # table as plain CSV. Only columns of numbers can have missing values, as a clip may be named NA.
     frames = pd.read_csv(
@@ -386,6 +390,7 @@ def read_frames(path: Path) -> pd.DataFrame:
         keep_default_na=False,
         na_values={name: ["", "nan", "NaN"] for name in columns_of_numbers},
     )
+
     for column in sorted(columns_of_numbers):
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")
@@ -432,7 +437,7 @@ def _measure_clip(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDA
         The average precision of ranking the frames, then whether the best frame lies in a segment (with ties,
         the share of the best frames that do).
     """
-    # Average precision is the mean precision at the frames inside. The precision at a frame is the share of
+    # Average precision is the mean precision at the P frames inside. The precision at a frame is the share of
     # frames inside among those that score at least as high, as `average_precision` counts ties.
     scores_inside = scores[:, inside]  # [K, P]
     scores_as_high = scores[:, None, :] >= scores_inside[:, :, None]  # [K, P, F]
@@ -440,8 +445,11 @@ def _measure_clip(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDA
     n_as_high_inside = scores_as_high[..., inside].sum(axis=2)
     precision = n_as_high_inside / n_as_high
     average_precision = precision.mean(axis=1)
+
+    # Pointing at the best frame, which may be several frames with the same score.
     has_highest_score = scores == scores.max(axis=1, keepdims=True)  # [K, F]
     n_highest = has_highest_score.sum(axis=1)
     n_highest_inside = has_highest_score[:, inside].sum(axis=1)
     pointing = n_highest_inside / n_highest
+
     return np.stack([average_precision, pointing])

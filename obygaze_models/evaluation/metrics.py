@@ -134,6 +134,7 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     is_positive = np.asarray(y, dtype=bool)
     if not is_positive.any():
         return NAN
+
     order = np.argsort(-np.asarray(scores), kind="stable")
     ranked_scores = np.asarray(scores)[order]
     # For each distinct score, the place of the last clip that has it: the next clip has another score, or is
@@ -143,6 +144,7 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     n_ranked = last_places + 1  # clips down to each distinct score
     n_positive = np.cumsum(is_positive[order])[last_places]  # positive ones among them
     precision = n_positive / n_ranked
+
     # The recall that a score adds is its number of positive clips, divided by that of all.
     n_added = np.diff(n_positive, prepend=0)
     return float(np.sum(n_added * precision) / n_positive[-1])

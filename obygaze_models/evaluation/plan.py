@@ -218,6 +218,8 @@ def _refuse_incomparable(target: Target, tested: Target) -> None:
             f"a model trained on {target.name} ({target.kind}) can't be tested on {tested.name} "
             f"({tested.kind})"
         )
+
+    # Only targets of levels state which levels are negative and which are positive.
     if target.kind != "levels":
         return
     trained_negative, trained_positive = target.classes

@@ -281,14 +281,15 @@ def _draw_sides(pairs: list[tuple[str, str]], rng: np.random.Generator) -> list[
 def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
     """List the comparisons that a quicksort of items still needs; the first item of each part is its pivot.
 
-    A part is divided only when all of its items are decided against the pivot.
+    Quicksort compares every item with the pivot, and then sorts the items below the pivot and those above it
+    in the same way. A part is divided only when all of its items are decided against the pivot.
 
     Parameters
     ----------
     items : list of str
         In the order in which they become pivots.
     lead : counter of (first, second)
-        How many more workers chose the first item than the second.
+        How many more workers chose the first item than the second; 0 if as many did, or nobody was asked.
 
     Returns
     -------

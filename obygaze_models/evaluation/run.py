@@ -266,8 +266,11 @@ def selection_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) 
 def curves_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     """Yield the loss curves of a model's inner trainings, as rows of `Run.curves`, one per epoch.
 
-    The start losses are the training losses of the random starts after their trial epochs; they are NaN if
-    there was one start. `fold_columns` holds the columns that name the model, its task and the fold.
+    A network may try several random starts for a few epochs each, and be trained from the best one. The start
+    losses are the lowest and the highest training loss of these starts after their trial epochs; they are NaN
+    if there was one start.
+
+    `fold_columns` holds the columns that name the model, its task and the fold.
     """
     for _, estimator in _estimators_of(model):
         for inner_fold, curve in enumerate(getattr(estimator, "curves_", ())):

@@ -202,6 +202,7 @@ def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -
     detrended = np.empty_like(X)
     for rows in rows_of_movies:
         detrended[rows] = detrend(X[rows], axis=0)
+
     hat = _ridge_hat_matrix(detrended)
     operator = np.empty_like(hat)
     for rows in rows_of_movies:
@@ -275,6 +276,8 @@ def _shift_test(
 def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """Draw n random orders of clips, in each of which the clips of every group are shifted in a circle.
 
+    Labels in such orders keep how alike neighbouring clips are, but lose what they have to do with features.
+
     Parameters
     ----------
     groups : ndarray of int, shape [N]
@@ -300,8 +303,8 @@ def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) 
 def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Compute the lag-1 autocorrelation of each column of values within groups of clips, [K].
 
-    It is the mean product of the values of neighbouring clips divided by the mean square of all values; NaN
-    for a column that does not vary.
+    It is the mean product of the values of neighbouring clips divided by the mean square of all values: near
+    1 if neighbours are alike, about 0 if they are independent, and NaN for a column that does not vary.
 
     Parameters
     ----------
@@ -316,6 +319,7 @@ def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> N
         values = centred[groups == group]
         sum_of_products += np.sum(values[1:] * values[:-1], axis=0)
         n_neighbours += len(values) - 1
+
     mean_product = sum_of_products / max(n_neighbours, 1)
     mean_square = np.mean(centred * centred, axis=0)
     correlation = np.full(n_columns, np.nan)

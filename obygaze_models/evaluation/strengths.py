@@ -318,20 +318,24 @@ def _draw_strengths(
     before : Strengths
         The previous draw.
     reliabilities : Reliabilities
+        A worker's reliability is the share of the worker's judgements that are not random.
     rng : Generator
     """
     mixture = before.mixture
+
     # Which judgements count, and how precisely each tells the difference of its two strengths. Given its
     # Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with the
     # precision w and the mean 1 / (2 w). A random judgement is independent of the margin: its precision is 0.
     margin = comparisons.margin(before.of_item)
     is_not_random = _draw_not_random(margin, reliabilities.of_worker[comparisons.worker], rng)
     judgement_precision = np.where(is_not_random, polya_gamma(margin, rng), 0.0)
+
     # Judgements and priors of strengths are densities of differences: links. Only centres have a prior
     # around 0.
     links = _link_strengths(comparisons, mixture, judgement_precision)
     no_prior_of_strengths = np.zeros(comparisons.n_items)
     prior_of_centres = np.full(N_COMPONENTS, 1 / mixture.centre_variance)
+
     # Strengths and centres are drawn as one vector.
     strengths_and_centres = links.draw(
         prior_precision=np.concatenate([no_prior_of_strengths, prior_of_centres]),
@@ -487,6 +491,10 @@ def _propose_scale(
 ) -> Strengths:
     """Propose to multiply all strengths and their mixture by one factor; accept by Metropolis-Hastings.
 
+    Strengths are drawn given their scale, and the scale given the strengths, so that both would change in
+    small steps only: this step changes them together. The previous draw is returned if the new one is not
+    accepted.
+
     The acceptance probability is the ratio of the posterior densities after and before, times the Jacobian of
     the proposal. With the factor f, N strengths, K centres and K variances:
 
@@ -501,6 +509,7 @@ def _propose_scale(
     after = Strengths(before.of_item * factor, before.mixture.scaled(factor))
     likelihood_before = comparisons.log_likelihood(before.of_item, reliabilities.of_worker)
     likelihood_after = comparisons.log_likelihood(after.of_item, reliabilities.of_worker)
+
     log_ratio = likelihood_after - likelihood_before
     log_ratio += after.mixture.log_scale_prior() - before.mixture.log_scale_prior()
     is_accepted = np.log(rng.random()) < log_ratio
@@ -695,6 +704,7 @@ def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:
     exponentials = rng.exponential(size=divisors.shape)
     first_terms: Floats = (exponentials / divisors).sum(axis=0) / (2 * np.pi**2)
     mean_of_first_terms = (1 / divisors).sum(axis=0) / (2 * np.pi**2)
+
     # The mean is the same for c and -c, and 0 / 0 at 0, where it is replaced by that of a small c.
     c = np.maximum(np.abs(margin), 1e-6)
     mean_of_all_terms = np.tanh(c / 2) / (2 * c)

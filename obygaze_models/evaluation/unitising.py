@@ -250,6 +250,7 @@ def _draw_chance_pairs(
 ) -> Iterator[tuple[Units, Units]]:
     """Yield `samples` pairs of annotations that agree by chance only, for the expected disorder.
 
+    Gamma is 1 less the disorder observed, divided by the mean disorder of such pairs.
     Either side of a pair is one of the two annotations, drawn at random, and shifted in a circle along the
     film. The two shifts differ by at least half the mean duration of a segment, so that one annotation drawn
     twice does not agree with itself.
@@ -261,6 +262,7 @@ def _draw_chance_pairs(
     least_difference = min(mean_segment / 2, duration / 2)
     # Sorted by their segments, so that the draws do not depend on the order of the annotators.
     annotations = sorted((first, second), key=_sorted_segments)
+
     n_drawn = 0
     while n_drawn < samples:
         left_index, right_index = rng.integers(0, 2, size=2)

@@ -109,6 +109,8 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     n_members = data.count(_MEMBER_SIGNATURE)
     if n_members > MAX_MEMBERS:
         raise ModelError(f"{name}: it has more members than any model ({MAX_MEMBERS})")
+
+    # A whole model file causes no warning of `zipfile` or numpy: one is an error here.
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings(action="error"):
             return _read_members(archive, len(data))

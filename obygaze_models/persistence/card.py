@@ -339,6 +339,7 @@ class Card(CardFields, frozen=True, kw_only=True):
         is_of_codebook_levels = target["kind"] == "levels" and not is_further_scale
         if not is_of_codebook_levels:
             return ()
+
         codebook_name = self.codebook["name"]
         if codebook_name not in BUILTIN:
             # A card names its codebook, but does not list its levels.

@@ -357,7 +357,11 @@ def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -
 
 
 def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> UnitBank:
-    """Make a fitted bank of units, which needs no decoder; arguments are those of `_bank_from_state`."""
+    """Make a fitted bank of units; arguments are those of `_bank_from_state`.
+
+    A bank only computes how active units are. The decoder, which is as large as the encoder, would make
+    features of these again: it is not in the file.
+    """
     n_features = card.n_features
     n_units = len(card.concepts)
     no_decoder = np.empty((0, n_features), np.float32)
@@ -371,6 +375,7 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
     _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=n_units)
     if bank.n_active > n_units:
         raise ModelError(f"{bank.n_active} active units are more than there are: {n_units}")
+
     bank.dictionary_ = Dictionary(
         n_active=bank.n_active,
         centre=arrays["centre_of_tokens"],
@@ -394,6 +399,8 @@ def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> T
     }
     n_values = N_VALUES_IN_TIME * n_concepts
     _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values)
+
+    # Such a bank reads frames, so the stored moments of features are those of frames.
     bank.weights_ = arrays["weights"]
     bank.frame_mean_ = arrays["feature_mean"]
     bank.frame_scale_ = arrays["feature_scale"]

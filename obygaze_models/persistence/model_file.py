@@ -151,6 +151,7 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
         place = zoo or default_zoo()
         entry = find_entry(str(source), place)
         return read_entry(entry, place)
+
     # A URL or a path.
     where = as_url(source) or str(local_path(source))
     _refuse_folder(Path(where))

@@ -155,6 +155,7 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
         raise ModelError(f"{place}/{LIST}: {where_damaged(error, data, 'a list of models')}") from None
     except ValueError as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
+
     n_by_label = Counter(entry.label for entry in listed)
     repeated = sorted(label for label, n in n_by_label.items() if n > 1)
     if repeated:

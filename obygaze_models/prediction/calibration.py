@@ -89,6 +89,7 @@ class Calibration:
         likelihood = SlopeLikelihood.of_scores(held_out)
         posterior = likelihood.posterior()
         draws = draw_sigmoids(held_out, posterior, training_mean, n_draws=n_draws, seed=seed)
+
         # The errors are those of calibrations on the other films.
         labels = held_out.y.astype(np.float64)
         p = left_out_probabilities(held_out, likelihood)
@@ -266,10 +267,12 @@ def draw_sigmoids(
     levels_of_shares = np.random.default_rng(seed).permutation(levels_of_slopes)
     slopes = posterior.quantiles(levels_of_slopes)
     shares = share_quantiles(held_out, levels_of_shares)
+
     # All clips count equally in the mean probability, in all draws: [1, N].
     equal_weights = np.ones((1, len(held_out.y)))
     # First for relative scores, which are comparable between the models of different folds.
     intercepts_of_relative = find_intercepts(slopes, held_out.relative_scores, equal_weights, shares)
+
     if training_mean is None:
         training_mean = float(held_out.training_means.mean())
     # The sigmoids are of the scores themselves. A relative score is a score less the mean of training clips:

@@ -565,6 +565,7 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
             least_effect = LEAST_CHANGE
         if abs(effect) < least_effect:
             continue
+
         text = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
         if part.concept in near_chance:
             text += " [not shown to be found better than chance]"
@@ -689,6 +690,8 @@ def _find_clip(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
         clip_ids = store.table.clip_ids
         if clip_id in clip_ids:
             return store, clip_ids.index(clip_id)
+
+    # The name may be misspelt: suggest the most similar one.
     names = ", ".join(store.name for store in stores)
     all_clip_ids = [known_id for store in stores for known_id in store.table.clip_ids]
     similar = get_close_matches(clip_id, all_clip_ids, n=1)

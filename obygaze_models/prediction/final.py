@@ -812,7 +812,8 @@ def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitt
 def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:
     """Convert a run's predictions of one model to `HeldOut` scores.
 
-    The mean score of training clips differs from fold to fold, as each has a model of its own.
+    The mean score of training clips differs from fold to fold, as each has a model of its own. It makes the
+    scores of the folds' models comparable.
     """
     training_mean_of_fold = {}
     for fold in run.record["folds"]:

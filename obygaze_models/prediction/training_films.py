@@ -154,12 +154,14 @@ class TrainingFilms:
     def of_clips(cls, data: Dataset, rows: NDArray[np.intp]) -> "TrainingFilms":
         """Collect digests of features, and sketches of pictures, of the clips in some rows of a dataset.
 
-        Films are numbered in the order of their names.
+        Films are numbered in the order of their names. Only clips that have stored pictures have a sketch.
         """
         clip_ids = data.clip_ids[rows].tolist()
         _, film_of_clip = np.unique(data.movies[rows], return_inverse=True)
         modalities = data.parts or (data,)  # a dataset of several modalities has a part for each
         digests_of_modalities = [_digests_of(modality, clip_ids) for modality in modalities]
+
+        # Sketches have film numbers of their own, as not every clip has a sketch.
         sketch_of_clip = _sketch_clips(modalities, clip_ids)
         sketches_of_clips = []
         film_of_sketch = []
@@ -167,6 +169,7 @@ class TrainingFilms:
             if clip_id in sketch_of_clip:
                 sketches_of_clips.append(sketch_of_clip[clip_id])
                 film_of_sketch.append(film)
+
         return cls(
             digests=np.stack(digests_of_modalities, axis=1),  # [N, M, 16]
             films_of_digests=film_of_clip.astype(np.int64),
@@ -419,6 +422,8 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
         raise ModelError("these features are of no store, so that no row has a digest")
     # Hexadecimal digests, two digits a byte; empty for clips without features.
     digest_of_clip = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
+
+    # All are joined to one text, so that one conversion makes bytes of it.
     n_digits = 2 * DIGEST_BYTES
     no_digest = "0" * n_digits
     hex_digests = []
@@ -554,6 +559,7 @@ def _shares_of_pairs(
     for films in films_of_digest.values():
         # All films that have the row have it in common in pairs.
         n_common_rows.update(combinations(sorted(films), 2))
+
     pairs = []
     for (film, other), n_common in sorted(n_common_rows.items()):
         n_rows_of_smaller = min(n_rows[film], n_rows[other])
@@ -718,6 +724,8 @@ def _pairs_with_rare_rows(films_of_digest: FilmsOfDigest) -> set[tuple[int, int]
 def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield the ids of clips whose pictures are not blank, each with its mean frame per view, [views, 264].
 
+    Clips with fewer than `LEAST_FRAMES` frames that are not blank are left out: blank frames of all films are
+    alike.
     A view of a frame is described by 264 numbers (`obygaze_features.same_pictures`).
 
     Parameters
@@ -733,6 +741,7 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             clip_id = group.clip_ids[row]
             if clip_id not in wanted or not group.usable[row]:
                 continue
+
             # A row for each frame: its views side by side, and then a number that is 0 if the frame is blank.
             signature = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
             n_frames = len(signature)
@@ -768,6 +777,7 @@ def _recognise_by_pictures(
     if not with_signatures:
         names = ", ".join(store.name for store in stores)
         return {}, f"no signature is in {names}"
+
     known: dict[str, KnownFilm] = {}
     for movie, mean_pictures_of_clips in _mean_pictures_of_movies(with_signatures).items():
         film, share = _most_similar_film(np.stack(mean_pictures_of_clips), training)
@@ -826,7 +836,8 @@ def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> t
 def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
     """Compute the share of the clips of the shorter film that the longer one has too.
 
-    If both films have as many clips, it is the share of the clips of the new film.
+    A film of which the other is a part so gets the share 1, however much longer one of the two is. If both
+    films have as many clips, it is the share of the clips of the new film.
 
     Parameters
     ----------
@@ -837,6 +848,8 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
     """
     has_few_clips = min(len(means), len(trained)) < FEW_CLIPS
     least_cosine = LEAST_COSINE_OF_FEW_CLIPS if has_few_clips else LEAST_COSINE
+
+    # All clips of one film are compared with all of the other, a block at a time to save memory.
     new_clip_is_in_trained = np.zeros(len(means), bool)
     trained_clip_is_in_new = np.zeros(len(trained), bool)
     for first in range(0, len(means), N_CLIPS_AT_ONCE):
@@ -844,6 +857,7 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
         is_same = _picture_similarity(means[block], trained) >= least_cosine  # [clips of the block, m]
         new_clip_is_in_trained[block] = is_same.any(axis=1)
         trained_clip_is_in_new |= is_same.any(axis=0)
+
     new_film_is_shorter = len(means) <= len(trained)
     clip_is_in_longer = new_clip_is_in_trained if new_film_is_shorter else trained_clip_is_in_new
     return float(clip_is_in_longer.mean())
@@ -853,7 +867,8 @@ def _picture_similarity(means: NDArray[np.float32], trained: NDArray[np.uint8]) 
     """Compute the similarity of each of n clips with each of m clips, [n, m].
 
     It is the largest cosine over the pairs of views in `COMPARED_VIEWS`: the whole pictures, and the whole
-    picture of one clip with the inner picture of the other, which lacks the sides.
+    picture of one clip with the inner picture of the other, which lacks the sides: a copy of a film may be
+    cropped.
 
     Parameters
     ----------
