@@ -14,6 +14,9 @@ def _blas_libraries() -> ThreadpoolController:
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context manager within which BLAS computes in one thread."""
+    """Return a context manager within which BLAS computes in one thread.
+
+    The rounding of matrix products depends on the number of threads: results would differ between machines.
+    """
     limited: AbstractContextManager[object] = _blas_libraries().limit(limits=1, user_api="blas")
     return limited

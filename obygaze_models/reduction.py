@@ -87,7 +87,8 @@ class TokenRule:
                 n = int(fields["n"]) if fields.get("n") else None
                 size = int(fields["size"]) if fields.get("size") else None
                 seed = int(fields["seed"]) if fields.get("seed") else 0
-                if n != 0 and size != 0:
+                keeps_something = n != 0 and size != 0
+                if keeps_something:
                     return cls(fields.get("take", "all"), n, size, seed)
         raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
 
@@ -216,6 +217,8 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
     _, n_tokens, n_features = group.shape("tokens")
     stated_steps = _stated_steps(group, rule)
     n_steps, n_class_tokens = _divide_into_steps(n_tokens, stated_steps)
+
+    # A mean over each time step needs the steps; the other rules do without.
     if rule.take == "mean":
         if stated_steps is None:
             raise DatasetError(
@@ -228,6 +231,7 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
                 "many, with or without a class token: give another number of steps, as in mean:16"
             )
         rule = replace(rule, n=stated_steps)
+
     n_patches = n_tokens - n_class_tokens
     if rule.n is not None and rule.n > n_patches:
         raise DatasetError(f"backbone {group.name}: {rule} of {n_patches} tokens: give fewer")
@@ -325,7 +329,11 @@ def _shift_bits(values: NDArray[np.float16], bits: NDArray[np.int32]) -> None:
 
 
 def _step_means(patches: NDArray[np.float16], per_step: int) -> NDArray[np.float32]:
-    """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`."""
+    """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`.
+
+    Tokens are in the order of time, so that those of a step follow each other. They are summed as
+    `_scaled_tiles` converts them to float32: multiplied by 2^-112, which is undone at the end.
+    """
     n_steps = len(patches) // per_step
     scaled_sums = np.zeros((n_steps, patches.shape[1]), np.float32)
     for step in range(n_steps):
@@ -368,7 +376,8 @@ def _squared_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
 def _projection_matrix(width: int, size: int, seed: int) -> NDArray[np.float32]:
     """Draw the matrix of a Gaussian random projection from `width` to `size` dimensions [D, D'].
 
-    Its scale keeps the lengths of vectors on average.
+    Its entries are normal with the variance 1 / `size`, which keeps the lengths of vectors on average. The
+    matrix cannot be written to, since all callers share it.
     """
     drawn = np.random.default_rng(seed).standard_normal((width, size), dtype=np.float32)
     drawn /= np.float32(np.sqrt(size))
@@ -439,11 +448,13 @@ class ReducedTokens:
         # Without a whole number of frames for each step, it is not known which frames a step is of.
         if n_steps is None or self.group.ragged or self.group.n_frames % n_steps:
             return np.full((len(rows), n_vectors), np.nan)
+
         step_of_vector = np.empty((len(rows), n_vectors), "<i4")  # little-endian int32
         self._fill_from_file(step_of_vector, rows, offset_in_row=self._bytes_of_vectors)
         is_invalid = (step_of_vector < 0) | (step_of_vector >= n_steps)
         if is_invalid.any():
             raise DatasetError(f"{self.path} is damaged (a time step that is none): {HOW_TO_REPAIR}")
+
         # The frames of a step follow each other: [N, steps, frames of a step].
         frame_times = self.group.time_s[rows].reshape(len(rows), n_steps, -1)
         step_times = frame_times.mean(axis=2)
@@ -486,6 +497,7 @@ def reduce_tokens(
 ) -> ReducedTokens:
     """Reduce the tokens of a store in one pass, or open the file in which an earlier call stored them.
 
+    Tokens can take far more room than memory has, and every fit reads them again, so they are reduced once.
     The file is ``STORE.BACKBONE.RULE.reduced``, in the folder that the store is in. Its first line states the
     store's fingerprint and the rule; then come each clip's vectors and their time steps, each with a
     checksum. The file gets its name when it is complete; after an interruption the pass begins anew.
@@ -512,6 +524,8 @@ def reduce_tokens(
         raise DatasetError(
             f"{store.where}: tokens are reduced beside a store: pull it first (obygaze store pull)"
         )
+
+    # The first line says of what the file was made: a file that begins otherwise is not opened.
     path = _path_of_reduction(store, backbone, plan.rule)
     shape = [len(group), *plan.shape]
     first_line = encode_line(
@@ -520,7 +534,8 @@ def reduce_tokens(
     if not path.exists():
         with shown_progress(progress, "reducing tokens", "clip") as show, whole_file(path) as partial:
             _write_reduced_tokens(partial, first_line, group, plan, show)
-    # The file may be an earlier call's.
+
+    # The file may be an earlier call's, of which only the name is known so far.
     try:
         with open_regular(path) as file:
             actual_first_line = file.read(len(first_line))
@@ -532,7 +547,11 @@ def reduce_tokens(
 
 
 def _path_of_reduction(store: Store, backbone: str, rule: TokenRule) -> Path:
-    """Return the path of the file that holds a store's tokens, reduced by a rule."""
+    """Return the path of the file, beside a store, that holds its tokens of a backbone, reduced by a rule.
+
+    For the rule mean+project:256:0 it is ``STORE.BACKBONE.mean_project-256-0.reduced``: not every system
+    allows ":" in names.
+    """
     store_path = Path(store.where)
     rule_in_name = str(rule).replace(":", "-").replace("+", "_")
     return store_path.with_name(f"{store_path.name}.{backbone}.{rule_in_name}{REDUCED_SUFFIX}")
@@ -565,15 +584,15 @@ def _write_reduced_tokens(
         file.write(first_line)
         for start, tokens_of_block in group.blocks("tokens"):
             for row, tokens in enumerate(tokens_of_block, start=start):
+                vectors, positions = no_vectors, no_positions
                 if group.usable[row]:
                     vectors, positions = plan.apply(tokens)
+                    # If a token is not finite, some of the vectors are NaN.
                     if not np.isfinite(vectors).all():
                         raise DatasetError(
                             f"backbone {group.name}, tokens of clip {group.clip_ids[row]}: "
                             "a token is not finite; run: obygaze store verify --full"
                         )
-                else:
-                    vectors, positions = no_vectors, no_positions
                 file.write(with_checksum(row_view(vectors)))
                 file.write(with_checksum(row_view(positions)))
             show(start + len(tokens_of_block), len(group))

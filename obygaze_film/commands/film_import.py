@@ -79,8 +79,11 @@ def import_(
     films = found_films([into])
     imported = _Imported()
     for folder, film in films.items():
-        name = film.model().codebook
-        book = codebook_of(name, codebook) if codebook else codebook_in_ledger(folder, name)
+        name_of_models_codebook = film.model().codebook
+        if codebook:
+            book = codebook_of(name_of_models_codebook, codebook)
+        else:
+            book = codebook_in_ledger(folder, name_of_models_codebook)
         decisions = Decisions(folder, film, book)
         for path in files:
             if len(films) == 1:
@@ -104,7 +107,11 @@ def import_(
 
 
 def _is_declared_blind(*, blind: bool, in_sight: bool) -> bool | None:
-    """Return whether annotators are declared to have judged blindly; None if the tiers say it themselves."""
+    """Return whether --blind (True) or --in-sight (False) declares how all annotators judged.
+
+    None if neither is given: the names of the tiers then say it. To judge blindly is to judge without seeing
+    the model's score.
+    """
     if blind and in_sight:
         raise click.UsageError("--blind and --in-sight exclude each other")
     if blind:
@@ -138,7 +145,10 @@ class _Imported:
         file: "importing.Annotated",
         results: "Sequence[importing.AnnotatorResult]",
     ) -> None:
-        """Add what was imported of a file for one film: a result for each annotator."""
+        """Add what was imported of a file for one film to the lines, notices and documents that are printed.
+
+        `results` has a result for each annotator. Annotations that were left out are counted.
+        """
         from obygaze_film.workspace.importing import import_notices, summary_lines
 
         self.lines += summary_lines(file, results)

@@ -84,6 +84,8 @@ def next_(
     from obygaze_film.workspace.decisions import codebook_of
 
     refuse_existing(out, force=force)
+
+    # --- choose the windows
     films = obygaze_film.read_films(folders)
     earlier = _read_judged(judged, [film.movie for film in films])
     for notice in unread_notices(films):
@@ -93,6 +95,7 @@ def next_(
     for notice in notices:
         click.echo(notice, err=True)
 
+    # --- write them as a manifest, which says by which definitions they are to be judged
     book = codebook_of(films[0].model(key).codebook, codebook)
     definition = book.definition()
     clips = [replace(clip, extras={**clip.extras, DEFINITION: definition}) for clip in clips]
@@ -117,7 +120,10 @@ def _summary_of_windows(clips: "Sequence[Clip]") -> str:
 
 
 def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip]":
-    """Read earlier judgements; print which judged films are not among `movies`."""
+    """Read earlier judgements from tables; print which judged films are not among `movies`, with a hint.
+
+    `movies` are the films of which windows are chosen. Judgements of other films are returned too.
+    """
     from obygaze_features.manifest import name_hint, read_manifest
 
     judged: list[Clip] = []
@@ -177,12 +183,17 @@ def rate(
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.judged_tables import meanings_in, with_common_definitions
 
+    # --- read the films and the judgements
     films = found_films([folder])
     movies = {film.movie for film in films.values()}
     judged = read_manifest(judgements, spreadsheet_safe=True).spelled_as(sorted(movies))
+    # Judgements under different definitions of the codebook are counted apart, unless people declared in a
+    # film's ledger that these mean the same: such judgements get one definition.
     meanings = meanings_in([*films], [judged.codebook])
     judged = with_common_definitions(judged, meanings)
     labelled = None if labels is None else read_manifest(labels)
+
+    # --- estimate and write the rates, film by film
     parts = _RateParts()
     for scored_folder, timeline in films.items():
         # Without the judgements of the other films here: a note would count them as left out.
@@ -225,7 +236,11 @@ class _RateParts:
     reasons_without_rate: list[str] = field(default_factory=list)
 
     def add(self, film: "Timeline", rates_of_model: "Mapping[str, FilmRates]", *, has_labels: bool) -> None:
-        """Add the rates of a film."""
+        """Add the rates of a film to the parts of the answer (all lists but `reasons_without_rate`).
+
+        `rates_of_model` has the film's rates by the key of the model. With `has_labels`, labels stood in
+        place of the model's probabilities.
+        """
         self.documents += _rate_documents(film, rates_of_model)
         self.claims += _claim_documents(film, rates_of_model)
         self.lines += _lines_of_rates(film, rates_of_model, has_labels=has_labels)
@@ -275,7 +290,7 @@ def _estimates_of_models(
 
 
 def _rate_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
-    """Describe a film's rates for JSON output."""
+    """Describe a film's rates, of all of its models, as JSON values."""
     import msgspec
 
     rates = [rate for film_rates in rates_of_model.values() for rate in film_rates.rates]
@@ -283,7 +298,7 @@ def _rate_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]")
 
 
 def _claim_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
-    """Describe what is claimed of a film's rates for JSON output."""
+    """Describe what is claimed of a film's rates, such as a judge's share, as JSON values."""
     from obygaze_film.claims import document, rate_claims
 
     documents = []
@@ -320,17 +335,18 @@ def _lines_of_rates(
 
 
 def _notices_of_models(movie: str, rates_of_model: "Mapping[str, FilmRates]") -> list[str]:
-    """Write the notices of a film's rates by its models.
+    """Write the notices of a film's rates by its models (key of the model -> rates).
 
     A notice that all models have is written once. A notice of some models alone names them by their keys.
     """
-    models_of: dict[str, list[str]] = {}
+    models_of_notice: dict[str, list[str]] = {}
     for key, film_rates in rates_of_model.items():
         for notice in film_rates.notices:
-            models_of.setdefault(notice, []).append(key)
+            models_of_notice.setdefault(notice, []).append(key)
     lines = []
-    for notice, models in models_of.items():
-        where = movie if len(models) == len(rates_of_model) else f"{movie}, {', '.join(models)}"
+    for notice, models in models_of_notice.items():
+        is_of_all_models = len(models) == len(rates_of_model)
+        where = movie if is_of_all_models else f"{movie}, {', '.join(models)}"
         lines.append(f"{where}: {notice}")
     return lines
 
@@ -407,6 +423,8 @@ def compare(
     if out is not None:
         check_folder(out, force=force)
     refuse_existing(html, force=force)
+
+    # --- read the films, their judgements, and the table of films
     films_by_folder = found_films(folders)
     timelines = list(films_by_folder.values())
     asked_codebook = find_codebook(codebook) if codebook else None
@@ -417,6 +435,8 @@ def compare(
     if films is not None:
         facts, notes_on_rows = read_facts(films, timelines)
         notes += notes_on_rows
+
+    # --- compare, and write the report
     compared = obygaze_film.compare_films(
         timelines, judgements.manifest, facts, by=by, trend=trend, key=key, labels=labelled
     )

@@ -35,6 +35,7 @@ def _marked_lines(film: "Timeline", words: Words) -> list[str]:
 
 def lines_of_film(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, the evidence of its models, what they mark and expect, and what was scored."""
+    # The title with the gravest warnings of each model.
     titles = [film_title(film, model.key) for model in film.record.models]
     lines = [phrases.titles_sentence(titles, words)]
     lines += [_evidence(model, words) for model in film.record.models]
@@ -51,30 +52,46 @@ def _evidence(model: "ModelRecord", words: Words) -> str:
 
 
 def _counts_of_rows(film: "Timeline", words: Words) -> str:
-    """Write how many windows were scored, and how many rows the timeline has, and of what (`rows.kind`)."""
-    record, windows = film.record, film.record.windows
+    """Write how many windows were scored, and how many rows the timeline has.
+
+    Rows are shots or, if shots are not known, windows or the steps between windows that overlap. Examples are
+    "60 windows of 4 s (2 without features), 31 shots in 33 rows" and "60 windows of 4 s, 59 rows (steps)".
+    """
+    record = film.record
+    windows = record.windows
+    rows = record.rows
     text = f"{counted(windows.n, 'window')} of {words.seconds(windows.window_s)} s"
     if windows.n_missing:
         text += f" ({windows.n_missing} without features)"
-    if record.rows.kind == "shots" and record.shots is not None:
-        return f"{text}, {counted(record.shots.n, 'shot')} in {counted(record.rows.n, 'row')}"
-    return f"{text}, {counted(record.rows.n, 'row')} ({record.rows.kind})"
+
+    if rows.kind == "shots" and record.shots is not None:
+        return f"{text}, {counted(record.shots.n, 'shot')} in {counted(rows.n, 'row')}"
+    return f"{text}, {counted(rows.n, 'row')} ({rows.kind})"
 
 
 def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> list[str]:
-    """Write the share that a model expects, its passages, and the parts of the film's time."""
+    """Write what one model says of a film: one line, and more lines below it, which are indented.
+
+    The first line has the share of the film's time that the model expects to be positive, and how many
+    passages it marks. The others say, if it is so, that all windows have the same probability, or that they
+    are longer or shorter than the clips of the training; then how much time has a probability, and what was
+    flagged.
+    """
     share = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
     first_line = f"  {model.key} ({model.task}): {share.removesuffix('.')}"
     passages = reaching_passages(film, model, film.segments(model.key))
     if passages is not None:  # in the same sentence
         first_line += f"; {phrases.marked_count(passages, words)}"
     lines = [first_line]
+
+    # Each of these claims is None if there is nothing to say.
     same = same_probability(film, model)
     if same is not None:
         lines.append(f"    {phrases.same_sentence(same, words)}")
     windows = other_windows(model, film.record.windows)
     if windows is not None:
         lines.append(f"    {phrases.windows_sentence(windows, words)}")
+
     judged = judged_time(model, film.time(model.key), film.shots)
     lines.append(f"    {phrases.judged_sentence(judged, words)}")
     lines += [f"    {phrases.flagged_sentence(claim, words)}" for claim in flagged_times(model, judged)]

@@ -87,16 +87,19 @@ def open_(
     from obygaze_film.workspace.decisions import Decisions, codebook_of
     from obygaze_film.workspace.open_film import OpenFilm
 
+    # --- read what was given
     refuse_missing()
-    clips_and_stores = None  # of the corpus
+    corpus_to_learn_from = None
     if corpus:
         from obygaze_models.commands import read_inputs
 
         manifest, store = corpus
-        clips_and_stores = read_inputs(manifest, [store])
+        corpus_to_learn_from = read_inputs(manifest, [store])
     films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
+
+    # --- open the films
     video_of = videos_of_films(videos, timelines)
     opened = []
     for number, (folder, timeline) in enumerate(films_by_folder.items()):
@@ -107,6 +110,7 @@ def open_(
     print_cache()
     make_missing_media(opened)
 
+    # --- prepare the comparison of the films, and what the button Learn does
     facts = None
     if films is not None:
         facts, _ = read_facts(films, timelines)
@@ -120,9 +124,11 @@ def open_(
     )
     comparison.compare()  # an error in the columns ends the command before anybody works
     learn = None
-    if clips_and_stores:
+    if corpus_to_learn_from:
         folder_of_models = folders[0].absolute().parent
-        learn = learner(clips_and_stores, films_by_folder, opened, book, folder_of_models)
+        learn = learner(corpus_to_learn_from, films_by_folder, opened, book, folder_of_models)
+
+    # --- serve the desk until the user stops it
     serve(opened, comparison.page, learn, port=port, browser=not no_browser, tell=click.echo)
 
 
@@ -147,11 +153,15 @@ class _DeskComparison(NamedTuple):
     trend: str | None
 
     def compare(self) -> "FilmComparison":
-        """Compare the films, with the judgements that they have at this moment."""
+        """Compare the films, with the judgements that they have at this moment.
+
+        Judgements may have to stay hidden, so that they do not influence people who still judge blindly. The
+        films that they are of are compared without them, and a note says so.
+        """
         from obygaze_film.workspace.open_film import shown_judgements_of
 
         shown = shown_judgements_of(self.films, self.codebook)
-        note_of_hidden = shown.notes  # movie with hidden judgements -> what is said of it
+        note_of_hidden = shown.notes  # film whose judgements are hidden -> a note that says so
         compared = obygaze_film.compare_films(
             [film.timeline for film in self.films],
             shown.judged,
@@ -163,7 +173,7 @@ class _DeskComparison(NamedTuple):
         return replace(compared, notes=(*compared.notes, *note_of_hidden.values()))
 
     def page(self, language: str) -> str:
-        """Write the page of the comparison in a language."""
+        """Write the page of the comparison in a language; films' titles link to their pages on the desk."""
         from obygaze_film.page.side_by_side import comparison_page
 
         addresses = {film.timeline.movie: f"film/{film.number}/read" for film in self.films}
@@ -229,9 +239,10 @@ class _Learner(NamedTuple):
         return [*learnt_claims(model, report.data), str(out)]
 
     def _open(self, scored_anew: "Iterable[Timeline]") -> None:
-        """Open the films that the new model scored, beside those that are open.
+        """Add the films that the new model scored to the films that are open (`opened`).
 
-        Decisions stay in the folders of the films as they were scored first.
+        Decisions about them are read from, and written to, the folders of the films as they were scored
+        first, so that a film has one ledger whatever model scores it.
         """
         from obygaze_film.workspace.decisions import Decisions
         from obygaze_film.workspace.open_film import OpenFilm
@@ -280,7 +291,11 @@ def print_cache() -> None:
 
 
 def make_missing_media(films: "Sequence[OpenFilm]") -> None:
-    """Make the stills, colours and sound of films that have none yet, in the background."""
+    """Begin to make the stills, colours and sound of films that have none yet, in the background.
+
+    They are kept in the desk's cache. Only films whose video the user gave can have them. The thread is a
+    daemon: it does not keep the desk from ending.
+    """
     from obygaze_features.manifest import counted
     from obygaze_film.film_videos import make_media_of_films
     from obygaze_film.workspace.cache import cache_folder
@@ -295,7 +310,11 @@ def make_missing_media(films: "Sequence[OpenFilm]") -> None:
 
 
 def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
-    """Return the different years of films, by the table of facts or else by the film's record."""
+    """Return the different years of films, to tell whether there are enough for a trend.
+
+    A film's year is that of the user's table, `facts` (movie -> column -> cell), or else that of its record.
+    Films whose year is unknown are left out.
+    """
     years: set[object] = set()
     for film in films:
         cells = facts.get(film.movie, {}) if facts else {}

@@ -19,6 +19,7 @@ from obygaze_film.commands.film_options import FILE_TO_WRITE, Folders, Language
 
 if TYPE_CHECKING:
     from obygaze_film.exchange.decided import Decided
+    from obygaze_film.exchange.registry import Format
     from obygaze_film.page import Owned, ScoredCopy
     from obygaze_film.timeline import Timeline
 
@@ -43,15 +44,19 @@ def _list_of_formats() -> str:
 
 
 def _default_tiers() -> str:
-    """Say for the help which tiers are written by default in which formats."""
-    names_by_tiers: dict[str, list[str]] = {}
+    """Say for the help which tiers are written by default in which formats.
+
+    Formats with the same tiers are named together, as in "segments for edl, markers; ...".
+    """
+    formats_by_tiers: dict[str, list[str]] = {}
     for name, facts in FORMATS.items():
-        names_by_tiers.setdefault(", ".join(facts["tiers"]), []).append(name)
-    return "; ".join(f"{tiers} for {', '.join(names)}" for tiers, names in names_by_tiers.items())
+        tiers = ", ".join(facts["tiers"])
+        formats_by_tiers.setdefault(tiers, []).append(name)
+    return "; ".join(f"{tiers} for {', '.join(names)}" for tiers, names in formats_by_tiers.items())
 
 
 def _formats_with(used_option: str) -> str:
-    """Name the formats that use an option, for the help."""
+    """Name the formats that use an option of the command, such as "fps", for the help."""
     return ", ".join(name for name, facts in FORMATS.items() if used_option in facts.get("options", ()))
 
 
@@ -123,9 +128,20 @@ def report(
 def _owned_by_movie(
     films: "Mapping[Path, Timeline]", videos: Sequence[Path], *, has_people: bool, has_stills: bool
 ) -> "dict[str, Owned]":
-    """Collect what the page of each film shows besides its scores: rates, people's decisions, and the copy.
+    """Collect what the page of each film shows besides its scores: movie -> rates, decisions, and copy.
 
-    Notices of reading the decisions are printed. Returns movie -> what is shown.
+    Notices of reading the decisions are printed.
+
+    Parameters
+    ----------
+    films
+        Folder of a scored film -> film.
+    videos
+        The owner's copies of films, by which the page recognises a reader's file; may be empty.
+    has_people
+        Whether the page shows what people decided.
+    has_stills
+        Whether the page gets stills, of the films whose copies are given.
     """
     from obygaze_film.film_videos import videos_of_films
     from obygaze_film.judged_rate import read_rates
@@ -153,7 +169,11 @@ def _read_decided(folder: Path, film: "Timeline") -> "Sequence[Decided]":
 
 
 def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCopy":
-    """Describe the owner's copy of a film; its stills are made where they are asked for."""
+    """Describe the owner's copy of a film, the video file at `path`, for the film's page.
+
+    A reader's copy is recognised by its length, its frames per second and a key of its content. With
+    `has_stills`, small stills of the film are made too.
+    """
     from obygaze_features.video import probe
     from obygaze_film.page import ScoredCopy
     from obygaze_film.workspace.media import still_sheet
@@ -245,6 +265,8 @@ def export(
     if start and "start" not in FORMATS.get(kind, {}).get("options", ()):
         raise click.UsageError(f"--start is for --as {_formats_with('start')}")
     rate = _rate(fps)
+
+    # --- find the film and the file to write
     films = found_films([folder])
     if len(films) > 1:
         raise FilmError(f"{folder}: {len(films)} films are there; give the folder of one")
@@ -252,6 +274,8 @@ def export(
     file_format = exchange.FORMATS[kind]
     path = out or Path(f"{file_name(film.movie)}{file_format.suffix}")
     refuse_existing(path, force=force)
+
+    # --- choose the tiers, and read what people decided if there is a tier of it
     names_of_tiers = [name.strip() for name in tiers.split(",")] if tiers else []
     if people and names_of_tiers and PEOPLE not in names_of_tiers:
         names_of_tiers.append(PEOPLE)
@@ -259,17 +283,12 @@ def export(
     decided = None  # the format's default tiers then have none of people
     if people or PEOPLE in names_of_tiers:
         decided, notes = read_decided(scored_folder, film)
+
+    # --- write the file, and print what the user must know of it
     notice = exchange.write_export(
         film, kind, path, tiers=names_of_tiers, people=decided, rate=rate, top=top, model=model, start=start
     )
-    notes.append(notice)
-    # What the format cannot hold.
-    if file_format.loses:
-        notes.append(f"{kind}: {file_format.loses}")
-    if decided and file_format.loses_of_people:
-        notes.append(f"{kind}: {file_format.loses_of_people}")
-    if decided and not file_format.read_as:
-        notes.append(f"{kind}: what people decided is not read back from it")
+    notes += [notice, *_notes_of_losses(kind, file_format, has_decisions=bool(decided))]
     for note in notes:
         if note:
             click.echo(note, err=True)
@@ -277,8 +296,20 @@ def export(
     click.echo(path, err=export_is_on_stdout)
 
 
+def _notes_of_losses(kind: str, file_format: "Format", *, has_decisions: bool) -> list[str]:
+    """Write what a format, called `kind`, cannot hold of a scored film, and of people's decisions on it."""
+    notes = []
+    if file_format.loses:
+        notes.append(f"{kind}: {file_format.loses}")
+    if has_decisions and file_format.loses_of_people:
+        notes.append(f"{kind}: {file_format.loses_of_people}")
+    if has_decisions and not file_format.read_as:
+        notes.append(f"{kind}: what people decided is not read back from it")
+    return notes
+
+
 def _rate(text: str) -> Fraction:
-    """Read frames per second, as click reads an option."""
+    """Read the frames per second of --fps, such as 24 or 24000/1001; other texts are usage errors."""
     from obygaze_features.manifest import frame_rate
 
     try:

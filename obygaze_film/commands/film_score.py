@@ -86,6 +86,7 @@ def score(
     from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import refuse_wrong_order
 
+    # --- check the arguments
     *models, store_path = arguments
     if not models:
         raise click.UsageError("give one or more MODEL files, then the STORE")
@@ -104,6 +105,7 @@ def score(
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
 
+    # --- read what is known of the films, score them, and write the folders
     facts = _facts(films, movies) if films is not None else {}
     if title or year:
         facts[movies[0]] = _completed(facts.get(movies[0]), title, year)
@@ -143,7 +145,11 @@ def _answer(films: "Sequence[Timeline]", folder_of: "Mapping[str, Path]") -> Ans
 
 
 def _cannot_be_judged(film: "Timeline") -> bool:
-    """Whether there is a model that has no prediction of a film because nothing in the film can be judged."""
+    """Whether there is a model that has no prediction of a film because nothing in the film can be judged.
+
+    All of it is unlike the films that the model was trained on, could not be read, or is black or credits.
+    The command then ends with an exit code of its own.
+    """
     from obygaze_film.claims.of_film import NOTHING_JUDGED, why_no_prediction
 
     return any(
@@ -152,7 +158,7 @@ def _cannot_be_judged(film: "Timeline") -> bool:
 
 
 def _claims(film: "Timeline") -> "list[dict[str, Any]]":
-    """Return the claims of every model of a film, as JSON holds them."""
+    """Return what each model's scores claim of a film, such as its share and passages, as JSON values."""
     from obygaze_film.claims import document, film_claims
 
     claims = []
@@ -162,7 +168,10 @@ def _claims(film: "Timeline") -> "list[dict[str, Any]]":
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
-    """Read titles, years and digests of films from a table; print which of its rows match no film."""
+    """Read titles, years and digests of films from a table (--films): movie -> what the table says.
+
+    Which rows of the table match no film is printed. `movies` are the ids of the films to score.
+    """
     from obygaze_film.film_groups import match_rows
     from obygaze_film.score import FilmFacts
 
@@ -182,7 +191,10 @@ def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
 
 
 def _completed(known: "FilmFacts | None", title: str | None, year: int | None) -> "FilmFacts":
-    """Replace the title and the year that a table says of a film by those of the command line, if given."""
+    """Return the facts of a film with the title and the year of the command line, where these are given.
+
+    `known` are the facts that a table has of the film; None if it has none.
+    """
     from obygaze_film.score import FilmFacts
 
     known = known or FilmFacts()

@@ -40,7 +40,10 @@ def to_eaf(exported: Exported) -> str:
 
 
 def _empty_tiers() -> list[EafTier]:
-    """Make the tiers for people to write on: "human: level", and "human: concepts" below it."""
+    """Make the tiers for people to write on: "human: level", and "human: concepts" below it.
+
+    They hold nothing yet: a person adds spans to them in ELAN, and the document is imported again.
+    """
     levels = EafTier(name=PeopleTier("level").name, kind="level")
     concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=levels.name)
     return [levels, concepts]
@@ -76,8 +79,9 @@ def _model_tier(tier: Tier) -> EafTier:
 
 
 def _range_of(p: float) -> str:
-    """Return the range of `BINS` that a probability is in; 1 is in the last one."""
-    return BINS[min(int(5 * p), 4)]
+    """Return the range of `BINS`, such as "0.4 to 0.6", that a probability is in; 1 is in the last one."""
+    index = min(int(len(BINS) * p), len(BINS) - 1)
+    return BINS[index]
 
 
 def _texts(tier: Tier) -> list[tuple[float, float, str]]:
@@ -91,7 +95,7 @@ def _level_and_concepts(tier: Tier, people: PeopleTier) -> list[EafTier]:
     Their names are that of `tier` with "level" and "concepts" in place of "labels".
     """
     levels = []
-    decision_ids = []  # of each level
+    decision_ids = []  # of each level, so that importers know which decision a person changed
     concepts = []
     for span in tier.spans:
         decision = span.decided

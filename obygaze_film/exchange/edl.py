@@ -37,15 +37,18 @@ def to_edl(exported: Exported) -> str:
     """
     if exported.rate > MOST_RATE:
         raise FilmError("edl: time codes have two digits of frames: give a rate of 100 a second at most")
+
     lines = [
         f"TITLE: {ascii_line(exported.film.record.title)[:MOST_TITLE]}",
         f"FCM: {'DROP FRAME' if exported.start.is_dropping else 'NON-DROP FRAME'}",
         "",
     ]
+
+    # Only events can have comments: what is true of the whole list stands in the first one.
     in_time_order = sorted(exported.spans, key=lambda placed: placed.span.start_s)
     for number, (tier, span) in enumerate(in_time_order, start=1):
         lines += _event(exported, number, tier, span)
-        if number == 1:  # a comment belongs to the event above it; above the first event it is an error
+        if number == 1:
             lines += _time_comments(exported)
             lines += [f"* {ascii_line(caveat)}" for caveat in exported.caveats]
         lines.append("")
@@ -53,14 +56,20 @@ def to_edl(exported: Exported) -> str:
 
 
 def _time_comments(exported: Exported) -> list[str]:
-    """Write the rate and the start of the time codes, which lists have no place for, as comments."""
+    """Write the rate and the start of the time codes as comments, by which our importers read the list.
+
+    The format has no place for them.
+    """
     is_dropping, first_frame = exported.start
     start_code = frame_label(first_frame, exported.rate, drop=is_dropping)
     return [f"* OBYGAZE RATE: {exported.rate}", f"* OBYGAZE START: {start_code}"]
 
 
 def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
-    """Write the lines of the event of a span."""
+    """Write the lines of the event of a span, which is its `number`-th, from 1.
+
+    The event itself is one frame long. The length of the span is in Resolve's line, in frames.
+    """
     start_frame = frame_of(span.start_s, exported.rate)
     end_frame = frame_of(span.end_s, exported.rate)
     n_frames = max(end_frame - start_frame, 1)
@@ -87,13 +96,19 @@ def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[
 
 
 def _comment(name: str, text: str) -> str:
-    """Write a text as a comment of one line; letters beyond ASCII are quoted, as in URLs."""
+    """Write a text as a comment of one line, from which importers can read it back.
+
+    Letters beyond ASCII, which not every reader of lists supports, are quoted as in URLs.
+    """
     one_line = " ".join(text.split())
     return f"* {name}: {quote(one_line, safe=UNQUOTED)}"
 
 
 def _time_code(exported: Exported, frame: int) -> str:
-    """Write the time code of a frame of the film, hh:mm:ss:ff; after 24 hours time codes begin at 0 again."""
+    """Write the time code, hh:mm:ss:ff, of a frame of the film, which is numbered from 0.
+
+    Time codes count from that of the film's first frame, and begin at 0 again after 24 hours.
+    """
     is_dropping, first_frame = exported.start
     code = frame_label(first_frame + frame, exported.rate, drop=is_dropping)
     hours, colon, rest = code.partition(":")

@@ -47,9 +47,10 @@ def to_iiif(exported: Exported) -> str:
 
 
 def _comment(exported: Exported, manifest_iri: str, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe a span as a comment, because viewers show only comments and tags.
+    """Describe a span as a comment on its time in the film, because viewers show only comments and tags.
 
-    Its text begins with the name of the span's tier.
+    The text begins with the name of the span's tier, on tiers of people in the form that importers read.
+    `manifest_iri` begins the IRIs of the annotation and of the canvas that it is on.
     """
     text = tier.people.line(span.text) if tier.people else f"{tier.name}: {span.text}"
     comment: dict[str, object] = {

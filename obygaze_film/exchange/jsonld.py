@@ -46,7 +46,10 @@ def to_jsonld(exported: Exported) -> str:
 
 
 def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
-    """Describe what a model or a person says about a span of the film as an annotation."""
+    """Describe what a model or a person says about a span of the film as a W3C Web Annotation.
+
+    A person is its creator, a model its generator. Notes of people are comments; everything else classifies.
+    """
     is_note = tier.people is not None and tier.people.what == "note"
     motivation = "commenting" if is_note else "classifying"
     annotation: dict[str, object] = {
@@ -73,7 +76,8 @@ def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, obj
 def _bodies(tier: Tier, span: TierSpan, motivation: str) -> list[dict[str, str]]:
     """Make the bodies of an annotation: the tier's name as a tag, the span's text, and its facts as JSON.
 
-    Facts are the decision of a person, or the numbers of the model.
+    Facts are the decision of a person, or the numbers of the model. `motivation` is that of the annotation,
+    "commenting" or "classifying", and the purpose of the text.
     """
     bodies = [_body(tier.name, "tagging"), _body(span.text, motivation)]
     facts: dict[str, object] = span.decided.facts if span.decided else dict(span.numbers)
@@ -83,5 +87,5 @@ def _bodies(tier: Tier, span: TierSpan, motivation: str) -> list[dict[str, str]]
 
 
 def _body(value: str, purpose: str, media_type: str = "text/plain") -> dict[str, str]:
-    """Make a textual body of an annotation."""
+    """Make a textual body of a Web Annotation; its purpose is a word of that standard, such as "tagging"."""
     return {"type": "TextualBody", "value": value, "format": media_type, "purpose": purpose}

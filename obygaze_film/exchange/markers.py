@@ -32,7 +32,11 @@ def to_markers(exported: Exported) -> str:
 
 
 def _line(exported: Exported, name: str, description: str, start: int, end: int) -> str:
-    """Write the line of a marker; `start` and `end` are frames of the film, from 0 on."""
+    """Write the line of a marker, its cells divided by tabs.
+
+    `start` and `end` are frames, from 0, the film's first. They are written as time codes, which count from
+    the time code of the first frame.
+    """
     is_dropping, first_frame = exported.start
     cells = {
         "Marker Name": name,

@@ -39,6 +39,7 @@ def _written(exported: Exported, adapter: str) -> str:
         raise FilmError(
             f"this format needs OpenTimelineIO: install it with: {install_command('obygaze[interchange]')}"
         ) from error
+
     timeline = otio.adapters.read_from_string(json.dumps(timeline_of(exported)), "otio_json")
     try:
         return str(otio.adapters.write_to_string(timeline, adapter))
@@ -83,6 +84,7 @@ def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]
 
     The first caveat, which names the source, is in the comment that Final Cut's XML keeps.
     """
+    # By name, for our importers and for who reads the file with OpenTimelineIO.
     facts: dict[str, object] = {"tier": tier.name, "start_s": span.start_s, "end_s": span.end_s}
     facts |= span.numbers
     if span.decided:
@@ -108,5 +110,5 @@ def _range(start_s: float, end_s: float, rate: Fraction) -> dict[str, object]:
 
 
 def _time(frames: int, rate: Fraction) -> dict[str, object]:
-    """Describe a number of frames, or the number of a frame, at a rate of frames per second."""
+    """Describe a time as OpenTimelineIO does: a number of frames at a rate of frames per second."""
     return {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(frames)}

@@ -16,6 +16,7 @@ def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
     decisions_of = _by_tier(decided)
     tiers: list[Tier] = []
     for first_tier in sorted(decisions_of, key=_order_of_tiers):
+        # A tier for each list of decisions that do not overlap: mostly one.
         for number, decisions in enumerate(_without_overlaps(decisions_of[first_tier]), start=1):
             people = first_tier._replace(number=number)
             spans = tuple(_span(decision, people) for decision in decisions)
@@ -24,7 +25,11 @@ def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
 
 
 def _by_tier(decided: Sequence[Decided]) -> dict[PeopleTier, list[Decided]]:
-    """Group decisions, in time order, by the tier of their labels, and of their notes, without its number."""
+    """Group decisions by the tier that they are on: tier -> decisions, in time order.
+
+    A tier is of one annotator, one way to decide, and of labels or notes: a decision with a level and a note
+    is on two tiers. Tiers do not have their numbers yet.
+    """
     decisions_of: dict[PeopleTier, list[Decided]] = {}
     for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
         if decision.level:
@@ -37,8 +42,15 @@ def _by_tier(decided: Sequence[Decided]) -> dict[PeopleTier, list[Decided]]:
 
 
 def _order_of_tiers(tier: PeopleTier) -> tuple[bool, str, int, str]:
-    """Return the sort key of a tier: agreed or not, then annotator, how it was decided, labels or note."""
-    return tier.how == AGREED, tier.annotator, (*HOWS, "").index(tier.how), tier.what
+    """Return the key by which tiers of people are sorted.
+
+    Agreed decisions come last. The others are sorted by annotator, then by how they were decided, in the
+    order of `HOWS` ("", of notes without a level, comes after these), then by whether they are labels or
+    notes.
+    """
+    is_agreed = tier.how == AGREED
+    rank_of_how = (*HOWS, "").index(tier.how)
+    return is_agreed, tier.annotator, rank_of_how, tier.what
 
 
 def _span(decision: Decided, tier: PeopleTier) -> TierSpan:
@@ -48,13 +60,16 @@ def _span(decision: Decided, tier: PeopleTier) -> TierSpan:
 
 
 def _without_overlaps(decided: Sequence[Decided]) -> list[list[Decided]]:
-    """Divide decisions, which are in time order, into as few lists as possible without overlaps in a list."""
+    """Divide decisions, which are in time order, into as few lists as possible without overlaps in a list.
+
+    Each decision goes into the first list whose last one has ended; if there is none, it begins a new list.
+    """
     lists: list[list[Decided]] = []
     for decision in decided:
         for earlier in lists:
             if earlier[-1].end_s <= decision.start_s:
                 earlier.append(decision)
                 break
-        else:  # it overlaps the last decision of each list
+        else:  # no list was found: it overlaps the last decision of each
             lists.append([decision])
     return lists

@@ -10,7 +10,8 @@ MODEL_CODER: str = "obygaze"
 def to_refi_qda(exported: Exported) -> str:
     """Write the document of a project (REFI-QDA), with a coded selection for each span.
 
-    Codes are grouped by the tiers of the spans.
+    A selection is a span of the video to which people, or the model, gave codes. Codes are grouped by the
+    tiers of the spans.
     """
     spans = [_coded(tier, span) for tier, span in exported.spans]
     return refi_qda_project(spans, exported.film.movie, " ".join(exported.caveats))
@@ -28,7 +29,7 @@ def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
     if tier.people is None or span.decided is None:
         return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL_CODER)
     coder = span.decided.annotator
-    how = tier.people.how
+    how = tier.people.how  # blindly, in sight of the model's score, or agreed
     # The names of people's groups have no annotator: the selection has it, as its coder.
     if tier.people.what == "note":
         group_of_notes = PeopleTier(what="note", how=how).name

@@ -84,7 +84,10 @@ class Format:
 
 
 def _packaged_format(facts: Mapping[str, Any]) -> Format:
-    """Make a format from its table in formats.toml, which explains the keys."""
+    """Make a format from its table in formats.toml, which explains the keys.
+
+    The functions that write and pack are named there, such as "obygaze_film.exchange.srt:to_srt".
+    """
     return Format(
         pkgutil.resolve_name(facts["writer"]),
         facts["suffix"],
@@ -146,12 +149,15 @@ def collect(
     ManifestError
         The start is no time code at the rate, or the rate has none.
     """
+    # --- check what was asked for
     refuse_texts(film.record)  # with control characters, which the other tool would show or obey
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     unknown = [name for name in tiers if name not in KINDS]
     if unknown:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
+
+    # --- choose the kinds of tiers, and make the tiers
     chosen_model = film.model(model)
     kinds_of_tiers = tuple(tiers)
     if not kinds_of_tiers:
@@ -175,7 +181,10 @@ def collect(
 
 
 def _levels_to_choose(model: ModelRecord, decided: Sequence[Decided]) -> tuple[str, ...]:
-    """List the codebook's levels, and others that people decided on, each once."""
+    """List the levels that may be chosen for a span when an export is edited in another tool, each once.
+
+    They are the levels of the model's codebook, and others that people decided on.
+    """
     decided_levels = [decision.level for decision in decided if decision.level]
     return tuple(dict.fromkeys([*levels_of(model), *decided_levels]))
 
@@ -186,7 +195,8 @@ def _time_code_start(start: str, rate: Fraction) -> TimeCodeStart:
     A semicolon before the frames marks drop-frame time codes, as in `01:00:00;00`.
     """
     start_s = time_code(start or "0", rate) or 0.0
-    return TimeCodeStart(is_dropping=";" in start, first_frame=round(Fraction(start_s) * rate))
+    first_frame = round(Fraction(start_s) * rate)
+    return TimeCodeStart(is_dropping=";" in start, first_frame=first_frame)
 
 
 class Options(TypedDict, total=False):

@@ -25,7 +25,11 @@ def to_rttm(exported: Exported) -> str:
 
 
 def _label(tier: Tier, span: TierSpan) -> str:
-    """Return the label of a span's turn: its tier, and what people decided, or that it is below threshold."""
+    """Return the label that a span has in the place of a speaker's name.
+
+    It is the name of the tier, of a person's span followed by what was decided, and of a passage that does
+    not reach the threshold by words that say so.
+    """
     if tier.people:
         return tier.people.line(span.text)
     if span.claim is not None and span.claim.has(BELOW_THRESHOLD):

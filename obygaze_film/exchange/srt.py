@@ -9,7 +9,10 @@ CAVEATS_S = 0.5
 
 
 def to_srt(exported: Exported) -> str:
-    """Write subtitles in SubRip; the first one holds the caveats, as the format has no comments."""
+    """Write subtitles in SubRip; the first one holds the caveats, as the format has no comments.
+
+    It is shown for half a second, or for the whole film if this is shorter.
+    """
     end_s = min(CAVEATS_S, exported.film.record.duration_s)
     caveats = Subtitle(0.0, end_s, caveat_line(exported, " ".join(exported.caveats)))
     return write_srt([caveats, *cues(exported)])

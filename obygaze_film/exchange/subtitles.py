@@ -10,7 +10,11 @@ def cues(exported: Exported) -> list[Subtitle]:
 
 
 def cues_of(tier: Tier) -> list[Subtitle]:
-    """Write the spans of a tier as cues; on a tier of people, each text begins with the tier's name."""
+    """Write the spans of a tier as cues of subtitles.
+
+    Such formats have no tiers: on a tier of people, each text begins with the tier's name, so that importers
+    can read it back.
+    """
     cues_of_tier = []
     for span in tier.spans:
         text = tier.people.line(span.text) if tier.people else span.text

@@ -27,8 +27,9 @@ def to_csv(exported: Exported) -> str:
     """
     rows = []
     for tier, span in exported.spans:
+        # Cells by column; others are empty.
         cells = _person_cells(tier, span) if tier.people else _model_cells(span)
-        if not cells:  # the span needs no row
+        if not cells:  # a note that stands in the row of its level
             continue
         cells |= {
             "movie": exported.film.movie,
@@ -45,7 +46,11 @@ def to_csv(exported: Exported) -> str:
 
 
 def _model_cells(span: TierSpan) -> dict[str, str]:
-    """Return the cells, by column, that only a span of the model's tiers has."""
+    """Return the cells, by column, that a span of the model's tiers has and a person's decision has not.
+
+    They are its probability with the band, the concepts that are seen in it, those that contribute to it, and
+    its flags.
+    """
     contributions = [f"{reason.what} {reason.contribution:+.4f}" for reason in span.reasons]
     return {
         "number": span.number,

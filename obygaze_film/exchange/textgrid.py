@@ -16,6 +16,7 @@ def to_textgrid(exported: Exported) -> str:
         if tier.people and tier.people.what == "labels":
             tiers |= _level_and_concepts(tier, tier.people)
         elif tier.people:
+            # The tier's name says that its texts are levels, concepts or notes: texts stand as they are.
             tiers[tier.name] = [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
         else:
             tiers[tier.name] = cues_of(tier)
@@ -26,7 +27,10 @@ def to_textgrid(exported: Exported) -> str:
 
 
 def _level_and_concepts(tier: Tier, people: PeopleTier) -> dict[str, list[Subtitle]]:
-    """Divide a tier of people's labels into two, by name: levels, and concepts if there are any."""
+    """Divide a tier of people's labels into a tier of levels and one of concepts: name -> texts of the tier.
+
+    Several concepts of a span are joined by semicolons. Without any concept there is no tier of them.
+    """
     levels: list[Subtitle] = []
     concepts: list[Subtitle] = []
     for span in tier.spans:

@@ -195,7 +195,10 @@ class Exported:
 
     @property
     def definition(self) -> str:
-        """Digest of the definitions that people decided under; empty if unknown, or if there are several."""
+        """Digest of the codebook's definitions by which people gave the levels in the file.
+
+        Empty if it is not known, or if they gave them by several definitions.
+        """
         decided = [span.decided for _, span in self.spans if span.decided]
         definitions = {decision.definition for decision in decided if decision.level}
         return definitions.pop() if len(definitions) == 1 else ""
@@ -287,7 +290,10 @@ class Exported:
         return [] if experts is None else [phrases.experts_caveat(experts, ENGLISH)]
 
     def _caveats_of_time(self) -> list[str]:
-        """Say which parts of the film have no score, and why; empty if all of it has one."""
+        """Say which parts of the film have no score, and why; empty if all of it has one.
+
+        Time without a score is unlike the training clips, or it is black or credits.
+        """
         model = self.model
         judged = judged_time(model, self.film.time(model.key), self.film.shots)
         lines = []
@@ -309,6 +315,7 @@ class Exported:
         """
         model = self.model
         lines: list[str] = []
+        # Without calibration there are no probabilities.
         if model.calibration is not None:
             calibrated_levels = list(model.calibration.clips)
             if model.levels_left_out and calibrated_levels:
@@ -382,12 +389,15 @@ def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: in
 
 
 def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
-    """Make a tier that importers recognise as a model's by its name."""
+    """Make a tier of the model or the film; its name gets the prefix by which importers skip such tiers."""
     return Tier(kind, f"{PREFIX}{name}", tuple(spans))
 
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:
-    """Return the levels of a model's codebook: of the built-in codebook, or else of the model's record."""
+    """Return the levels of a model's codebook.
+
+    Only built-in codebooks are known by their name; of any other one, the model's record has the levels.
+    """
     is_builtin = model.codebook in BUILTIN
     return builtin_codebook(model.codebook).level_names if is_builtin else tuple(model.levels)
 
@@ -433,7 +443,10 @@ def _passages(film: "Timeline", model: ModelRecord, top: int) -> list[TierSpan]:
 
 
 def _scored_span(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
-    """Make a span of a table's row that has a probability and its band."""
+    """Make a span, with this text, of a table's row that has a probability and its band.
+
+    `fields` are further fields of the `TierSpan`.
+    """
     return TierSpan(
         row["start_s"],
         row["end_s"],
@@ -447,7 +460,10 @@ def _scored_span(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
 
 
 def _levels(film: "Timeline", model: ModelRecord) -> list[TierSpan]:
-    """Make a span of each row of a model that has a probability; its text is the probability."""
+    """Make a span of each row of a film's timeline that has a probability, which is the span's text.
+
+    A row is a shot, or a step of time if shots are not known.
+    """
     rows = _records(film.rows(model.key).dropna(subset="p"))
     return [_scored_span(row, ENGLISH.probability(row["p"])) for row in rows]
 
@@ -472,7 +488,7 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
     tiers = []
     for concept in model.concepts:
         p = rows.get(f"{concept.name}_p")
-        if p is None or not concept.is_found:
+        if p is None or not concept.is_found:  # `is_found`: better than chance, in tests
             continue
         is_seen = (p >= concept.threshold_p).to_numpy()
         seen_rows = rows.assign(p=p)[is_seen]
@@ -481,7 +497,11 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
 
 
 def _joined(rows: pd.DataFrame, concept_name: str) -> list[TierSpan]:
-    """Join rows that follow each other without a gap to spans; `p` is their mean, weighted by duration."""
+    """Join the rows in which a concept is seen to spans, where they follow each other without a gap.
+
+    The probability of a span is the mean of its rows, weighted by their durations; its text names the concept
+    and this mean. `rows` are in time order.
+    """
     spans = []
     # Rows that follow each other share an edge exactly: both have the same float.
     follows_gap = rows["start_s"] != rows["end_s"].shift()

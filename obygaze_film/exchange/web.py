@@ -12,7 +12,10 @@ from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
 def uuid_of(exported: Exported, *parts: str) -> str:
-    """Return a UUID made of the model's digest and key, the film's name, and further `parts`."""
+    """Return a UUID made of the model's digest and key, the film's name, and further `parts`.
+
+    It is of version 5, a digest of these names: the same export always has the same UUIDs.
+    """
     names = [exported.model.sha256, exported.model.key, exported.film.movie, *parts]
     return str(uuid5(NAMESPACE_URL, "\n".join(names)))
 

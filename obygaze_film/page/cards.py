@@ -44,7 +44,9 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             Attention and concepts frame by frame (`traces`); empty without frames.
     """
     rows: Any = view.segments.to_dict(orient="records")
+    # What is claimed of each passage, with the concepts that are reasons for it or against it.
     claims = [passage(view.model, row, view.film.classes) for row in rows]
+    # The bars of all passages have one scale, so that they can be compared.
     largest = largest_contribution([reason for claim in claims for reason in claim.reasons])
     described = []
     for row, claim in zip(rows, claims, strict=True):
@@ -119,15 +121,19 @@ def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) ->
 
         It is empty if no frame has a value.
     """
-    frames, start_s, end_s = view.frames, row["start_s"], row["end_s"]
+    frames = view.frames
+    start_s = row["start_s"]
+    end_s = row["end_s"]
     inside = frames[(frames["end_s"] > start_s) & (frames["start_s"] < end_s)]
+    # The first frame may have begun before the passage.
     starts = inside["start_s"].to_numpy(dtype=np.float64).clip(start_s, end_s)
     # Column of the frames -> its name on the page.
     name_of_column = {"weight": view.words["weight"]}
     name_of_column |= {f"{concept}_p": view.words.translated(concept) for concept in concepts}
     rows = []
     for column, name in name_of_column.items():
-        if column not in inside or not inside[column].notna().any():
+        has_values = column in inside and inside[column].notna().any()
+        if not has_values:
             continue
         values = inside[column].to_numpy(dtype=np.float64)
         best_s = starts[np.nanargmax(values)]

@@ -23,7 +23,10 @@ TICKS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600,
 
 
 def tenths(seconds: float) -> int:
-    """Return the x of a time: tenths of a second from the film's start."""
+    """Return the x of a time in the figures of a timeline: whole tenths of a second from the film's start.
+
+    The page stretches figures to its width.
+    """
     return round(10 * seconds)
 
 
@@ -33,8 +36,10 @@ def y_of(p: float) -> int:
 
 
 def percent(seconds: float, film_s: float) -> str:
-    """Write a time as a percentage of the film's length, such as `12.5%`."""
-    return f"{100 * seconds / film_s:.3f}".rstrip("0").rstrip(".") + "%"
+    """Write a time as a percentage of the film's length for CSS, such as `12.5%`, with up to 3 decimals."""
+    three_decimals = f"{100 * seconds / film_s:.3f}"
+    shortest = three_decimals.rstrip("0").rstrip(".")  # 12.500 -> 12.5, 12.000 -> 12
+    return f"{shortest}%"
 
 
 def in_percent(percentage: float) -> str:
@@ -67,22 +72,26 @@ def band(rows: pd.DataFrame) -> str:
     """Draw the band of the probability as closed paths: along the upper edge, back along the lower."""
     parts = []
     for run in _runs_with_p(rows):
-        # Backwards: from the last row to the first, each up to its start.
+        upper_edge = _edge(run, "p_high")
+        # The lower edge backwards: from the last row to the first, each up to its start.
         starts = run["start_s"].to_numpy()[::-1]
         low = run["p_low"].to_numpy()[::-1]
+        lower_edge = _steps(starts, low)
         # Along the upper edge, down to the lower one (V), back along it, and up to the first point (Z).
-        parts.append(f"{_edge(run, 'p_high')}V{y_of(low[0])}{_steps(starts, low)}Z")
+        parts.append(f"{upper_edge}V{y_of(low[0])}{lower_edge}Z")
     return "".join(parts)
 
 
 def _edge(run: pd.DataFrame, column: str) -> str:
-    """Draw the values of a column as a step line, from the start of the first row to the end of the last.
+    """Draw the probabilities in a column as a step line: an SVG path that begins where the first row starts.
 
-    The rows follow each other without a gap.
+    Each row is a step, up to its end. The rows of `run` follow each other without a gap.
     """
     p = run[column].to_numpy()
-    start_x, start_y = tenths(run["start_s"].iloc[0]), y_of(p[0])
-    return f"M{start_x} {start_y}{_steps(run['end_s'].to_numpy(), p)}"
+    start_x = tenths(run["start_s"].iloc[0])
+    start_y = y_of(p[0])
+    steps = _steps(run["end_s"].to_numpy(), p)
+    return f"M{start_x} {start_y}{steps}"
 
 
 def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:
@@ -100,10 +109,11 @@ def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:
     """
     heights = [y_of(value) for value in p.tolist()]
     xs = [tenths(end) for end in ends.tolist()]
+    # Where the height changes, the path goes along to the end of the step before, then up or down.
     changes = [index for index in range(1, len(heights)) if heights[index] != heights[index - 1]]
     parts = [f"H{xs[index - 1]}V{heights[index]}" for index in changes]
     if xs:
-        parts.append(f"H{xs[-1]}")
+        parts.append(f"H{xs[-1]}")  # along the last step
     return "".join(parts)
 
 
@@ -134,12 +144,15 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
     start_s = np.asarray(starts, dtype=np.float64)
     end_s = np.asarray(ends, dtype=np.float64)
     step_of_row = _colour_steps(np.asarray(p, dtype=np.float64))
+
+    # Strokes of one colour share a path, as a path for each stroke would make pages far larger.
     paths: dict[int, str] = {}
     end_of_path: dict[int, int] = {}  # step -> x at which its path ends so far
     for first, after in _strokes(start_s, end_s, step_of_row):
         step = int(step_of_row[first])
         if step == NOT_DRAWN:
             continue
+
         start_x = tenths(start_s[first])
         end_x = tenths(end_s[after - 1])
         if step not in paths:
@@ -152,7 +165,10 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
 
 
 def _colour_steps(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the step of colour of each probability [N], 1 to `COLOUR_STEPS`; `NOT_DRAWN` for NaN."""
+    """Return the step of colour of each probability [N], from 1 to `COLOUR_STEPS`; `NOT_DRAWN` for NaN.
+
+    Each step stands for an equal range of probabilities.
+    """
     from_zero = np.floor(np.nan_to_num(p) * COLOUR_STEPS)
     from_zero = np.minimum(from_zero, COLOUR_STEPS - 1)  # a probability of 1 has the last step
     return np.where(np.isnan(p), NOT_DRAWN, from_zero + 1)

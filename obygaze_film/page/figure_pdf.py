@@ -84,7 +84,7 @@ def figure_pdf(svg: str) -> bytes:
 
 
 def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
-    """Draw the elements of an SVG, each above those before it.
+    """Draw the elements of an SVG with matplotlib, each above those before it; nested SVGs by recursion.
 
     `viewport` is the part of the figure that they are in. Paths are placed in it and cut off at its edges.
     Texts, rectangles and images are already in the coordinates of the whole figure.
@@ -98,13 +98,18 @@ def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
         elif name == "image":
             _draw_image(element, axes)
         elif name == "rect":
-            left, top, width, height = _numbers(element, "x", "y", "width", "height")
-            right, bottom = left + width, top + height
-            outline = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
-            _draw_path([np.array(outline)], element.get("class", ""), axes, viewport)
+            _draw_path([_outline_of_rect(element)], element.get("class", ""), axes, viewport)
         elif name == "path":
             lines = [_to_figure(line, viewport) for line in path_lines(element.get("d", ""))]
             _draw_path(lines, element.get("class", ""), axes, viewport)
+
+
+def _outline_of_rect(element: ET.Element) -> NDArray[np.float64]:
+    """Return the corners of a rectangle as a closed line [5, 2], whose last point is the first one again."""
+    left, top, width, height = _numbers(element, "x", "y", "width", "height")
+    right = left + width
+    bottom = top + height
+    return np.array([(left, top), (right, top), (right, bottom), (left, bottom), (left, top)])
 
 
 def _numbers(element: ET.Element, *names: str) -> list[float]:
@@ -140,8 +145,9 @@ def _to_figure(line: NDArray[np.float64], viewport: Viewport) -> NDArray[np.floa
 def path_lines(path: str) -> list[NDArray[np.float64]]:
     """Read the lines of an SVG path, each as its points [P, 2] of x and y.
 
-    All commands of straight lines are understood, absolute ones (capitals) and relative ones, with one point
-    a command.
+    A path is a series of letters with numbers. M begins a line at a point x y, L draws a straight line to
+    one, H and V draw a horizontal or vertical line to an x or a y, and Z draws one back to the first point.
+    After a small letter, coordinates are relative to the last point. One letter is followed by one point.
 
     Examples
     --------
@@ -193,7 +199,11 @@ def _draw_path(lines: list[NDArray[np.float64]], css_class: str, axes: "Axes", v
 def _strokes(
     lines: list[NDArray[np.float64]], style: Mapping[str, str], viewport: Viewport
 ) -> "LineCollection":
-    """Make the strokes of lines [P, 2], with the width, colour and dashes of a style."""
+    """Make the strokes of lines [P, 2] for matplotlib, with the width, colour and dashes of a style.
+
+    `style` has the CSS properties of the lines, whose lengths are in units of the figure: 3/4 point. Dashes
+    are multiples of the line's width in matplotlib, and lengths in CSS.
+    """
     from matplotlib.collections import LineCollection  # noqa: PLC0415 - slow
 
     # Strokes are scaled with the coordinates, unless the style says "vector-effect: non-scaling-stroke".
@@ -203,15 +213,16 @@ def _strokes(
     strokes = LineCollection(lines, colors=style["stroke"], linewidths=width_points, capstyle="butt")
     dash_units = [float(length) for length in style.get("stroke-dasharray", "").split()]
     if dash_units:
-        dashes_in_widths = [
-            length * POINTS / width_points for length in dash_units
-        ]  # as matplotlib wants them
-        strokes.set_linestyle((0.0, dashes_in_widths))
+        dashes_in_widths = [length * POINTS / width_points for length in dash_units]
+        strokes.set_linestyle((0.0, dashes_in_widths))  # 0: the first dash begins at the line's beginning
     return strokes
 
 
 def _draw_text(element: ET.Element, axes: "Axes") -> None:
-    """Draw a text at its place, which is on its baseline."""
+    """Draw a text with matplotlib at its place, which is on its baseline, above what was drawn before.
+
+    Its class says whether it ends, is centred or begins there.
+    """
     x, y = _numbers(element, "x", "y")
     alignment = ALIGNMENTS.get(element.get("class", ""), "left")
     text = axes.text(x, y, element.text or "", ha=alignment, va="baseline", fontsize=FONT_SIZE * POINTS)
@@ -220,7 +231,7 @@ def _draw_text(element: ET.Element, axes: "Axes") -> None:
 
 
 def _draw_image(element: ET.Element, axes: "Axes") -> None:
-    """Draw a still, which is in the SVG as a data URL."""
+    """Draw a still, which is in the SVG as a data URL, with matplotlib, above what was drawn before."""
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
     left, top, width, height = _numbers(element, "x", "y", "width", "height")
@@ -234,7 +245,11 @@ def _draw_image(element: ET.Element, axes: "Axes") -> None:
 def _without_comments(css: str) -> str:
     """Remove the comments from a style sheet; one that is never closed goes on to the end."""
     before, *parts = css.split("/*")
-    return before + "".join(part.partition("*/")[2] for part in parts)
+    kept = before
+    for part in parts:
+        _comment, _end, after = part.partition("*/")
+        kept += after
+    return kept
 
 
 @cache
@@ -263,7 +278,7 @@ class _CssBlock(NamedTuple):
 
 
 def _css_blocks(css: str) -> list[_CssBlock]:
-    """Read the blocks of a style sheet."""
+    """Read the blocks of a style sheet, such as `.c-mean, .c-trend { stroke: black; fill: none }`."""
     blocks = []
     for text in css.split("}")[:-1]:  # nothing follows the last one
         selectors, body = text.split("{")

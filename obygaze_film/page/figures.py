@@ -85,8 +85,11 @@ AXIS_ENDS: Final = (0.1, 0.2, 0.4, 0.6, 0.8)
 
 
 def axis_end(highest: float) -> float:
-    """Choose the end of an axis of shares, which begins at 0: the smallest possible one above `highest`."""
-    return next((end for end in AXIS_ENDS if highest <= end), 1.0)
+    """Choose the end of an axis of shares from 0 on: .1, .2, .4, .6, .8 or 1, and not below `highest`."""
+    for end in AXIS_ENDS:
+        if highest <= end:
+            return end
+    return 1.0
 
 
 def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool = False) -> str:
@@ -165,14 +168,18 @@ class YearsScale(NamedTuple):
     highest_share: float
 
     def x(self, year: float) -> float:
-        """Return the horizontal position of a year in the figure, in units."""
+        """Return the horizontal position of a year in the figure, in units from the left.
+
+        The axis goes from `YEARS_LEFT` at the first year to `YEARS_RIGHT` at the last one.
+        """
         n_years = self.last_year - self.first_year
         return round(YEARS_LEFT + (YEARS_RIGHT - YEARS_LEFT) * (year - self.first_year) / n_years, 1)
 
     def y(self, share: float) -> float:
         """Return the vertical position of a share in the figure, in units from the top.
 
-        Shares below 0 or above the highest share of the axis are drawn at its ends.
+        The axis begins at the bottom, with a share of 0, and rises over `YEARS_HEIGHT` units. Shares below 0
+        or above the highest share of the axis are drawn at its ends.
         """
         share_of_axis = min(max(share / self.highest_share, 0.0), 1.0)
         return round(YEARS_TOP + YEARS_HEIGHT * (1 - share_of_axis), 1)
@@ -197,6 +204,7 @@ def _years_scale(dots: "Sequence[Dot]", groups: Sequence[Mapping[Any, Any]]) -> 
         shares.append(rate.high if rate else dot.film.expected)
     shares += [group["high"] for group in groups]
     years = [dot.year for dot in dots]
+    # From the beginning of the first decade to the end of the last one.
     return YearsScale(
         first_year=min(years) // 10 * 10,
         last_year=max(years) // 10 * 10 + 10,
@@ -215,7 +223,10 @@ def _trend_paths(trend: Mapping[Any, Any], dots: "Sequence[Dot]", scale: YearsSc
     mean_year, mean_share = np.mean(judged, axis=0).tolist()
 
     def point(year: float, change: float) -> str:
-        """Return where the line with this change in ten years is in a year: x and y, in units."""
+        """Return where a line through the mean point is in a year, as x and y in units for an SVG path.
+
+        `change` is by how much the share rises on the line in ten years.
+        """
         share = mean_share + change * (year - mean_year) / 10
         return f"{scale.x(year)} {scale.y(share)}"
 
@@ -260,19 +271,25 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
 
 
 def _wrapped(text: str, figure_width: int) -> list[str]:
-    """Break a text into lines that fit into a figure's width."""
+    """Break a text into lines that fit into a figure's width, in units; a word is never broken."""
+    width_of_lines = figure_width - 2 * GAP  # there is room at either edge
     lines = [""]
     for word in text.split(" "):
         longer_line = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer_line) > figure_width - 2 * GAP:
-            lines.append(word)
-        else:
+        is_first_word = not lines[-1]
+        if is_first_word or text_width(longer_line) <= width_of_lines:
             lines[-1] = longer_line
+        else:
+            lines.append(word)
     return lines
 
 
 def _trend(compared: "FilmComparison") -> dict[Any, Any] | None:
-    """Return the trend over the years, a row of `FilmComparison.changes`; None if there is none."""
+    """Return the trend of the films' shares over the years; None if there is none.
+
+    It is a row of `FilmComparison.changes`: `value`, `low` and `high` are the change of the share in ten
+    years and the ends of its interval.
+    """
     for row in compared.changes.to_dict("records"):
         is_trend = row["change"] == LATER  # the other rows compare two groups
         if is_trend and not np.isnan(row["value"]):
@@ -300,7 +317,10 @@ def _can_be_drawn(film: "ComparedFilm") -> bool:
 
 
 def _dot(film: "ComparedFilm", compared: "FilmComparison", words: Words) -> Dot:
-    """Make the dot of a film that can be drawn, labelled with its title, year and share."""
+    """Make the dot of a film in the figure of years; its label is a sentence with title, year and share.
+
+    The film can be drawn (`_can_be_drawn`): it has a year and a share. `words` is the language of the label.
+    """
     title, year = film.facts["title"], film.facts["year"]
     label = phrases.film_share_sentence(title, year, compared_share(film, compared), words)
     return Dot(float(year), film, label)
@@ -340,7 +360,7 @@ class FigurePart(NamedTuple):
     width: int
 
     def x(self, at_s: float) -> float:
-        """Return the horizontal position of a time in the figure, in units."""
+        """Return the horizontal position of a time of the film, in seconds, in the figure, in units."""
         share_of_part = (at_s - self.start_s) / (self.end_s - self.start_s)
         return round(self.left + self.width * share_of_part, 1)
 
@@ -476,7 +496,11 @@ class FigureWidths(NamedTuple):
 
 
 def _widths(names: Sequence[str], end_s: float) -> FigureWidths:
-    """Choose the widths of a figure whose rows have these names and whose axis ends at `end_s` seconds."""
+    """Choose the widths of a film's figure: the column of names, the column that is drawn, the right margin.
+
+    `names` are those of the rows, and the axis of times ends at `end_s` seconds. The figure is `WIDTH` wide,
+    unless long names leave the drawn column less than `LEAST_COLUMN`.
+    """
     names_width = GAP + max(math.ceil(text_width(name)) for name in names)
     # The last time on the axis is centred on the column's end: half of it is in the margin.
     right_margin = math.ceil(text_width(clock(end_s)) / 2)
@@ -501,7 +525,11 @@ def _sentences_below(view: "FilmView", *, has_passages: bool) -> list[str]:
 
 
 def _threshold_sentence(view: "FilmView", *, has_passages: bool) -> str:
-    """Write which threshold the passages of a figure reach, or that no passage of the film reaches it."""
+    """Write which threshold the passages of a figure reach, or that no passage of the film reaches it.
+
+    The sentence is empty if there is no threshold, if the film has no probability, or if only passages
+    outside of the figure reach it. `has_passages` tells whether the figure has any passage.
+    """
     threshold_p = view.model.threshold_p
     has_probabilities = view.time.judged_s > 0
     if threshold_p is None or not has_probabilities:
@@ -521,7 +549,10 @@ class FigureLayout(NamedTuple):
 
 
 def _layout(names_of_kind: Mapping[str, Sequence[str]], top: int) -> FigureLayout:
-    """Lay out a row for each name, from `top` down, in the order of the kinds (`ROW_HEIGHTS`)."""
+    """Lay out a row for each name, from `top` down, in the order of `names_of_kind` (kind of rows -> names).
+
+    Rows of a kind have the same height (`ROW_HEIGHTS`), and there is room of `ROW_GAP` below each.
+    """
     rows: dict[str, list[FigureRow]] = {}
     bottom = top
     for kind, names in names_of_kind.items():
@@ -538,6 +569,7 @@ def _strip(stills: Stills, part: FigurePart) -> list[FigureStill]:
     All are `STILLS_HEIGHT` high. Together they fill the width, so that each is a little wider or narrower
     than its proportions ask for.
     """
+    # The width of the strip, divided by the width of a still that is `STILLS_HEIGHT` high.
     n_stills = max(1, round(part.width * stills.height / stills.width / STILLS_HEIGHT))
     width = part.width / n_stills
     gap = 1  # after each still
@@ -554,11 +586,15 @@ def _tick_times(part: FigurePart) -> list[float]:
 
     The step is the smallest of `charts.TICKS_S` by which the texts of the times don't touch.
     """
-    length_s = part.end_s - part.start_s
+    # How many times there is room for; the last time has the longest text.
     width_of_time = text_width(clock(part.end_s)) + TIME_GAP
     n_with_room = min(MOST_TIMES, part.width / width_of_time)
+
+    length_s = part.end_s - part.start_s
     steps_with_room = [step for step in charts.TICKS_S if length_s / step <= n_with_room]
     step_s = steps_with_room[0] if steps_with_room else charts.TICKS_S[-1]
+
+    # From the first multiple of the step in the part.
     first_s = math.ceil(part.start_s / step_s) * step_s
     return [float(time_s) for time_s in range(first_s, int(part.end_s) + 1, step_s)]
 
@@ -604,6 +640,7 @@ def text_width(text: str) -> float:
     True
     """
     width_em = 0.0
+    # Widths of four kinds of letters in DejaVu Sans, rather too large than too small.
     for letter in text:
         is_full_width = unicodedata.east_asian_width(letter) in "WF"
         if letter in NARROW_LETTERS:

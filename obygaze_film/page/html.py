@@ -188,6 +188,7 @@ def film_page(
     """
     words = Words(language)
     owned_by_movie = owned or {}
+    # Each film is a part of the page, with ids such as "f1" in it.
     parts = []
     for number, film in enumerate(sorted(films, key=_by_year_and_title), start=1):
         owned_of_film = owned_by_movie.get(film.movie, Owned())
@@ -233,6 +234,7 @@ def _distinct_models(views: Sequence[FilmView]) -> list[ModelRecord]:
     models = {}
     for view in views:
         for model in view.film.record.models:
+            # The digest of a model's file identifies it; its name does so if the digest is not known.
             models[model.sha256 or model.key] = model
     return list(models.values())
 
@@ -275,7 +277,11 @@ def _film_part(film: "Timeline", anchor: str, words: Words, top: int, owned: Own
 
 
 def _script_texts(words: Words) -> dict[str, str]:
-    """Collect the texts of the page's script, by their names without the prefixes `desk_` and `page_`."""
+    """Collect the texts that the page's script shows, in a language: name -> text.
+
+    Among the texts of a language (`words`), those that page and desk share have the prefix `desk_`, and those
+    of the page alone `page_`; the script knows them without the prefix.
+    """
     texts = {name: words[name] for name in TEXTS_OF_SCRIPT}
     for name in TEXTS_OF_DESK:
         texts[name] = words[f"desk_{name}"]
@@ -285,7 +291,9 @@ def _script_texts(words: Words) -> dict[str, str]:
 def _boundaries_sentence(views: Sequence[FilmView], words: Words) -> str:
     """Say how sharp the ends of passages are, compared with how far experts agree on such ends.
 
-    Films scored by models of different corpora, or of one without experts, get a sentence without numbers.
+    The sentence is in the part of the page that explains how to read it. How far experts agree is known of
+    the corpus that a model was trained on. If the films' models are of different corpora, or of one without
+    experts, the sentence has no numbers.
     """
     experts = views[0].expert_agreement
     has_other_experts = any(view.expert_agreement != experts for view in views)
@@ -295,21 +303,26 @@ def _boundaries_sentence(views: Sequence[FilmView], words: Words) -> str:
 
 
 def _contributions(views: Sequence[FilmView], words: Words) -> list[str]:
-    """Explain contributions of concepts, and concepts' usual values, if a model of the page has any."""
+    """Explain contributions of concepts, and concepts' usual values, if a model of the page has any.
+
+    These are sentences of the part of the page that explains how to read it.
+    """
     models = [view.model for view in views]
-    lines = []
-    if any(model.by_concepts for model in models):
-        lines.append(words["about_3"])
-    if any(concept.usual is not None for model in models for concept in model.concepts):
-        lines.append(words["about_3_usual"])
-    return lines
+    decides_by_concepts = any(model.by_concepts for model in models)
+    has_usual_values = any(concept.usual is not None for model in models for concept in model.concepts)
+    sentences = []
+    if decides_by_concepts:
+        sentences.append(words["about_3"])
+    if has_usual_values:
+        sentences.append(words["about_3_usual"])
+    return sentences
 
 
 def _script(module_names: Sequence[str]) -> str:
-    """Join modules, each after those that it imports, to one script in ASCII.
+    """Join modules of JavaScript, each after those that it imports, to one script in ASCII.
 
     A mailed page has no other files to import from, so that what one module exports, the next ones find in
-    the same script.
+    the same script. Lines of `import`, the word `export` and comments are therefore removed.
     """
     modules_text = "".join(asset(f"{name}.js", "obygaze_film.page") for name in module_names)
     script = COMMENT_OR_MODULE_SYNTAX.sub("", modules_text)

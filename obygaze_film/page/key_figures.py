@@ -39,7 +39,7 @@ def key_figures(view: "FilmView") -> list[KeyFigure]:
 
 
 def _bar(claim: FilmClaim) -> dict[str, str] | None:
-    """Draw a claim's number and interval as a bar; None without a number or an interval."""
+    """Place a claim's number and interval on an axis from 0 to 1, in percent; None without either of them."""
     if claim.number is None or claim.interval is None:
         return None
     return charts.bar(claim.number, claim.interval.low, claim.interval.high)
@@ -51,7 +51,10 @@ def _share(view: "FilmView") -> KeyFigure:
 
 
 def _expected_share(view: "FilmView") -> KeyFigure:
-    """Show the share that the model expects, or why it expects none."""
+    """Show the share of the film's time that the model expects to be positive, or why it expects none.
+
+    The model expects none if too much of the film has no probability, for instance.
+    """
     words, expected = view.words, view.expected_share
     value = phrases.share_value(expected, words)
     what = phrases.expected_what(expected, view.positive, words)
@@ -78,7 +81,10 @@ def _judged_share(view: "FilmView") -> KeyFigure:
 
 
 def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
-    """Show one share of the judges; the note has what else is claimed of their judgements."""
+    """Show a share of the film's time by judgements, of one judge or of all together (the panel).
+
+    The note has what else is claimed of these judgements, such as the agreement of the judges.
+    """
     words = view.words
     other_claims = [claim for claim in view.judge_claims if claim is not share]
     return KeyFigure(
@@ -91,7 +97,7 @@ def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
 
 
 def _shares_of_judges(shares: Sequence[JudgedShare], view: "FilmView") -> KeyFigure:
-    """Show each judge's own share side by side, without intervals."""
+    """Show each judge's own share side by side, without intervals, as there is no share of all together."""
     words = view.words
     other_claims = [claim for claim in view.judge_claims if claim not in shares]
     return KeyFigure(
@@ -109,8 +115,9 @@ def _passages(view: "FilmView") -> KeyFigure:
     The note says how many would reach it if all probabilities were at the lower ends of their bands, and how
     many at the upper ends.
     """
-    words, reaching = view.words, view.n_reaching_passages
-    if reaching is None:  # the model gave the film no probability
+    words = view.words
+    reaching = view.n_reaching_passages
+    if reaching is None:  # no window of the film has a probability, and `why_no_cards` says why
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", interval="", bar=None, what=words["segments_number_none"], note=why)
     n_passages = round(reaching.number or 0)
@@ -121,7 +128,10 @@ def _passages(view: "FilmView") -> KeyFigure:
 
 
 def _auc(view: "FilmView") -> KeyFigure:
-    """Show the AUC by which the model ranks clips within films left out of training."""
+    """Show how well the model ranks clips within films left out of training: its AUC, with the interval.
+
+    It is a property of the model, and not of this film.
+    """
     words, auc = view.words, view.model_evidence
     return KeyFigure(
         value=phrases.number_value(auc, words),

@@ -152,7 +152,7 @@ def _heading_of_groups(compared: FilmComparison, words: Words) -> str:
 
 
 def _name_of_column(compared: FilmComparison, words: Words) -> str:
-    """Name the column by which films are grouped.
+    """Name the column by which films are grouped, in the language of the page (`words`).
 
     Built-in columns, such as the decade, have translations; a column of the user's table has its own name.
     """
@@ -161,7 +161,10 @@ def _name_of_column(compared: FilmComparison, words: Words) -> str:
 
 
 def _group_row(claim: GroupShare, bars_end: float, words: Words) -> GroupRow:
-    """Write what is claimed of a group of films as a row of the table; the bar's axis ends at `bars_end`."""
+    """Write what is claimed of a group of films as a row of the table, in the language of `words`.
+
+    The axis of the bar goes from a share of 0 to `bars_end`, which is the same for all rows.
+    """
     bar = None
     if claim.number is not None and claim.interval is not None:
         bar = charts.bar(claim.number, claim.interval.low, claim.interval.high, bars_end)
@@ -178,7 +181,10 @@ def _group_row(claim: GroupShare, bars_end: float, words: Words) -> GroupRow:
 
 
 def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
-    """Write a difference between groups, or a trend, as a row of the table."""
+    """Write a difference between two groups, or a trend, as a row of the table of changes.
+
+    The note says why there is no estimate, if there is none, or else what the estimate rests on.
+    """
     return ChangeRow(
         name=words.translated(claim.change),
         n_judged=claim.n_judged,
@@ -198,13 +204,16 @@ def _uncorrected_heading(compared: FilmComparison, words: Words) -> str:
 
 
 def _notes(compared: FilmComparison) -> list[str]:
-    """List the notes on how to read the numbers, then those on what was left out."""
+    """List the notes on how to read the numbers, then those on what was left out.
+
+    Notes on the column of judged windows are for the printed table alone: the page has no such column.
+    """
     reading_notes = [note for note in notes_of_shares(compared) if note.key not in NOTES_OF_WINDOWS]
     return [*reading_notes, *compared.notes]
 
 
 def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:
-    """Write a film's share with its note."""
+    """Write a film's row in the table of films: its share, and a note on where the share comes from."""
     claim = compared_share(film, compared)
     value = phrases.film_share_value(claim, words)
     return FilmRow(film, value, _film_note(film, claim, compared, words))
@@ -213,7 +222,10 @@ def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> Fil
 def _film_note(
     film: ComparedFilm, claim: JudgedShare | ExpectedShare, compared: FilmComparison, words: Words
 ) -> str:
-    """Write where a film's share, claimed by `claim`, comes from."""
+    """Write where a film's share comes from: from people's judgements, or from the model alone.
+
+    `claim` says what the share is, and which of the two it is. `words` has the texts of the page's language.
+    """
     if isinstance(claim, ExpectedShare):
         counts = film.counts
         has_judged_share = film.sample.n > 0
@@ -223,9 +235,9 @@ def _film_note(
         return phrases.film_share_note(claim, words)
 
     note = phrases.film_share_note(claim, words)
-    # The model alone has no share of a film that was judged: the note says why.
-    share_alone = expected_share_of(film, compared)
-    if share_alone.number is None:
-        reason = phrases.no_share_phrase(share_alone, words)
+    # Without the judgements the model may have no share of this film: the note says why.
+    share_of_model_alone = expected_share_of(film, compared)
+    if share_of_model_alone.number is None:
+        reason = phrases.no_share_phrase(share_of_model_alone, words)
         note += words["semicolon"] + words.say("without_share_alone", reason=reason)
     return note

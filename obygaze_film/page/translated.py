@@ -52,7 +52,10 @@ def task_title(model: ModelRecord, words: Words) -> str:
 
 
 def _joined_levels(levels: Sequence[str], names: CodebookNames, words: Words) -> str:
-    """Join the negative, or the positive, levels of a task by "or"; several are in brackets."""
+    """Join the negative, or the positive, levels of a task by "or" in a language; several are in brackets.
+
+    `names` has the levels' names in the codebook's languages, and `words` is the language.
+    """
     joined = words["task_or"].join(words.translated(names.level(level)) for level in levels)
     return f"({joined})" if len(levels) > 1 else joined
 

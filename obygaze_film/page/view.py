@@ -208,6 +208,10 @@ class FilmView:
         top: int,
         rates: "Sequence[FilmRates]" = (),
     ) -> None:
+        """Read the tables of the model that is shown, and compute what is claimed of the film.
+
+        The parameters and the attributes are those of the class.
+        """
         self.film = film
         self.anchor = anchor
         self.words = words
@@ -278,7 +282,10 @@ class FilmView:
         return sentence
 
     def _would_last_end_after_film(self, n_windows: int, hop_s: float, window_s: float) -> bool:
-        """Whether the last window would end after the film if it began a full hop after the one before."""
+        """Whether the last window would end after the film if it began a full hop after the one before.
+
+        It was then moved back, to end with the film. `hop_s` is the time from one start to the next.
+        """
         end_s = (n_windows - 1) * hop_s + window_s
         excess_s = end_s - self.whole_s
         # An excess of a hop or more is impossible: the window before would reach the film's end.
@@ -286,19 +293,23 @@ class FilmView:
 
     @property
     def marked_sentence(self) -> str:
-        """Which passages the model marks; empty where it predicts nothing."""
-        return (
-            "" if self.marked_passages is None else phrases.marked_sentence(self.marked_passages, self.words)
-        )
+        """Which passages the model marks, as a sentence; empty where it predicts nothing."""
+        if self.marked_passages is None:
+            return ""
+        return phrases.marked_sentence(self.marked_passages, self.words)
 
     @property
     def reliability(self) -> str:
-        """How far the share was off on other films, how far experts agree, and what could not be judged."""
-        facts = [phrases.error_sentence(self.expected_share, self.words)]
+        """How far the numbers of the page can be relied on, in up to three sentences.
+
+        They say how far the expected share was off on other films, how far experts agree, and what part of
+        the film could not be judged.
+        """
+        sentences = [phrases.error_sentence(self.expected_share, self.words)]
         if self.expert_agreement is not None:
-            facts.append(phrases.experts_note(self.expert_agreement, self.words))
-        facts.append(phrases.unjudged_sentence(self.judged_time, self.words))
-        return " ".join(fact for fact in facts if fact)
+            sentences.append(phrases.experts_note(self.expert_agreement, self.words))
+        sentences.append(phrases.unjudged_sentence(self.judged_time, self.words))
+        return " ".join(sentence for sentence in sentences if sentence)
 
     @property
     def warnings(self) -> list[str]:
@@ -393,7 +404,7 @@ class FilmView:
     # --- the timeline
     # -----------------------------------------------------------------------
     def between(self, start_s: float, end_s: float) -> pd.DataFrame:
-        """Return the rows that overlap a span."""
+        """Return the rows of the model shown that overlap a span, whose ends are in seconds."""
         return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
 
     @property
@@ -405,13 +416,17 @@ class FilmView:
 
     @cached_property
     def staging_strips(self) -> list[Strip]:
-        """The strips of measured variables, such as loudness: each with its values by window and its mean."""
+        """The strips of measured variables, such as loudness: each with its values by window and its mean.
+
+        A variable that the film was not measured for has no strip.
+        """
         table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
         ends = table["end_s"].to_numpy(dtype=np.float64)
         # Windows may overlap: each is drawn up to the start of the next one.
         next_starts = np.append(starts[1:], np.inf)
         drawn_ends = np.minimum(ends, next_starts)
+
         strips: list[Strip] = []
         for name, scale in SCALES.items():
             if name not in table or table[name].isna().all():
@@ -447,7 +462,7 @@ class FilmView:
 
     @cached_property
     def other_models(self) -> list[Strip]:
-        """The strips of the film's other classifiers, each with the share that it expects."""
+        """The strips of the film's other models that classify, each with the share that it expects."""
         strips: list[Strip] = []
         for model in self.film.record.models:
             if model.decides and model.key != self.model.key:
@@ -455,7 +470,10 @@ class FilmView:
         return strips
 
     def legend(self, kind: str) -> str:
-        """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
+        """Explain, for the legend of the timeline, how a kind of span is hatched.
+
+        `kind` is `UNJUDGED`, of spans with content but no probability, or `BLACK_OR_CREDITS`.
+        """
         if kind == UNJUDGED:
             return phrases.unjudged_legend(self.judged_time, self.words)
         return self.words[f"legend_{kind}"]
@@ -498,7 +516,8 @@ class FilmView:
         concepts = []
         for concept in sorted(model.concepts, key=_best_found_first_key):
             column = f"{concept.name}_p"
-            if column not in rows:
+            has_probabilities = column in rows
+            if not has_probabilities:
                 continue
             name: str = self.words.translated(names.concept(concept.name))
             if model.key != self.model.key:
@@ -528,10 +547,13 @@ class FilmView:
         """
         if self.rows_before_learning.empty:
             return []
+
+        # The spans of the passages that reach the threshold before or after learning, each once.
         segments_before = self.film.segments(f"{self.model.key}{FORMER}")
         segments = pd.concat([self.segments, segments_before])
         passages = segments[segments["reaches"] == 1]  # the others stay below the threshold
         spans = passages[["start_s", "end_s"]].drop_duplicates()
+
         changes = []
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
             change = self._change_by_learning(start_s, end_s)
@@ -594,7 +616,7 @@ class FilmView:
         seconds = _seconds_inside(rows, start_s, end_s)
 
         # The model's probability, of the rows that have one
-        has_p = is_counted(rows)
+        has_p = is_counted(rows)  # not those that are black, or too unlike the training clips
         mean = self._mean_with_band(rows[has_p], seconds[has_p])
 
         # The concepts' probabilities, which are arrays of all rows of the film
@@ -653,7 +675,7 @@ def _is_enough_of_minute(seconds: Floats) -> bool:
 
 
 def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
-    """Compute how many seconds of each row [N] lie in a span."""
+    """Compute how many seconds of each row [N] lie in the span from `start_s` to `end_s`; 0 if none do."""
     starts = rows["start_s"].to_numpy(dtype=np.float64).clip(min=start_s)
     ends = rows["end_s"].to_numpy(dtype=np.float64).clip(max=end_s)
     return np.asarray((ends - starts).clip(min=0))
@@ -710,4 +732,5 @@ def _best_found_first_key(concept: ConceptRecord) -> tuple[int, float]:
     if concept.ap is None or concept.chance is None:
         largest_possible_difference = 1.0
         return group, largest_possible_difference
+    # Sorting is by rising keys: the farther above chance, the smaller the key.
     return group, concept.chance - concept.ap

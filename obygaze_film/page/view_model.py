@@ -144,9 +144,10 @@ def _staging_data(view: "FilmView") -> dict[str, Any]:
 
 
 def _flag_runs(flags: pd.Series, words: "Words") -> list[tuple[int, str]]:
-    """Find the runs of rows whose flags give the same text: the number of the first row, and the text.
+    """Find the runs of adjacent rows with the same warning: the number of the first row, and the text.
 
-    `flags` has the flags of each row, joined by semicolons.
+    Flags are mostly the same for long: a text for each run takes less of a page than one for each row.
+    `flags` has the flags of each row, joined by semicolons; flags that say nothing to readers give no text.
     """
     runs: list[tuple[int, str]] = []
     text_of_run = None
@@ -235,7 +236,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
         `blind` : bool
             Whether they judged without seeing the model's score.
         `verdict` : str
-            `_verdict`.
+            Whether they would agree with a model that marks the span: `agree`, `disagree` or `note`.
         `cited` : str
             A sentence that cites the decision; empty if it is only a note.
         `history` : list
@@ -268,9 +269,9 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
 
 
 def _verdict(decision: Decided, view: "FilmView") -> str:
-    """Tell whether a decision agrees with a model that marks the span: `agree`, `disagree`, or `note`.
+    """Tell whether a decision would agree with a model that marks its span: `agree`, `disagree`, or `note`.
 
-    It agrees if its level is one of the model's positive levels. A decision without a level is only a note.
+    It would if its level is one of the model's positive levels. A decision without a level is only a note.
     """
     if not decision.level:
         return "note"

@@ -45,7 +45,8 @@ class CommonClips(NamedTuple):
 def read_annotated(path: Path) -> "manifests.Manifest":
     """Read a manifest whose annotators are to be compared.
 
-    Raises an error if an annotator's name has two spellings, or labels were given under two definitions.
+    Raises an error if labels cannot be compared: an annotator's name has two spellings, and would count as
+    two annotators, or labels were given under two definitions of the codebook, and mean different things.
     """
     manifest = manifests.read_manifest(path)
     judgements = manifests.judgements_of(manifest)
@@ -56,8 +57,7 @@ def read_annotated(path: Path) -> "manifests.Manifest":
 
 def _refuse_two_spellings_of_annotators(manifest: "manifests.Manifest", path: Path) -> None:
     """Raise if the name of an annotator is spelled in two ways; the message names a clip of each spelling."""
-    # The first clip of each annotator: clips are gone through from the last to the first, so that it is what
-    # remains.
+    # Going from the last clip to the first leaves, for each annotator, the place of the first one.
     places = {}
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
@@ -198,7 +198,11 @@ def _undefined_gammas_remark(result: _Agreement) -> list[str]:
 
 
 def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float) -> _Agreement:
-    """Measure the agreement on free segments as they are, where positions have a weight above 0."""
+    """Measure the agreement on free segments as they are, where their positions count too.
+
+    `position_weight`, above 0, is the weight of positions beside that of levels. An annotator who saw a
+    model's score in a film is left out of this film.
+    """
     from obygaze_models.evaluation.unitising import unitised_agreement
 
     pairs = unitised_agreement(labels, alpha=position_weight, samples=N_CHANCE_SAMPLES)
@@ -226,7 +230,10 @@ def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float)
 
 
 def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
-    """Measure the agreement on clips that annotators share; free segments are projected onto windows."""
+    """Measure the agreement of annotators on the levels of the clips that they share.
+
+    Free segments are projected onto windows first. Judgements in sight of a model's score are left out.
+    """
     common = project_free_segments(labels)
     pairs = manifests.agreement(common.labels)
     records = _pair_records(pairs, _level_selections(labels))
@@ -284,7 +291,10 @@ def _pair_records(
 
 
 def _gamma_record(gamma: Any) -> dict[str, Any]:
-    """Return a gamma (a dataclass) as JSON values; its field ``value`` is called ``gamma`` in JSON."""
+    """Return the result of one gamma, of clips or of segments, as JSON values.
+
+    The names are those of the dataclass, but for ``value``, which is called ``gamma`` in JSON.
+    """
     record = {}
     for name, value in asdict(gamma).items():
         key = "gamma" if name == "value" else name
@@ -293,7 +303,10 @@ def _gamma_record(gamma: Any) -> dict[str, Any]:
 
 
 def _mean_gammas(records: Sequence[Mapping[str, Any]], selections: Sequence[str]) -> dict[str, float | None]:
-    """Compute for each selection of levels the mean gamma, over the pairs whose gamma is defined."""
+    """Compute for each selection of levels the mean gamma over the pairs of annotators that have one.
+
+    `records` has the gammas of each pair (`_pair_records`). The mean is None if no gamma is defined.
+    """
     from obygaze_features.manifest.agreement import mean_defined
 
     means = {}
@@ -334,6 +347,8 @@ def disagreements(
     labels = read_annotated(manifest)
     if out is not None:
         _write_conflicts(labels, out, force=force)
+
+    # --- count how the levels of every two annotators differ
     common = project_free_segments(labels)
     levels = labels.codebook.level_names
     pairs = manifests.level_pairs(common.labels)
@@ -352,6 +367,8 @@ def disagreements(
         *annotation_tables.in_sight(blind),
         *(annotation_tables.windows_left_out(common.labels) if common.window_s else []),
     ]
+
+    # --- test whether machines among the annotators may stand in
     results_of_machines = _compare_machines_if_possible(labels, common)
     if results_of_machines:
         document["machines"] = {name: result.record() for name, result in results_of_machines.items()}
@@ -382,12 +399,15 @@ def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool)
 
     Labels of whole files have no times, so that they are in no document; their number is printed.
     """
+    # --- find the films that two annotators labelled
     annotated_clips = [clip for clip in labels if clip.annotator]
     n_whole_files = sum(clip.start_s is None for clip in annotated_clips)
     annotators_of_movie: dict[str, set[str]] = {}
     for clip in annotated_clips:
         if clip.start_s is not None:
             annotators_of_movie.setdefault(clip.movie, set()).add(clip.annotator)
+
+    # --- write their documents
     documents = {}
     for movie in labels.movies:
         if len(annotators_of_movie.get(movie, ())) > 1:

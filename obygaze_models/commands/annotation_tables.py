@@ -144,7 +144,10 @@ def alphas_of_levels(
 
 
 def _people_and_machines(alphas: "LevelAlphas") -> str:
-    """Write how many annotators were compared; machines, if there are any, apart and by name."""
+    """Write how many annotators were compared, such as "3 people and 1 machine (qwen-vl)".
+
+    Without machines it is "4 annotators".
+    """
     n_machines = len(alphas.machines)
     if not n_machines:
         return f"{alphas.annotators} annotators"
@@ -203,12 +206,14 @@ def time_left_out(labels: "Manifest") -> list[str]:
 
 def windows_left_out(labels: "Manifest") -> list[str]:
     """Say how many windows do not count for all annotators of their film, as somebody has no answer there."""
+    # A window that nobody labelled has a row too, without an annotator.
     annotators_of_movie: dict[str, set[str]] = {}
     annotators_of_window: dict[tuple[str, str], set[str]] = {}
     for row in labels:
         if row.annotator:
             annotators_of_movie.setdefault(row.movie, set()).add(row.annotator)
         annotators_of_window.setdefault((row.movie, row.clip_id), set()).add(row.annotator)
+
     n_windows = 0
     for (movie, _), annotators in annotators_of_window.items():
         lacks_an_answer = not annotators_of_movie.get(movie, set()) <= annotators
@@ -265,12 +270,14 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
     totals = {}
     for name in COUNTS_OF_SPANS:
         totals[name] = sum(counts[name] for counts in counts_of_pairs)
+
     rows = []
     for pair, counts in zip(pairs, counts_of_pairs, strict=True):
         rows.append([pair.movie, " / ".join(pair.annotators), *_cells_of_counts(counts)])
     rows.append(["all", "", *_cells_of_counts(totals)])
     columns_of_counts = range(2, 2 + len(COUNTS_OF_SPANS))
     by_pair = table(rows, ["movie", "annotators", *COUNTS_OF_SPANS], right=columns_of_counts)
+
     n_different = totals["overlooked"] + totals["other readings"]
     summary = (
         f"{n_different:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator "
@@ -285,7 +292,10 @@ def _cells_of_counts(counts: Mapping[str, int]) -> list[str]:
 
 
 def _level_matrix(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
-    """Format a matrix that counts spans by the level of the first annotator and that of the second."""
+    """Format a matrix that counts spans by the level of the first annotator and that of the second.
+
+    The counts are summed over all pairs of annotators. `levels` are those of the codebook.
+    """
     rows = []
     for first in levels:
         counts = [sum(pair.counts.get((first, second), 0) for pair in pairs) for second in levels]

@@ -269,10 +269,7 @@ def evaluate(
         raise click.UsageError("--refits trains models again and again: name them by --model")
     _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     several_layers = _several_layers(layer)
-    # Options that cannot be combined with --fuse -> their values.
-    has_other_model = fuse == "concepts" and models not in ((), (IN_TIME,))
-    not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
-    inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
+    inputs = read_modalities(manifest, stores, fuse, _options_not_with_fuse(fuse, models, texts, reduce))
     labelled, policy_notes = under_policy(inputs.manifest, policy)
     target, tested_target = choose_targets(inputs.manifest.codebook, task, test, sides=(negative, positive))
     # With --fuse or several layers, models of modalities or layers are made of the base models; otherwise the
@@ -340,6 +337,18 @@ def evaluate(
     click.echo("\n".join(lines), err=True)
 
 
+def _options_not_with_fuse(
+    fuse: "Fuse | None", models: tuple[str, ...], texts: Path | None, reduce: str | None
+) -> dict[str, object]:
+    """Return the options that cannot be combined with --fuse, with their values: false if not used.
+
+    --fuse concepts makes models of its own, of one vector per clip or, with --model pcbm_time, of frames. It
+    refuses every other --model.
+    """
+    names_other_models = fuse == "concepts" and models not in ((), (IN_TIME,))
+    return {"--texts": texts, f"--model other than {IN_TIME}": names_other_models, "--reduce": reduce}
+
+
 def _base_model_names(models: "Sequence[str]", *, for_layers_or_modalities: bool) -> "Sequence[str] | None":
     """Return the names of the base models: those of --model or, by default, None for the whole zoo.
 
@@ -355,7 +364,17 @@ def _base_model_names(models: "Sequence[str]", *, for_layers_or_modalities: bool
 def _load_features(
     inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None, layer: str | None
 ) -> "Dataset":
-    """Load the features that models read: of one store, one layer, all layers, or all fused modalities."""
+    """Load the features that models read: of one store, one layer, all layers, or all fused modalities.
+
+    Parameters
+    ----------
+    inputs
+        The stores, each with its backbone and the name of the modality.
+    labelled
+        The manifest under the label policy.
+    fuse, reduce, layer
+        Values of the options --fuse, --reduce and --layer; None if they are not given.
+    """
     if fuse is not None:
         data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
         # A modality is called as in NAME=STORE; without NAME it keeps the name of its backbone.
@@ -371,7 +390,11 @@ def _load_features(
 
 
 def _group_of_layer(store: "Store", backbone: str | None, layer: int) -> str:
-    """Return the name of the group in a store that holds a layer of a backbone."""
+    """Return the name of the group in a store that holds a layer of a backbone, such as "xclip.8".
+
+    `layer` is the number given by --layer; a store without it is a usage error, which lists its layers.
+    `backbone` is None for the only backbone of the store.
+    """
     from obygaze_models.dataset.features import layer_groups
 
     groups = layer_groups(store, backbone)
@@ -439,6 +462,7 @@ def _specs_to_refit(
         # All models that were made of layers.
         return [spec for spec in specs if spec.looks_at_features]
     if fuse == "concepts":
+        # The models of all modalities; others are of one modality, or of all but one, for comparison.
         return [spec for spec in specs if spec.name in FUSED_BY_CONCEPTS]
     # With --fuse, the model of all modalities has the name of the requested model, such as "linear".
     n_requested = len(set(base_names))
@@ -453,7 +477,11 @@ def _refit(
     n_refits: int,
     settings: "Mapping[str, Any]",
 ) -> "Run":
-    """Add to a run the p of a permutation test of some models, which trains each again `n_refits` times."""
+    """Return a run with the p of the permutation test of --refits, which trains models `n_refits` times.
+
+    In each refit the films exchange their sequences of labels. `specs` are the models that are tested, and
+    `settings` those of the evaluation. Progress is shown.
+    """
     from obygaze_models.evaluation.refits import with_refits
 
     with _announce_refits(specs, n_refits) as show_refit:
@@ -486,7 +514,11 @@ def _write_run_folder(
 
 
 def _film_problems(inputs: "Modalities", data: "Dataset") -> "FilmProblems":
-    """Find signs that films of a dataset have wrong names or times, or are in the data twice."""
+    """Find signs that films of a dataset have wrong names or times, or are in the data twice.
+
+    A film that is there under two names would be trained on and tested, so that results are too good. The
+    signs are similar pictures, equal features, and clips for which store and manifest differ.
+    """
     from obygaze_models.commands.evaluate_remarks import FilmProblems
     from obygaze_models.prediction.training_films import films_with_equal_clips
 
@@ -518,6 +550,7 @@ def _check_output(
     """
     from obygaze_models.evaluation.run_folder import check_free
 
+    # With --seen a model is tested on movies that it was trained on, which says nothing of other movies.
     if seen and save:
         raise click.UsageError("--save keeps the metrics of movies not seen: leave --seen out")
     if save and out is None:
@@ -529,7 +562,7 @@ def _check_output(
 
 
 def _check_writable(path: Path) -> None:
-    """Raise if nothing may be written where a path is."""
+    """Raise if nothing may be written where a path is, before hours of work whose result goes there."""
     # With force=True an existing path is no error, so that only the check of its folder is left.
     refuse_existing(path, force=True)
 
@@ -566,7 +599,8 @@ def _several_layers(layer: str | None) -> "Layer | None":
 def _check_saved_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", layers: "Layer | None") -> None:
     """Raise if a model of --save is not among the models of the evaluation, or reads several layers.
 
-    The model "bank", of the directions of all concepts, can be saved without being evaluated.
+    An evaluation can take hours, so that a misspelt name is refused before it, not after. The model "bank",
+    of the directions of all concepts, can be saved without being evaluated.
 
     Parameters
     ----------
@@ -589,7 +623,10 @@ def _check_saved_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", lay
 
 
 def _check_reduce(specs: "Sequence[ModelSpec]", reduce: str | None) -> None:
-    """Raise if tokens are reduced (--reduce) although no model reads frames or tokens."""
+    """Raise if tokens are to be reduced (--reduce) although no model reads frames or tokens.
+
+    Other models read one vector per clip, the array "pooled", which has no tokens.
+    """
     if reduce and all(spec.reads == "pooled" for spec in specs):
         raise click.UsageError("--reduce is for models that read frames or tokens, such as --model attention")
 
@@ -640,7 +677,11 @@ def _with_tables(
 
 
 def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpec]":
-    """Make the zero-shot models of the texts in a store, for --texts."""
+    """Make the zero-shot models of --texts, which score a clip by its similarity with texts of concepts.
+
+    `path` is a store of texts that were encoded by the network of the clips' features. Ordered levels are a
+    usage error: similarity tells two classes apart.
+    """
     from obygaze_models.concepts.texts import zero_shot_models
 
     if target.kind == "ordinal":
@@ -766,7 +807,8 @@ def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "D
     """List the clips of a dataset whose film or times differ between a store and the manifest."""
     from obygaze_models.commands.evaluate_remarks import Difference
 
-    clips_of_dataset = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
+    is_used = data.row_of  # the clips of the dataset, by id
+    clips_of_dataset = {clip.clip_id: clip for clip in manifest if clip.clip_id in is_used}
     other_films = []
     other_times = []
     for store in stores:
@@ -785,7 +827,10 @@ def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "D
 
 
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
-    """Tell whether two times, if both are known, differ by more than rounding."""
+    """Tell whether two times of a clip, in seconds, are known and differ by more than rounding.
+
+    A difference of up to `MOST_TIME_DIFFERENCE_S`, a second, is rounding, as some tables hold whole seconds.
+    """
     if in_store is None or in_manifest is None:
         return False
     return abs(in_store - in_manifest) > MOST_TIME_DIFFERENCE_S

@@ -108,7 +108,10 @@ def remarks(
 
 
 def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str]:
-    """Write for each modality how many clips lack it, and whether its one vector is used as a frame."""
+    """Write for each modality how many clips lack it, and whether its one vector is used as a frame.
+
+    It is for models that read frames, if the modality has none. A dataset of one modality gives no remark.
+    """
     reads_frames = any(spec.reads == "frames" for spec in specs)
     lines = []
     for modality, part in zip(data.modalities, data.parts, strict=True):
@@ -121,7 +124,7 @@ def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str
 
 
 def _exclusion_remarks(run: "Run") -> list[str]:
-    """Write for each reason how many clips were excluded for it, the most frequent reason first."""
+    """Write for each reason how many clips with labels have no features, the most frequent reason first."""
     n_clips_of_reason = Counter(clip["reason"] for clip in run.record["excluded"])
     return [f"{n_clips} excluded: {reason}" for reason, n_clips in n_clips_of_reason.most_common()]
 
@@ -171,7 +174,12 @@ def _similar_films_warning(shared: "Shared", store: "Store") -> str:
 
 
 def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
-    """Warn of films that have equal features in a share of their clips, the largest share first."""
+    """Warn of films that have equal features in a share of their clips, the largest share first.
+
+    `pairs` has the two films and the share. From half of the clips on (`SAME_FILM_SHARE`), the two are taken
+    for one film under two names, otherwise for films that share an excerpt. At most `MOST_EQUAL_FILMS` pairs
+    are named; the others are counted.
+    """
     from obygaze_models.prediction.training_films import SAME_FILM_SHARE
 
     lines = []
@@ -191,7 +199,10 @@ def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
 
 
 def _differing_films_warning(differing: Sequence[Difference]) -> list[str]:
-    """Warn of clips that store and manifest assign to different films."""
+    """Warn of clips that store and manifest assign to different films; nothing if there are none.
+
+    One of them is named as an example.
+    """
     if not differing:
         return []
     example = differing[0]
@@ -219,7 +230,7 @@ def _differing_times_warning(differing: Sequence[Difference]) -> list[str]:
 
 
 def _format_span(times: Sequence[float | None]) -> str:
-    """Format a span of seconds, as "12.0 to 14.5"."""
+    """Format a span of seconds, its start and end, as "12.0 to 14.5"; an unknown time is "None"."""
     return " to ".join(map(str, times))
 
 
@@ -235,7 +246,8 @@ def _saved_model_remarks(models: Sequence[SavedModel], data: "Dataset") -> list[
     for model in models:
         lines.append(_quality_remark(model))
         lines.append(_loading_remark(model, loadable))
-    # A dataset of several modalities has a part for each; any other is its only part.
+    # Without signatures of pictures, a model cannot recognise the films that it was trained on if they are
+    # encoded anew. A dataset of several modalities has a part for each; any other is its only part.
     parts = data.parts or (data,)
     if all(part.signatures is None for part in parts):
         lines.append(NO_SIGNATURES_REMARK)

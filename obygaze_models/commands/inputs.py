@@ -107,7 +107,9 @@ complete_task = completed(_list_tasks)
 def finish(
     report: "Report", output: Output, files: "Mapping[str, Callable[[Path], object]] | None" = None
 ) -> Answer:
-    """Write a report to the folder of --out and the page of --html, and return it as the command's answer.
+    """Write a report where a command's options say, and return it as the command's answer.
+
+    It is written to the folder of --out and the page of --html, where these are given, and printed.
 
     Parameters
     ----------
@@ -166,6 +168,12 @@ def read_modalities(
 
     Parameters
     ----------
+    manifest
+        File of the manifest.
+    arguments
+        The texts of the stores.
+    fuse
+        Value of the option --fuse, which says how modalities are combined; None if it is not given.
     not_with_fuse
         Options that cannot be combined with --fuse -> their values.
 
@@ -230,7 +238,10 @@ def parse_store_argument(argument: Path) -> StoreArgument:
 
 
 def _split_backbone(location: str, name: str) -> StoreArgument:
-    """Split `STORE[:BACKBONE]` at the last colon, unless the colon is a part of a path or URL."""
+    """Split `STORE[:BACKBONE]` at the last colon, unless the colon is a part of a path or URL.
+
+    `name` is that of the modality, which stood before; "" if there was none.
+    """
     store, _, backbone = location.rpartition(":")
     is_after_drive_letter = len(store) == 1  # C:store
     is_before_port = re.fullmatch(r"\w+:/+[^/]*", store)  # http://host:8000
@@ -257,7 +268,11 @@ def under_policy(manifest: "Manifest", policy: str) -> Labelled:
 
 
 def _notices_on_paper_policy(manifest: "Manifest") -> list[str]:
-    """Write how many clips the policy "paper" would change, if the codebook has it and there are any."""
+    """Write how many clips the label policy "paper" would change, if the codebook has it and there are any.
+
+    That policy makes EN (easy negative) of clips without a visual concept, as published numbers do. Who
+    compares with these must know that labels were not changed.
+    """
     if "paper" not in manifest.codebook.policies:
         return []
     under_paper = manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER)

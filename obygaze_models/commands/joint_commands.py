@@ -66,18 +66,23 @@ def sums(
     from obygaze_models.joint import write_sums
     from obygaze_models.joint.sums import RECORD, record_release
 
+    # --- read the clips
     refuse_existing(out, force=force)
     inputs = read_modalities(manifest, (store,), fuse=None, not_with_fuse={})
     labelled = under_policy(inputs.manifest, policy).manifest
     opened = inputs.stores[0]
     data = om.load_dataset(opened, labelled, backbone=inputs.backbones[0])
     last_round = None if at is None else om.load_model(at)
+
+    # --- sum them up, and write the sums and the record of all sums of this store
     summed = sums_over_films(
         data, task, least=least, at=last_round, licence=validate_licence(licence), label_policy=policy
     )
     record_next_to_store = opened.path.resolve().with_name(f"{opened.name}.{RECORD}")
     with record_release(data, summed, record_next_to_store):
         write_sums(summed, out)
+
+    # --- say what is in the sums, and what they reveal
     about = summed.about
     n_clips_of_film = _clips_of_films(summed)
     lines = _sums_summary(summed, out)
@@ -103,7 +108,7 @@ def _as_text(lines: Sequence[str]) -> str:
 
 
 def _clips_of_films(summed: "Sums") -> dict[str, int]:
-    """Return the number of clips that were summed of each film."""
+    """Return the number of clips that were summed up of each film, by the film's name."""
     counts = summed.counts.astype(int).tolist()
     return dict(zip(summed.about.movies, counts, strict=True))
 
@@ -145,7 +150,11 @@ def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -
 
 
 def _warn_of_rare_labels(summed: "Sums", least: int) -> list[str]:
-    """Warn of films with a label or concept in fewer than `least` clips: sums reveal their mean feature."""
+    """Warn of films with a label or concept in fewer than `least` clips: sums reveal their mean feature.
+
+    The sums of a film hold the products of each feature with the label and with each concept, summed over
+    clips: divided by their number, that is the mean feature of the clips with the label, or the concept.
+    """
     # The means of features are followed by those of labels, 0 or 1: the share of a film's clips with the
     # label, and with each concept.
     shares = summed.means[:, summed.about.n_features :]
@@ -259,6 +268,8 @@ def join(
         fitted = _fit_ridge(joint, files, labs, without, penalty, concept)
     hyperplanes = fitted.hyperplanes
     save_joint(joint, hyperplanes, out, concept=concept)
+
+    # --- say what was fitted
     n_films = len(joint.about.movies)
     n_clips = int(joint.sums.counts.sum())
     # NaN unless the penalty was chosen by leaving films out.
@@ -326,9 +337,9 @@ def _fit_ridge(
     penalty: float | None,
     concept: str,
 ) -> _FittedJoint:
-    """Fit a ridge regression of the labels or a ridge CAV; parameters are those of `_lab_errors`.
+    """Fit a ridge regression of the labels or, if a concept is given, a ridge CAV to the sums of all labs.
 
-    If `penalty` is None, it is chosen by leaving films out.
+    The parameters are those of `_lab_errors`. If `penalty` is None, it is chosen by leaving films out.
     """
     hyperplanes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
     used_penalty = float(hyperplanes.penalties[0])
@@ -360,6 +371,9 @@ def _lab_errors(
     concept: str,
 ) -> dict[str, LabErrors]:
     """Compute for each lab the squared errors on its films of a model fitted to the other labs' films.
+
+    A model that does worse on a lab's films than the others' share of positives shows that these films are of
+    another kind, or that the lab's sums are wrong.
 
     Parameters
     ----------

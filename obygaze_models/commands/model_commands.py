@@ -51,7 +51,10 @@ def _models_table(entries: "Sequence[Entry]") -> str:
 
 
 def _format_score(score: "Score") -> str:
-    """Format a score with the title of its metric and, if it has one, its interval."""
+    """Format a score of a model in a list, such as "AUC within a film 0.71 [0.62, 0.79]".
+
+    Without an interval it has only the title of the metric and the value.
+    """
     from obygaze_models.persistence.sharing import TITLES
 
     title = TITLES.get(score.metric, score.metric)

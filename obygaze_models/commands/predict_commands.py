@@ -84,9 +84,11 @@ def predict(
     loaded = om.load_model(model, zoo=zoo)
     opened = [of.open_store(store) for store in stores]
     clips = None if manifest is None else manifests.read_manifest(manifest)
-    predicted = om.predict(loaded, opened, clips, progress=True)
+
     # All is computed before anything is written.
+    predicted = om.predict(loaded, opened, clips, progress=True)
     frame_table = None if frames is None else om.predict_frames(loaded, opened)
+
     lines = remarks(predicted, loaded, opened)
     if out is not None:
         predicted.write(out)
@@ -114,7 +116,7 @@ def _predictions_table(predicted: "Predicted") -> str:
 
 
 def _format_cell(column: str, value: Any) -> str:
-    """Format a value of a column of predictions; "" if it is missing."""
+    """Format a value of a column of predictions, with the decimals of the column (`DECIMALS`); "" for NaN."""
     import pandas as pd
 
     if pd.isna(value):
@@ -250,7 +252,10 @@ def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
 
 
 def _localisation_table(results: "Mapping[str, Localisation]") -> list[str]:
-    """Format the table of how well frames are ranked, with a row per annotator and measure."""
+    """Format the table of how well frames are ranked, with a row per annotator and measure.
+
+    A cell of an interval or of chance is blank if there is none.
+    """
     from obygaze_models.evaluation.predictions import records
 
     rows = []

@@ -125,7 +125,7 @@ def _recognised_films_remarks(predicted: "Predicted") -> list[str]:
 
 
 def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
-    """Write for each modality how many clips lack it."""
+    """Write for each modality how many clips lack it; nothing for a model of one modality."""
     lines = []
     for modality in model.card.modalities:
         name = modality["name"]
@@ -138,7 +138,10 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
 
 
 def _partial_clips_remark(predicted: "Predicted", stores: Sequence["Store"]) -> list[str]:
-    """Write how many clips could be read only in part, and of how many of them less than half was read."""
+    """Write how many clips could be read only in part, and of how many of them less than half was read.
+
+    Nothing is written if all clips were read whole. The stores hold how much of each clip was read.
+    """
     is_partial = predicted.has(PARTIAL)
     n_clips = int(is_partial.sum())
     if not n_clips:
@@ -185,7 +188,10 @@ def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
 
 
 def _calibration_remark(model: "Model") -> list[str]:
-    """Write why a model gives no probabilities, if it gives none."""
+    """Write why a model gives no probabilities, if it gives none.
+
+    Columns of the table that are empty for that reason are named: p, and for a joint model also unlike.
+    """
     # A joint model is fitted to sums, which do not hold the distances of clips that this check needs.
     is_joint = model.out_of_distribution is None
     if is_joint:
@@ -200,7 +206,10 @@ def _calibration_remark(model: "Model") -> list[str]:
 
 
 def _excluded_remarks(excluded: Mapping[str, list[str]]) -> list[str]:
-    """Write for each reason how many clips were excluded."""
+    """Write for each reason how many clips were excluded, such as "excluded 2: failed (film0-c003, ...)".
+
+    `excluded` maps a reason to the ids of the clips that have no features for it.
+    """
     lines = []
     for reason, clip_ids in sorted(excluded.items()):
         more = ", ..." if len(clip_ids) > 1 else ""

@@ -69,6 +69,8 @@ def progress(
     for column in ("annotator", "movie"):
         _refuse_two_spellings(column, {annotated: annotated_clips, planned: planned_clips})
     by_annotator = round_progress(planned_clips, annotated_clips, task)
+
+    # Clips of other annotators, and of films that nobody is to annotate, are left out.
     annotators_of_clips = [clip.annotator for clip in annotated_clips]
     _print_left_out(annotated, "annotators", annotators_of_clips, known=by_annotator.keys())
     films: set[str] = set()
@@ -76,6 +78,7 @@ def progress(
         films.update(progress_of_annotator.films)
     films_of_clips = [clip.movie for clip in annotated_clips]
     _print_left_out(annotated, "films", films_of_clips, known=films)
+
     document = {name: _progress_record(by_annotator[name]) for name in by_annotator}
     return Answer(document, "\n".join(_progress_lines(by_annotator)))
 
@@ -96,11 +99,10 @@ def _progress_record(progress_of_annotator: "Progress") -> dict[str, Any]:
     """Return the progress of an annotator as JSON values; undefined numbers of a drift are None."""
     record = asdict(progress_of_annotator)
     # The drifts of the annotator's own calls, and of their differences from the others' calls.
-    for drift in (record["alone"], record["against"]):
-        for key, value in drift.items():
-            # JSON has no NaN.
-            if math.isnan(value):
-                drift[key] = None
+    for name in ("alone", "against"):
+        drift = record[name]
+        # JSON has no NaN.
+        record[name] = {key: None if math.isnan(value) else value for key, value in drift.items()}
     return record
 
 
@@ -121,6 +123,7 @@ def _print_left_out(path: Path, kind: str, names: Iterable[str], known: Collecti
     n_clips_of_name = Counter(name for name in names if name not in known)
     if not n_clips_of_name:
         return
+
     counts = []
     for name, n_clips in n_clips_of_name.items():
         shown_name = name or "nobody named"
@@ -157,7 +160,11 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
 
 
 def _format_drift(drift: "Drift") -> str:
-    """Format a drift with its interval and number of films."""
+    """Format a drift with its 95 % interval and number of films, or that there were too few films for one.
+
+    A drift is the change of an annotator's mean call from the first film to the last; examples are "+0.21
+    [+0.02, +0.40], 6 films" and "3 films: too few".
+    """
     if math.isnan(drift.value):
         return f"{counted(drift.films, 'film')}: too few"
     return f"{drift.value:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}], {counted(drift.films, 'film')}"
@@ -274,12 +281,22 @@ def rank(
         _write_pairs(pairs, out)
         document = {"pairs": str(out), "asked": len(pairs)}
         return Answer(document, f"{out}: {counted(len(pairs), 'pair')} to judge")
+
     if not compared:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     cpu_s = expected_s(len(compared))
     if cpu_s >= LEAST_ANNOUNCED_S:
         click.echo(f"note: {len(compared):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
     ranking = rank_items(compared, masters=[name.strip() for name in masters])
+    return _write_ranking(ranking, clips, scale, out)
+
+
+def _write_ranking(ranking: "Ranking", clips: "manifests.Manifest", scale: str, out: Path) -> Answer:
+    """Write a manifest with the ranking of its clips, and return the command's answer about the ranking.
+
+    The answer has the reliabilities of the workers and says of how many clips the level on the scale is
+    certain: their whole 95 % interval is in one level.
+    """
     cells_of_clip = _ranking_cells(ranking, scale)
     _write_ranked(clips, cells_of_clip, out)
     n_in_one_level = _count_in_one_level(clips, cells_of_clip, scale)
@@ -290,8 +307,9 @@ def rank(
         "in_one_level": n_in_one_level,
         "workers": workers,
     }
+    n_clips = len({clip.clip_id for clip in clips})
     summary = (
-        f"{out}: {len(ranking.items):,} of {counted(len(clip_ids), 'clip')} ranked; of {n_in_one_level:,} "
+        f"{out}: {len(ranking.items):,} of {counted(n_clips, 'clip')} ranked; of {n_in_one_level:,} "
         "the whole interval is in one level"
     )
     return Answer(document, "\n".join([*_workers_table(workers), "", summary]))
@@ -309,8 +327,7 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     """Read a table of comparisons of two clips.
 
     Rows without a chosen clip are not judged yet: they are left out, and their number is printed. All invalid
-    rows are reported together: rows without a worker, with clips that are not among `clip_ids`, or with a
-    chosen clip that is not one of the two.
+    rows (`_invalid_cells`) are reported in one error, after the last row.
     """
     judgements = []
     n_not_judged = 0
@@ -320,35 +337,46 @@ def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     # invalid rows need not be left out here.
     for row in table_of_comparisons.checked():
         cells = {name: composed(row.cells[name].strip()) for name in COLUMNS}
-        worker = cells["worker"]
-        left = cells["left"]
-        right = cells["right"]
         chosen = cells["chosen"]
         if not chosen:
             n_not_judged += 1
             continue
-        if not worker:
-            problems.add(row.line, "no worker is named", "worker")
-        for column, clip_id in (("left", left), ("right", right)):
-            if clip_id not in clip_ids:
-                problems.add(row.line, f"{clip_id!r:.60} is no clip of the manifest", column)
-        if chosen not in {left, right}:
-            reason = f"{chosen!r:.60} is neither of the two clips: write {left!r:.60} or {right!r:.60}"
-            problems.add(row.line, reason, "chosen")
-        elif left == right:
-            problems.add(row.line, f"{left!r:.60} is compared with itself", "right")
-        other = left if chosen == right else right
-        judgements.append(Judgement(worker, chosen, other, path, row.line))
+        for column, reason in _invalid_cells(cells, clip_ids):
+            problems.add(row.line, reason, column)
+        other = cells["left"] if chosen == cells["right"] else cells["right"]
+        judgements.append(Judgement(cells["worker"], chosen, other, path, row.line))
     if n_not_judged:
         rows = manifests.counted(n_not_judged, "row")
         click.echo(f"{path}: {rows} left out, as no clip is chosen", err=True)
     return judgements
 
 
+def _invalid_cells(cells: Mapping[str, str], clip_ids: Collection[str]) -> list[tuple[str, str]]:
+    """List what is wrong with a judged row of a table of comparisons: pairs of a column and a reason.
+
+    A row is invalid without a worker, with clips that are not among `clip_ids`, with a chosen clip that is
+    not one of the two, or if a clip is compared with itself. `cells` are the row's cells by column.
+    """
+    left = cells["left"]
+    right = cells["right"]
+    chosen = cells["chosen"]
+    invalid = []
+    if not cells["worker"]:
+        invalid.append(("worker", "no worker is named"))
+    for column, clip_id in (("left", left), ("right", right)):
+        if clip_id not in clip_ids:
+            invalid.append((column, f"{clip_id!r:.60} is no clip of the manifest"))
+    if chosen not in {left, right}:
+        reason = f"{chosen!r:.60} is neither of the two clips: write {left!r:.60} or {right!r:.60}"
+        invalid.append(("chosen", reason))
+    elif left == right:
+        invalid.append(("right", f"{left!r:.60} is compared with itself"))
+    return invalid
+
+
 def _refuse_two_spellings_of_workers(judgements: Sequence[Judgement]) -> None:
     """Raise if the name of a worker is spelled in two ways; the message has a line of each spelling."""
-    # The first place of each worker: judgements are gone through from the last to the first, so that it is
-    # what remains.
+    # Going from the last judgement to the first leaves, for each worker, the place of the first one.
     places = {}
     for judgement in reversed(judgements):
         places[judgement.worker] = (judgement.path, f"line {judgement.line}")
@@ -368,7 +396,11 @@ def _print_repeated(judgements: Sequence[Judgement]) -> None:
 
 
 def _ranking_cells(ranking: "Ranking", scale: str) -> dict[str, dict[str, str]]:
-    """Format the strengths and ranks of clips on a scale: clip id -> column of the manifest -> cell."""
+    """Format the strengths and ranks of clips on a scale: clip id -> column of the manifest -> cell.
+
+    There is a column for the strength and for the rank, each with two more for its 95 % interval. Strengths
+    have four decimals; ranks are whole numbers, but for medians between two ranks.
+    """
     strengths = {scale: ranking.strength, f"{scale}_low": ranking.low, f"{scale}_high": ranking.high}
     ranks = {
         f"{scale}_rank": ranking.rank,
@@ -409,13 +441,16 @@ def _write_ranked(
     Clips without a rank get empty cells. If cells that a clip has in these columns are replaced, a notice
     with the number of clips is printed.
     """
-    columns = list(next(iter(cells_of_clip.values())))
-    # The extras of a clip are its cells in columns that are not those of every manifest.
+    columns = list(next(iter(cells_of_clip.values())))  # the same for all clips
+
+    # A manifest that was ranked before has these columns already. The extras of a clip are its cells in
+    # columns that are not those of every manifest.
     filled = [column for column in columns if any(clip.extras.get(column) for clip in clips)]
     n_replaced = sum(any(clip.extras.get(column) for column in filled) for clip in clips)
     if n_replaced:
         rows = manifests.counted(n_replaced, "row")
         click.echo(f"{rows} had cells in {', '.join(filled)}, which are replaced or emptied", err=True)
+
     empty_cells = dict.fromkeys(columns, "")
     ranked = []
     for clip in clips:

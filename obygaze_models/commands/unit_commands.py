@@ -123,6 +123,7 @@ def units(
     from obygaze_models.dataset.features import StoredClips, find_group
     from obygaze_models.report import check_folder
 
+    # --- open the store, and the texts
     check_folder(out, force=force)
     store_argument = parse_store_argument(store)
     opened = of.open_store(store_argument.store)
@@ -132,6 +133,8 @@ def units(
     text_vectors = None
     if texts is not None:
         _, text_vectors = read_texts(of.open_store(texts), group.name, group)
+
+    # --- learn the units
     usable_rows = np.flatnonzero(group.usable)  # clips whose features are there
     clips = StoredClips(group, features, usable_rows)
     # All that the units depend on: an unfinished run is resumed only with the same settings.
@@ -147,6 +150,8 @@ def units(
     # Next to the folder, which is written only at the end, as a whole.
     unfinished = out.with_name(f"{out.name}.partial.npz")
     dictionary = _learn_units(clips, settings, unfinished)
+
+    # --- describe them by frames, concepts and texts
     values, strongest_tokens = strongest_activations(dictionary, clips)
     frames = _name_strongest_frames(group, features, values, strongest_tokens)
     table = _unit_table(dictionary, frames)
@@ -157,6 +162,8 @@ def units(
     if text_vectors is not None:
         table["words"] = _nearest_texts(dictionary, text_vectors)
     table = table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+
+    # --- write the folder; the file of an unfinished run is needed no more
     answer = finish(
         _units_report(dictionary, table, settings),
         Output(out, force=force, json=json),
@@ -254,9 +261,10 @@ def _write_npz(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
 
 
 def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
-    """Read the dictionary that an interrupted run saved; None if there is none with the same settings.
+    """Read the dictionary of units that an interrupted run saved, to resume from it.
 
-    `digest` is that of the settings (`_digest_of_settings`).
+    None if there is no such file, if it is damaged, or if it was made with other settings: units are then
+    learnt from the start. `digest` is that of the settings (`_digest_of_settings`).
     """
     import numpy as np
 
@@ -270,13 +278,16 @@ def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | N
             return None
         return Dictionary.from_arrays(arrays)
     except ERRORS_OF_DAMAGED_FILES:
-        return None  # units are learnt from the start
+        return None
 
 
 def _name_strongest_frames(
     group: "Group", features: str, values: "NDArray[np.float32]", strongest_tokens: "NDArray[np.int32]"
 ) -> list[str]:
     """Name the frames in which each unit is most active, by clip and time in the video, one frame per clip.
+
+    A person looks at them to tell what a unit stands for. Frames in which it is not active at all are left
+    out.
 
     Parameters
     ----------
@@ -292,7 +303,8 @@ def _name_strongest_frames(
     Returns
     -------
     list of str
-        A text for each unit, which names its `N_FRAMES` strongest frames.
+        A text for each unit, which names up to `N_FRAMES` frames, the strongest first; without a time where
+        the store has none.
     """
     import numpy as np
 
@@ -325,8 +337,8 @@ def _strongest_times(
 
     from obygaze_models.prediction.frames import frame_times
 
+    # Times are those of frames. Tokens of clips with different numbers of frames can't be assigned to frames.
     has_frames = "frames" in group.arrays
-    # Tokens of clips with different numbers of frames can't be assigned to frames.
     has_tokens_without_frame = group.ragged and features == "tokens"
     if not has_frames or has_tokens_without_frame:
         return np.full(strongest_tokens.shape, np.nan)
@@ -383,7 +395,8 @@ def _best_concepts(concepts: "Sequence[str]", association: "Association") -> "pd
 
     auc = association.auc  # [films, units, concepts], NaN where undefined
     n_defined = (~np.isnan(auc)).sum(axis=0)
-    mean_above_chance = np.nansum(auc - 0.5, axis=0) / np.maximum(n_defined, 1)  # 0 if nowhere defined
+    # The mean over films, less chance, [units, concepts]; 0 for a concept that no film defines.
+    mean_above_chance = np.nansum(auc - 0.5, axis=0) / np.maximum(n_defined, 1)
     best_concepts = np.abs(mean_above_chance).argmax(axis=1)  # index of a concept, for each unit
     rows = []
     for unit, index in enumerate(best_concepts):
@@ -400,7 +413,11 @@ def _best_concepts(concepts: "Sequence[str]", association: "Association") -> "pd
 
 
 def _nearest_texts(dictionary: "Dictionary", texts: "TextVectors") -> list[str]:
-    """List for each unit the `N_TEXTS` texts nearest to its direction."""
+    """List for each unit the texts nearest to its direction, which may tell what the unit stands for.
+
+    They are the `N_TEXTS` texts whose vectors have the largest cosine with the unit's direction. The texts
+    were encoded by the network of the features, so that both are in one space.
+    """
     import numpy as np
     from sklearn.preprocessing import normalize
 

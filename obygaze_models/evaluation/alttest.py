@@ -99,6 +99,7 @@ class MachineComparison:
         """
         shortfall = self.by_form[form]
         above_margin = shortfall.mean - margin
+        # Where the error is 0, t is infinite or NaN, and not used.
         with np.errstate(divide="ignore", invalid="ignore"):
             t = above_margin / shortfall.error
             p_of_t = stdtr(shortfall.degrees_of_freedom, t)
@@ -109,15 +110,19 @@ class MachineComparison:
     def winning_rate(self, form: Form, margin: float) -> float:
         """Return the share of annotators whom the machine is shown to be as good as, within the margin.
 
-        The method of Benjamini and Yekutieli (2001), which allows any dependence between annotators, keeps
-        the false discovery rate at `FALSE_DISCOVERY_RATE`.
+        It is shown for those whose p (`p`), adjusted for the number of annotators, is at most .05
+        (`FALSE_DISCOVERY_RATE`). The method of Benjamini and Yekutieli (2001), which allows any dependence
+        between annotators, keeps the false discovery rate at that.
         """
         adjusted = false_discovery_control(self.p(form, margin), method="by")
         return float((adjusted <= FALSE_DISCOVERY_RATE).mean())
 
     @property
     def passes(self) -> bool:
-        """Whether the winning rate in `DECIDING_TEST` is at least `LEAST_WINNING_RATE`."""
+        """Whether the winning rate in the deciding test is at least a half (`LEAST_WINNING_RATE`).
+
+        That test is of balanced agreement with films as units, with a margin of .1 (`DECIDING_TEST`).
+        """
         form, margin = DECIDING_TEST
         return self.winning_rate(form, margin) >= LEAST_WINNING_RATE
 
@@ -150,6 +155,8 @@ class Alternative:
         """Describe the result as JSON values: the answer, and a row for each machine and form of the test.
 
         In a row, "by" is the form, and "below" by how much the machine agrees less than annotators do.
+        "winning_rate" maps each margin, as text, to the share of annotators whom the machine is shown to be
+        as good as, within that margin.
         """
         rows = []
         for comparison in self.comparisons:
@@ -200,6 +207,8 @@ def alt_test(
     """
     machine_name = name or "a machine"
     humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))  # [J, N]
+
+    # --- the clips that can be compared, and the annotators who have enough of them
     # A clip can be compared if the machine, the annotator who is left out and another one have judged it.
     is_judged = humans != UNKNOWN
     has_two_humans = is_judged.sum(axis=0) > 1
@@ -208,6 +217,8 @@ def alt_test(
     n_shared = dict(zip(annotators, n_shared_clips, strict=True))
     _refuse_too_few(machine_name, n_shared)
     left_out_in_turn = [row for row, n in enumerate(n_shared_clips) if n >= FEWEST_CLIPS]
+
+    # --- the machine and its controls
     labels = _sort_labels(machine[is_shared], humans[:, is_shared], films[is_shared])
     constant = _most_frequent_answer(labels, machine_name)
     shuffles = _shuffles(labels.machine, labels.film)
@@ -298,7 +309,8 @@ def _sort_labels(machine: Ints, humans: Ints, films: NDArray[Any]) -> _LabelsOfC
 def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times, always in the same way.
 
-    Clips must be sorted by film.
+    Shuffled answers are as frequent in each film as the machine's, but ignore the clips: a control of the
+    test. Clips must be sorted by film.
     """
     rng = np.random.default_rng(0)
     shuffles = []
@@ -350,8 +362,10 @@ def compare_machines(
     clips = labels_of(blind.manifest)
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
     _refuse_unperceived(labels, target, tested)
+
+    # Annotator -> class of each clip, of people and machines. Imported machines are no people, even if they
+    # are not tested.
     answers_of_annotator = {name: target.of(own_labels) for name, own_labels in clips.experts.items()}
-    # Imported machines are no people, even if they are not tested.
     names_of_machines = {*tested, *imported}
     people = {
         name: answers for name, answers in answers_of_annotator.items() if name not in names_of_machines
@@ -369,7 +383,7 @@ def compare_machines(
 
 
 def _refuse_unknown_annotators(names: Sequence[str], labels: Manifest) -> None:
-    """Raise if one of the names is no annotator of a manifest."""
+    """Raise if one of the names is no annotator of a manifest; the message lists those that there are."""
     annotators = {clip.annotator for clip in labels if clip.annotator}
     for name in names:
         if name not in annotators:
@@ -399,6 +413,8 @@ def _compare_with_annotators(
 ) -> MachineComparison:
     """Compare a machine with each annotator who is left out in turn, in each form of the test.
 
+    The question is which of the two, the machine or the annotator, agrees better with the other annotators.
+
     Parameters
     ----------
     name : str
@@ -414,8 +430,10 @@ def _compare_with_annotators(
         human = labels.humans[row, is_judged]
         others = np.delete(labels.humans, row, axis=0)[:, is_judged]
         shortfall = _shortfall(human, labels.machine[is_judged], others)
+        # The shortfall of a clip is above 0 if the annotator agrees better with the others than the machine.
         is_as_good = shortfall.plain <= 0
         advantages.append(is_as_good.mean())
+
         # The forms of the test differ in the shortfall, and in what counts as independent: clips or films.
         clip = np.arange(len(human))
         film = labels.film[is_judged]
@@ -427,7 +445,7 @@ def _compare_with_annotators(
 
 
 def _as_arrays(means: Sequence["_ClusteredMean"]) -> MeanShortfalls:
-    """Put the mean shortfalls against J annotators into arrays [J]."""
+    """Put the mean shortfalls of a machine against J annotators, with their errors, into arrays [J]."""
     return MeanShortfalls(
         mean=np.array([estimate.mean for estimate in means]),
         error=np.array([estimate.error for estimate in means]),
@@ -468,6 +486,9 @@ def _shortfall(human: Ints, machine: Ints, others: Ints) -> _Shortfall:
     lead_of_human = np.zeros(others.shape, np.int64)
     lead_of_human[human_agrees & ~machine_agrees] = 1
     lead_of_human[machine_agrees & ~human_agrees] = -1
+
+    # Plain: who agrees with more of the others. Balanced: the mean lead, in which each class of another
+    # annotator's labels weighs the same, so that a machine that always answers no gains nothing.
     plain = np.sign(lead_of_human.sum(axis=0)).astype(np.float64)
     weighted_leads = _balancing_weights(others) * lead_of_human
     n_others_of_clip = is_known.sum(axis=0)
@@ -515,7 +536,8 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     """
     mean = float(values.mean())
     sizes = np.bincount(clusters)
-    residual_sums = np.bincount(clusters, values - mean)
+    residual_sums = np.bincount(clusters, values - mean)  # S of each cluster
+    # A film of which the annotator judged no clip has no value, and is no cluster.
     has_values = sizes > 0
     sizes = sizes[has_values]
     residual_sums = residual_sums[has_values]
@@ -524,7 +546,7 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     if n_clusters < 2:
         # The error of one cluster is unknown: an infinite one makes p 1/2, so that nothing is shown.
         return _ClusteredMean(mean, error=np.inf, degrees_of_freedom=1)
-    shares = sizes / n_values
+    shares = sizes / n_values  # h of each cluster
     changes_times_n = residual_sums / (1 - shares)  # their sign does not count, as they are squared
     sum_of_squares = np.sum(changes_times_n**2)
     error = float(np.sqrt(sum_of_squares * (n_clusters - 1) / n_clusters)) / n_values

@@ -82,6 +82,8 @@ def best_layer(
     BestLayer or None
         None if no movie has clips of two classes or levels.
     """
+    # The metric of each film as a sum over clips of weight times rank. The weights depend on the labels only:
+    # they are exchanged instead of labels.
     table = predictions.table[predictions.table["task"] == task]
     metric = "auc" if predictions.n_classes == 2 else "spearman"
     films = []
@@ -90,12 +92,16 @@ def best_layer(
         films.append(film)
     if not films:
         return None
+
+    # The mean over films of each of L layers, with the labels as they are.
     metrics_of_films = []
     for film in films:
         true_order = film.weights[None]  # [1, n]
         metrics_of_films.append(film.metric(true_order))  # [1, L]
     values = np.mean(metrics_of_films, axis=0)[0]  # [L]
     best = int(np.argmax(values))
+
+    # The same of the best layer under each exchange of labels.
     best_by_chance = _best_by_chance(films, np.random.default_rng(seed))  # [N_EXCHANGES]
     n_as_good = int((best_by_chance >= values[best] - ROUNDING).sum())
     return BestLayer(
@@ -185,10 +191,10 @@ def _auc_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
 def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     """Write Spearman's correlation of each layer in a film as a weighted sum of standardised ranks.
 
-    A layer whose scores are all equal has the correlation 0.
+    The correlation is the mean over clips of a product: the standardised rank of the label times the
+    standardised rank of the score. The weights are the first, divided by the number of clips. A layer whose
+    scores are all equal has the correlation 0.
     """
-    # The correlation is the mean over clips of a product: standardised rank of the label times standardised
-    # rank of the score. The division by the number of clips is part of the weights.
     label_ranks = rankdata(clips.labels)
     n_clips = len(label_ranks)
     weights = (label_ranks - label_ranks.mean()) / (label_ranks.std() * n_clips)

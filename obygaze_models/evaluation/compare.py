@@ -97,9 +97,12 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
     models = table["model"].unique().tolist()
     if not models:
         raise CompareError(f"{run.where}: the run has no predictions")
+    # --- the model
     name = models[0] if model is None else model
     if name not in models:
         raise CompareError(f"{run.where}: no model {name!r} in this run, but {', '.join(models)}")
+
+    # --- the task, of those that this model was tested on
     rows = table[table["model"] == name]
     tasks = rows["task"].unique().tolist()
     if task is not None and task not in tasks:
@@ -186,7 +189,11 @@ def _compare_by_metric(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -
 
 
 def _value_known_in_advance(side: Side, metric: Metric) -> float | None:
-    """Return .5 for the AUC of a model whose scores do not vary within movies, and None otherwise."""
+    """Return the value that a model's metric has on whatever movies: .5 for the AUC of constant scores.
+
+    None for other metrics, and for a model whose scores vary within movies. With a known value, fewer
+    differences from another model are possible.
+    """
     if metric.name != "auc":
         return None
     has_constant_scores = side.model in constant_models(side.predictions, side.task)
@@ -194,7 +201,11 @@ def _value_known_in_advance(side: Side, metric: Metric) -> float | None:
 
 
 def _check_comparable(a: Side, b: Side) -> None:
-    """Raise if two models were not tested on the same clips and labels under the same protocol."""
+    """Raise if two models were not tested on the same clips and labels under the same protocol.
+
+    The differences of their metrics would otherwise be due to the clips as much as to the models. The message
+    names the first thing that differs.
+    """
     refusal = f"{a.run.where} and {b.run.where} can't be compared"
     for name in ("protocol", "codebook"):
         value_a = a.run.record.get(name)

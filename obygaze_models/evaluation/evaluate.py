@@ -226,31 +226,50 @@ def _train_and_test(
 ) -> _Results:
     """Train and test every model in all of its folds, and collect the results in the order of the folds."""
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
-    n_trainings = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)
+    n_trainings = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)  # for the progress
     features = _read_features(plan.variants, data)
     results_of: dict[tuple[SeededFold, str], _Results] = {}  # by fold and name of the model
     with shown_progress(progress, "training", "model") as show:
         for group in _group_for_training(plan.variants):
             for trained in _train_side_by_side(plan, data, group, features, denoised):
-                fold = trained.fold
-                results_of[fold, trained.spec.name] = _test_in_fold(
-                    plan, data, trained, X=features[_input_of(trained.spec)], record=records[fold]
-                )
+                name = trained.spec.name
+                record = records[trained.fold]
+                X = features[_input_of(trained.spec)]
+
+                record["thresholds"][name] = trained.model.threshold
+                mean_score = _mean_training_score(trained, data, X)
+                if mean_score is not None:
+                    # Scores of different folds are compared by their distance from this zero.
+                    record["zeros"][name] = mean_score
+                results_of[trained.fold, name] = _test_in_fold(plan, data, trained, X)
                 show(len(results_of), n_trainings)
-    # Models are trained group by group, but results are listed fold by fold.
-    all_results = _Results(records=records)
+    return _in_order_of_folds(results_of, plan, records)
+
+
+def _in_order_of_folds(
+    results_of: Mapping[tuple[SeededFold, str], _Results], plan: Plan, records: dict[SeededFold, FoldRecord]
+) -> _Results:
+    """Join the results of all models, fold by fold, and in each fold in the order of the models.
+
+    Models are trained in another order. `results_of` has the results by fold and name of the model; a model
+    that draws no random numbers has results for the first seed only. `records` are those of the folds.
+    """
+    joined = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
             results = results_of.get((fold, variant.spec.name))
             if results is not None:
-                all_results.predictions += results.predictions
-                all_results.selection += results.selection
-                all_results.curves += results.curves
-    return all_results
+                joined.predictions += results.predictions
+                joined.selection += results.selection
+                joined.curves += results.curves
+    return joined
 
 
 def _input_of(spec: ModelSpec) -> _Input:
-    """Return the key of a model's input: models with the same key share the array."""
+    """Return the key by which models share an array: what a model reads, and whether it is streamed.
+
+    Streamed arrays are read from the store clip by clip, as they may not fit in memory.
+    """
     return spec.reads, spec.streams
 
 
@@ -284,6 +303,8 @@ def _train_side_by_side(
 ) -> Iterator[_TrainedModel]:
     """Train all models of a group in one fold before the next, and yield each once it is trained.
 
+    A model that draws no random numbers is trained in the folds of the first seed only.
+
     Parameters
     ----------
     plan : Plan
@@ -310,7 +331,10 @@ def _train_side_by_side(
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
-    """List the folds to train a model on: of all seeds if it draws random numbers, else of the first."""
+    """List the folds to train a model on: of all seeds if it draws random numbers, else of the first.
+
+    A model that draws none would give the same result with every seed.
+    """
     if spec.draws():
         return list(plan.folds)
     return [fold for fold in plan.folds if fold.seed == plan.seeds[0]]
@@ -354,14 +378,15 @@ def _train_in_folds(
     denoised : mapping
         Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
-    reads_concepts = "present" in variant.spec.requests()
+    # Models that learn concepts request their presence in the training clips.
+    learns_concepts = "present" in variant.spec.requests()
     is_ordinal = plan.target.kind == "ordinal"
     return fit_folds(
         variant.spec,
         X,
         [_training_of_fold(plan, variant, fold, denoised) for fold in folds],
         movies=data.movies,
-        present=data.present if reads_concepts else None,
+        present=data.present if learns_concepts else None,
         n_levels=plan.target.n_classes if is_ordinal else None,
     )
 
@@ -370,15 +395,19 @@ def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: 
     """List the clips and labels that a model is trained on in a fold.
 
     There may be several labelings of the clips, such as those of two annotators. All clips are then repeated
-    with the labels of each.
+    with the labels of each. `denoised` holds, for each fold, labels that were estimated from those of
+    annotators who err; it is empty unless the evaluation models their errors.
     """
     spec = variant.spec
     if plan.label_plan.noisy and spec.looks_at_features:
-        labelings = denoised[fold].copies  # estimated from annotators' noisy labels
+        labelings = denoised[fold].copies
     else:
         labelings = plan.label_plan.training_labels[variant.suffix]
-    # Some models also learn from the clips of the training movies that are not in the task.
-    rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
+
+    # Some models also learn from the clips of the training movies that are not in the task: these have the
+    # label `NOT_ASKED`.
+    learns_from_unlabelled = "unlabelled" in spec.requests()
+    rows = fold.context_rows if learns_from_unlabelled else fold.split.train
     is_in_task = np.isin(rows, fold.split.train)
     y = [np.where(is_in_task, labels[rows], NOT_ASKED) for labels in labelings]
     return FoldTraining(
@@ -390,13 +419,20 @@ def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: 
     )
 
 
-def _test_in_fold(
-    plan: Plan, data: Dataset, trained: _TrainedModel, *, X: Any, record: FoldRecord
-) -> _Results:
-    """Score the test clips of a model's fold, and collect predictions, selection and curves.
+def _mean_training_score(trained: _TrainedModel, data: Dataset, X: Any) -> float | None:
+    """Compute a model's mean score of the training clips of its fold.
 
-    The model's threshold and its mean score of training clips are added to the fold's record. The mean score
-    is under the key ``zeros``, as it is the zero from which scores of different folds are counted.
+    None for a baseline, which looks at no feature, and for a model of ordered levels. `X` [N, ...] is what
+    the model reads, of all clips.
+    """
+    model = trained.model
+    if isinstance(model, Fitted) and trained.spec.looks_at_features:
+        return model.mean_score(X, trained.fold.split.train, data.movies)
+    return None
+
+
+def _test_in_fold(plan: Plan, data: Dataset, trained: _TrainedModel, X: Any) -> _Results:
+    """Score the test clips of a model's fold, and collect predictions, selection and curves.
 
     Parameters
     ----------
@@ -405,15 +441,16 @@ def _test_in_fold(
     trained : _TrainedModel
     X : ndarray, shape [N, ...]
         What the model reads, of all clips.
-    record : FoldRecord
-        The record of the model's fold.
+
+    Returns
+    -------
+    _Results
+        Predictions on every test of the plan, what inner folds of the training tried, and the curves of a
+        model that stops early. There are no records of folds.
     """
     fold = trained.fold
     spec = trained.spec
     model = trained.model
-    record["thresholds"][spec.name] = model.threshold
-    if isinstance(model, Fitted) and spec.looks_at_features:
-        record["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
     scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
     model_columns: dict[str, Any] = {
         "model": spec.name,
@@ -429,13 +466,17 @@ def _test_in_fold(
 
 
 def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
-    """Make the record of a fold before training; thresholds and mean scores of models are added later."""
+    """Make the record of a fold before training: its clips, and which concepts cannot be learnt in it.
+
+    The threshold and the mean score of each model are added when the model is trained.
+    """
     train = fold.split.train
     # With several labelings, such as those of two annotators, a clip counts if it is positive in any.
     is_positive = np.any([labels[train] == 1 for labels in plan.first_labels.values()], axis=0)
     n_tested = {}
     for test in plan.tests:
-        n_tested[test.target.name] = int((test.labels[fold.split.test] != NOT_ASKED).sum())
+        is_tested = test.labels[fold.split.test] != NOT_ASKED  # the others are not in the tested task
+        n_tested[test.target.name] = int(is_tested.sum())
     return {
         "fold": fold.split.fold,
         "movie": fold.name,

@@ -10,7 +10,7 @@ model scores only films that it was not fitted on, and the scale of its scores i
 many features would otherwise repeat what annotators said. Without features this is Dawid and Skene's method.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
@@ -125,12 +125,12 @@ def plan_labels(
         `train_on` is given and the labels are of one annotator; or the target is of ordered levels.
     """
     by_annotator = data.labels.experts
-    # Keys are suffixes of models' names, as `LabelPlan.training_labels` describes.
-    merged = {"": [target.of(data.labels)]}
-    is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1
+    is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1  # beside machines
     if train_on is None and (not by_annotator or is_of_one_person):
+        training_labels = {"": [target.of(data.labels)]}
         tested = [Tested(test, test.of(data.labels), seen_score=data.labels.seen_score) for test in tests]
-        return LabelPlan(merged, tested)
+        return LabelPlan(training_labels, tested)
+
     if target.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {target.title} has more")
     if len(by_annotator) < 2:
@@ -139,23 +139,54 @@ def plan_labels(
             "'obygaze manifest project --per-annotator' writes a clip once for each; segments that each drew "
             "are read with the annotator's name (column 'annotator')"
         )
-    classes_of = {name: target.of(labels) for name, labels in by_annotator.items()}
+
     tests_by_annotators: list[Tested] = []
     for test in tests:
         tests_by_annotators.extend(_tests_by_annotators(test, data.labels))
+    labels_of_annotators = {name: target.of(labels) for name, labels in by_annotator.items()}
+    return LabelPlan(
+        training_labels=_training_labels(target.of(data.labels), labels_of_annotators, train_on),
+        tests=tests_by_annotators,
+        by_annotator=True,
+        noisy=labels_of_annotators if train_on == "noisy" else {},
+    )
+
+
+def _training_labels(
+    merged: Ints, labels_of_annotators: Mapping[str, Ints], train_on: Experts | None
+) -> dict[str, list[Ints]]:
+    """Choose the labels to train on: suffix of the models' names -> arrays of labels [N].
+
+    A model that is trained on the labels of one annotator has the suffix "@ANNOTATOR" in its name, any other
+    model has none. With several arrays, a clip is a training row once for each of them.
+
+    Parameters
+    ----------
+    merged : ndarray of int, shape [N]
+        The merged labels of the clips.
+    labels_of_annotators : mapping of str to ndarray of int, shape [N]
+    train_on : {"merged", "each", "soft", "noisy"}, optional
+        As of `plan_labels`.
+    """
     if train_on == "each":
-        training_labels = {f"@{name}": [classes] for name, classes in classes_of.items()}
-    elif train_on in {"soft", "noisy"}:
+        return {f"@{name}": [labels] for name, labels in labels_of_annotators.items()}
+    if train_on in {"soft", "noisy"}:
         # One model, for which a clip is a training row once for each annotator.
-        training_labels = {"": list(classes_of.values())}
-    else:
-        training_labels = merged
-    noisy = classes_of if train_on == "noisy" else {}
-    return LabelPlan(training_labels, tests_by_annotators, by_annotator=True, noisy=noisy)
+        return {"": list(labels_of_annotators.values())}
+    return {"": [merged]}
 
 
 def uses_of_machines(labels: Labels, train_on: Experts | None) -> dict[str, str]:
-    """Say what is done with the labels of each machine: name -> a text for reports."""
+    """Say what an evaluation does with the labels of each machine among the annotators.
+
+    `train_on` is that of `plan_labels`: what models are trained on, None for the merged labels.
+
+    Returns
+    -------
+    dict
+        Name of the machine -> a text for reports.
+    """
+    # `people` leaves machines out, unless all annotators are machines.
     people_labelled = len(labels.people) < len(labels.experts)
     uses = {}
     for name, n_labels in labels.machines.items():
@@ -201,13 +232,17 @@ def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp])
     rows : ndarray of int
         The training clips.
     """
+    # What each of J annotators called the training clips: 1, 0, or `NOT_ASKED` for no label.
     calls = np.stack(list(label_plan.noisy.values()))[:, rows]  # [J, training clips]
     is_judged = (calls != NOT_ASKED).any(axis=0)
     judged_rows = rows[is_judged]
     calls = calls[:, is_judged]
+
+    # With a model of the features and, for comparison in the record, without one.
     movies = data.movies[judged_rows]
     accuracies, positive = annotators_noise(calls, movies, data.X[judged_rows].astype(np.float64))
     accuracies_without_features, _ = annotators_noise(calls, movies)
+
     copies = []
     for number in range(N_COPIES):
         # With four copies, the thresholds are .125, .375, .625 and .875: a clip of probability .6 is positive
@@ -231,6 +266,8 @@ def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
     all_labels = np.stack(list(labels_of.values()))  # [J annotators, N clips]
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
     has_shared_clips = bool((n_judges > 1).any())
+
+    # The tests on the labels of each annotator.
     for row, (name, labels) in enumerate(labels_of.items()):
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
         if has_shared_clips:
@@ -238,6 +275,8 @@ def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
         else:
             tested = Tested(target, labels)
         yield tested._replace(seen_score=by_annotator[name].seen_score)
+
+    # The test on the clips on which all annotators agree.
     if has_shared_clips:
         target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
         seen_score = _any_seen_score(all_labels, list(by_annotator.values()))
@@ -247,35 +286,44 @@ def _tests_by_annotators(test: Target, merged: Labels) -> Iterator[Tested]:
 def _any_seen_score(all_labels: Ints, labels_of_annotators: Sequence[Labels]) -> Bools | None:
     """Mark the clips [N] that at least one annotator labelled in sight of a model's score.
 
-    None if the manifest does not say. `all_labels` [J, N] are the annotators' classes of the clips.
+    None if the manifest does not say. `all_labels` [J, N] are the annotators' classes of the clips,
+    `NOT_ASKED` where one gave no label.
     """
     seen_scores = [labels.seen_score for labels in labels_of_annotators if labels.seen_score is not None]
     if not seen_scores:
         return None
-    was_seen: Bools = np.any(np.stack(seen_scores) & (all_labels != NOT_ASKED), axis=0)
+    is_labelled = all_labels != NOT_ASKED
+    was_seen: Bools = np.any(np.stack(seen_scores) & is_labelled, axis=0)
     return was_seen
 
 
 def _test_on_shared_clips(target: Target, labels: Ints, others: Ints) -> Tested:
     """Make the test on one annotator's labels [N] that is restricted to clips which others judged too.
 
-    `others` [J, N] are the labels of the other annotators.
+    On these clips, the mean label of the others can be evaluated like a model's score: it shows how well
+    people do. `others` [J, N] are their labels, 1, 0, or `NOT_ASKED` where one did not judge a clip.
     """
     is_judged = others != NOT_ASKED
     n_judges = is_judged.sum(axis=0)
     n_positive = (others == 1).sum(axis=0)
-    mean_of_others = n_positive / np.maximum(n_judges, 1)
-    return Tested(target, np.where(n_judges > 0, labels, NOT_ASKED), mean_of_others)
+    mean_of_others = n_positive / np.maximum(
+        n_judges, 1
+    )  # 0 for clips that no other judged, which are left out
+    labels_of_shared = np.where(n_judges > 0, labels, NOT_ASKED)
+    return Tested(target, labels_of_shared, mean_of_others)
 
 
 def _agreed_labels(all_labels: Ints) -> Ints:
     """Return the label [N] of each clip that two annotators or more judged, all of them alike.
 
-    It is `NOT_ASKED` for other clips. `all_labels` [J, N] are those of all annotators.
+    It is `NOT_ASKED` for other clips. `all_labels` [J, N] are those of all annotators: 1, 0, or `NOT_ASKED`
+    where one did not judge a clip.
     """
     n_judges = (all_labels != NOT_ASKED).sum(axis=0)
     n_positive = (all_labels == 1).sum(axis=0)
-    is_agreed = (n_judges > 1) & ((n_positive == 0) | (n_positive == n_judges))
+    is_judged_by_several = n_judges > 1
+    is_unanimous = (n_positive == 0) | (n_positive == n_judges)
+    is_agreed = is_judged_by_several & is_unanimous
     return np.where(is_agreed, n_positive > 0, NOT_ASKED).astype(np.int64)
 
 
@@ -294,9 +342,10 @@ class Variant(NamedTuple):
 
 
 def make_variants(specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Dataset) -> Iterator[Variant]:
-    """Yield each model once for every set of training labels.
+    """Yield each model once for every set of training labels, such as those of each annotator.
 
-    Models that read no features are trained on the first set only.
+    The name and title of a variant say whose labels it is trained on. Models that read no features are
+    trained on the first set only. Baselines for which the dataset has data are added.
     """
     suffixes = list(label_plan.training_labels)
     for spec in [*specs, *_baselines(label_plan, data)]:
@@ -314,7 +363,11 @@ def make_variants(specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Datas
 
 
 def _baselines(label_plan: LabelPlan, data: Dataset) -> list[ModelSpec]:
-    """List the baselines that have data: clip lengths, variables of a table, or a machine's answers."""
+    """List the baselines that a dataset has data for: clip lengths, variables of a table, or answers.
+
+    They show how far labels can be told from what is no feature of a backbone: from the length of the clip
+    alone, from measured variables of staging, and from a machine's answers to the codebook's questions.
+    """
     length = ModelSpec(
         name=LENGTH,
         title="length of the clip alone",
@@ -397,8 +450,10 @@ def annotators_noise(calls: Ints, movies: NDArray[np.str_], X: Floats | None = N
         for _ in range(n_model_fits):
             scores = None if X is None else _held_out_logits(X, positive, movies)
             for _ in range(N_EM_STEPS):
+                # M step: the accuracies and the prior, given how probably each clip is positive.
                 accuracies = _accuracies(is_yes, is_judged, positive)
                 prior = _prior_log_odds(positive, scores)
+                # E step: how probably each clip is positive, by Bayes' rule. Log-odds add up.
                 evidence = _log_odds_of_calls(is_yes, is_judged, accuracies)
                 positive = expit(prior + evidence)
     return _accuracies(is_yes, is_judged, positive), positive
@@ -417,7 +472,7 @@ def _accuracies(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
         Probability of each clip to be positive.
     """
     negative = 1 - positive
-    # Expected numbers for each annotator: sums of the probabilities of clips.
+    # Expected numbers for each annotator [J]: sums of the probabilities of clips.
     n_negatives = is_judged @ negative
     n_positives = is_judged @ positive
     n_right_noes = (is_judged & ~is_yes) @ negative
@@ -473,16 +528,20 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
     The soft labels `positive` [N] are the clips' probabilities to be positive. Of `PENALTY_STRENGTHS` the one
     with the lowest held-out loss is used.
     """
+    # --- the folds: groups of movies or, if there is only one movie, of single clips
     standardised = _standardise(X)
-    # If there is only one movie, single clips are held out.
     has_several_movies = len(np.unique(movies)) > 1
     groups = movies if has_several_movies else np.arange(len(movies))
     folds = GroupKFold(min(N_FOLDS, len(np.unique(groups))))
+
+    # --- the logits by models with each strength of the penalty
     logits = np.zeros((len(PENALTY_STRENGTHS), len(X)))
     for train, test in folds.split(X, groups=groups):
         logits[:, test] = soft_logits(
             standardised[train], positive[train], standardised[test], PENALTY_STRENGTHS
         )
+
+    # --- the best strength
     # The log loss of a soft label y at the logit z is log(1 + exp(z)) - y z.
     log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)  # of each strength
     best: int = log_losses.argmin()

@@ -294,13 +294,14 @@ def jackknife_interval(
 
 @checked
 def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the jackknife's standard errors [...] of statistics.
+    """Compute the jackknife's standard errors [...] of statistics (Efron and Stein 1981).
 
-    `without` [K, ...] holds the values of the statistics without each of K movies.
+    `without` [K, ...] holds the values of the statistics without each of K movies. With their mean m, the
+    variance is (K - 1) / K times the sum of (value - m)^2.
     """
     n = len(without)
-    squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
-    return np.asarray(np.sqrt((n - 1) / n * squares))
+    sum_of_squares = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    return np.asarray(np.sqrt((n - 1) / n * sum_of_squares))
 
 
 def _interval_ends(
@@ -333,7 +334,9 @@ def _interval_ends(
     low, high : float
         NaN if the estimate is at one of the bounds.
     """
+    # The quantile of Student's t, with K - 1 degrees of freedom.
     half_width_in_errors = float(stdtrit(len(without) - 1, (1 + level) / 2)) * variance_scale**0.5
+
     lower_bound, upper_bound = bounds or (-np.inf, np.inf)
     has_lower_bound = not np.isinf(lower_bound)
     has_upper_bound = not np.isinf(upper_bound)
@@ -342,6 +345,8 @@ def _interval_ends(
         return estimate - half_width, estimate + half_width
     if not lower_bound < estimate < upper_bound:
         return NAN, NAN
+
+    # On the scale of the distance from the only bound or, with both, of the share of the way between them.
     from_lower = _Distance(estimate - lower_bound, without - lower_bound)
     from_upper = _Distance(upper_bound - estimate, upper_bound - without)
     if not has_upper_bound:
@@ -370,13 +375,18 @@ class _Distance(NamedTuple):
     def logs_without(self) -> NDArray[np.float64]:
         """Compute the logarithms of the distances without each movie [K].
 
-        Distances that are more than `MOST_TIMES_CLOSER` times smaller than `value` are raised to that.
+        If one movie has all the errors, the estimate without it is at the bound: its distance is 0, and the
+        logarithm infinite. Distances below a quarter of `value` (`MOST_TIMES_CLOSER`) are raised to that.
         """
-        return np.asarray(np.log(np.maximum(self.without, self.value / MOST_TIMES_CLOSER)))
+        least_distance = self.value / MOST_TIMES_CLOSER
+        return np.asarray(np.log(np.maximum(self.without, least_distance)))
 
 
 def _distance_ends(distance: _Distance, half_width_in_errors: float) -> tuple[float, float]:
-    """Compute the ends of the interval of an estimate's distance from a bound: symmetric on the log scale."""
+    """Compute the ends of the interval of an estimate's distance from a bound: symmetric on the log scale.
+
+    The half width on that scale is the jackknife's standard error times `half_width_in_errors`.
+    """
     half_width = half_width_in_errors * float(jackknife_error(distance.logs_without()))
     nearest = distance.value * float(np.exp(-half_width))
     farthest = distance.value * float(np.exp(min(half_width, LARGEST_EXPONENT)))  # never infinite

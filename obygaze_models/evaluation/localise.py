@@ -105,6 +105,7 @@ def localise(
     """
     table = _scored_frames(frames, segments, score)
     rng = np.random.default_rng(SEED)
+
     rows = []
     means_of_shifts = []  # for each movie, [measures, n_shifts]
     n_left_out = 0
@@ -120,6 +121,8 @@ def localise(
         rows.append({"movie": movie, **_movie_row(clips, mixed, values)})
     if not rows:
         raise ProtocolError("no clip has frames inside a segment and outside of all: nothing to find")
+
+    # Movies count equally, however many clips they have: they are what is independent.
     by_movie = pd.DataFrame(rows)
     pooled = _pooled(by_movie, np.mean(means_of_shifts, axis=0), n_shifts)
     return Localisation(by_movie, pooled, n_left_out, n_shifts)
@@ -130,7 +133,9 @@ def _means_of_shifts(
 ) -> NDArray[np.float64]:
     """Compute the mean of each measure over a movie's mixed clips, if clips take the scores of later clips.
 
-    A shift by 3 gives each clip the scores of the third clip after it, and the last clips those of the first.
+    Such shifts show what scores reach by chance that know nothing of the segments. A shift by 3 gives each
+    clip the scores of the third clip after it, and the last clips those of the first. Mixed clips are those
+    that are measured: they have frames inside and outside of segments.
 
     Parameters
     ----------
@@ -192,7 +197,8 @@ class _FramesOfClip(NamedTuple):
     def scores_at(self, n_frames: int) -> NDArray[np.float64]:
         """Return the scores at `n_frames` frames that are spread evenly over the clip.
 
-        Frames are repeated or skipped if the clip has another number of them.
+        The scores of one clip can so be given to another one, which has more frames or fewer: frames are then
+        repeated or skipped.
         """
         positions = np.arange(n_frames) * self.scores.size // n_frames
         return self.scores[positions]
@@ -209,12 +215,15 @@ def _split_into_clips(frames: pd.DataFrame) -> list[_FramesOfClip]:
 def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDArray[np.float64]:
     """Measure each mixed clip of a movie, with its own scores and with those of every other clip.
 
+    A clip is mixed if it has frames inside and outside of segments: only there is something to find. How well
+    the scores of other clips find its segments is the chance level.
+
     Parameters
     ----------
     clips : sequence of _FramesOfClip
         All clips of the movie.
     mixed : sequence of int
-        Indices of the clips to measure: those with frames inside and outside of segments.
+        Indices of the mixed clips.
 
     Returns
     -------
@@ -277,10 +286,11 @@ def _pooled(by_movie: pd.DataFrame, shifted: NDArray[np.float64], n_shifts: int)
     rows = []
     for measure, values_of_shifts in zip(MEASURES, shifted, strict=True):
         interval = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
-        n_above = int((values_of_shifts >= interval.mean - ROUNDING).sum())
-        n_below = int((values_of_shifts <= interval.mean + ROUNDING).sum())
-        # Two-sided; the unshifted scores count as one of the shifts.
-        p = min(1.0, 2 * (1 + min(n_above, n_below)) / (1 + n_shifts))
+        # Shifts with a value as high as measured, and as low, but for rounding.
+        n_as_high = int((values_of_shifts >= interval.mean - ROUNDING).sum())
+        n_as_low = int((values_of_shifts <= interval.mean + ROUNDING).sum())
+        # Two-sided; the unshifted scores count as one of the shifts (Phipson and Smyth 2010).
+        p = min(1.0, 2 * (1 + min(n_as_high, n_as_low)) / (1 + n_shifts))
         row = {
             "measure": measure,
             "value": interval.mean,
@@ -339,7 +349,7 @@ def marked_segments(
 
 
 def _check_what_to_find(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
-    """Raise unless either levels or a concept are to be found, and the codebook has them."""
+    """Raise unless either levels (`positive`) or a concept are to be found, and the codebook has them."""
     codebook = manifest.codebook
     if positive and concept is None:
         names = list(positive)
@@ -371,6 +381,7 @@ def read_frames(path: Path) -> pd.DataFrame:
     columns_of_texts = [name for name in ("clip_id", "movie", "flags") if name in table.columns]
     columns_of_numbers = [name for name in table.columns if name not in columns_of_texts]
     types_of_texts = dict.fromkeys(columns_of_texts, str)
+
     # `read_table` accepts any spelling of a table, and checks it. pandas reads the numbers, from the same
     # table as plain CSV. Only columns of numbers can have missing values, as a clip may be named NA.
     frames = pd.read_csv(
@@ -379,6 +390,7 @@ def read_frames(path: Path) -> pd.DataFrame:
         keep_default_na=False,
         na_values={name: ["", "nan", "NaN"] for name in columns_of_numbers},
     )
+
     for column in sorted(columns_of_numbers):
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")
@@ -425,7 +437,7 @@ def _measure_clip(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDA
         The average precision of ranking the frames, then whether the best frame lies in a segment (with ties,
         the share of the best frames that do).
     """
-    # Average precision is the mean precision at the frames inside. The precision at a frame is the share of
+    # Average precision is the mean precision at the P frames inside. The precision at a frame is the share of
     # frames inside among those that score at least as high, as `average_precision` counts ties.
     scores_inside = scores[:, inside]  # [K, P]
     scores_as_high = scores[:, None, :] >= scores_inside[:, :, None]  # [K, P, F]
@@ -433,8 +445,11 @@ def _measure_clip(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDA
     n_as_high_inside = scores_as_high[..., inside].sum(axis=2)
     precision = n_as_high_inside / n_as_high
     average_precision = precision.mean(axis=1)
+
+    # Pointing at the best frame, which may be several frames with the same score.
     has_highest_score = scores == scores.max(axis=1, keepdims=True)  # [K, F]
     n_highest = has_highest_score.sum(axis=1)
     n_highest_inside = has_highest_score[:, inside].sum(axis=1)
     pointing = n_highest_inside / n_highest
+
     return np.stack([average_precision, pointing])

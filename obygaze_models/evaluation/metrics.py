@@ -81,17 +81,18 @@ def f1_pos(y: LabelArray, called: LabelArray) -> float:
 
 
 def f1_macro(y: LabelArray, called: LabelArray) -> float:
-    """Mean of the two classes' F1; NaN with one class only."""
+    """Mean of the two classes' F1, whatever their sizes; NaN with one class only, whose F1 is then NaN."""
     counts = _confusion(y, called)
     return (counts.f1_of_positives() + counts.f1_of_negatives()) / 2
 
 
 @checked
 def f1_weighted(y: LabelArray, called: LabelArray) -> float:
-    """Mean of the two classes' F1 weighted by their clips; NaN with one class only."""
+    """Mean of the two classes' F1, each weighted by its number of clips; NaN with one class only."""
     counts = _confusion(y, called)
-    weighted = counts.positives * counts.f1_of_positives() + counts.negatives * counts.f1_of_negatives()
-    return weighted / max(len(y), 1)
+    # The F1 of a class without clips is NaN, and so is the sum.
+    weighted_sum = counts.positives * counts.f1_of_positives() + counts.negatives * counts.f1_of_negatives()
+    return weighted_sum / max(len(y), 1)
 
 
 def balanced_accuracy(y: LabelArray, called: LabelArray) -> float:
@@ -109,7 +110,9 @@ def auc(y: LabelArray, scores: ScoreArray) -> float:
     """Area under the ROC curve; NaN with one class only.
 
     It is how often a positive clip outscores a negative one, ties counting half: the Mann-Whitney statistic
-    over its maximum (Hanley and McNeil 1982).
+    over its maximum (Hanley and McNeil 1982). With the ranks of all scores from 1, the statistic is the sum
+    of the ranks of the P positive clips, less the sum P (P + 1) / 2 that they have if all of them are lowest.
+    Its maximum is P times the number of negative clips.
     """
     is_positive = np.asarray(y, dtype=bool)
     n_positive = int(np.count_nonzero(is_positive))
@@ -131,6 +134,7 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     is_positive = np.asarray(y, dtype=bool)
     if not is_positive.any():
         return NAN
+
     order = np.argsort(-np.asarray(scores), kind="stable")
     ranked_scores = np.asarray(scores)[order]
     # For each distinct score, the place of the last clip that has it: the next clip has another score, or is
@@ -140,6 +144,7 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     n_ranked = last_places + 1  # clips down to each distinct score
     n_positive = np.cumsum(is_positive[order])[last_places]  # positive ones among them
     precision = n_positive / n_ranked
+
     # The recall that a score adds is its number of positive clips, divided by that of all.
     n_added = np.diff(n_positive, prepend=0)
     return float(np.sum(n_added * precision) / n_positive[-1])
@@ -259,7 +264,7 @@ It is the mean, over groups, of the metric that a model without information on t
 
 
 def fixed(value: float) -> Chance:
-    """Make a chance level that is the same value for any labels."""
+    """Make the chance level of a metric whose chance level is the same for any labels, such as .5 for AUC."""
     return lambda _: value
 
 
@@ -282,6 +287,7 @@ def chance_of_constant_calls(metric: Callable[[LabelArray, LabelArray], float]) 
         """Compute the mean over groups of the metric of either call, and return the better one."""
         if not groups:
             return NAN
+        # The metric of each group if no clip is called positive, and if all are.
         none_positive = np.mean([metric(y, np.full(len(y), fill_value=False)) for y in groups])
         all_positive = np.mean([metric(y, np.full(len(y), fill_value=True)) for y in groups])
         # `fmax` returns the other value if one is NaN, undefined.
@@ -539,12 +545,14 @@ def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
     ProtocolError
         An entry point is no `Metric`, or two metrics have one name.
     """
+    # --- the metrics of this module
     has_levels = n_classes != 2
     known = dict(LEVEL_METRICS if has_levels else METRICS)
     if has_levels:
         error = known["mean_absolute_error"]
         known[error.name] = replace(error, bounds=(0.0, n_classes - 1.0))
-    # Where a metric comes from, for messages, and the metric.
+
+    # --- those of packages and of the script, each with where it comes from, for messages
     added = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
     added += [("metrics=", metric) for metric in own]
     for source, metric in added:

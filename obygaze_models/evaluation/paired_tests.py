@@ -87,10 +87,12 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     # rounding count as equal.
     rounding_error = ROUNDING * np.abs(values).sum()
     least_distance = abs(values.sum()) - rounding_error
+
     if n <= EXACT_UP_TO:
         sums = _sums_of_all_sign_patterns(values)
         p = float(np.mean(np.abs(sums) >= least_distance))
         return SignFlip(p, n, len(sums), exact=True)
+
     sums = _sums_of_drawn_sign_patterns(values, seed)
     n_as_far = int(np.count_nonzero(np.abs(sums) >= least_distance))
     p = (n_as_far + 1) / (N_DRAWS + 1)  # the observed pattern counts as drawn
@@ -202,9 +204,10 @@ def detectable(n_pairs: int) -> float:
 
 
 def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArray[np.float64]:
-    """Adjust the p-values [K] of those of several metrics that are in a family, by Holm's method.
+    """Adjust the p-values [K] of those of K metrics that are in a family, by Holm's method.
 
-    `family` is a key of `FAMILIES`. The result is NaN for metrics outside of the family.
+    A family are the metrics whose tests answer one question together, such as which of two models is better.
+    `family` is its key in `FAMILIES`. The result is NaN for metrics outside of the family.
     """
     is_in_family = np.isin(metrics, FAMILIES[family])
     p_of_family = np.where(is_in_family, np.asarray(p_values, np.float64), np.nan)
@@ -224,6 +227,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     defined = np.flatnonzero(~np.isnan(raw))
     rising = np.argsort(raw[defined], kind="stable")
     order = defined[rising]  # indices of the tests, from the smallest p-value to the largest
-    multiplied = raw[order] * np.arange(order.size, 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(multiplied), 1.0)
+    factors = np.arange(order.size, 0, -1)  # K for the smallest, 1 for the largest
+    multiplied = raw[order] * factors
+    never_falling = np.maximum.accumulate(multiplied)
+    adjusted[order] = np.minimum(never_falling, 1.0)
     return adjusted

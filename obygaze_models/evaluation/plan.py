@@ -100,29 +100,23 @@ def make_plan(
 
     # --- labels
     label_plan = plan_labels(data, target, tested_targets, experts)
-    tests = label_plan.tests
-    n_seen_scores = 0
-    if not test_seen_scores:
-        tests, n_seen_scores = _without_seen_scores(label_plan.tests)
-    # A clip that has a label in several arrays is counted once: its first label decides on its class.
-    first_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
-    needed = _needed_classes(target)
-    why_not_trained = _labels_without_a_class(first_labels, needed, data.levels)
-    first_labels = _without_unlearnable(first_labels, why_not_trained)
-    tests_left_out = _tests_without_a_class(tests, needed, data.levels)
-    tests = _without_tests(tests, tests_left_out, by_annotator=label_plan.by_annotator)
+    usable = _usable_labels(data, target, label_plan, test_seen_scores=test_seen_scores)
+    first_labels = usable.first_labels
+    tests = usable.tests
     _refuse_labels_among_features(data, target, first_labels, tests)
 
-    # --- folds, and what can be learnt in them
+    # --- folds; labels of an annotator that cannot be learnt in some fold are left out of all
     folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
     why_not_learnt = _labels_not_learnable(folds, first_labels, data.movies, seen=seen)
     if why_not_learnt:
         first_labels = _without_unlearnable(first_labels, why_not_learnt)
         folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
     label_plan = _with_training_labels_of(label_plan, first_labels)
+
+    # --- concepts, and the models that can be trained
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, models_left_out = _drop_concept_models(specs, concepts, named_by_user=models is not None)
-    for suffix, reason in {**why_not_trained, **why_not_learnt}.items():
+    for suffix, reason in {**usable.why_not_trained, **why_not_learnt}.items():
         models_left_out[f"models trained{_by_annotator(suffix, 'on')}"] = reason
     return Plan(
         target=target,
@@ -133,10 +127,63 @@ def make_plan(
         concepts=concepts,
         variants=list(make_variants(specs, label_plan, data)),
         models_left_out=models_left_out,
-        tests_left_out=tests_left_out,
+        tests_left_out=usable.tests_left_out,
         seeds=seeds,
-        n_seen_scores=n_seen_scores,
+        n_seen_scores=usable.n_seen_scores,
     )
+
+
+class _UsableLabels(NamedTuple):
+    """The labels by which models can be trained and tested, as they have all classes that are needed.
+
+    Attributes
+    ----------
+    first_labels : dict of str to ndarray
+        Suffix of the models' names -> one training label of each clip [N].
+    tests : list of Tested
+    why_not_trained : dict of str to str
+        Suffix of the models' names -> the class that these training labels lack, so that they are left out.
+    tests_left_out : dict of str to str
+        Name of a test's target -> the class that its labels lack, so that it is left out.
+    n_seen_scores : int
+        Number of clips that are not tested because annotators saw a model's score when they judged them.
+    """
+
+    first_labels: dict[str, Ints]
+    tests: list[Tested]
+    why_not_trained: dict[str, str]
+    tests_left_out: dict[str, str]
+    n_seen_scores: int
+
+
+def _usable_labels(
+    data: Dataset, target: Target, label_plan: LabelPlan, *, test_seen_scores: bool
+) -> _UsableLabels:
+    """Leave out training labels and tests that lack a class, and clips that may not be tested.
+
+    With `test_seen_scores` false, these are clips whose label was given in sight of a model's score.
+
+    Raises
+    ------
+    ProtocolError
+        No training labels are left, or no test, or a test that was asked for lacks a class.
+    """
+    needed = _needed_classes(target)
+
+    # --- training labels
+    # A clip that has a label in several arrays is counted once: its first label decides on its class.
+    all_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
+    why_not_trained = _labels_without_a_class(all_labels, needed, data.levels)
+    first_labels = _without_unlearnable(all_labels, why_not_trained)
+
+    # --- tests
+    tests = label_plan.tests
+    n_seen_scores = 0
+    if not test_seen_scores:
+        tests, n_seen_scores = _without_seen_scores(tests)
+    tests_left_out = _tests_without_a_class(tests, needed, data.levels)
+    tests = _without_tests(tests, tests_left_out, by_annotator=label_plan.by_annotator)
+    return _UsableLabels(first_labels, tests, why_not_trained, tests_left_out, n_seen_scores)
 
 
 def _find_target(task: str | Target, data: Dataset) -> Target:
@@ -151,7 +198,7 @@ def _find_target(task: str | Target, data: Dataset) -> Target:
 def _tested_targets(
     test: str | Target | Sequence[str | Target] | None, target: Target, data: Dataset
 ) -> list[Target]:
-    """List the targets to test on; by default the one that models are trained on."""
+    """List the targets to test on, given by names or as objects; by default the one that is trained on."""
     if isinstance(test, str | Target):
         return [_find_target(test, data)]
     if not test:
@@ -171,6 +218,8 @@ def _refuse_incomparable(target: Target, tested: Target) -> None:
             f"a model trained on {target.name} ({target.kind}) can't be tested on {tested.name} "
             f"({tested.kind})"
         )
+
+    # Only targets of levels state which levels are negative and which are positive.
     if target.kind != "levels":
         return
     trained_negative, trained_positive = target.classes
@@ -197,6 +246,9 @@ def _first_label(arrays: Sequence[Ints]) -> Ints:
 
 def _without_seen_scores(tests: list[Tested]) -> tuple[list[Tested], int]:
     """Remove from each test the clips whose label was given in sight of a model's score.
+
+    Who sees a score tends to agree with the model, so that such labels would flatter it. The clips stay in
+    the arrays of labels, where `NOT_ASKED` marks what is not in a test.
 
     Returns
     -------
@@ -245,7 +297,7 @@ def _make_folds(
     seen: bool,
     n_folds: int | None,
 ) -> list[_Fold]:
-    """Divide the clips into folds.
+    """Divide the clips that are trained on or tested into folds, and name each fold after what it tests.
 
     Parameters
     ----------
@@ -258,6 +310,7 @@ def _make_folds(
     n_folds : int, optional
         Number of folds of whole movies; by default one per movie.
     """
+    # `NOT_ASKED` is the label of clips that are not in the task. A clip takes part if it is in some task.
     is_learnable = np.any([labels != NOT_ASKED for labels in first_labels.values()], axis=0)
     is_testable = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     rows_in_use = np.flatnonzero(is_learnable | is_testable)
@@ -312,12 +365,16 @@ def _labels_not_learnable(
     """
     reasons = {}
     for suffix, labels in first_labels.items():
+        # Only the labels of one annotator have a suffix. They are left out if a fold cannot be divided into
+        # inner folds; with the labels of all, the training itself then raises an error.
+        is_of_one_annotator = bool(suffix)
         for fold in folds:
             reason = _why_not_learnable(fold, labels, suffix, seen=seen)
-            if suffix and not reason:
+            if is_of_one_annotator and not reason:
                 reason = _why_no_inner_folds(fold, labels, suffix, movies)
-            if reason and suffix not in reasons:
+            if reason:
                 reasons[suffix] = reason
+                break  # the first fold with a problem is named
     return reasons
 
 
@@ -326,7 +383,7 @@ def _why_no_inner_folds(fold: _Fold, labels: Ints, suffix: str, movies: NDArray[
 
     `labels` and `movies` [N] are those of all clips, and `suffix` that of the labels' models.
     """
-    has_label = labels[fold.split.train] != NOT_ASKED
+    has_label = labels[fold.split.train] != NOT_ASKED  # the others are not in the task
     rows = fold.split.train[has_label]
     try:
         inner_folds(labels[rows], movies[rows])
@@ -360,9 +417,10 @@ def _why_not_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) ->
 
 
 def _missing_class(labels: Ints) -> str:
-    """Return what training clips with these labels lack, for a message; "" if they lack nothing.
+    """Return what training clips with these labels lack, such as "no positive clip"; "" if they lack nothing.
 
-    If no label is above 1, both classes are needed; of more levels, any clip is enough.
+    Labels of two classes, 0 and 1, must have both. Of ordered levels, whose labels go beyond 1, any clip is
+    enough.
     """
     if not len(labels):
         return "no clip"
@@ -396,7 +454,9 @@ def _labels_without_a_class(
 
 
 def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str, str]) -> dict[str, Ints]:
-    """Leave out the training labels for which there is a reason (suffix of the models' names -> reason).
+    """Leave out the training labels for which there is a reason why no model can be trained on them.
+
+    Labels and reasons are by the suffix of the models' names, which names the annotator.
 
     Raises
     ------
@@ -410,7 +470,11 @@ def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str,
 
 
 def _with_training_labels_of(label_plan: LabelPlan, first_labels: Mapping[str, Ints]) -> LabelPlan:
-    """Keep of a plan's training labels those that models are trained on."""
+    """Return a plan of labels without those training labels that are not in `first_labels`.
+
+    Both are by the suffix of the models' names. Labels of which no model can be trained were left out of
+    `first_labels` before.
+    """
     kept = {suffix: arrays for suffix, arrays in label_plan.training_labels.items() if suffix in first_labels}
     return replace(label_plan, training_labels=kept)
 
@@ -438,14 +502,19 @@ def _without_tests(
         None are left; or a test that is left out was asked for, because tests are not `by_annotator`.
     """
     remaining = [test for test in tests if test.target.name not in reasons]
-    if reasons and not (by_annotator and remaining):
+    # The tests of single annotators are made here, and not asked for by name: some may be left out.
+    may_leave_out = by_annotator and bool(remaining)
+    if reasons and not may_leave_out:
         name, reason = next(iter(reasons.items()))
         raise ProtocolError(f"{name}: {reason}")
     return remaining
 
 
 def _needed_classes(target: Target) -> dict[int, str]:
-    """Return the classes of a target that labels must have: label -> title of the class."""
+    """Return the classes of a target that labels must have to be trained or tested on: label -> title.
+
+    They are both classes, or of ordered levels the lowest and the highest one.
+    """
     if target.kind != "ordinal":
         return {0: "negative", 1: "positive"}
     lowest = 0
@@ -461,7 +530,7 @@ def _why_class_missing(
     Of ordered levels the lowest and the highest one are needed (`_needed_classes`). `purpose` says in the
     message what the clips are needed for, and `levels` [N] are those of the clips.
     """
-    has_label = labels != NOT_ASKED
+    has_label = labels != NOT_ASKED  # the others are not in the task
     for label, title in needed.items():
         if not (labels == label).any():
             n_clips = int(has_label.sum())
@@ -476,7 +545,10 @@ def _why_class_missing(
 def _refuse_labels_among_features(
     data: Dataset, target: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested]
 ) -> None:
-    """Raise if a feature of the dataset equals the labels of training or of a test (`refuse_labels`)."""
+    """Raise if a feature of the dataset equals the labels of training or of a test (`refuse_labels`).
+
+    From such a feature a model would read the label that it should predict.
+    """
     labels_by_name = {f"{target.name}{suffix}": labels for suffix, labels in first_labels.items()}
     for test in tests:
         labels_by_name[test.target.name] = test.labels
@@ -484,7 +556,10 @@ def _refuse_labels_among_features(
 
 
 def _by_annotator(suffix: str, preposition: str = "by") -> str:
-    """Return " by NAME", for messages, from a suffix "@NAME" of models' names; "" from an empty suffix."""
+    """Write " by NAME", for messages, if a suffix of models' names names an annotator, as "@NAME"; else "".
+
+    Models that are trained on the labels of one annotator have such a suffix in their names.
+    """
     return f" {preposition} {suffix.removeprefix('@')}" if suffix else ""
 
 

@@ -88,6 +88,7 @@ class Predictions:
         object.__setattr__(self, "table", table)  # a frozen dataclass has no other way to set a field
 
     def __repr__(self) -> str:
+        """Count rows and clips, and name the models."""
         models = ", ".join(self.table["model"].unique())
         return (
             f"Predictions({counted(len(self.table), 'row')} of {self.table['clip_id'].nunique()} "
@@ -152,7 +153,10 @@ def _json_row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
 
 
 def _json_value(value: Any) -> Any:
-    """Return a cell as a JSON value: None for missing values and for numbers that are not finite."""
+    """Return a cell of a data frame as a JSON value.
+
+    JSON has neither NaN nor infinity: these become None, as do missing values.
+    """
     if value is pd.NA:
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -161,7 +165,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _is_convertible(value: Any, type_name: str) -> bool:
-    """Tell whether a cell can be converted to the numpy type of this name."""
+    """Tell whether a cell can be converted to the numpy type of this name, such as "float64"."""
     try:
         np.dtype(type_name).type(value)
     except (ValueError, OverflowError):
@@ -245,7 +249,10 @@ def _convert_column(cells: "pd.Series[Any]", type_name: str, table_name: str) ->
 
 
 def _first_inconvertible(cells: "pd.Series[Any]", type_name: str) -> str:
-    """Say, for a message, which is the first cell that cannot be converted to a type; "" if all can."""
+    """Say where a column cannot be converted to a type: ", first in row 3: 'x'", to end a message.
+
+    It is "" if each cell can be converted by itself.
+    """
     for row, value in enumerate(cells, start=1):
         if not _is_convertible(value, type_name):
             return f", first in row {row}: {value!r:.80}"

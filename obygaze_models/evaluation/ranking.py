@@ -102,6 +102,7 @@ def rank_items(
     >>> [ranking.items[index] for index in ranking.strength.argsort()]
     ['a', 'b', 'c']
     """
+    # --- number the workers and items
     ordered = sorted(comparisons)  # so that draws do not depend on the order of rows
     workers, worker_indices = np.unique([worker for worker, _, _ in ordered], return_inverse=True)
     items, item_indices = np.unique([[chosen, other] for _, chosen, other in ordered], return_inverse=True)
@@ -116,12 +117,16 @@ def rank_items(
         masters=np.isin(workers, masters),
         n_items=len(items),
     )
+
+    # --- draw strengths and reliabilities from their posterior
     with one_blas_thread():
         posterior = draw_posterior(compared, draws, np.random.default_rng(0))
     # Only differences of strengths are known: in each draw they are counted from the centre of all items.
     centres = centre(posterior.strengths)  # [draws]
     strengths = posterior.strengths - centres[:, None]  # [draws, N]
     ranks = _ranks_of_items(strengths)
+
+    # --- summarise the draws by their medians and 95 % intervals
     lower, upper = INTERVAL
     low, strength, high = np.quantile(strengths, (lower, HALF, upper), axis=0)
     # Ranks are whole numbers: an interval ends at ranks that were drawn.
@@ -148,7 +153,9 @@ def _ranks_of_items(strengths: Floats) -> Floats:
 
 
 def _table_of_workers(workers: NDArray[np.str_], n_comparisons: Ints, reliabilities: Floats) -> pd.DataFrame:
-    """Make the table `Ranking.workers`.
+    """Make the table of workers: their comparisons, reliability with its 95 % interval, and who is random.
+
+    A worker counts as random if the reliability is below a half in at least 90 % of the draws.
 
     Parameters
     ----------
@@ -167,7 +174,10 @@ def _table_of_workers(workers: NDArray[np.str_], n_comparisons: Ints, reliabilit
 
 
 def expected_s(n_comparisons: int, draws: int = N_DRAWS) -> float:
-    """Estimate the CPU seconds of `rank_items`, before it begins."""
+    """Estimate the CPU seconds of `rank_items`, before it begins; a draw takes longer with more comparisons.
+
+    Draws of the burn-in, which are discarded, count too.
+    """
     n_draws = draws + n_burn_in_draws(draws)
     return n_draws * (SECONDS_PER_DRAW + SECONDS_PER_COMPARISON * n_comparisons)
 
@@ -257,7 +267,10 @@ def next_pairs(
 
 
 def _draw_sides(pairs: list[tuple[str, str]], rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Draw which item of each pair is shown on the left, so that a preference for a side does not matter."""
+    """Draw which item of each pair is shown on the left: list the pairs as (left, right).
+
+    Without that, workers who prefer a side would favour the items that quicksort puts there.
+    """
     keeps_order = rng.choice([False, True], len(pairs)).tolist()
     shown = []
     for (first, second), is_kept in zip(pairs, keeps_order, strict=True):
@@ -268,14 +281,15 @@ def _draw_sides(pairs: list[tuple[str, str]], rng: np.random.Generator) -> list[
 def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
     """List the comparisons that a quicksort of items still needs; the first item of each part is its pivot.
 
-    A part is divided only when all of its items are decided against the pivot.
+    Quicksort compares every item with the pivot, and then sorts the items below the pivot and those above it
+    in the same way. A part is divided only when all of its items are decided against the pivot.
 
     Parameters
     ----------
     items : list of str
         In the order in which they become pivots.
     lead : counter of (first, second)
-        How many more workers chose the first item than the second.
+        How many more workers chose the first item than the second; 0 if as many did, or nobody was asked.
 
     Returns
     -------
@@ -311,7 +325,11 @@ def _refuse_unknown_workers(names: Sequence[str], workers: NDArray[np.str_]) -> 
 
 
 def _refuse_unconnected(items: NDArray[np.str_], pairs: Ints) -> None:
-    """Raise if the comparisons do not connect all items; `pairs` [C, 2] are indices of compared items."""
+    """Raise if the comparisons do not connect all items; `pairs` [C, 2] are indices of compared items.
+
+    How strong the items of one part are, compared with those of another, would be unknown.
+    """
+    # Items are the nodes of a graph, and comparisons its links.
     graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(items), len(items)))
     n_components, component = connected_components(graph, directed=False)
     if n_components > 1:

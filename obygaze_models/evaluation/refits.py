@@ -90,6 +90,8 @@ def with_refits(
     metrics = metrics_of(run.predictions.n_classes)
     metric = next(metric for metric in metrics.values() if metric.is_main)
     names = {spec.name for spec in models}
+
+    # --- train and test again, each time with the labels exchanged anew
     # Refits need no models for comparison.
     specs = [replace(spec, compared_with=()) for spec in models]
     rng = np.random.default_rng(settings.get("seed", 0))
@@ -106,6 +108,8 @@ def with_refits(
         report_progress(number + 1)
     if not values_of_refits:
         raise ProtocolError(f"no refit could be trained: {last_error}")
+
+    # --- compare the run with its refits
     refits = pd.concat(values_of_refits, axis=1)  # a row for each task and model, a column for each refit
     observed = _movie_means(run, names, metric)
     p = _share_as_good(observed, refits, higher_is_better=metric.higher_is_better)
@@ -122,6 +126,7 @@ def with_refits(
 def _with_exchanged_labels(data: Dataset, rng: np.random.Generator) -> Dataset:
     """Return a dataset in which films have exchanged their sequences of labels; features stay in place."""
     labels_of_others = data.labels.take(exchanged_films(data.movies, rng))
+    # `take` also moved ids and films, which belong to the clips and not to their labels.
     labels = replace(labels_of_others, clip_ids=data.clip_ids, movies=data.movies)
     return replace(data, labels=labels)
 
@@ -141,18 +146,22 @@ def _share_as_good(
         The metric of each refit, a row for each task and model, and a column for each refit.
     higher_is_better : bool
     """
+    # A refit that is worse by rounding alone counts as equally good. Comparisons with NaN are false.
     if higher_is_better:
         is_as_good = refits.ge(observed - ROUNDING, axis=0)
     else:
         is_as_good = refits.le(observed + ROUNDING, axis=0)
-    share = (1 + is_as_good.sum(axis=1)) / (1 + refits.notna().sum(axis=1))
+    n_as_good = is_as_good.sum(axis=1)
+    n_defined = refits.notna().sum(axis=1)
+    share = (1 + n_as_good) / (1 + n_defined)
     return share.where(observed.notna())
 
 
 def _movie_means(run: Run, names: Collection[str], metric: Metric) -> "pd.Series[float]":
     """Return a metric's mean over movies, indexed by task and model, for the models in `names`.
 
-    A model that is trained on one annotator's labels is named ``NAME@ANNOTATOR``; only NAME is compared.
+    A model that is trained on one annotator's labels is named ``NAME@ANNOTATOR`` in the run; it is returned
+    if NAME is in `names`.
     """
     is_named = []
     for model in run.metrics["model"]:

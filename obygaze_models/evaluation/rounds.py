@@ -67,6 +67,10 @@ def drifts(
 ) -> list[Drift]:
     """Estimate the drift of each annotator: how much the mean call changes from the first to the last film.
 
+    A line is fitted through each annotator's mean calls of films. Whether films differ around their lines by
+    more than calls within films explain is tested for all annotators together, and makes all intervals wider
+    (`_errors_per_half_width`).
+
     Parameters
     ----------
     annotators : sequence of (films, film_numbers)
@@ -114,7 +118,7 @@ def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> floa
     independent : float
         As `drifts` takes it.
     """
-    fitted = [line for line in lines if np.isfinite(line.change)]
+    fitted = [line for line in lines if np.isfinite(line.change)]  # the others have too few films
     # A line has two parameters: of n films, n - 2 degrees of freedom are left.
     degrees_of_lines = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
     expected_squares = np.array([line.expected_square for line in fitted], dtype=np.float64)
@@ -172,17 +176,20 @@ def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
     means = np.array([calls.mean() for calls in films_with_calls])
     n_calls = np.array([len(calls) for calls in films_with_calls])
     positions = np.array(numbers, dtype=np.float64)
+
     # Least squares: slope = sum(x y) / sum(x x), with centred positions x and means y.
     centred_positions = positions - positions.mean()
     sum_of_squares = centred_positions @ centred_positions
     slope = float(centred_positions @ means / sum_of_squares)
     residuals = means - means.mean() - slope * centred_positions
+
+    # The mean of a film's n calls has the variance of a call divided by n. The slope is the sum of
+    # x / sum(x x) times y, so that its variance is the sum of (x / sum(x x))^2 times the variance of y.
     variance_of_call = _variance_within(films_with_calls)
-    # The mean of a film's n calls has the variance of a call divided by n.
     inverse_counts = 1 / n_calls
-    # The slope is the sum of x / sum(x x) times y, so that its variance is a sum of their variances.
     sum_of_variances = variance_of_call * (centred_positions**2 @ inverse_counts)
     error_of_slope = float(np.sqrt(sum_of_variances)) / sum_of_squares
+
     # From slopes, changes for each position, to changes from the first film to the last.
     n_positions = float(np.ptp(positions))
     return _Line(
@@ -195,7 +202,11 @@ def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
 
 
 def _variance_within(films: Sequence[Floats]) -> float:
-    """Compute the variance of calls around their film's mean, from the calls of each film."""
+    """Compute the variance of an annotator's calls around the mean call of their film.
+
+    `films` has the calls of each film. It is the sum of squares divided by the degrees of freedom: one less
+    for each film, whose mean is estimated.
+    """
     sum_of_squares = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films)
     n_calls = sum(len(calls) for calls in films)
     degrees_of_freedom = max(n_calls - len(films), 1)
@@ -259,15 +270,19 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         A clip of `planned` has no number in the column `order`; or a film has several numbers, or a number
         several films, for one annotator.
     """
+    # --- the clips of the round, each once, and all annotators' labels of them
     film_numbers = _film_numbers(planned)
     # Additional columns, such as the order, are left out: they differ between the annotators of a clip.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
     labels = _project_onto_clips(segments, clips)
+
+    # --- what is done, and how annotators drift
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
     clips_done = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
     drifts_of_round = _drifts_of_round(labels, clips, film_numbers, task)
+
     progress = {}
     for name, numbers in film_numbers.items():
         assigned = [clip.clip_id for clip in planned if clip.annotator == name]
@@ -307,15 +322,19 @@ def _drifts_of_round(
     """
     calls = _calls_by_annotator(labels, clips, task)
     for name in film_numbers:
+        # Who has not begun has no calls.
         calls.setdefault(name, np.full(len(clips), np.nan))
     differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
+
     # `drifts` tests together, for all annotators it is given, whether films differ by more than their calls
     # explain. Own calls also differ because films show different things, to each annotator other films: each
-    # annotator is tested alone. In differences from others this cancels out: all are tested together.
+    # annotator is tested alone.
     alone = {}
     for name, numbers in film_numbers.items():
         alone[name] = drifts([_split_by_film(calls[name], movies, numbers)])[0]
+
+    # In differences from others this cancels out: all annotators are tested together.
     all_differences = [
         _split_by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
     ]
@@ -350,7 +369,10 @@ class _PlannedFilm(NamedTuple):
 
 
 def _refuse_ambiguous_numbers(films: Sequence[_PlannedFilm]) -> None:
-    """Raise if a film has two numbers of one annotator, or two films of an annotator have the same number."""
+    """Raise if a film has two numbers of one annotator, or two films of an annotator have the same number.
+
+    It is then not known in which order the annotator annotates these films, and no drift can be measured.
+    """
     n_numbers = Counter((film.annotator, film.movie) for film in films)
     for (annotator, movie), n in n_numbers.items():
         if n > 1:
@@ -379,7 +401,11 @@ def _film_number(clip: Clip) -> int:
 
 
 def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
-    """Project labelled segments onto the round's clips, unless all of them are such clips already."""
+    """Return the annotators' labels of a round's clips, by projecting labelled segments onto these.
+
+    Annotators label the clips themselves, or delimit segments freely. If all labels are of the round's clips,
+    they are returned as they are.
+    """
     labelled_ids = {clip.clip_id for clip in labelled}
     round_ids = {clip.clip_id for clip in clips}
     if labelled_ids <= round_ids:
@@ -388,12 +414,16 @@ def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
 
 
 def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:
-    """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none."""
+    """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none.
+
+    `labelled` has a row for each label of an annotator, `clips` each clip once. With a task, calls are 0 and
+    1; without one, the distances of levels from the lowest (`_numbers_of_classes`).
+    """
     target, number_of_class = _numbers_of_classes(labelled.codebook, task)
     calls = {}
     for name, labels in experts_of(labelled, clips).items():
         classes = target.of(labels)
-        is_labelled = classes != NOT_ASKED
+        is_labelled = classes != NOT_ASKED  # neither unlabelled, nor of a level that is not in the task
         numbers = np.full(len(classes), np.nan)
         numbers[is_labelled] = number_of_class[classes[is_labelled]]
         calls[name] = numbers
@@ -401,9 +431,11 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
 
 
 def _numbers_of_classes(codebook: Codebook, task: str | None) -> tuple[Target, Floats]:
-    """Find the target of a task, and the number by which each of its classes counts.
+    """Find the target of a task, and the number by which each of its classes counts in a mean call.
 
-    Without a task the target is all levels, and a level counts as its distance from the lowest one.
+    With a task, these are 0 for negative clips and 1 for positive ones, so that a mean call is a share of
+    positives. Without a task the target is all levels, and a level counts as its distance from the lowest
+    one, which the codebook defines.
     """
     if task is None:
         from_lowest = distances(codebook)[0]  # the first row of the distances between all levels
@@ -452,5 +484,6 @@ def _split_by_film(
     values: Floats, movies: NDArray[np.str_], film_numbers: Mapping[str, int]
 ) -> tuple[list[Floats], list[int]]:
     """Split an annotator's values [N] by film, without NaN; return them with the films' numbers."""
-    films = [values[(movies == film) & np.isfinite(values)] for film in film_numbers]
-    return films, list(film_numbers.values())
+    is_called = np.isfinite(values)
+    values_of_films = [values[(movies == film) & is_called] for film in film_numbers]
+    return values_of_films, list(film_numbers.values())

@@ -128,6 +128,7 @@ class Run:
         return save_models(self, data, names, folder, licence=licence, citation=citation)
 
     def __repr__(self) -> str:
+        """Count the folds, and name the models."""
         models = ", ".join(self.metrics["model"].unique())
         return f"Run({counted(len(self.record['folds']), 'fold')}, {models})"
 
@@ -145,7 +146,10 @@ class Run:
 
 
 def _is_picklable(spec: ModelSpec) -> bool:
-    """Tell whether a model can be pickled, and so sent to another process."""
+    """Tell whether a model can be pickled, and so sent to another process.
+
+    It cannot if it is made by a function of a notebook or by a lambda.
+    """
     try:
         pickle.dumps(spec)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -196,7 +200,7 @@ def rows_of(
         Columns with the same value in every row: ``model``, ``train`` and ``threshold``.
     """
     rows = fold.split.test
-    in_test = test.labels[rows] != NOT_ASKED
+    in_test = test.labels[rows] != NOT_ASKED  # `NOT_ASKED` marks the clips that are not in the test
     # A column is one value, which holds for all rows, or an array with a value for each row.
     return {
         **model_columns,
@@ -222,7 +226,7 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
         Names of all models, in the order of the table.
     n_classes : int
     """
-    # Folds without a clip of the test have no rows.
+    # --- join the blocks; folds without a clip of the test have no rows
     blocks_with_rows = [block for block in blocks if len(block["clip_id"])]
     columns = {}
     for name in COLUMNS:
@@ -230,6 +234,8 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
         parts = [np.broadcast_to(block[name], len(block["clip_id"])) for block in blocks_with_rows]
         columns[name] = np.concatenate(parts)
     table = pd.DataFrame(columns)
+
+    # --- sort them
     # Blocks are in the order of the folds, and the sort is stable, so that folds stay in order.
     rank_of = {name: rank for rank, name in enumerate(models)}
     model_ranks = table["model"].map(rank_of)
@@ -260,8 +266,11 @@ def selection_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) 
 def curves_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     """Yield the loss curves of a model's inner trainings, as rows of `Run.curves`, one per epoch.
 
-    The start losses are the training losses of the random starts after their trial epochs; they are NaN if
-    there was one start. `fold_columns` holds the columns that name the model, its task and the fold.
+    A network may try several random starts for a few epochs each, and be trained from the best one. The start
+    losses are the lowest and the highest training loss of these starts after their trial epochs; they are NaN
+    if there was one start.
+
+    `fold_columns` holds the columns that name the model, its task and the fold.
     """
     for _, estimator in _estimators_of(model):
         for inner_fold, curve in enumerate(getattr(estimator, "curves_", ())):
@@ -430,6 +439,7 @@ def record_of(
     origin : mapping, optional
         Further values of the record, on where the labels come from.
     """
+    # `NOT_ASKED` is the label of clips that are not in a task.
     is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     is_trained = target.of(data.labels) != NOT_ASKED
     clips = {
@@ -471,7 +481,11 @@ def record_of(
 
 
 def _protocol(n_folds: int, n_movies_tested: int, *, seen: bool) -> str:
-    """Describe the protocol; fewer folds than tested movies are folds of several movies."""
+    """Describe, for a run's record, how clips were divided into folds.
+
+    The texts say that single movies were left out, or folds of several movies, or, with `seen`, blocks of
+    scenes of movies that were trained on. There are fewer folds than tested movies if folds have several.
+    """
     if seen:
         return SEEN_MOVIES
     if n_folds < n_movies_tested:
@@ -483,11 +497,16 @@ def _prevalence(test: Tested, n_classes: int) -> float | None:
     """Compute the share of positive clips of a test; None for ordered levels."""
     if n_classes != 2:
         return None
-    return prevalence(test.labels[test.labels != NOT_ASKED])
+    is_tested = test.labels != NOT_ASKED  # the others are not in the tested task
+    return prevalence(test.labels[is_tested])
 
 
 def _excluded(data: Dataset, target: Target, tests: Sequence[Tested]) -> list[Excluded]:
-    """List the clips that are in the training or a test target but have no features, each with the reason."""
+    """List the clips that would be trained on or tested but have no features, each with the reason.
+
+    Clips of levels that are in neither the target of training nor one of the tests are not missed, and not
+    listed.
+    """
     levels = set(target.levels)
     for test in tests:
         levels.update(test.target.levels)

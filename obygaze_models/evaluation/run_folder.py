@@ -76,18 +76,24 @@ def read_run(folder: Path | str) -> SavedRun:
     for name in ("predictions.csv", "run.json"):
         if not (folder / name).is_file():
             raise RunError(f"{folder} is not the folder of a run: it has no {name}")
+
     path = folder / "run.json"
     try:
         document = parse_json(read_text(path))
     except ValueError as error:
         raise RunError(f"{path}: {where_damaged(error, path, 'the JSON document of a run')}") from None
     record = check_document(document, str(path))
+
+    # The table of predictions does not say how many classes there are, so the record does.
     return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", record["n_classes"]))
 
 
 @checked
 def saved(run: Run, where: str = "this run") -> SavedRun:
     """Convert a run to the form in which `read_run` returns it, without writing any file.
+
+    Functions that compare runs take this form, whether a run was just made or read from its folder. `where`
+    names the run in messages.
 
     Examples
     --------
@@ -168,8 +174,10 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
     `ObygazeError`, for instance because a model cannot be saved, the run is kept without what the block would
     have added. The same error is then raised, and says that the run is kept.
     """
+    # These may raise, and so come before the folder is begun.
     check_free(folder.resolve(), force=force)
     tables = _tables_of(run)
+
     failure = None
     with whole_folder(folder) as temporary_folder:
         write_whole(temporary_folder / "predictions.csv", run.predictions.to_csv())
@@ -183,6 +191,7 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
         except ObygazeError as error:
             # Raised below, once the folder has its name: raised here, it would remove the folder.
             failure = error
+
     if failure is not None:
         raise type(failure)(f"{failure}; the run is kept in {folder}") from failure
 

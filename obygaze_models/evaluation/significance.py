@@ -112,6 +112,7 @@ def permutation_pvalues(
     p = np.empty(n_concepts)
     lag1 = np.empty(n_concepts)
     with one_blas_thread():
+        # Concepts that are labelled on the same clips have one matrix of predictions, and the same shifts.
         for concepts, clips in _concepts_by_clips(labels):
             movie_of = movie_of_clip[clips]
             presence = centred_within(labels[np.ix_(clips, concepts)], movie_of)  # [clips, concepts]
@@ -151,6 +152,9 @@ def _refuse_unmixed(
     concepts: NDArray[np.intp], presence: NDArray[np.float64], movies: NDArray[np.intp]
 ) -> None:
     """Raise if one of the concepts varies within fewer than two movies.
+
+    A movie in which all clips have the concept, or none, is the same under every shift, and a single movie
+    has no other one to be predicted from.
 
     Parameters
     ----------
@@ -198,6 +202,7 @@ def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -
     detrended = np.empty_like(X)
     for rows in rows_of_movies:
         detrended[rows] = detrend(X[rows], axis=0)
+
     hat = _ridge_hat_matrix(detrended)
     operator = np.empty_like(hat)
     for rows in rows_of_movies:
@@ -271,6 +276,8 @@ def _shift_test(
 def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """Draw n random orders of clips, in each of which the clips of every group are shifted in a circle.
 
+    Labels in such orders keep how alike neighbouring clips are, but lose what they have to do with features.
+
     Parameters
     ----------
     groups : ndarray of int, shape [N]
@@ -296,8 +303,8 @@ def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) 
 def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Compute the lag-1 autocorrelation of each column of values within groups of clips, [K].
 
-    It is the mean product of the values of neighbouring clips divided by the mean square of all values; NaN
-    for a column that does not vary.
+    It is the mean product of the values of neighbouring clips divided by the mean square of all values: near
+    1 if neighbours are alike, about 0 if they are independent, and NaN for a column that does not vary.
 
     Parameters
     ----------
@@ -312,6 +319,7 @@ def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> N
         values = centred[groups == group]
         sum_of_products += np.sum(values[1:] * values[:-1], axis=0)
         n_neighbours += len(values) - 1
+
     mean_product = sum_of_products / max(n_neighbours, 1)
     mean_square = np.mean(centred * centred, axis=0)
     correlation = np.full(n_columns, np.nan)
@@ -321,11 +329,11 @@ def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> N
 
 def centred_within(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Subtract from each row of values [N, M] the mean of its group."""
-    names, index = np.unique(groups, return_inverse=True)
+    names, group_of_row = np.unique(groups, return_inverse=True)
     sums = np.zeros((names.size, values.shape[1]))
-    np.add.at(sums, index, values)
-    means = sums / np.bincount(index)[:, None]
-    return values - means[index]
+    np.add.at(sums, group_of_row, values)
+    means = sums / np.bincount(group_of_row)[:, None]
+    return values - means[group_of_row]
 
 
 # --- units without labels
@@ -382,6 +390,7 @@ def associate(
     for rows in films:
         ranks = rankdata(values[rows], axis=0).astype(np.float32)
         ranks_of_films.append(ranks.T)  # [H, clips of the film]
+
     auc = _aucs_by_film(ranks_of_films, films, present)
     observed = _deviations_from_chance(auc)  # [H, K]
     n_as_far = np.ones(observed.shape, np.int64)  # the unshifted labels count as one of the shifts

@@ -99,7 +99,11 @@ class Comparisons:
         return np.asarray(strength[self.chosen] - strength[self.other])
 
     def log_likelihood(self, strength: Floats, reliability: Floats) -> float:
-        """Compute the log likelihood of the judgements, given strengths [N] and reliabilities [W]."""
+        """Compute the log likelihood of the judgements, given strengths [N] and reliabilities [W].
+
+        It is the sum over judgements of the log probability of the choice, for a worker who judges at random
+        with the probability 1 - reliability.
+        """
         p_not_random = reliability[self.worker]
         p_chosen = _probability_of_choice(expit(self.margin(strength)), p_not_random)
         return float(np.log(p_chosen).sum())
@@ -252,7 +256,11 @@ class _State(NamedTuple):
 
 
 def _next_state(comparisons: Comparisons, before: _State, rng: np.random.Generator) -> _State:
-    """Draw everything once more, one part after the other, each given the latest draw of the others."""
+    """Draw everything once more: a step of Gibbs sampling.
+
+    The parts (strengths, their scale, reliabilities, the mixture) are drawn one after the other, each given
+    the latest draw of the others.
+    """
     strengths = _draw_strengths(comparisons, before.strengths, before.reliabilities, rng)
     # A proposal may be rejected; with several, most draws change the scale of strengths.
     for _ in range(N_SCALE_PROPOSALS):
@@ -263,7 +271,10 @@ def _next_state(comparisons: Comparisons, before: _State, rng: np.random.Generat
 
 
 def n_burn_in_draws(draws: int) -> int:
-    """Count the draws of the burn-in, which are left out since they depend on the initial values."""
+    """Return how many draws come first and are left out (burn-in), since they depend on the initial values.
+
+    They are a fifth of the `draws` that are used.
+    """
     return max(draws // 5, 1)
 
 
@@ -307,20 +318,24 @@ def _draw_strengths(
     before : Strengths
         The previous draw.
     reliabilities : Reliabilities
+        A worker's reliability is the share of the worker's judgements that are not random.
     rng : Generator
     """
     mixture = before.mixture
+
     # Which judgements count, and how precisely each tells the difference of its two strengths. Given its
     # Polya-Gamma variable w, the likelihood of a judgement is a normal density of the margin, with the
     # precision w and the mean 1 / (2 w). A random judgement is independent of the margin: its precision is 0.
     margin = comparisons.margin(before.of_item)
     is_not_random = _draw_not_random(margin, reliabilities.of_worker[comparisons.worker], rng)
     judgement_precision = np.where(is_not_random, polya_gamma(margin, rng), 0.0)
+
     # Judgements and priors of strengths are densities of differences: links. Only centres have a prior
     # around 0.
     links = _link_strengths(comparisons, mixture, judgement_precision)
     no_prior_of_strengths = np.zeros(comparisons.n_items)
     prior_of_centres = np.full(N_COMPONENTS, 1 / mixture.centre_variance)
+
     # Strengths and centres are drawn as one vector.
     strengths_and_centres = links.draw(
         prior_precision=np.concatenate([no_prior_of_strengths, prior_of_centres]),
@@ -334,10 +349,11 @@ def _draw_strengths(
 
 
 def _linear_term(comparisons: Comparisons, is_not_random: Bools) -> Floats:
-    """Compute precision times mean of strengths and centres, summed over judgements, [N + N_COMPONENTS].
+    """Compute the linear term b of the normal density of strengths and centres, [N + N_COMPONENTS].
 
-    A judgement's margin has the precision w and the mean 1 / (2 w), whose product is 1/2: it adds 1/2 to the
-    chosen item and -1/2 to the other one. `is_not_random` [C] marks the judgements that count.
+    It is precision times mean, summed over judgements. A judgement's margin has the precision w and the mean
+    1 / (2 w), whose product is 1/2: it adds 1/2 to the chosen item and -1/2 to the other one. `is_not_random`
+    [C] marks the judgements that count.
     """
     n_won = np.bincount(comparisons.chosen, is_not_random, comparisons.n_items)
     n_lost = np.bincount(comparisons.other, is_not_random, comparisons.n_items)
@@ -475,6 +491,10 @@ def _propose_scale(
 ) -> Strengths:
     """Propose to multiply all strengths and their mixture by one factor; accept by Metropolis-Hastings.
 
+    Strengths are drawn given their scale, and the scale given the strengths, so that both would change in
+    small steps only: this step changes them together. The previous draw is returned if the new one is not
+    accepted.
+
     The acceptance probability is the ratio of the posterior densities after and before, times the Jacobian of
     the proposal. With the factor f, N strengths, K centres and K variances:
 
@@ -489,6 +509,7 @@ def _propose_scale(
     after = Strengths(before.of_item * factor, before.mixture.scaled(factor))
     likelihood_before = comparisons.log_likelihood(before.of_item, reliabilities.of_worker)
     likelihood_after = comparisons.log_likelihood(after.of_item, reliabilities.of_worker)
+
     log_ratio = likelihood_after - likelihood_before
     log_ratio += after.mixture.log_scale_prior() - before.mixture.log_scale_prior()
     is_accepted = np.log(rng.random()) < log_ratio
@@ -500,16 +521,17 @@ def _draw_reliabilities(
 ) -> Reliabilities:
     """Draw the reliability of each worker, and the share of workers who have each reliability.
 
-    A worker's reliability is one of `RELIABILITIES`. Its posterior density is the share of workers who have
-    it, times the likelihood of the worker's judgements. The reliability of masters is known to be 1, so that
-    they are not counted for the shares.
+    A worker's reliability is the share of judgements that the worker does not make at random: one of
+    `RELIABILITIES`, 0, .1, ... 1. Its posterior density is the share of workers who have it, times the
+    likelihood of the worker's judgements. The reliability of some workers (`Comparisons.masters`) is known to
+    be 1, so that they are not counted for the shares.
     """
-    masters = comparisons.masters
+    is_known_reliable = comparisons.masters
     log_density = _log_density_of_reliabilities(comparisons, strengths, before)
-    # Masters can only have the last of RELIABILITIES, which is 1.
-    log_density[:-1, masters] = -np.inf
+    # The last of RELIABILITIES is 1, the only one that these workers can have.
+    log_density[:-1, is_known_reliable] = -np.inf
     index_of_worker = _draw_indices(log_density, axis=0, rng=rng)
-    n_workers_of_reliability = np.bincount(index_of_worker[~masters], minlength=len(RELIABILITIES))
+    n_workers_of_reliability = np.bincount(index_of_worker[~is_known_reliable], minlength=len(RELIABILITIES))
     return Reliabilities(
         of_worker=RELIABILITIES[index_of_worker],
         share_of_each=_draw_shares(n_workers_of_reliability, rng),
@@ -561,14 +583,15 @@ def _draw_shares(counts: Ints, rng: np.random.Generator) -> Floats:
     """
     prior_parameter = 1 / len(counts)
     shares = rng.dirichlet(prior_parameter + counts)
-    return np.maximum(LEAST_PROBABILITY, shares)
+    return np.maximum(LEAST_PROBABILITY, shares)  # their logarithms are used, which must be finite
 
 
 def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
-    """Draw the component that each item belongs to, and the components' weights, variances and scales.
+    """Draw anew the mixture that is the prior of strengths, given the strengths (a step of Gibbs sampling).
 
-    Each part is drawn given the latest draw of the others. The centres stay: they are drawn together with the
-    strengths.
+    Drawn are the component that each item belongs to, the components' weights and variances, and the two
+    scales: the rate of the variances, and the variance of the centres. Each is drawn given the latest draw of
+    the others. The centres themselves stay: they are drawn together with the strengths.
     """
     before = strengths.mixture
     # The component of each item, and the components' weights.
@@ -681,6 +704,7 @@ def polya_gamma(margin: Floats, rng: np.random.Generator) -> Floats:
     exponentials = rng.exponential(size=divisors.shape)
     first_terms: Floats = (exponentials / divisors).sum(axis=0) / (2 * np.pi**2)
     mean_of_first_terms = (1 / divisors).sum(axis=0) / (2 * np.pi**2)
+
     # The mean is the same for c and -c, and 0 / 0 at 0, where it is replaced by that of a small c.
     c = np.maximum(np.abs(margin), 1e-6)
     mean_of_all_terms = np.tanh(c / 2) / (2 * c)

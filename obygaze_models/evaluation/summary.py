@@ -161,6 +161,7 @@ def constant_models(predictions: Predictions, task: str) -> list[str]:
     table = predictions.table
     names = []
     for name, scores in table[table["task"] == task].groupby("model", sort=False):
+        # A model of several seeds or folds gives the clips of a movie several sets of scores.
         by_fold_and_movie = scores.groupby(["movie", "seed", "fold"])["score"]
         largest_range = (by_fold_and_movie.max() - by_fold_and_movie.min()).max()
         largest_score = scores["score"].abs().max()
@@ -205,26 +206,41 @@ def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
     for (model, task), rows in table.groupby(["model", "task"], sort=False):
         tables_by_seed: dict[Any, pd.DataFrame] = {}
         for seed, rows_of_seed in rows.groupby("seed", sort=False):
+            # A clip may be tested in several folds.
             tables_by_seed[seed] = rows_of_seed.set_index(["fold", "clip_id"])
         first = next(iter(tables_by_seed.values()))
-        seeds: dict[int, _SeedResult] = {}
-        for seed, table_of_seed in tables_by_seed.items():
-            # All seeds must have the clips (in the folds) of the first one, and are put in its order.
-            has_as_many_clips = len(table_of_seed) == len(first)
-            has_all_clips = first.index.isin(table_of_seed.index).all()
-            if not has_as_many_clips or not has_all_clips:
-                raise PredictionsError(f"model {model}: its seeds were tested on different clips")
-            ordered = table_of_seed.loc[first.index]
-            seeds[seed] = _SeedResult(ordered["score"].to_numpy(), ordered["called"].to_numpy())
         n_folds = len(set(first.index.get_level_values("fold")))
         yield _TestedModel(
             model=str(model),
             task=str(task),
             y=first["label"].to_numpy(),
             movies=first["movie"].to_numpy(dtype=str),
-            seeds=seeds,
+            seeds=_results_in_one_order(tables_by_seed, str(model)),
             several_folds=n_folds > 1,
         )
+
+
+def _results_in_one_order(tables_by_seed: Mapping[int, pd.DataFrame], model: str) -> dict[int, _SeedResult]:
+    """Return what a model predicts with each seed, with the clips in the order of the first seed.
+
+    The tables, by seed, have a row for each clip in each fold, by which they are indexed. `model` is the
+    model's name, for the message.
+
+    Raises
+    ------
+    PredictionsError
+        The model's seeds were tested on different clips, or in different folds.
+    """
+    first = next(iter(tables_by_seed.values()))
+    results: dict[int, _SeedResult] = {}
+    for seed, table in tables_by_seed.items():
+        has_as_many_clips = len(table) == len(first)
+        has_all_clips = first.index.isin(table.index).all()
+        if not has_as_many_clips or not has_all_clips:
+            raise PredictionsError(f"model {model}: its seeds were tested on different clips")
+        ordered = table.loc[first.index]
+        results[seed] = _SeedResult(ordered["score"].to_numpy(), ordered["called"].to_numpy())
+    return results
 
 
 def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
@@ -241,7 +257,8 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
 
     for name, metric in metrics.items():
         chance = metric.chance([scored.y])
-        # The metric of any set of clips, as a function of these clips.
+        # A metric of all clips together is no mean over movies, so that its interval is by the jackknife,
+        # which computes the metric of many sets of clips: by a function of these clips.
         metric_of_clips = partial(scored.mean_over_seeds, metric)
         pooled = jackknife_interval(metric_of_clips, scored.movies, bounds=metric.bounds)
         over_movies = _metric_over_movies(scored, metric)
@@ -265,7 +282,7 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
 
 
 def _pooled_columns(interval: Interval, chance: float) -> dict[str, object]:
-    """Return the columns of a pooled metric: its value, interval and chance level; NaN if undefined."""
+    """Return the columns of a metric over all clips: value, interval and chance level; NaN if undefined."""
     return {
         "pooled": interval.mean,
         "pooled_low": interval.low,
@@ -286,10 +303,14 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
     y = scored.y
     rows_of_movies = rows_by_movie(scored.movies)
     values = np.array([scored.mean_over_seeds(metric.of_movie, rows) for rows in rows_of_movies])
+
+    # Intervals of these trained models, and of the method if it were retrained. The latter is given only for
+    # metrics for which it was measured to cover what it says.
     models_interval = t_interval(values, covers="models", bounds=metric.bounds)
     method_interval = t_interval(values, covers="method", bounds=metric.bounds)
     if not metric.method_interval:
         method_interval = replace(method_interval, low=NAN, high=NAN)
+
     # Chance is that of the movies whose clips define the metric.
     is_defined = ~np.isnan(values)
     labels_of_movies = [y[rows_of_movies[movie]] for movie in np.flatnonzero(is_defined)]
@@ -309,7 +330,7 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
 
 def value_of_best_constant(metric: Metric, y: NDArray[np.int64]) -> float:
     """Return the value of a metric for the best constant prediction: the same level for every clip."""
-    highest = max(int(y.max(initial=0)), 1)
+    highest = max(int(y.max(initial=0)), 1)  # of two classes the levels are 0 and 1
     values = []
     for level in range(highest + 1):
         scores = np.full(len(y), float(level))

@@ -177,6 +177,8 @@ def best_alignment(
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
+
+    # Pairs that are worth aligning.
     candidates = _find_alignable_pairs(first, second, alpha)
     dissimilarities = dissimilarity(first, second, candidates, level_distances, alpha=alpha, beta=beta)
     # What aligning a pair gains: the dissimilarity of two unaligned segments, less that of the pair.
@@ -184,8 +186,12 @@ def best_alignment(
     is_gain = gains > 0
     pairs = Pairs(candidates.first[is_gain], candidates.second[is_gain])
     gains = gains[is_gain]
+
+    # Of these, the ones whose gains add up to most, no segment being in two pairs.
     chosen = best_matching(pairs, gains, (n_first, n_second))
     aligned = np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1)
+
+    # The disorder without any alignment, less what the chosen pairs gain.
     n_units = n_first + n_second
     total_without_alignment = DISSIMILARITY_UNALIGNED * n_units
     total = total_without_alignment - float(gains[chosen].sum())
@@ -227,6 +233,8 @@ def unitised_gamma(
         _, disorder = best_alignment(left, right, level_distances, alpha=alpha, beta=beta)
         chance_disorders.append(disorder)
     expected = float(np.mean(chance_disorders))
+
+    # Gamma is undefined if annotations that agree by chance only have no disorder.
     value = None
     standard_error = None
     if expected != 0:
@@ -242,6 +250,7 @@ def _draw_chance_pairs(
 ) -> Iterator[tuple[Units, Units]]:
     """Yield `samples` pairs of annotations that agree by chance only, for the expected disorder.
 
+    Gamma is 1 less the disorder observed, divided by the mean disorder of such pairs.
     Either side of a pair is one of the two annotations, drawn at random, and shifted in a circle along the
     film. The two shifts differ by at least half the mean duration of a segment, so that one annotation drawn
     twice does not agree with itself.
@@ -253,6 +262,7 @@ def _draw_chance_pairs(
     least_difference = min(mean_segment / 2, duration / 2)
     # Sorted by their segments, so that the draws do not depend on the order of the annotators.
     annotations = sorted((first, second), key=_sorted_segments)
+
     n_drawn = 0
     while n_drawn < samples:
         left_index, right_index = rng.integers(0, 2, size=2)
@@ -305,7 +315,8 @@ def unitised_agreement(
     compared_segments = _labelled_segments(in_common_stretches(blind.manifest))
     for movie, all_segments_of in _labelled_segments(blind.manifest).items():
         compared = compared_segments.get(movie, {})
-        # Who has no segment in the time that is compared answered for it too: nothing is there.
+        # An annotator of the film who marked nothing in the time that is compared has no segment there, and
+        # is compared all the same: marking nothing is an answer.
         segments_of = {annotator: compared.get(annotator, []) for annotator in all_segments_of}
         for first, second in combinations(sorted(segments_of), 2):
             gamma_on_levels = partial(
@@ -389,7 +400,10 @@ def _labelled_segments(manifest: Manifest) -> dict[str, dict[str, list[Clip]]]:
 
 
 def _units_of_levels(clips: Sequence[Clip], levels: Sequence[str], codebook: Codebook) -> Units:
-    """Select the segments of some levels, but never of the lowest one, and return their spans and ranks."""
+    """Select the segments of some levels, but never of the lowest one, and return their spans and ranks.
+
+    The lowest level stands for what annotators leave unmarked: a segment of it marks nothing.
+    """
     lowest = codebook.level_names[0]
     spans = []
     ranks = []

@@ -109,6 +109,8 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     n_members = data.count(_MEMBER_SIGNATURE)
     if n_members > MAX_MEMBERS:
         raise ModelError(f"{name}: it has more members than any model ({MAX_MEMBERS})")
+
+    # A whole model file causes no warning of `zipfile` or numpy: one is an error here.
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings(action="error"):
             return _read_members(archive, len(data))
@@ -117,7 +119,10 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
 
 
 def _not_a_model_file(data: bytes, name: str, error: Exception) -> ModelError:
-    """Make the message on bytes that are no model file, given what reading them raised."""
+    """Make the error on bytes that are no model file, given what reading them raised.
+
+    `name` is the name of the file for the message, which says what the bytes are, or which part is damaged.
+    """
     is_zip = data.startswith(b"PK")
     if not is_zip:
         return ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}")
@@ -129,7 +134,7 @@ def _not_a_model_file(data: bytes, name: str, error: Exception) -> ModelError:
 
 
 def _read_members(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read card and arrays from an open archive of `size` bytes."""
+    """Read card and arrays from an open archive of `size` bytes, which must list exactly these arrays."""
     _check_members(archive, size)
     card = msgspec.json.decode(archive.read(CARD), type=dict[str, Any])
     entries = msgspec.convert(card.get("arrays"), dict[str, ArrayEntry])
@@ -152,6 +157,7 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ModelError("a member is compressed; a model's are stored as they are")
+    # Members are stored as they are, so that together they cannot be larger than the file.
     declared_size = sum(member.file_size for member in members)
     if declared_size > size or archive.getinfo(CARD).file_size > MAX_CARD:
         raise ModelError("its members claim more bytes than the file has, or its card is too large")

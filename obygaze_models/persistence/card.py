@@ -300,7 +300,10 @@ class Card(CardFields, frozen=True, kw_only=True):
         return (only_input,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:
-        """Yield each of several modalities with its columns in a row of features; none for one backbone."""
+        """Yield each of several modalities with its columns in X [N, D]; none for a model of one backbone.
+
+        X has the features of the modalities side by side, in the order of the card.
+        """
         start = 0
         for modality in self.modalities:
             stop = start + modality["n_features"]
@@ -336,6 +339,7 @@ class Card(CardFields, frozen=True, kw_only=True):
         is_of_codebook_levels = target["kind"] == "levels" and not is_further_scale
         if not is_of_codebook_levels:
             return ()
+
         codebook_name = self.codebook["name"]
         if codebook_name not in BUILTIN:
             # A card names its codebook, but does not list its levels.
@@ -345,11 +349,14 @@ class Card(CardFields, frozen=True, kw_only=True):
         return tuple(level for level in levels if level not in levels_of_target)
 
     def to_json(self) -> dict[str, object]:
-        """Return the card as JSON values, with the format's name and number."""
+        """Return the card as JSON values, with the format's name and number.
+
+        Fields that a file may lack (`OPTIONAL_FIELDS`) are left out if they are empty.
+        """
         document: dict[str, object] = {"format": FORMAT, "protocol_number": PROTOCOL}
         for name, value in asdict(self).items():
-            is_empty_option = name in OPTIONAL_FIELDS and not value
-            if not is_empty_option:
+            is_left_out = name in OPTIONAL_FIELDS and not value
+            if not is_left_out:
                 document[name] = value
         return document
 
@@ -368,7 +375,7 @@ def features_digest(provenance: Mapping[str, Any]) -> str:
 def check_features_digest(provenance: Mapping[str, Any], digest: str, where: str) -> None:
     """Raise if a provenance is not valid, or has another digest (`features_digest`) than the one given.
 
-    `where` begins the message.
+    A file with another digest was changed by hand, or damaged. `where` begins the message.
     """
     try:
         # That of a sealed store, which has more fields than that of a store in the making.
@@ -393,8 +400,11 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     ModelError
         The object is no card; or its format is older or newer; or a field is missing, unknown or wrong.
     """
+    # --- the format, and the types of the fields
     _check_format(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
+
+    # --- whether fields fit together
     modalities = document.get("modalities", ())
     # The card itself and each modality have a provenance with its digest.
     for described in (document, *modalities):
@@ -409,7 +419,11 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
 
 
 def _check_field_values(document: Mapping[str, Any], name: str) -> None:
-    """Check what the types of a card's fields do not express; `name` is the file's name for messages."""
+    """Raise if the value of a card's field is wrong in a way that the type of the field does not express.
+
+    Parameters must be single values, concepts must differ, and a calibration must be empty or whole. `name`
+    is the file's name, for messages.
+    """
     if not all(fits(value, _Scalar) for value in document["parameters"].values()):
         raise _wrong_field(document, "parameters", Parameters, name)
     concepts = document["concepts"]

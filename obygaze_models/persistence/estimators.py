@@ -105,10 +105,12 @@ def is_linear(estimator: Any) -> bool:
 
 def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     """Convert a fitted linear probe to parameters (JSON values) and arrays."""
+    # The steps of the pipeline: a pool of frames if it reads frames, the scaler, and the logistic regression.
     *pools, scaler, head = [step for _, step in estimator.steps]
     parameters = {"limit": float(scaler.limit), "C": float(head.C)}
-    for pool in pools:  # one for a probe of frames, none for a probe of vectors
-        parameters["frames"] = pool.pool
+    if pools:
+        (only_pool,) = pools
+        parameters["frames"] = only_pool.pool
     arrays = {
         "mean": scaler.mean_,
         "scale": scaler.scale_,
@@ -119,7 +121,11 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
-    """Make a fitted linear probe from the parameters of a card, and arrays."""
+    """Make a fitted linear probe from the parameters of a card, and arrays.
+
+    They are from a file, and are not trusted: the arrays must have the shapes that belong to the card, and
+    each step checks its parameters.
+    """
     n_features = card.n_features
     check_arrays(arrays, mean=(n_features,), scale=(n_features,), weights=(n_features,), intercept=(1,))
     head = RidgeLogistic(C=card.parameters["C"])
@@ -146,13 +152,22 @@ def set_linear_attributes(
 # --- networks
 # ---------------------------------------------------------------------------
 def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """Convert a fitted neural classifier to parameters (JSON values) and arrays."""
+    """Convert a fitted neural classifier to parameters (JSON values) and arrays.
+
+    The parameters are those it was made with, and the number of epochs that early stopping chose. The arrays
+    are the moments of the training features, and all weights of the network as one vector.
+    """
+    parameters = estimator.get_params() | {"n_epochs": estimator.n_epochs_}
     arrays = {"mean": estimator.mean_, "scale": estimator.scale_, "parameters": estimator.parameters_}
-    return estimator.get_params() | {"n_epochs": estimator.n_epochs_}, arrays
+    return parameters, arrays
 
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
-    """Make a fitted neural classifier from the parameters of a card, and arrays."""
+    """Make a fitted neural classifier from the parameters of a card, and arrays.
+
+    They are from a file, and are not trusted: names, values and shapes are checked before anything is set.
+    """
+    # --- check them
     network_class = NETWORKS[card.kind]
     n_features = card.n_features
     parameters = dict(card.parameters)
@@ -165,6 +180,8 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     dtypes = {array.dtype for array in arrays.values()}
     if len(dtypes) > 1:
         raise ModelError("its arrays are of different dtypes")
+
+    # --- set what the network learnt
     model.classes_ = np.array(CLASSES)
     model.n_features_in_ = n_features
     model.threshold_ = float(card.threshold)
@@ -191,9 +208,10 @@ def _check_names_of_parameters(network_class: type[NeuralClassifier], parameters
 # --- several modalities
 # ---------------------------------------------------------------------------
 def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
-    """Convert a fused model to parameters and arrays.
+    """Convert a linear model of several modalities to parameters and arrays.
 
-    The names of the arrays of a set of modalities begin with the modalities' indices: "0_2_weights".
+    A clip may lack modalities, so that the model is one linear model for each set of modalities that a clip
+    may have (a pattern). The names of the arrays of a set begin with the modalities' indices: "0_2_weights".
     """
     arrays = {}
     for pattern, join in fusion.joins.items():
@@ -208,6 +226,7 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
     A set has arrays if some training clip had exactly these modalities. The set of all modalities must have
     arrays in any case.
     """
+    # --- which sets have arrays, and of which shapes
     widths = [modality["n_features"] for modality in card.modalities]
     shapes: dict[str, tuple[int, ...]] = {}
     patterns = []
@@ -218,6 +237,8 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
             patterns.append(pattern)
             shapes |= _shapes_of_join(pattern, widths)
     check_arrays(arrays, **shapes)
+
+    # --- the linear model of each set
     joins = {}
     for pattern in patterns:
         prefix = _pattern_prefix(pattern)
@@ -268,6 +289,7 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
 
     There are banks of units (`UnitBank`), of concepts in time (`TimeBank`) and of concepts (`ConceptBank`).
     """
+    # Values of concepts are standardised by these.
     moments_of_values = {"value_mean": bank.mean_, "value_scale": bank.scale_}
     if isinstance(bank, UnitBank):
         return {"n_active": bank.dictionary_.n_active}, _unit_arrays(bank) | moments_of_values
@@ -306,8 +328,10 @@ def _concept_arrays(bank: ConceptBank) -> Arrays:
 def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]) -> Any:
     """Make a fitted bank of concepts, of concepts in time, or of units, from the arrays of a model.
 
-    `other_shapes` are the shapes of the model's arrays that are not the bank's, by name.
+    `other_shapes` are the shapes of the model's arrays that are not the bank's, by name: all arrays of a file
+    are checked together.
     """
+    # Models of the kind "pcbm_time" find concepts in frames, or units that were learnt without labels.
     if card.kind != "pcbm_time":
         return _concept_bank_from_state(card, arrays, other_shapes)
     if _has_units(card):
@@ -333,7 +357,11 @@ def _concept_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -
 
 
 def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> UnitBank:
-    """Make a fitted bank of units, which needs no decoder; arguments are those of `_bank_from_state`."""
+    """Make a fitted bank of units; arguments are those of `_bank_from_state`.
+
+    A bank only computes how active units are. The decoder, which is as large as the encoder, would make
+    features of these again: it is not in the file.
+    """
     n_features = card.n_features
     n_units = len(card.concepts)
     no_decoder = np.empty((0, n_features), np.float32)
@@ -347,6 +375,7 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
     _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=n_units)
     if bank.n_active > n_units:
         raise ModelError(f"{bank.n_active} active units are more than there are: {n_units}")
+
     bank.dictionary_ = Dictionary(
         n_active=bank.n_active,
         centre=arrays["centre_of_tokens"],
@@ -370,6 +399,8 @@ def _time_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> T
     }
     n_values = N_VALUES_IN_TIME * n_concepts
     _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values)
+
+    # Such a bank reads frames, so the stored moments of features are those of frames.
     bank.weights_ = arrays["weights"]
     bank.frame_mean_ = arrays["feature_mean"]
     bank.frame_scale_ = arrays["feature_scale"]
@@ -431,7 +462,11 @@ def _make_scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> Clipp
 
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
-    """Convert a fitted concept bottleneck to parameters (JSON values) and arrays."""
+    """Convert a fitted concept bottleneck to parameters (JSON values) and arrays.
+
+    They are those of the bank, which computes a clip's concept values, and of the head, which decides by
+    these; and quantiles of the values in the training clips, by which a clip's values are described.
+    """
     if estimator.bank_ is None:
         raise ModelError("a bottleneck fed with concept values can't be kept in a file")
     if estimator.residual_ is not None:
@@ -481,7 +516,7 @@ def _nodes_table(head: Any) -> NDArray[np.float64]:
     # A tree that was read from a file keeps its table.
     if hasattr(head, "table"):
         return np.asarray(head.table)
-    tree = head.tree_
+    tree = head.tree_  # scikit-learn's tree: arrays with an entry for each node
     is_leaf = tree.children_left < 0
     concept = np.where(is_leaf, -1, tree.feature)
     threshold = np.where(is_leaf, 0.0, tree.threshold)  # a leaf has none
@@ -492,7 +527,11 @@ def _nodes_table(head: Any) -> NDArray[np.float64]:
 
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
-    """Make a fitted concept bottleneck from the parameters of a card, and arrays."""
+    """Make a fitted concept bottleneck from the parameters of a card, and arrays.
+
+    It is a bank, which computes a clip's concept values, and a head, a tree or a linear model of these.
+    """
+    # Concepts in time have two values each: how strongly it is present, and where in the clip.
     has_values_in_time = card.kind == "pcbm_time" and not _has_units(card)
     n_values = len(card.concepts)
     if has_values_in_time:
@@ -504,6 +543,7 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     else:
         shape_of_head = {"head": (n_values + 1,)}  # weights, then the intercept
     bank = _bank_from_state(card, arrays, values=(N_LEVELS, n_values), centre=(n_values,), **shape_of_head)
+
     head = "tree" if is_tree else "logistic"
     bottleneck_type = _bottleneck_type(card)
     # The parameter is an unfitted bank, as in a model that was trained.
@@ -522,7 +562,10 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
 
 
 def _bottleneck_type(card: Card) -> type[ConceptBottleneck]:
-    """Return the class of a concept bottleneck, given its card."""
+    """Return the class of a concept bottleneck, by its card.
+
+    Its concepts are values of a whole clip, concepts in time, or units that were found without labels.
+    """
     if card.kind != "pcbm_time":
         return ConceptBottleneck
     if card.parameters.get(UNLABELLED):
@@ -549,6 +592,8 @@ def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
     child_below = table[:, 2]
     child_above = table[:, 3]
     counts = table[:, 4:]
+
+    # Each node is a leaf, or tests a concept and has two children.
     is_leaf = (concept == -1) & (child_below == -1) & (child_above == -1)
     tests_concept = (concept >= 0) & (concept < n_values)
     is_inner = tests_concept & _are_later_nodes(child_below) & _are_later_nodes(child_above)
@@ -556,7 +601,8 @@ def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
     are_whole = (concepts_and_children == np.floor(concepts_and_children)).all()
     if not (is_leaf | is_inner).all() or not are_whole:
         raise ModelError("the array tree is not a table of a tree's nodes")
-    # No corpus has as many clips as MOST_CLIPS_OF_NODE.
+
+    # Each node has clips. No corpus has as many as MOST_CLIPS_OF_NODE.
     is_possible = (counts >= 0) & (counts <= MOST_CLIPS_OF_NODE)
     is_empty = counts.sum(axis=1) <= 0
     if not is_possible.all() or is_empty.any():
@@ -574,7 +620,11 @@ def _are_later_nodes(children: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
-    """Convert a fitted CAV to parameters (JSON values) and arrays."""
+    """Convert a fitted CAV (concept activation vector) to parameters (JSON values) and arrays.
+
+    The array `plane` has the offset of its hyperplane, and the norm of the weights before they became a
+    direction of length 1.
+    """
     arrays = {
         "direction": estimator.direction_,
         "plane": np.array([estimator.offset_, estimator.norm_]),
@@ -584,7 +634,7 @@ def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
 
 
 def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
-    """Make a fitted CAV from the parameters of a card, and arrays."""
+    """Make a fitted CAV (concept activation vector) from the parameters of a card, and arrays."""
     check_arrays(arrays, direction=(card.n_features,), plane=(2,), **_scaler_shapes(card))
     cav = LinearCAV(**card.parameters)
     cav._validate_params()

@@ -82,6 +82,8 @@ def evidence_line(evidence: Evidence | None, levels_left_out: Sequence[str] = ()
 def describe_evidence(evidence: Evidence) -> str:
     """Write how well a model did on films left out: AUC, interval, and numbers of clips and films.
 
+    The text also says if the model may be no better than chance.
+
     Examples
     --------
     >>> describe_evidence(

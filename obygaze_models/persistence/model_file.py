@@ -88,6 +88,7 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ModelError
         The estimator can't be saved.
     """
+    # The zoo's estimators have conversions; an estimator of another package converts itself.
     for kind, conversion in CONVERSIONS.items():
         if not isinstance(estimator, conversion.estimator_type):
             continue
@@ -150,6 +151,7 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
         place = zoo or default_zoo()
         entry = find_entry(str(source), place)
         return read_entry(entry, place)
+
     # A URL or a path.
     where = as_url(source) or str(local_path(source))
     _refuse_folder(Path(where))
@@ -161,7 +163,10 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
 
 
 def _refuse_folder(path: Path) -> None:
-    """Raise if something exists at a path that is not a regular file; for a folder, name models in it."""
+    """Raise if something exists at a path that is not a regular file, from which no model can be read.
+
+    The message for a folder names up to three models in it. A path at which nothing exists is no error here.
+    """
     if path.is_file() or not path.exists():
         return
     models = sorted(path.glob("*.model"))  # of a folder; there are none for a pipe or a device
@@ -187,12 +192,15 @@ def audit(where: str, data: bytes) -> ModelFile:
     """
     document, arrays = unpack_archive(data, where)
     card = parse_card(document, where)
-    other_arrays = {name: arrays.pop(name) for name in OTHER_ARRAYS if name in arrays}
+    # The arrays of the estimator are checked when it is made (`construct`). The others belong to the
+    # calibration, or tell which films were trained on, and have fixed names.
+    arrays_of_estimator = {name: array for name, array in arrays.items() if name not in OTHER_ARRAYS}
+    other_arrays = {name: arrays[name] for name in OTHER_ARRAYS if name in arrays}
     try:
         _check_other_arrays(card, other_arrays)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
-    return ModelFile(where, card, arrays, other_arrays)
+    return ModelFile(where, card, arrays_of_estimator, other_arrays)
 
 
 def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
@@ -223,7 +231,10 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
 
 
 def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the `OTHER_ARRAYS` of a file do not fit the model's card."""
+    """Raise if the arrays of a file that are not the estimator's do not fit the model's card.
+
+    They are those of the calibration and of distances, and those by which training films are recognised.
+    """
     score_arrays = {}
     training_arrays = {}
     for name, array in other_arrays.items():
@@ -236,7 +247,10 @@ def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card."""
+    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card.
+
+    ``reach_distances`` are quantiles of the training clips' distances, and so must rise.
+    """
     check_arrays(score_arrays, **_shapes_of_score_arrays(card, score_arrays))
     if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
@@ -309,17 +323,29 @@ def check_training_arrays(trained: Mapping[str, NDArray[Any]], *, n_inputs: int,
         problem = "missing" if name in shapes else "one too many"
         raise ModelError(f"the array {name!r} is {problem}")
     for name, shape in shapes.items():
-        array = trained[name]
-        # Numbers of films are integers; digests and sketches are bytes, which are unsigned integers.
-        holds_films = name.endswith("_films")
-        kind = "i" if holds_films else "u"
-        if not _has_shape(array, shape) or array.dtype.kind != kind:
-            raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
-        if holds_films and (int(array.min()) < 0 or int(array.max()) >= n_films):
-            raise ModelError(f"the array {name} names a film that is not among the movies")
+        _check_training_array(name, trained[name], shape, n_films)
+    # Digests, and sketches, have an array of the same length that says which film each of them is of.
     for name, films_name in (ROW_ARRAYS, PICTURE_ARRAYS):
         if name in trained and len(trained[name]) != len(trained[films_name]):
             raise ModelError(f"the arrays {name} and {films_name} are not of one length")
+
+
+def _check_training_array(
+    name: str, array: NDArray[Any], shape: tuple[int | None, ...], n_films: int
+) -> None:
+    """Raise if an array by which training films are recognised has a wrong shape, type or number of a film.
+
+    Arrays whose names end in "_films" hold numbers of films, from 0 to `n_films` - 1; the others hold bytes.
+    None in `shape` stands for any size.
+    """
+    holds_films = name.endswith("_films")
+    kind = "i" if holds_films else "u"  # numpy's letters for signed and unsigned integers, which bytes are
+    if not _has_shape(array, shape) or array.dtype.kind != kind:
+        raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
+    if holds_films:
+        has_unknown_film = int(array.min()) < 0 or int(array.max()) >= n_films
+        if has_unknown_film:
+            raise ModelError(f"the array {name} names a film that is not among the movies")
 
 
 def _has_shape(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
@@ -361,7 +387,10 @@ class GivesArrays(Protocol):
 
 
 def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
-    """Convert an estimator of another package to arrays: its own, or a skops archive.
+    """Convert an estimator of another package to arrays, by which it can be made again without pickle.
+
+    An estimator that has the method `to_arrays` gives its own arrays. One that is made of scikit-learn's
+    parts is converted to a skops archive, whose bytes are an array.
 
     Raises
     ------
@@ -391,6 +420,7 @@ def _to_skops(estimator: Any, name: str) -> bytes:
             "one made of scikit-learn's parts, but for trees, can be, with: "
             f"{install_command('obygaze[skops]')}"
         ) from None
+    # What will not be read from a file is not written: the types in it must be trusted.
     data = b""
     try:
         data = skops.dumps(estimator)
@@ -423,6 +453,8 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     """
     if card.kind == "skops":
         return _from_skops(arrays)
+
+    # The file holds the estimator's arrays, but not its class.
     model: Any = offered.get(card.model)
     if model is None:
         model = _load_entry_point(card)
@@ -439,7 +471,11 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
 
 
 def _load_entry_point(card: Card) -> Any:
-    """Load what an installed package offers under the name of a card's model."""
+    """Load what an installed package offers under the name of a card's model, by its entry points.
+
+    It is an estimator, a factory or a ModelSpec. Only packages that the user installed are imported, whatever
+    the file says.
+    """
     entry_points = {point.name: point for point in points(MODELS)}
     if card.model not in entry_points:
         raise ModelError(
@@ -460,6 +496,7 @@ def _from_skops(arrays: Arrays) -> Any:
     data = arrays["skops"].tobytes()
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
+    # A refusal is raised after the block: in it, it would be taken for damage.
     try:
         refusal = _why_refused(data)
         estimator = None if refusal else skops.loads(data, trusted=list(TRUSTED_TYPES))
@@ -473,6 +510,7 @@ def _from_skops(arrays: Arrays) -> Any:
 
 def _why_refused(data: bytes) -> str:
     """Return the reason why a skops archive, given as bytes, must not be loaded; "" if it may be."""
+    # A compressed archive could take up far more memory than its size.
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         is_compressed = any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist())
     if is_compressed:
@@ -484,7 +522,10 @@ def _why_refused(data: bytes) -> str:
 
 
 def _untrusted_types(data: bytes) -> list[str]:
-    """List the types in a skops archive, given as bytes, that are not trusted."""
+    """List the types in a skops archive, given as bytes, that neither skops nor we trust.
+
+    To make an object of an untrusted type could execute code.
+    """
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
     return sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED_TYPES))
@@ -498,6 +539,8 @@ def _make_reproducible(data: bytes) -> bytes:
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
+
+    # The schema describes the estimator's objects; the other members hold their arrays.
     schema = members.pop("schema.json").decode("utf-8")
     schema, number_of_address = _renumber_objects(schema)
     files = []
@@ -505,6 +548,7 @@ def _make_reproducible(data: bytes) -> bytes:
         # The file of an object's array is named after the object, such as "140245.npy".
         address, _, suffix = name.partition(".")
         files.append((number_of_address[address], suffix, content))
+
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         sorted_schema = json.dumps(json.loads(schema), sort_keys=True)

@@ -73,10 +73,13 @@ def push_model(
     >>> om.load_model(om.pull_model("hn-linear", "copies", zoo="zoo")).card.model
     'linear'
     """
+    # --- check the model
     where, data = find_bytes(model)
     file = audit(where, data)
     construct(file)  # raises if card and arrays don't fit together
     _refuse_unshareable(file, name)
+
+    # --- make its entry and its page
     # The entry has the digest of the page, which is written from the entry's other fields.
     no_digest = "0" * 64
     entry_without_page = entry_of(file.card, data, name, version, page_sha256=no_digest)
@@ -84,6 +87,7 @@ def push_model(
     entry = msgspec.structs.replace(entry_without_page, page_sha256=sha256_of(page))
     _check_entry(entry)
 
+    # --- add them to the list
     def new_list(present_list: bytes | None) -> bytes:
         """Return the list of models with the new entry, given the bytes of the present list, if any."""
         entries = [] if present_list is None else parse_list(present_list, zoo)
@@ -97,7 +101,11 @@ def push_model(
 
 
 def _refuse_unshareable(file: ModelFile, name: str) -> None:
-    """Raise if a model has no licence, or can't have its name in a list as the name of a file."""
+    """Raise if a model must not be shared, or not under a name.
+
+    Without a licence others may not use it; and a name that some systems cannot write, such as CON, can't be
+    that of a file in a list.
+    """
     if file.card.licence == NO_LICENCE:
         raise ModelError(
             f"{name}: no licence is recorded in the model, without one others may not use it; "
@@ -175,7 +183,7 @@ def pull_model(
     place = zoo or default_zoo()
     entry = find_entry(name, place)
     target = local_path(folder) / entry.file
-    part_folder = target.with_name(f"{entry.file}{PARTIAL_SUFFIX}")
+    part_folder = target.with_name(f"{entry.file}{PARTIAL_SUFFIX}")  # where a stopped copy leaves its part
     if target.exists():
         if file_sha256(target) != entry.sha256:
             raise ModelError(f"{target}: another file is there; name another folder, or remove it")
@@ -240,6 +248,7 @@ def _remove_leftovers(part_folder: Path) -> None:
 
     A folder that another process is using is left alone.
     """
+    # The error is raised if another process holds the folder.
     with suppress(StoreError):
         if part_folder.is_dir():
             with alone_in(part_folder, "pulling this model"):

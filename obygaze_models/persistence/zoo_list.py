@@ -155,6 +155,7 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
         raise ModelError(f"{place}/{LIST}: {where_damaged(error, data, 'a list of models')}") from None
     except ValueError as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
+
     n_by_label = Counter(entry.label for entry in listed)
     repeated = sorted(label for label, n in n_by_label.items() if n > 1)
     if repeated:
@@ -192,7 +193,11 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
 
 
 def _hint_for_missing(wanted: str, entries: Sequence[Entry]) -> str:
-    """Write what a user may have meant by the name of a model that is not in a list, or what the list has."""
+    """Write a hint for the error that a list has no model of a name: what the user may have meant.
+
+    That is a file of this name here, another version of the model, a model of a similar name, or, if there is
+    none of these, any model of the list. `wanted` is NAME or NAME@VERSION.
+    """
     name, _, _ = wanted.partition("@")
     if Path(f"{wanted}.model").is_file():
         return f"did you mean the file {wanted}.model?"
@@ -214,7 +219,9 @@ def is_name(text: str) -> bool:
 
 
 def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
-    """Read a model of a list, and return its path or URL and its bytes.
+    """Read the file of a model in a list, check its digest, and return its path or URL and its bytes.
+
+    `place` is the folder or URL of the list, beside which its models are.
 
     Raises
     ------
@@ -253,6 +260,7 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
         score = _score_of_metric(row)
         if score is not None:
             scores.append(score)
+    # A model reads one modality or several. A backbone without weights has no digest of them.
     inputs = card.inputs
     digests = [modality["provenance"].get("weights_sha256") for modality in inputs]
     return Entry(

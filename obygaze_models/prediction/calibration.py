@@ -89,6 +89,7 @@ class Calibration:
         likelihood = SlopeLikelihood.of_scores(held_out)
         posterior = likelihood.posterior()
         draws = draw_sigmoids(held_out, posterior, training_mean, n_draws=n_draws, seed=seed)
+
         # The errors are those of calibrations on the other films.
         labels = held_out.y.astype(np.float64)
         p = left_out_probabilities(held_out, likelihood)
@@ -148,19 +149,22 @@ class Calibration:
         """Compute the 80 % prediction interval of a new film's share of positive clips, here called bracket.
 
         The bracket reflects how much films differ from each other; the calibration band (`band`) reflects how
-        well the sigmoid is known.
-
+        well the sigmoid is known. It is as wide for every film as the errors of films left out demand
+        (`film_margin`), and is cut off at 0 and 1.
 
         Parameters
         ----------
         share : float
+            The expected share of the new film.
         extra_variance : float
             Variance of the new film's share that is added to that of the films from which the bracket was
             estimated, as for a film of few windows (`few_windows_variance`).
         """
         half_width = self.film_margin
         if extra_variance:
-            # Variances add up, and so do the squares of half widths, which are multiples of deviations.
+            # 80 % of a normal distribution are within 1.28 standard deviations (`NORMAL_QUANTILE`) of the
+            # mean. Variances add up, and so do the squares of half widths, as both are multiples of standard
+            # deviations.
             extra_half_width = NORMAL_QUANTILE * np.sqrt(extra_variance)
             half_width = float(np.hypot(half_width, extra_half_width))
         return max(share - half_width, 0.0), min(share + half_width, 1.0)
@@ -219,8 +223,9 @@ def mean_probability(draws: Floats, scores: Floats) -> Floats:
 def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float, float, float]:
     """Compute the weighted mean probability of scores [N], and the ends of its 80 % band.
 
-    Each draw of slope and intercept [B, 2] gives a mean; the band are quantiles of these B means. Averaging
-    the bands of the scores would be wrong, as a draw that raises one probability may lower another.
+    Each draw of slope and intercept [B, 2] gives a mean; the ends of the band are quantiles of these B means.
+    The band thus shows how uncertain the calibration leaves a mean, such as a film's expected share.
+    Averaging the bands of the scores would be wrong, as a draw that raises one probability may lower another.
 
     Examples
     --------
@@ -262,10 +267,12 @@ def draw_sigmoids(
     levels_of_shares = np.random.default_rng(seed).permutation(levels_of_slopes)
     slopes = posterior.quantiles(levels_of_slopes)
     shares = share_quantiles(held_out, levels_of_shares)
+
     # All clips count equally in the mean probability, in all draws: [1, N].
     equal_weights = np.ones((1, len(held_out.y)))
     # First for relative scores, which are comparable between the models of different folds.
     intercepts_of_relative = find_intercepts(slopes, held_out.relative_scores, equal_weights, shares)
+
     if training_mean is None:
         training_mean = float(held_out.training_means.mean())
     # The sigmoids are of the scores themselves. A relative score is a score less the mean of training clips:
@@ -288,6 +295,7 @@ def share_quantiles(held_out: HeldOut, quantile_levels: Floats) -> Floats:
     n_positive = n_independent * share
     n_negative = n_independent * (1 - share)
     quantiles = beta.ppf(quantile_levels, n_positive + 0.5, n_negative + 0.5)
+    # The logits of 0 and 1 are not finite.
     return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
 
 
@@ -311,9 +319,10 @@ def _count_independent_clips(held_out: HeldOut) -> float:
 def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None:
     """Estimate the variance of the share of positive clips between sets of films like these.
 
-    It is estimated by the jackknife, which leaves out each film in turn. An estimate from few films is itself
-    uncertain. To allow for this, the deviation is multiplied by the ratio of the quantiles of Student's t
-    distribution and of the normal distribution.
+    It is estimated by the delete-one jackknife: with the shares s_i without each of K films, and their mean
+    m, the variance is (K - 1) / K * sum of (s_i - m)^2 (Efron and Stein 1981). An estimate from few films is
+    itself uncertain. To allow for this, the standard deviation is multiplied by the ratio of the .9 quantiles
+    of Student's t distribution and of the normal distribution.
 
     Parameters
     ----------
@@ -336,35 +345,50 @@ def _variance_of_share(labels: Floats, movies: NDArray[np.str_]) -> float | None
         return None
     shares_without_film = (labels.sum() - n_positives_of_films) / (len(labels) - n_clips_of_films)
     sum_of_squares = np.sum((shares_without_film - shares_without_film.mean()) ** 2)
-    upper_quantile = CALIBRATION_BAND[1]
-    t_over_normal = t.ppf(upper_quantile, n_films - 1) / norm.ppf(upper_quantile)
+
+    # The quantile at the upper end of the 80 % band, which this variance makes wide enough.
+    quantile_level = CALIBRATION_BAND[1]
+    t_over_normal = t.ppf(quantile_level, n_films - 1) / norm.ppf(quantile_level)
     return float((n_films - 1) / n_films * sum_of_squares * t_over_normal**2)
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
     """Compute the probability [N] of each clip by a calibration that is fitted on the other films.
 
-    `likelihood` is the likelihood of slopes of the same held-out scores. If the clips of the other films all
-    have one label, no share can be estimated from them: it is then taken from all films.
+    Such probabilities show how far a calibration is off on a new film. `likelihood` is the likelihood of
+    slopes of the same held-out scores.
     """
-    quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
     scores = held_out.relative_scores
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
         in_movie = held_out.movies == movie
-        gives_share = ~in_movie  # the clips by which the share, and so the intercept, is found
-        has_one_label = np.ptp(held_out.y[gives_share]) == 0
-        if has_one_label:
-            gives_share = np.ones(len(in_movie), dtype=np.bool_)
-        # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
-        share = (held_out.y[gives_share].sum() + 0.5) / (gives_share.sum() + 1)
-        shares = np.full(N_DRAWS_WITHOUT_FILM, share)
-        slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
-        # Other clips have the weight 0 in the mean probability: [1, N], for all draws.
-        clip_weights = gives_share[None].astype(np.float64)
-        intercepts = find_intercepts(slopes, scores, clip_weights, shares)
-        p[in_movie] = mean_probability(np.column_stack([slopes, intercepts]), scores[in_movie])
+        draws = _draw_sigmoids_without(held_out, likelihood, movie)
+        p[in_movie] = mean_probability(draws, scores[in_movie])
     return p
+
+
+def _draw_sigmoids_without(held_out: HeldOut, likelihood: SlopeLikelihood, movie: str) -> Floats:
+    """Draw slope and intercept of calibration sigmoids of relative scores without one film, [B, 2].
+
+    The few slopes that are drawn are evenly spaced quantiles of their posterior without the film. The
+    intercept makes the mean probability of the other films' clips equal to their share of positive clips. If
+    these clips all have one label, no share can be estimated from them: it is then taken from all films.
+    """
+    quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
+    slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
+
+    gives_share = held_out.movies != movie
+    has_one_label = np.ptp(held_out.y[gives_share]) == 0
+    if has_one_label:
+        gives_share = np.ones(len(gives_share), dtype=np.bool_)
+    # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
+    share = (held_out.y[gives_share].sum() + 0.5) / (gives_share.sum() + 1)
+
+    # Clips that do not give the share have the weight 0 in the mean probability: [1, N], for all draws.
+    clip_weights = gives_share[None].astype(np.float64)
+    shares = np.full(N_DRAWS_WITHOUT_FILM, share)
+    intercepts = find_intercepts(slopes, held_out.relative_scores, clip_weights, shares)
+    return np.column_stack([slopes, intercepts])
 
 
 def half_width_of_bracket(errors: Floats) -> float:

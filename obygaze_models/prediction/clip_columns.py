@@ -83,6 +83,9 @@ class ClipColumns:
 
 
 def _ranks(texts: Sequence[str]) -> NDArray[np.intp]:
-    """Return the rank of each text [N] among the different texts, in sorted order, from 0."""
+    """Return the rank of each text [N] among the different texts, in sorted order, from 0.
+
+    Equal texts have the same rank: of "b", "a", "b" the ranks are 1, 0, 1.
+    """
     rank_of = {text: rank for rank, text in enumerate(sorted(set(texts)))}
     return np.array([rank_of[text] for text in texts], np.intp)

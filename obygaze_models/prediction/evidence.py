@@ -30,10 +30,11 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     auc_of_movie_and_seed = {}
     for movie_and_seed, rows in left_out.groupby(["movie", "seed"]):
         auc_of_movie_and_seed[movie_and_seed] = auc(rows["label"].to_numpy(), rows["score"].to_numpy())
+    # More seeds of one movie are no more evidence: they are averaged. The first level of the index is the
+    # movie.
     aucs = pd.Series(auc_of_movie_and_seed, dtype=np.float64)
-    # The first level of the index is the movie.
     means_over_seeds = aucs.groupby(level=0).mean()
-    # The 95 % interval of the mean over movies.
+    # The mean over movies with its 95 % interval; movies of one class have no AUC and are left out.
     interval = auc_interval(means_over_seeds.to_numpy(dtype=np.float64))
     return Evidence(
         n_clips=int(left_out["clip_id"].nunique()),

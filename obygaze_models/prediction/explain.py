@@ -182,16 +182,20 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     """
     store, row = _find_clip(stores, clip_id)
     block = _read_clip(model, stores, clip_id)
+
     # First what raises if the model is of a kind that can't be explained, or a setting is not valid.
     contributions = _contributions_by_concept(model, block.X, set_to)
     decision_with_settings = None
     if set_to:
         decision_with_settings = _decide(model, model.intervene(block.X, set_to))
+
     explained = _explain_decision(model, stores, store, row, block)
     explained = replace(explained, set_to=dict(set_to))
     if explained.is_unlike:
         # Out of distribution neither probabilities nor contributions mean anything.
         return explained
+
+    # Then what each modality and each concept adds to the decision.
     if isinstance(model.estimator, LinearFusion):
         modalities = _contributions_by_modality(model.card, model.estimator, block.X)
         explained = replace(explained, modalities=modalities)
@@ -212,10 +216,10 @@ def _read_clip(model: Model, stores: Sequence[Store], clip_id: str) -> ClipBlock
 def _contributions_by_concept(
     model: Model, X: NDArray[Any], set_to: Mapping[str, float]
 ) -> Explanation | None:
-    """Decompose the score of one clip by concept.
+    """Decompose the score of one clip X [1, D] by concept; None for models that are explained in another way.
 
-    Models of several modalities and models with attention are explained without concepts: for these the
-    result is None.
+    These are models of several modalities, by modality, and models with attention, by frame. `set_to` are the
+    concepts that the user set to other values (--set).
 
     Raises
     ------
@@ -294,7 +298,7 @@ _NOTHING_UNREAD = _Unread("", 0.0)
 
 
 def _find_unread(store: Store, row: int) -> _Unread:
-    """Look up what is missing of a partial clip, in a row of a store."""
+    """Look up which part of a clip could not be read, for a partial clip in a row of a store."""
     clip = store.clips_at([row])[row]
     seconds = sum(end_s - start_s for start_s, end_s in clip.without_pictures_s)
     return _Unread(clip.reason, float(seconds))
@@ -303,7 +307,11 @@ def _find_unread(store: Store, row: int) -> _Unread:
 def _explain_concepts(
     explained: Explained, model: Model, X: NDArray[Any], contributions: Explanation | None
 ) -> Explained:
-    """Add to the explanation of a clip X [1, ...] the fields that describe its concepts."""
+    """Return the explanation of a clip with the fields that describe its concepts.
+
+    X [1, ...] are the clip's features. `contributions` is what its concepts add to the score, None if the
+    model does not decide by concepts: the fields are then empty.
+    """
     concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
     concept_thresholds = model.concept_thresholds.tolist()
     return replace(
@@ -330,7 +338,10 @@ def _seen_concepts(
 
 
 def _decisions_at_low_and_high(model: Model, X: NDArray[Any]) -> tuple[tuple[Decision, Decision], ...]:
-    """Decide on one clip [1, ...] with each concept in turn set to a low and to a high value."""
+    """Decide on one clip X [1, ...] with each concept in turn set to a low and to a high value.
+
+    These are the 5th and the 95th percentile of its values in the training clips (`LOW_AND_HIGH`).
+    """
     low_quantile, high_quantile = LOW_AND_HIGH
     decisions = []
     for name in model.concepts:
@@ -554,6 +565,7 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
             least_effect = LEAST_CHANGE
         if abs(effect) < least_effect:
             continue
+
         text = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
         if part.concept in near_chance:
             text += " [not shown to be found better than chance]"
@@ -565,10 +577,13 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
 def describe(explained: Explained, model: Model) -> str:
     """Write the explanation of a decision as text, with tables of concepts and frames."""
     concepts = _concept_rows(explained)
+    # If there are too many concepts for a terminal, those that contribute most are shown.
     strongest = sorted(concepts, key=lambda row: -abs(row.part.contribution))
     shown_concepts = concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]
     concepts_of_frames = [row.part.concept for row in strongest[:MOST_CONCEPTS]]
     modalities = [(name, _contribution_text(value)) for name, value in explained.modalities.items()]
+
+    # The variables of the template, which has the sentences.
     values = {
         "it": explained,
         "task": model.card.target["name"],
@@ -624,8 +639,12 @@ def _decimal(value: float | None, decimals: int) -> str:
 
 
 def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
-    """Format a table of the concepts of a clip, one row per concept."""
-    # The last two columns are the clip's probability with the concept at the quantiles `LOW_AND_HIGH`.
+    """Format a table of the concepts of a clip, one row per concept.
+
+    Columns are the concept's value and its percentile among the training clips, its probability with the
+    threshold from which it is seen, its contribution to the logit, and the clip's probability if only this
+    concept were at the 5th or the 95th percentile (`LOW_AND_HIGH`).
+    """
     low_quantile, high_quantile = LOW_AND_HIGH
     headings = [
         "concept",
@@ -671,6 +690,8 @@ def _find_clip(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
         clip_ids = store.table.clip_ids
         if clip_id in clip_ids:
             return store, clip_ids.index(clip_id)
+
+    # The name may be misspelt: suggest the most similar one.
     names = ", ".join(store.name for store in stores)
     all_clip_ids = [known_id for store in stores for known_id in store.table.clip_ids]
     similar = get_close_matches(clip_id, all_clip_ids, n=1)

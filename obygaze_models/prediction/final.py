@@ -111,6 +111,7 @@ def save_models(
     >>> [file.name for file in om.save_models(run, data, ["linear"], Path("saved")).values()]
     ['linear.model']
     """
+    # --- check that everything can be saved
     names = list(dict.fromkeys(names))  # each once
     folder = local_path(folder)
     paths = {name: folder / f"{file_name}{MODEL_SUFFIX}" for name, file_name in file_names(names).items()}
@@ -120,7 +121,8 @@ def save_models(
     if BANK in names and _has_several_layers(run):
         raise ModelError(f"{BANK}: a bank of concepts reads one layer: evaluate that layer alone (--layer N)")
     check_can_be_saved(specs.values(), data, _target_from_record(run.record["train"]), licence)
-    # All models are trained before the first one is written.
+
+    # --- train all models before the first one is written
     trained = {}
     for name in names:
         if name == BANK:
@@ -133,7 +135,7 @@ def save_models(
 
 
 def _has_several_layers(run: Run) -> bool:
-    """Tell whether models of a run read several layers of a network."""
+    """Tell whether models of a run read several layers of a network, by the settings in the run's record."""
     all_settings = run.record["models"].values()
     return any(settings.get("estimator") == LayerClassifier.__name__ for settings in all_settings)
 
@@ -156,35 +158,45 @@ def check_can_be_saved(
     validate_licence(licence)
     labels = target.of(data.labels)
     rows = _select_few_clips(data, labels)
-    any_seed = 0
     for spec in specs:
         _refuse_unsavable(spec, data, target)
-        if spec.name in BUILTIN_MODELS:
-            continue
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                fitted = fit(
-                    spec,
-                    any_seed,
-                    data.read(spec.reads, stream=spec.streams)[rows],
-                    labels[rows],
-                    movies=data.movies[rows],
-                    present=data.present.loc[rows],
-                )
-        except ObygazeError:
-            # So few clips are too few for this model.
-            continue
-        # The result is not used: this raises if the model can't be converted.
-        to_state(_estimator_to_save(fitted), spec.name)
+        if spec.name not in BUILTIN_MODELS:
+            _refuse_unconvertible(spec, data, labels, rows)
+
+
+def _refuse_unconvertible(
+    spec: ModelSpec, data: Dataset, labels: NDArray[np.int64], rows: NDArray[np.intp]
+) -> None:
+    """Fit a model on the few clips `rows`, and raise if it can't be converted to a file's content.
+
+    If so few clips are too few for the model, it is not known whether it can be. `labels` [N] are those of
+    the task.
+    """
+    any_seed = 0
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            fitted = fit(
+                spec,
+                any_seed,
+                data.read(spec.reads, stream=spec.streams)[rows],
+                labels[rows],
+                movies=data.movies[rows],
+                present=data.present.loc[rows],
+            )
+    except ObygazeError:
+        return
+    # The result is not used: this raises if the model can't be converted.
+    to_state(_estimator_to_save(fitted), spec.name)
 
 
 def _select_few_clips(data: Dataset, labels: NDArray[np.int64]) -> NDArray[np.intp]:
     """Select some clips of each class in some movies, to check whether models can be fitted and saved.
 
-    `labels` [N] are those of the task; the result holds row numbers.
+    They are the first `N_CLIPS_TO_CHECK` (2) of each class in the first `N_MOVIES_TO_CHECK` (6) movies by
+    name. `labels` [N] are those of the task; the result holds row numbers.
     """
     clips = pd.DataFrame({"movie": data.movies, "label": labels})
-    labelled = clips[labels != NOT_ASKED]
+    labelled = clips[labels != NOT_ASKED]  # the others are not in the task
     first_movies = np.unique(labelled["movie"])[:N_MOVIES_TO_CHECK]
     in_first_movies = labelled[labelled["movie"].isin(first_movies)]
     few = in_first_movies.groupby(["movie", "label"]).head(N_CLIPS_TO_CHECK)
@@ -240,7 +252,10 @@ def _refuse_several_inputs(spec: ModelSpec) -> None:
 
 
 def _estimator_to_save(fitted: Fitted) -> Any:
-    """Return the part of a fitted model that is saved: all that is needed to score clips."""
+    """Return the part of a fitted model that is saved: all that is needed to score clips.
+
+    What was needed only to choose parameters, such as scores of inner folds, is left out.
+    """
     estimator = fitted.estimator
     if isinstance(estimator, FusedClassifier):
         # The linear weights of the modalities.
@@ -297,14 +312,19 @@ def train_final(
     ModelError
         The model cannot be saved.
     """
+    # --- train
     target = _target_from_record(run.record["train"])
     data, clips, fitted = _fit_on_all_films(data, spec, run, target)
-    labelled = np.flatnonzero(clips.y != NOT_ASKED)
+    labelled = np.flatnonzero(clips.y != NOT_ASKED)  # the others are not in the task
+
+    # --- calibrate on scores of films that were left out
     training_mean = fitted.mean_score(clips.X, labelled, clips.movies)
     assessment = _assess_on_held_out_scores(run, data, target, fitted, training_mean)
     calibration = assessment.calibration
     estimator = _estimator_to_save(fitted)
     concepts = _calibrate_concepts(spec, estimator, clips)
+
+    # --- describe
     metrics_of_model = [row for row in records(run.metrics) if row["model"] == spec.name]
     card = _make_card(
         data,
@@ -377,7 +397,7 @@ def _select_training_clips(data: Dataset, spec: ModelSpec, target: Target) -> _T
     movies that have clips in the task.
     """
     labels = target.of(data.labels)
-    is_selected = labels != NOT_ASKED
+    is_selected = labels != NOT_ASKED  # the clips in the task
     if "unlabelled" in spec.requests():
         is_selected = np.isin(data.movies, np.unique(data.movies[is_selected]))
     rows = np.flatnonzero(is_selected)
@@ -473,6 +493,7 @@ def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: 
     if not concepts:
         raise ConceptError("no concept is marked in enough movies to be learnt")
     present = data.present[concepts]
+
     # A bank separates no classes: all clips count as negative on its card.
     labels = np.zeros(len(data))
     clips = _TrainingClips(rows=rows, X=data.X, y=labels, movies=data.movies, present=present)
@@ -621,6 +642,8 @@ def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
     """
     if name not in run.record["models"]:
         raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*run.record['models'], BANK])}")
+
+    # What is known of the model: its estimator, its spec, or only its name in the zoo.
     requested: Any
     if isinstance(models, Mapping):
         requested = {name: models[name]}
@@ -631,6 +654,7 @@ def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
             if spec.name == name:
                 return spec
         requested = [name]
+
     kind: Kind = run.record["train"]["kind"]
     try:
         # `models_for` turns names, estimators and specs into specs. It adds baselines.
@@ -663,6 +687,7 @@ def _find_wider_test(run: Run, data: Dataset, labels: NDArray[np.int64]) -> Targ
     Target or None
         None if there is no such test.
     """
+    # A calibration on more levels than the task's holds for more clips of a film.
     in_task = labels != NOT_ASKED
     widest = None
     most_clips = int(in_task.sum())
@@ -718,6 +743,7 @@ def _assess_on_held_out_scores(
         source = _scores_of_inner_folds(run, data, target, fitted)
     else:
         source = _scores_of_test(run, model, target, wider_test)
+
     calibration = None
     population = None
     p_skilled = None  # the probability that the model has any skill
@@ -725,6 +751,7 @@ def _assess_on_held_out_scores(
         calibration = Calibration.fit(source.for_calibration, training_mean, seed=_first_seed(run))
         population = _describe_population(data, source.target, source.clip_ids)
         p_skilled = calibration.p_skilled
+
     evidence = None
     if not source.for_evidence.empty:
         evidence = collect_evidence(source.for_evidence, p_skilled)
@@ -785,7 +812,8 @@ def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitt
 def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:
     """Convert a run's predictions of one model to `HeldOut` scores.
 
-    The mean score of training clips differs from fold to fold, as each has a model of its own.
+    The mean score of training clips differs from fold to fold, as each has a model of its own. It makes the
+    scores of the folds' models comparable.
     """
     training_mean_of_fold = {}
     for fold in run.record["folds"]:
@@ -804,7 +832,10 @@ def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut
 
 
 def _predictions_of_test(run: Run, model: str, target: Target, test: Target) -> pd.DataFrame:
-    """Select the run's predictions of one model, trained on a target, in one test, for all seeds."""
+    """Select the run's predictions of one model, trained on one target and tested on another, for all seeds.
+
+    The table is empty if the run did not test the model on that target.
+    """
     table = run.predictions.table
     task = f"{target.name}>{test.name}"
     return table[(table["model"] == model) & (table["task"] == task)]
@@ -815,6 +846,7 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
     rows = np.flatnonzero(np.isin(data.clip_ids, np.array(list(clip_ids), dtype=str)))
     levels, numbers = np.unique(data.levels[rows], return_counts=True)
     n_clips_of_level = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
+
     levels_left_out = []
     # A target on a scale is of ratings, not of levels, so that it leaves none out.
     if not target.scale:
@@ -826,6 +858,7 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
             for level in data.codebook.labels
             if level in partly_left_out or level not in n_clips_of_level
         ]
+
     population = Population(
         task=target.name,
         title=target.title,
@@ -972,7 +1005,7 @@ def _precision_within_movies(
         chance_of_movie = ap_of_random_ranking([labels_of_movie])
         gains.append(average_precision(labels_of_movie, scores[rows]) - chance_of_movie)
     gain = t_interval(gains)
-    chance = ap_of_random_ranking(labels_of_movies)
+    chance = ap_of_random_ranking(labels_of_movies)  # the mean over these movies
     return {
         "movie_mean": float(chance + gain.mean),
         "movie_low": max(float(chance + gain.low), 0.0),

@@ -137,7 +137,7 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
     times, vectors = _read_frames(model, store, rows)
     blocks = []
     for row, frames, frame_times_s in zip(rows.tolist(), vectors, times, strict=True):
-        # A clip with fewer frames than the longest has NaN after its times.
+        # All clips have as many times as the longest: after those of a shorter clip stands NaN.
         blocks.append(_frame_table_of_clip(model, store.table, row, frames, frame_times_s[: len(frames)]))
     if not blocks:
         return pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
@@ -186,6 +186,7 @@ def _frame_table_of_clip(
     times : ndarray, shape [F]
         In seconds.
     """
+    # The columns that every table has; those of attention are filled below if the model has them.
     estimator = model.estimator
     clip = frames.astype(np.float32)[None]  # [1, F, D]
     columns: dict[str, Any] = {
@@ -195,9 +196,11 @@ def _frame_table_of_clip(
         "time_s": times,
         **dict.fromkeys(ATTENTION_COLUMNS, np.nan),
     }
+    # Of a clip that is unlike the training clips, neither weights nor probabilities mean anything.
     is_out_of_distribution = bool(model.is_out_of_distribution(clip)[0])
     if isinstance(estimator, AttentionPooling) and not is_out_of_distribution:
         columns.update(_attention_columns(estimator, clip))
+
     if isinstance(estimator, ConceptsInTime):
         values = estimator.frame_values(clip)[0]  # [F, K]
         probabilities = model.probabilities_of(values)
@@ -209,9 +212,10 @@ def _frame_table_of_clip(
 
 
 def _attention_columns(estimator: AttentionPooling, clip: NDArray[np.float32]) -> dict[str, Any]:
-    """Compute the `ATTENTION_COLUMNS` of the frames of one clip [1, F, D].
+    """Compute the weight, the evidence and the contribution of each frame of one clip [1, F, D].
 
-    They are float64, as clips without weights have NaN of that type in these columns.
+    A contribution is the product of the two others. All are float64, as clips without weights have NaN of
+    that type in these columns.
     """
     weights = estimator.weights(clip)[0]
     evidence = estimator.evidence(clip)[0]

@@ -66,6 +66,8 @@ class OutOfDistribution:
         # Means and deviations are those of complete clips, which have all modalities.
         is_complete = np.array([bool(np.isfinite(features).all()) for features in X])
         winsorised = _winsorise(X, np.flatnonzero(is_complete))  # [complete clips, D]
+
+        # The distance of each clip is from the clips of the other films, as that of a new film's clips is.
         films, film_of_clip = np.unique(movies, return_inverse=True)
         rows_of_films = _rows_of_films(film_of_clip, len(films))
         complete_rows_of_films = _rows_of_films(film_of_clip[is_complete], len(films))  # in `winsorised`
@@ -73,6 +75,8 @@ class OutOfDistribution:
         distances = np.empty(len(X))
         for rows, mean, scale in zip(rows_of_films, without_film.mean, without_film.scale, strict=True):
             distances[rows] = _distances_from_mean(X[rows], mean, scale)
+
+        # New clips are measured from the clips of all films.
         mean, scale = mean_and_scale(winsorised)
         return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, QUANTILE_LEVELS))
 
@@ -93,10 +97,11 @@ def _rows_of_films(film_of_clip: NDArray[np.intp], n_films: int) -> list[NDArray
 
 
 def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Clip each feature of some rows of X at `WINSOR_DEVIATIONS` standard deviations from its mean.
+    """Clip each feature of some rows of X at `WINSOR_DEVIATIONS` (3) standard deviations from its mean.
 
-    This is done `N_WINSOR_ROUNDS` times, as the mean and deviation change by it. X is not copied as a whole,
-    as it may take up most of the memory.
+    Such features are called winsorised: their mean and deviation depend less on single odd clips. It is done
+    `N_WINSOR_ROUNDS` times, as the mean and deviation change by it. X [N, D] is not copied as a whole, as it
+    may take up most of the memory; the result is [rows, D].
     """
     clipped = np.empty((len(rows), X.shape[1]))
     # The first pass clips nothing: it only copies the features and measures them.

@@ -175,7 +175,7 @@ def predict(
 
 
 def _refuse_other_codebook(card: Card, manifest: Manifest) -> None:
-    """Raise if a manifest is of another codebook than a model."""
+    """Raise if a manifest and a model are of different codebooks, whose levels and concepts differ."""
     codebook_of_model = card.codebook["name"]
     codebook_of_manifest = manifest.codebook.name
     if codebook_of_model != codebook_of_manifest:
@@ -188,7 +188,7 @@ def _refuse_other_codebook(card: Card, manifest: Manifest) -> None:
 def _join_blocks(
     clips: ClipColumns, manifest: Manifest | None, columns_of_blocks: Sequence[Columns]
 ) -> pd.DataFrame:
-    """Join the predictions of several blocks of clips to one table, sorted by movie and time.
+    """Join predictions of blocks of clips to one table, sorted by movie and time; this empties the blocks.
 
     Parameters
     ----------
@@ -203,6 +203,7 @@ def _join_blocks(
     video_of_clip = {}
     if manifest is not None:
         video_of_clip = {clip.clip_id: clip.video for clip in manifest.clips}
+
     order = clips.order()
     sorted_clips = clips.take(order)
     columns: dict[str, Any] = {
@@ -212,6 +213,7 @@ def _join_blocks(
         "start_s": sorted_clips.start_s,
         "end_s": sorted_clips.end_s,
     }
+    # The names are copied, as the loop takes the columns out of the first block too.
     for name in list(columns_of_blocks[0]):
         parts = [columns_of_block.pop(name) for columns_of_block in columns_of_blocks]
         columns[name] = np.concatenate(parts)[order]
@@ -225,6 +227,8 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
 
     Clips out of distribution get no probability and no decision.
     """
+    # The share of training clips that are nearer to the training mean than the clip. If nearly all of them
+    # are, the clip is out of distribution.
     share_of_nearer = model.out_of_distribution_share(block.X)
     is_outside = share_of_nearer > LARGEST_SHARE
     logits = model.logits(block.X)
@@ -257,11 +261,14 @@ def _concept_columns(model: Model, block: ClipBlock, is_outside: NDArray[np.bool
     columns: Columns = {}
     values = model.concept_values(block.X)  # [N, K]
     probabilities = model.probabilities_of(values)  # [N, K]
+
+    # `base` is the part of the logit that all clips have in common.
     base: float | None = None
     contributions: NDArray[np.float64] | None = None
     # Only the logits of a concept bottleneck are sums of contributions of concepts.
     if isinstance(model.estimator, ConceptBottleneck):
         base, contributions = model.contributions(block.X)
+
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
         if concept in model.concepts_with_probability:

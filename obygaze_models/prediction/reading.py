@@ -125,7 +125,11 @@ class ReadableClips:
             yield from self._blocks_of_store(source, progress)
 
     def _blocks_of_store(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
-        """Yield the clips of one store with their features, block by block, for a model of one modality."""
+        """Yield the clips of one store with their features, block by block, for a model of one modality.
+
+        A block is a part of the store (`_divide_into_parts`), whose clips are stored together. Several parts
+        may be read at once, from a server. The parameters are those of `blocks`.
+        """
         clips_in_store = np.flatnonzero(source.rows != NO_ROW)
         rows = source.rows[clips_in_store]  # of these clips, in the store
         padded_length = _padded_length(self.card, source.store, rows)
@@ -194,8 +198,8 @@ def _find_clips_of_one_modality(
     """Find the clips that have features, for a model of one modality."""
     groups = [find_group_for_model(card, store) for store in stores]
     _refuse_repeated_clips(stores)
-    clips_of_stores: list[ClipColumns] = []  # those with features
-    rows_of_stores: list[NDArray[np.intp]] = []  # of these clips
+    clips_of_stores: list[ClipColumns] = []  # for each store, the clips that have features
+    rows_of_stores: list[NDArray[np.intp]] = []  # the rows of these clips in their store
     excluded: dict[str, list[str]] = {}
     for store, group in zip(stores, groups, strict=True):
         clips = ClipColumns.of_table(store.table)
@@ -272,21 +276,23 @@ def _find_clips_of_modalities(
     stores = list(dict.fromkeys(chain.from_iterable(stores_of_modalities)))
     clips = _merged_clips(stores, clip_filter)
     index_of_clip = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
+
+    # --- where each modality of the clips is
     sources: list[tuple[_Source, ...]] = []  # by modality
-    has_any = np.zeros(len(clips), np.bool_)  # marks the clips that have at least one modality
-    # Reason why a modality is absent -> ids of clips, also of clips that have another modality.
-    reasons: dict[str, list[str]] = {}
     for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
         _refuse_repeated_clips(stores_of_modality)
-        backbone = modality["backbone"]
-        sources_of_modality = [_find_rows(store, backbone, index_of_clip) for store in stores_of_modality]
+        sources_of_modality = [
+            _find_rows(store, modality["backbone"], index_of_clip) for store in stores_of_modality
+        ]
         sources.append(tuple(sources_of_modality))
-        for source in sources_of_modality:
-            has_any |= source.rows != NO_ROW
-            for clip_id, reason in _reasons_of_absence(source.store, backbone, index_of_clip):
-                reasons.setdefault(reason, []).append(clip_id)
-    clip_ids_without_any = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
+
+    # --- the clips that have at least one, and why the others have none
+    has_any = np.zeros(len(clips), np.bool_)
+    for source in chain.from_iterable(sources):
+        has_any |= source.rows != NO_ROW
     readable = np.flatnonzero(has_any)
+    clip_ids_without_any = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
+    reasons = _reasons_of_modalities(card, stores_of_modalities, index_of_clip)
     return ReadableClips(
         card=card,
         clips=clips.take(readable),
@@ -295,13 +301,29 @@ def _find_clips_of_modalities(
     )
 
 
+def _reasons_of_modalities(
+    card: Card, stores_of_modalities: Sequence[Sequence[Store]], clip_ids: Collection[str]
+) -> dict[str, list[str]]:
+    """Collect why modalities of clips are absent: reason -> ids of clips, also of clips with another one.
+
+    A clip may have several reasons, one for each modality and store without it. `stores_of_modalities` has,
+    for each modality, the stores that have it; `clip_ids` are the clips that matter.
+    """
+    reasons: dict[str, list[str]] = {}
+    for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
+        for store in stores_of_modality:
+            for clip_id, reason in _reasons_of_absence(store, modality["backbone"], clip_ids):
+                reasons.setdefault(reason, []).append(clip_id)
+    return reasons
+
+
 def _take_clips(sources: Sequence[_Source], clips: NDArray[np.intp]) -> tuple[_Source, ...]:
     """Restrict sources to some of the clips, given their indices."""
     return tuple(_Source(source.store, source.rows[clips]) for source in sources)
 
 
 def _find_rows(store: Store, backbone: str, index_of_clip: Mapping[str, int]) -> _Source:
-    """Find the rows in a store of those clips that have features of a backbone there.
+    """Find the rows in a store of those clips that have features of a backbone there; `NO_ROW` for others.
 
     `index_of_clip` maps the id of each clip to its index in the result.
     """
@@ -325,7 +347,10 @@ def _reasons_of_absence(store: Store, backbone: str, clip_ids: Collection[str]) 
 
 
 def _merged_clips(stores: Sequence[Store], clip_filter: ClipFilter) -> ClipColumns:
-    """List the selected clips of several stores, each once. A clip is partial if it is so in any store."""
+    """List the selected clips of several stores, each once, for a model of several modalities.
+
+    A clip is partial (a part of its video could not be read) if it is so in any store.
+    """
     clips_of_stores = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
     index_of_clip: dict[str, int] = {}
     for index in np.flatnonzero(clip_filter.mark(clips_of_stores)).tolist():
@@ -338,7 +363,7 @@ def _merged_clips(stores: Sequence[Store], clip_filter: ClipFilter) -> ClipColum
 
 
 def _first_reasons(reasons: Mapping[str, list[str]], clip_ids: Collection[str]) -> dict[str, list[str]]:
-    """Keep the first reason for each of some clips: reason -> ids of these clips.
+    """Keep the first reason for each of some clips, so that a clip is counted once: reason -> ids of clips.
 
     Parameters
     ----------
@@ -379,6 +404,7 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
     if not len(rows):
         return
     group = store[card.backbone]
+    # A clip's reduced tokens are [T', D'] float32, its stored ones [T, D] float16.
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
         numbers_of_clip = math.prod(reduced.plan.shape)
@@ -388,6 +414,7 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
         yield from _divide_by_memory(len(rows), numbers_of_clip * BYTES_OF_FLOAT16)
     else:
         for piece in group.pieces(card.features):
+            # Rows rise, so that those in the piece follow each other.
             first, end = np.searchsorted(rows, [piece.start, piece.stop])
             if first < end:
                 yield np.arange(first, end)
@@ -443,7 +470,7 @@ def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Stor
     for store in stores:
         in_store = [index for index, modality in enumerate(card.modalities) if _has_modality(modality, store)]
         if not in_store:
-            _refuse_store(card, store)
+            _refuse_store(card, store)  # raises
         for index in in_store:
             _check_features(card.modalities[index], store)
             stores_of_modalities[index].append(store)
@@ -528,7 +555,11 @@ def _read_rows(
 
 
 def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read the features of one modality of some clips, pooled as the model's input says."""
+    """Read the features of one modality of some clips: vectors [N, D], or frames that are not pooled.
+
+    `model_input` says which array of which backbone, and how frames or tokens are pooled to a vector; `rows`
+    [N] are the clips' rows in the store.
+    """
     group = store[model_input["backbone"]]
     array: Features = model_input["features"]  # type: ignore[assignment]  # the card allows these words alone
     pool_of_model = model_input["pool"]
@@ -574,6 +605,7 @@ def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> N
             f"store {store.name} has no {array} features of {backbone}, which the model reads, "
             f"but {', '.join(group.arrays)}"
         )
+    # How many numbers a vector of the array has.
     width = group.shape(array)[-1]
     if reduced_by:
         # The rule may project tokens to fewer numbers.
@@ -604,7 +636,10 @@ def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> 
 
 
 def _field_text(provenance: Mapping[str, Any], dotted: str) -> str:
-    """Return the text of a field of a provenance, by its dotted name; "absent" if it has none."""
+    """Return the text of a field of a provenance for a message; "absent" if it has no such field.
+
+    The dotted name "decoder.version" is the field "version" of the object "decoder".
+    """
     value: Any = provenance
     for name in dotted.split("."):
         if not isinstance(value, Mapping) or name not in value:

@@ -63,6 +63,7 @@ class Model:
     training: TrainingFilms
 
     def __repr__(self) -> str:
+        """Name the model, its task, its backbone and the number of films trained on."""
         card = self.card
         return (
             f"Model({card.model!r}, {card.target['name']!r}, {card.backbone}, "
@@ -161,7 +162,11 @@ class Model:
         return np.maximum(p, LEAST_SEEN_PROBABILITY)
 
     def _values_on_hyperplanes(self) -> NDArray[np.float64]:
-        """Return the value [K] on each concept of a clip on the concept's hyperplane."""
+        """Return the concept values [K] of a clip that lies on the hyperplanes of all concepts.
+
+        A value is the clip's distance from the concept's hyperplane, standardised by the mean and deviation
+        of the training clips' distances.
+        """
         if isinstance(self.estimator, ConceptBank):
             bank: Any = self.estimator
         else:
@@ -289,7 +294,10 @@ def load_model(
     """
     file = read_model(place, zoo)
     card = file.card
-    arrays = file.other_arrays
+    arrays = file.other_arrays  # those that are not the estimator's
+
+    # Not every model has these: without out-of-fold scores there is no calibration, and a model that was
+    # joined from sums has no distances of training clips.
     calibration = None
     if card.calibration:
         calibration = Calibration(**card.calibration, draws=arrays["calibration_draws"])

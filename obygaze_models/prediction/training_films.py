@@ -154,12 +154,14 @@ class TrainingFilms:
     def of_clips(cls, data: Dataset, rows: NDArray[np.intp]) -> "TrainingFilms":
         """Collect digests of features, and sketches of pictures, of the clips in some rows of a dataset.
 
-        Films are numbered in the order of their names.
+        Films are numbered in the order of their names. Only clips that have stored pictures have a sketch.
         """
         clip_ids = data.clip_ids[rows].tolist()
         _, film_of_clip = np.unique(data.movies[rows], return_inverse=True)
         modalities = data.parts or (data,)  # a dataset of several modalities has a part for each
         digests_of_modalities = [_digests_of(modality, clip_ids) for modality in modalities]
+
+        # Sketches have film numbers of their own, as not every clip has a sketch.
         sketch_of_clip = _sketch_clips(modalities, clip_ids)
         sketches_of_clips = []
         film_of_sketch = []
@@ -167,6 +169,7 @@ class TrainingFilms:
             if clip_id in sketch_of_clip:
                 sketches_of_clips.append(sketch_of_clip[clip_id])
                 film_of_sketch.append(film)
+
         return cls(
             digests=np.stack(digests_of_modalities, axis=1),  # [N, M, 16]
             films_of_digests=film_of_clip.astype(np.int64),
@@ -279,38 +282,43 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
         What the model's file holds of the clips trained on.
     stores : sequence of Store
     """
-    movies = _movies_of_stores(stores)
-    trained_rows = [
-        _collect_trained_rows(training, modality) for modality in range(training.digests.shape[1])
-    ]
+    # For each modality that the model reads, the rows trained on and the rows of the stores.
+    n_modalities = training.digests.shape[1]
+    trained_rows = [_collect_trained_rows(training, modality) for modality in range(n_modalities)]
     stored_rows = [_collect_stored_rows(reads, stores) for reads in card.inputs]
+
+    movies = _movies_of_stores(stores)
     by_name = _recognise_by_name(card, movies)
     by_pictures, why_no_pictures = _recognise_by_pictures(card, training, stores)
     by_features = _recognise_by_features(card, trained_rows, stored_rows)
-    # Films that are recognised in several ways, listed by the most reliable one.
+
+    # A film that is recognised in several ways is listed by the most reliable one.
     films = {}
     for movie in movies:
         for known in (by_features, by_pictures, by_name):
             if movie in known:
                 films[movie] = known[movie]
                 break
+
+    # Single clips of the other films may have been trained on, too.
     clips = _find_trained_clips(trained_rows, stored_rows, films)
     return Recognition(films, clips, why_no_pictures)
 
 
 def _movies_of_stores(stores: Sequence[Store]) -> list[str]:
     """List the films of some stores, each once, in the order of the stores and their rows."""
-    movies: list[str] = []
+    movies_of_clips: list[str] = []
     for store in stores:
-        movies += store.table.movies
-    different_movies = dict.fromkeys(movies)
-    return [movie for movie in different_movies if movie]  # clips without a film have ""
+        movies_of_clips += store.table.movies
+    movies = dict.fromkeys(movies_of_clips)
+    return [movie for movie in movies if movie]  # a clip of an unknown film has ""
 
 
 def _recognise_by_name(card: Card, movies: Sequence[str]) -> dict[str, KnownFilm]:
-    """Recognise films by their names, also if these are spelt differently.
+    """Recognise films that a model was trained on by their names, also if these are spelt differently.
 
-    The result maps names of films in the stores to the films that were trained on.
+    The names on the model's card are compared with `movies`, the films of the stores. The result maps each
+    name in the stores that is recognised to the film.
     """
     # Name of a film, or another spelling of it -> its name in the model's file.
     trained_as = {movie: movie for movie in card.movies}
@@ -348,7 +356,7 @@ class _StoredRows:
     digests: NDArray[np.bytes_]
 
     def with_digests(self, digests: Collection[bytes]) -> "_StoredRows":
-        """Select the rows whose digest is among the given ones."""
+        """Select the rows whose digest is among the given ones, such as those of training rows."""
         rows = np.flatnonzero(np.isin(self.digests, np.array(list(digests), DIGEST)))
         return _StoredRows(
             clip_ids=[self.clip_ids[row] for row in rows.tolist()],
@@ -357,16 +365,22 @@ class _StoredRows:
             digests=self.digests[rows],
         )
 
-    def films_and_digests(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the film and the digest of each row, without the rows of unknown films."""
+    def digests_by_movie(self) -> dict[str, set[bytes]]:
+        """Collect the different digests of each film's rows; rows of unknown films are left out."""
+        digests_of_movie: dict[str, set[bytes]] = {}
         for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
-            is_known = movie != ""
-            if is_known:
-                # numpy strips zero bytes from the end of byte strings: they are put back.
-                yield movie, digest.ljust(DIGEST_BYTES, b"\0")
+            if not movie:
+                continue
+            # numpy strips zero bytes from the end of byte strings: they are put back.
+            whole_digest = digest.ljust(DIGEST_BYTES, b"\0")
+            digests_of_movie.setdefault(movie, set()).add(whole_digest)
+        return digests_of_movie
 
     def count_different_rows(self) -> dict[str, int]:
-        """Count the different rows of each film, by their digests: film -> number."""
+        """Count the different rows of each film, by their digests: film -> number.
+
+        Rows without features, whose digest is `NO_DIGEST`, do not count.
+        """
         # Films are numbered in the order in which they first appear.
         number_of_movie: dict[str, int] = {}
         film = np.empty(len(self.movies), np.int32)
@@ -408,6 +422,8 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
         raise ModelError("these features are of no store, so that no row has a digest")
     # Hexadecimal digests, two digits a byte; empty for clips without features.
     digest_of_clip = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
+
+    # All are joined to one text, so that one conversion makes bytes of it.
     n_digits = 2 * DIGEST_BYTES
     no_digest = "0" * n_digits
     hex_digests = []
@@ -498,7 +514,8 @@ class _TrainedRows:
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
     """Collect the training rows of a modality, given its index, without those that are in many films.
 
-    Such rows do not identify a film.
+    Such rows do not identify a film: the row of a black clip, for instance. They are in at least
+    `COMMON_FILMS` (4) films, and in more than `COMMON_SHARE` (a quarter) of all.
     """
     all_films_of_digest = _films_of_digests(training, modality)
     n_rows_of_film = _count_rows(all_films_of_digest)
@@ -542,6 +559,7 @@ def _shares_of_pairs(
     for films in films_of_digest.values():
         # All films that have the row have it in common in pairs.
         n_common_rows.update(combinations(sorted(films), 2))
+
     pairs = []
     for (film, other), n_common in sorted(n_common_rows.items()):
         n_rows_of_smaller = min(n_rows[film], n_rows[other])
@@ -580,6 +598,13 @@ def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterato
     Rows that occur several times in a film count once. The share is the number of equal rows over the number
     of rows of the film that has fewer.
 
+    Parameters
+    ----------
+    trained : _TrainedRows
+        The rows trained on in one modality, by digest.
+    stored : _StoredRows
+        The rows of the stores in the same modality.
+
     Yields
     ------
     movie : str
@@ -589,13 +614,11 @@ def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterato
     share : float
     """
     equal_rows = stored.with_digests(trained.films_of_digest)
-    digests_of_movie: dict[str, set[bytes]] = {}
-    for movie, digest in equal_rows.films_and_digests():
-        digests_of_movie.setdefault(movie, set()).add(digest)
-    if not digests_of_movie:
+    equal_digests_of_movie = equal_rows.digests_by_movie()
+    if not equal_digests_of_movie:
         return
     n_stored_rows = stored.count_different_rows()
-    for movie, digests in digests_of_movie.items():
+    for movie, digests in equal_digests_of_movie.items():
         films_of_equal_rows = {digest: trained.films_of_digest[digest] for digest in digests}
         for film, n_equal in _count_rows(films_of_equal_rows).items():
             n_rows_of_smaller = min(n_stored_rows[movie], trained.n_rows[film])
@@ -632,15 +655,13 @@ def _find_trained_clips(
     clip_ids: set[str] = set()
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal = stored.with_digests(trained.films_of_digest)
-        digests_of_movie: dict[str, set[bytes]] = {}
-        for movie, digest in equal.films_and_digests():
-            digests_of_movie.setdefault(movie, set()).add(digest)
+        n_equal_rows = {movie: len(digests) for movie, digests in equal.digests_by_movie().items()}
         least_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
             is_long_text = n_words >= LEAST_WORDS
-            # All clips of recognised films are known already.
-            is_known = movie in known
-            has_enough_rows = not is_known and len(digests_of_movie.get(movie, ())) >= least_rows
+            # All clips of a recognised film count as trained on in any case, and need no entry of their own.
+            is_of_known_film = movie in known
+            has_enough_rows = not is_of_known_film and n_equal_rows.get(movie, 0) >= least_rows
             if is_long_text or has_enough_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
@@ -660,9 +681,14 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     """List pairs of a dataset's films that have rows in common, with their share, the largest first.
 
     Films that share more than half of their rows (`SAME_FILM_SHARE`) are probably one under two names. Others
-    share a recap, a trailer or an excerpt, which is trained on and tested all the same; but films that have
-    nothing in common but rows of many films (`COMMON_FILMS`), as black ones are, are not listed. In a dataset
-    of several modalities, the rows of the first one are compared.
+    share a recap, a trailer or an excerpt, which is then in training and in the test. Films that have only
+    rows in common which are in `COMMON_FILMS` (4) films or more, as black ones may be, are not listed. In a
+    dataset of several modalities, the rows of the first one are compared.
+
+    Returns
+    -------
+    list of (film, other film, share)
+        The share is that of common rows among the rows of the film that has fewer.
     """
     compared = data.parts[0] if data.parts else data
     if compared.group is None:
@@ -676,15 +702,21 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     films_of_digest = _films_of_digests(training, modality=0)
     names = np.unique(compared.movies[telling_rows])  # films are numbered in sorted order
     n_rows = _count_rows(films_of_digest)
-    pairs_with_own_rows = set[tuple[int, int]]()
-    for films in films_of_digest.values():
-        if len(films) < COMMON_FILMS:
-            pairs_with_own_rows.update(combinations(sorted(films), 2))
+    pairs_with_rare_rows = _pairs_with_rare_rows(films_of_digest)
     pairs = []
     for film, other, share in _shares_of_pairs(films_of_digest, n_rows):
-        if share > SAME_FILM_SHARE or (film, other) in pairs_with_own_rows:
+        if share > SAME_FILM_SHARE or (film, other) in pairs_with_rare_rows:
             pairs.append((str(names[film]), str(names[other]), share))
     return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def _pairs_with_rare_rows(films_of_digest: FilmsOfDigest) -> set[tuple[int, int]]:
+    """Find the pairs of films that have a row in common which is in fewer than `COMMON_FILMS` (4) films."""
+    pairs = set[tuple[int, int]]()
+    for films in films_of_digest.values():
+        if len(films) < COMMON_FILMS:
+            pairs.update(combinations(sorted(films), 2))
+    return pairs
 
 
 # --- by pictures
@@ -692,6 +724,8 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
 def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield the ids of clips whose pictures are not blank, each with its mean frame per view, [views, 264].
 
+    Clips with fewer than `LEAST_FRAMES` frames that are not blank are left out: blank frames of all films are
+    alike.
     A view of a frame is described by 264 numbers (`obygaze_features.same_pictures`).
 
     Parameters
@@ -707,6 +741,7 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             clip_id = group.clip_ids[row]
             if clip_id not in wanted or not group.usable[row]:
                 continue
+
             # A row for each frame: its views side by side, and then a number that is 0 if the frame is blank.
             signature = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
             n_frames = len(signature)
@@ -717,7 +752,10 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _kept_views(means: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Select from all views of a clip [views, 264] those that a model file holds, [2, 264]."""
+    """Select the views that a model file holds, [2, 264], from the mean frame of a clip in all, [views, 264].
+
+    They are the whole picture, and the picture without a twentieth at each side (`KEPT_VIEWS`).
+    """
     return means[[VIEWS.index(view) for view in KEPT_VIEWS]]
 
 
@@ -739,6 +777,7 @@ def _recognise_by_pictures(
     if not with_signatures:
         names = ", ".join(store.name for store in stores)
         return {}, f"no signature is in {names}"
+
     known: dict[str, KnownFilm] = {}
     for movie, mean_pictures_of_clips in _mean_pictures_of_movies(with_signatures).items():
         film, share = _most_similar_film(np.stack(mean_pictures_of_clips), training)
@@ -753,7 +792,11 @@ def _is_on_server(store: Store) -> bool:
 
 
 def _mean_pictures_of_movies(stores: Sequence[Store]) -> dict[str, list[NDArray[np.float32]]]:
-    """Map each film of some stores to the mean frames of its clips that are not blank, [views, 264] each."""
+    """Map each film of some stores to the mean frames of its clips, each an array [views, 264].
+
+    The stores have signatures: 264 numbers for each view of a frame, by which pictures are recognised. Clips
+    whose pictures are blank are left out.
+    """
     means_of_movie: dict[str, list[NDArray[np.float32]]] = {}
     for store in stores:
         clip_ids = store.table.clip_ids
@@ -793,7 +836,8 @@ def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> t
 def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
     """Compute the share of the clips of the shorter film that the longer one has too.
 
-    If both films have as many clips, it is the share of the clips of the new film.
+    A film of which the other is a part so gets the share 1, however much longer one of the two is. If both
+    films have as many clips, it is the share of the clips of the new film.
 
     Parameters
     ----------
@@ -804,6 +848,8 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
     """
     has_few_clips = min(len(means), len(trained)) < FEW_CLIPS
     least_cosine = LEAST_COSINE_OF_FEW_CLIPS if has_few_clips else LEAST_COSINE
+
+    # All clips of one film are compared with all of the other, a block at a time to save memory.
     new_clip_is_in_trained = np.zeros(len(means), bool)
     trained_clip_is_in_new = np.zeros(len(trained), bool)
     for first in range(0, len(means), N_CLIPS_AT_ONCE):
@@ -811,6 +857,7 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
         is_same = _picture_similarity(means[block], trained) >= least_cosine  # [clips of the block, m]
         new_clip_is_in_trained[block] = is_same.any(axis=1)
         trained_clip_is_in_new |= is_same.any(axis=0)
+
     new_film_is_shorter = len(means) <= len(trained)
     clip_is_in_longer = new_clip_is_in_trained if new_film_is_shorter else trained_clip_is_in_new
     return float(clip_is_in_longer.mean())
@@ -820,7 +867,8 @@ def _picture_similarity(means: NDArray[np.float32], trained: NDArray[np.uint8]) 
     """Compute the similarity of each of n clips with each of m clips, [n, m].
 
     It is the largest cosine over the pairs of views in `COMPARED_VIEWS`: the whole pictures, and the whole
-    picture of one clip with the inner picture of the other, which lacks the sides.
+    picture of one clip with the inner picture of the other, which lacks the sides: a copy of a film may be
+    cropped.
 
     Parameters
     ----------
