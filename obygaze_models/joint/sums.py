@@ -202,6 +202,7 @@ def gram(
         raise ModelError(f"{task} is of ordered levels: sums are of two classes")
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
+
     rows, labels = clips_in_task(data, task)
     # Films are numbered in order of their names: `film_of` [N] is the number of each clip's film.
     films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
@@ -209,6 +210,7 @@ def gram(
     small_films = np.flatnonzero(n_clips < least)
     if not len(summed_films):
         raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
+
     about = About(
         backbone=data.backbone,
         features=data.features,
@@ -227,10 +229,11 @@ def gram(
         label_policy=label_policy,
         at="squares" if at is None else "losses",
     )
+
     X = data.X[rows].astype(np.float64)
     vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
-    start = {} if at is None else _read_linear_model(at)
     # At a model, gradients and curvatures take the place of means and products (`About.at`).
+    start = {} if at is None else _read_linear_model(at)
     means = []
     products = []
     with one_blas_thread():
@@ -242,6 +245,7 @@ def gram(
                 mean, products_of_film = _loss_derivatives(vectors_of_film, start)
             means.append(mean)
             products.append(products_of_film)
+
     summed_rows = rows[np.isin(film_of, summed_films)]
     return Sums(
         about=about,
@@ -272,7 +276,8 @@ def _loss_derivatives(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute gradient [D + 1] and curvature (Hessian) [D + 1, D + 1] of the log losses of clips at a model.
 
-    The derivatives are by the D weights of standardised features and, last, by the intercept.
+    Derivatives are by the D weights of standardised features and, last, by the intercept. From those of all
+    labs, a step of Newton's method finds a better model.
 
     Parameters
     ----------
@@ -288,6 +293,7 @@ def _loss_derivatives(
     design = np.column_stack([standardised, np.ones(len(vectors))])  # the intercept is a weight of ones
     weights = np.append(start["start_weights"], start["start_intercept"])
     p = expit(design @ weights)  # each clip's probability to be positive
+
     # The sums over clips, with a row x of the design, of (p - y) x and of p (1 - p) x x'.
     gradient = design.T @ (p - y)
     curvature_of_clips = p * (1 - p)
@@ -338,6 +344,7 @@ def write_sums(sums: Sums, path: Path | str) -> None:
         **sums.start,
         **sums.training.to_arrays(),
     }
+    # safetensors takes the memory of an array as it lies, whatever its strides.
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     about = msgspec.json.encode(sums.about, order="sorted").decode()
     place = local_path(path)
@@ -369,6 +376,7 @@ def read_sums(path: Path | str) -> Sums:
     place = local_path(path)
     # Refuses devices and files that are too large. safetensors, which opens the file by its name, does not.
     open_regular(place, MOST_BYTES).close()
+
     try:
         with safe_open(place, "numpy") as file:
             metadata = file.metadata() or {}
@@ -379,6 +387,7 @@ def read_sums(path: Path | str) -> Sums:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
         raise ModelError(f"{place}: not a file of sums: {_why_not_sums(place)}") from None
+
     return Sums(
         about=about,
         counts=arrays["counts"],
@@ -428,6 +437,7 @@ def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
         }
     else:
         width = n_features + 1 + len(about.concepts)  # features, label and concepts
+
     check_arrays(
         {name: array for name, array in arrays.items() if name not in ROW_ARRAYS},
         counts=(n_films,),
@@ -435,12 +445,17 @@ def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
         products=(n_films, width, width),
         **start_shapes,
     )
+
+    # The arrays of the digests of clips' rows have their own rules.
     row_arrays = {name: arrays[name] for name in ROW_ARRAYS if name in arrays}
     check_training_arrays(row_arrays, n_inputs=1, n_films=n_films)
 
 
 def _check_values(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if arrays of the right shapes break a rule that sums over films obey."""
+    """Raise if arrays of the right shapes break a rule that sums over films obey.
+
+    Numbers of clips are whole; sums of products u u' are symmetric and positive semidefinite.
+    """
     counts, means, products = (arrays[name] for name in ARRAYS)
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise ModelError("a value is not finite")
@@ -482,7 +497,18 @@ def _check_derivatives(
 def _check_moments(
     counts: NDArray[np.float64], means: NDArray[np.float64], products: NDArray[np.float64], n_features: int
 ) -> None:
-    """Raise if means and products can't be those of float32 features, and of labels and concepts 0 or 1."""
+    """Raise if means and products can't be those of float32 features, and of labels and concepts 0 or 1.
+
+    Parameters
+    ----------
+    counts : ndarray, shape [F]
+        Clips of each film.
+    means : ndarray, shape [F, P]
+        Means of clips' vectors: first the features, then the label and the concepts.
+    products : ndarray, shape [F, P, P]
+        Sums of the products of these around their means.
+    n_features : int
+    """
     feature_means = means[:, :n_features]
     if (abs(feature_means) > np.finfo(np.float32).max).any():
         raise ModelError("a mean is larger than any feature")
@@ -610,12 +636,14 @@ def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
         releases_of_film = _read_record(lines, path)
         for film in _films_to_record(data, sums):
             # Only sums of the same features can be subtracted from each other.
-            earlier = releases_of_film.get(film.movie, [])
-            earlier = [release for release in earlier if release.features == film.features]
-            _refuse_similar_releases(film, earlier, sums.about.least, path)
-            is_recorded = any(film.has_same_clips(release) for release in earlier)
+            releases = releases_of_film.get(film.movie, [])
+            comparable_releases = [release for release in releases if release.features == film.features]
+            _refuse_similar_releases(film, comparable_releases, sums.about.least, path)
+
+            is_recorded = any(film.has_same_clips(release) for release in comparable_releases)
             if not is_recorded:
                 lines.append(msgspec.json.encode(film).decode())
+
         write_whole(path, "".join(f"{line}\n" for line in lines))
         yield
 
@@ -650,15 +678,17 @@ def _refuse_similar_releases(
 
 
 def _films_to_record(data: Dataset, sums: Sums) -> Iterator[ReleasedFilm]:
-    """Yield the entry of each film in sums for the record: its clips, label and concepts."""
+    """Yield the entry of each film in sums for the record of releases: its clips, label and concepts."""
     about = sums.about
     rows, labels = clips_in_task(data, about.target["name"])
     clip_ids = data.clip_ids[rows]
     present = data.labels.present[rows]
+
     # Name of a column of clips' vectors (label or concept) -> whether each clip is marked in it [N].
     is_marked = {LABEL: labels == 1}
     for name, column in zip(about.concepts, present.T, strict=True):
         is_marked[name] = np.asarray(column) == 1
+
     # How the features were made, as one text that can be compared.
     features = f"{about.provenance_sha256} {about.features} {about.pool}"
     for movie in about.movies:

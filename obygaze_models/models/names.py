@@ -52,7 +52,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 
 
 def model_names() -> list[str]:
-    """List the models of the zoo and of installed packages."""
+    """List the names of the zoo's models, then those of models of installed packages."""
     names: list[str] = []
     for names_of_module in HOMES.values():
         names += names_of_module

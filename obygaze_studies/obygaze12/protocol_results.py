@@ -110,23 +110,28 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
         Too few clips of a fold have features.
     """
     problems = {task: _concept_problem(manifest, data, task) for task in CONCEPT_TASKS}
-    # For each CAV its training rows, whether each is positive, and C.
+
+    # What each CAV is trained on: its training rows, whether each of them is positive, and C of its SVM.
     trainings: list[tuple[NDArray[np.intp], NDArray[np.bool_], float]] = []
-    # Task and number of the fold of a CAV -> its place in `trainings`.
+    # Task and number of the fold of a CAV -> its index in `trainings`, and so among the hyperplanes.
     index_of_cav: dict[tuple[ConceptTask, int], int] = {}
     for task, problem in problems.items():
         concept, _ = task
         for k, fold in enumerate(problem.folds):
             index_of_cav[task, k] = len(trainings)
             rows = data.rows(fold.train)
-            trainings.append((rows, problem.labels[rows] == 1, CAV_C[concept]))
+            is_positive = problem.labels[rows] == 1
+            trainings.append((rows, is_positive, CAV_C[concept]))
     hyperplanes = svm_hyperplanes(data.X, trainings)
+
+    # Test the CAVs of each task, and elect one of them by its validation clips.
     predictions = []
     elected = {}
     for task, problem in problems.items():
         hyperplanes_of_task = [hyperplanes.one(index_of_cav[task, k]) for k in range(len(problem.folds))]
         predictions += _predict_tests(data, task, problem, hyperplanes_of_task)
         elected[task] = _elected_fold(data, problem, hyperplanes_of_task)
+
     elected_hyperplanes = {}
     for negatives in NEGATIVES:
         tasks = [(concept, negatives) for concept in VISUAL_CONCEPTS]
@@ -196,7 +201,10 @@ def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _C
 
 
 def make_head(name: str, task: str) -> DecisionTreeClassifier | LogisticRegression:
-    """Make the head of a bottleneck, PCBM-DT or PCBM-LR, with the settings for a training task."""
+    """Make the unfitted head of a bottleneck, with the settings of the original code for a training task.
+
+    `name` is "pcbm_dt", whose head is a decision tree, or "pcbm_lr", whose head is logistic regression.
+    """
     if name == "pcbm_dt":
         return DecisionTreeClassifier(**TREES[task], random_state=SEED_OF_HEADS)
     return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED_OF_HEADS)
@@ -235,6 +243,8 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
             head = make_head(name, train).fit(decisions[training_rows], y[training_rows])
             if name == "pcbm_dt":
                 trees[train, negatives] = head
+
+            # The same head is tested on each task that Table 2 has for its training task.
             for test in TEST_TASKS_OF[train]:
                 test_rows = _test_rows_of_head(manifest, data, train, test)
                 rows_of_test = paper_folds.prediction_rows(
@@ -249,7 +259,13 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
 
 
 def _training_rows_of_head(manifest: Manifest, data: Dataset, train: str) -> NDArray[np.intp]:
-    """Return the rows of the data that the heads of a training task are trained on; refuse too few."""
+    """Return the rows of the data that the heads of a training task are trained on.
+
+    Raises
+    ------
+    FoldsError
+        Too few of these clips have features.
+    """
     fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
     labels = paper_folds.s_label_of_clip(data)
     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}")
@@ -257,7 +273,13 @@ def _training_rows_of_head(manifest: Manifest, data: Dataset, train: str) -> NDA
 
 
 def _test_rows_of_head(manifest: Manifest, data: Dataset, train: str, test: str) -> NDArray[np.intp]:
-    """Return the rows of the data that the heads of a training task are tested on; refuse too few."""
+    """Return the rows of the data of a test task that the heads of a training task are tested on.
+
+    Raises
+    ------
+    FoldsError
+        Too few of these clips have features.
+    """
     fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
     labels = paper_folds.s_label_of_clip(data)
     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
@@ -331,9 +353,10 @@ class PaperResults(Results):
         return self._train_or_load("movie_pairs", jobs)
 
     def _train_or_load(self, name: str, jobs: Sequence[Job]) -> Predictions:
-        """Train perceptrons on folds and return their predictions; or read those from the results folder.
+        """Train perceptrons on folds and return their predictions; or read those of an earlier call.
 
-        `name` is part of the name of their file.
+        Predictions are kept in a file of the results folder, if there is one. `name` is part of the file's
+        name.
         """
         compute = partial(train_perceptrons, self.source, jobs, self.seed, self.progress)
         return load_or_compute(self.results_folder, f"paper-{self.source.label}-{name}", compute)
@@ -361,7 +384,7 @@ class PaperResults(Results):
 
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
-    """Make the eight folds of each cell of Table 2."""
+    """Make the eight folds of each cell of Table 2: (training task, test task) -> folds."""
     folds = {}
     for train, test in CELLS:
         folds[train, test] = paper_folds.classifier_folds(manifest, TASKS[train], TASKS[test])
@@ -369,7 +392,7 @@ def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
 
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
-    """Make the film pairs of Table 4."""
+    """Make the film pairs of Table 4, for the tasks that its models are trained and tested on."""
     train, test = MOVIE_PAIR_CELL
     return paper_folds.movie_folds(manifest, TASKS[train], TASKS[test])
 
@@ -390,9 +413,11 @@ def train_perceptrons(
     progress
         Called with the number of trained models and the number of all models.
     """
+    # Too few clips are refused before anything is trained.
     labels = paper_folds.s_label_of_clip(data)
     for job in jobs:
         paper_folds.check_sides(data, job.fold, labels, job.task)
+
     probes = _probes_of(jobs, seed)
     fit_many(
         list(probes.values()),
@@ -402,6 +427,7 @@ def train_perceptrons(
         validation=[data.rows(validation) for _, validation in probes],
         progress=progress,
     )
+
     predictions = []
     for job in jobs:
         probe = probes[job.fold.train, job.fold.validation]
@@ -424,12 +450,12 @@ ClipIds = tuple[str, ...]
 
 
 def _probes_of(jobs: Sequence[Job], seed: int) -> dict[tuple[ClipIds, ClipIds], MLPProbe]:
-    """Make the perceptrons that jobs need: training and validation clips -> a model that is not trained yet.
+    """Make the unfitted perceptrons that jobs need: (training clips, validation clips) -> perceptron.
 
-    Jobs with the same training and validation clips share one model. Jobs with the same training clips only
-    have models of the same seed, that of the first such job: these are the same training, stopped at another
-    time by another validation side. Such jobs are any two film pairs in which the tested and the validated
-    film are exchanged.
+    Jobs with the same training and validation clips share one model. Jobs with the same training clips, but
+    other validation clips, get models of the same seed: their training takes the same steps, and stops at
+    another time. `fit_many` can then share the steps. Such jobs are two film pairs in which the tested and
+    the validated film are exchanged.
     """
     first_job_of: dict[ClipIds, int] = {}  # training clips -> the first job with them
     probes: dict[tuple[ClipIds, ClipIds], MLPProbe] = {}
@@ -456,12 +482,15 @@ class StrictResults(Results):
     def concepts(self) -> Mapping[ConceptTask, Run]:
         """The run of the CAV of each concept and choice of negatives that can be learnt."""
         targets = self.concept_targets
+
         # The CAVs against all clips are trained on the clips of Table 2's bottlenecks. They come first, while
-        # the matrix decompositions of these clips are still cached; the result is in the order of `targets`.
+        # the matrix decompositions of these clips are still cached.
         all_first = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
         runs = {}
         for task in all_first:
             runs[task] = self._evaluate_or_load("-".join(task), models=["cav"], task=targets[task])
+
+        # Returned in the order of the targets.
         return {task: runs[task] for task in targets}
 
     def _evaluate_or_load(
@@ -518,7 +547,10 @@ class StrictResults(Results):
 
     @property
     def concept_targets(self) -> Mapping[ConceptTask, Target]:
-        """The targets of the concepts that enough movies have clips with and clips without."""
+        """The target of each concept and choice of negatives that can be learnt (`is_learnable`).
+
+        A concept cannot be learnt if too few movies have clips with it, or clips without it.
+        """
         targets = {}
         for concept, negatives in CONCEPT_TASKS:
             target = concept_target(concept, self.source.codebook, paper_folds.NEGATIVE_LEVELS[negatives])
@@ -574,12 +606,15 @@ def is_learnable(target: Target, data: Dataset) -> bool:
     leaving out a second movie. The worst case for a class is that its two largest movies are taken. And two
     movies must have clips of both classes, for the permutation test.
     """
-    codes = target.of(data.labels)
+    codes = target.of(data.labels)  # 1 with the concept, 0 without, -1 for clips that are not used
     names, movie_of_clip = np.unique(data.movies, return_inverse=True)
-    # Number of clips of each class in each movie, [2, movies].
-    counts_of_classes = [np.bincount(movie_of_clip[codes == rank], minlength=names.size) for rank in (0, 1)]
-    counts = np.stack(counts_of_classes)
+    negatives_of_movies = np.bincount(movie_of_clip[codes == 0], minlength=names.size)
+    positives_of_movies = np.bincount(movie_of_clip[codes == 1], minlength=names.size)
+    counts = np.stack([negatives_of_movies, positives_of_movies])  # clips of each class, [2, movies]
+
     clips_in_two_largest = np.sort(counts, axis=1)[:, -2:].sum(axis=1)
     n_remaining = counts.sum(axis=1) - clips_in_two_largest
-    n_movies_of_both = (counts > 0).all(axis=0).sum()
-    return bool((n_remaining > 0).all() and n_movies_of_both > 1)
+    has_enough_movies = bool((n_remaining > 0).all())
+
+    n_movies_of_both = int((counts > 0).all(axis=0).sum())
+    return has_enough_movies and n_movies_of_both >= 2
