@@ -114,6 +114,9 @@ class LimitCorrections:
     ) -> "LimitCorrections":
         """Make the corrections from positions and changes, with the matrices that sum them.
 
+        Sums by row correct logits, which are of clips; sums by column correct gradients, which are of
+        features.
+
         Parameters
         ----------
         rows, columns : ndarray of int, shape [E]
@@ -231,13 +234,17 @@ class FoldScaling:
 
         The shared features [N, D] and the residuals have the same precision, in which they are multiplied.
         """
-        gradient = np.empty((features.shape[1] + 1, residuals.shape[1]))
+        n_features = features.shape[1]
+        n_fits = residuals.shape[1]
+        gradient = np.empty((n_features + 1, n_fits))
         sum_of_residuals = residuals.sum(axis=0, dtype=np.float64)  # [K]
+
         by_weights = gradient[:-1]  # a view, [D, K], which is filled in place
         by_weights[:] = features.T @ residuals
         self.corrections.add_to_gradient(by_weights, residuals)
         by_weights -= self.centre * sum_of_residuals
         by_weights *= self.scale_ratio
+
         gradient[-1] = sum_of_residuals  # by the intercept
         return gradient
 
@@ -272,12 +279,14 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
     is_constant_in_fit = is_constant(mean, deviation, dtype)
     # What the fits standardise by; here the scale of a constant feature is 1.
     moments_of_fits = as_mean_and_scale(mean, deviation, dtype)
+
     mean_of_all = shared.mean_and_scale.mean.astype(np.float64)
     scale_of_all = shared.mean_and_scale.scale.astype(np.float64)
     # The mean of a fit's training clips, in units of the shared features.
     centre = (moments_of_fits.mean - mean_of_all) / scale_of_all  # [K, D]
     scale_ratio = scale_of_all / moments_of_fits.scale  # [K, D]
     corrections = _limit_corrections(shared, centre, scale_ratio)
+
     # The ratio 0 makes a feature 0 that is constant in a fit's training clips, whatever it is in other clips.
     ratio_or_0 = np.where(is_constant_in_fit, 0.0, scale_ratio)
     scaling = FoldScaling(
@@ -308,6 +317,8 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     highest_low = low.max(axis=0)
     lowest_high = high.min(axis=0)
     rows, columns = shared.find_beyond(low=highest_low, high=lowest_high)
+
+    # Each fit's value at these positions, from the features before they were clipped.
     mean = shared.mean_and_scale.mean.astype(np.float64)
     scale = shared.mean_and_scale.scale.astype(np.float64)
     unclipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]  # [E]

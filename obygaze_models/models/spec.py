@@ -98,7 +98,10 @@ class ModelSpec:
         return requests
 
     def draws(self) -> bool:
-        """Tell whether the estimator draws random numbers, so that a seed changes it."""
+        """Tell whether the estimator draws random numbers, so that a seed changes it.
+
+        It does if it, or an estimator nested in it, has a parameter ``random_state`` that is set.
+        """
         parameters = _parameters(self.make(0))
         seeds = [value for name, value in parameters.items() if _is_seed(name)]
         return any(seed is not None for seed in seeds)

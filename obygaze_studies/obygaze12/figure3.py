@@ -108,6 +108,7 @@ def _part(
     answer = (
         f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
     )
+
     return SourcePart(
         source=source,
         rows=rows,
@@ -121,7 +122,7 @@ def _part(
 def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     """Return a function that draws a pair of bars for each concept, as in the paper.
 
-    A bar of a concept is for one choice of negatives. Where the rows have p-values, significant bars get a
+    A concept has a bar for each choice of negatives. Where the rows have p-values, significant bars get a
     star.
 
     Parameters
@@ -139,10 +140,11 @@ def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], No
             rows_with_titles, column, condition="against", group="concept", groups=VISUAL_CONCEPTS
         )
 
-    starred = {}
+    starred = {}  # title of the negatives -> whether the bar of each concept gets a star
     if "p_holm" in rows[0]:
         for against, p_values in bars_of("p_holm").items():
             starred[against] = [p < ALPHA for p in p_values]
+
     return bar_chart(
         labels=VISUAL_CONCEPTS,
         series=bars_of("f1_pos"),
@@ -169,7 +171,8 @@ def _paper_rows(result: PaperResults) -> list[Row]:
         f1_of_fold = {}  # validation fold -> F1 of its CAV on the test clips
         for fold, rows_of_fold in predictions.groupby("fold"):
             f1_of_fold[fold] = f1_pos(rows_of_fold["label"].to_numpy(), rows_of_fold["called"].to_numpy())
-        elected = fitted.elected[concept, negatives]
+
+        elected = fitted.elected[concept, negatives]  # the number of a fold
         tested_clips = predictions[predictions["fold"] == elected]
         prevalence = float(tested_clips["label"].mean())
         rows.append(
@@ -190,12 +193,16 @@ def _paper_rows(result: PaperResults) -> list[Row]:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests."""
+    """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests.
+
+    A note lists the concepts that cannot be learnt, as too few movies have clips of both classes.
+    """
     targets = results[0].concept_targets
     undefined = []
     for concept, negatives in CONCEPT_TASKS:
         if (concept, negatives) not in targets:
             undefined.append(f"{concept} against {NEGATIVES_TITLES[negatives]}")
+
     notes = []
     if undefined:
         notes.append(f"undefined, in too few movies to leave one out: {', '.join(undefined)}")
@@ -204,7 +211,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _strict_part(result: StrictResults) -> SourcePart:
-    """Make the part of one source under `strict`."""
+    """Make the table, the figure and the answer of one source under `strict`."""
     rows: list[Row] = []
     for negatives in NEGATIVES:
         rows += _strict_rows(result, negatives)
@@ -221,15 +228,19 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
     runs = {concept: run for (concept, against), run in result.concepts.items() if against is negatives}
     if not runs:
         return []
+
+    # Whether each clip has each concept: 1 or 0; NaN for clips that are neither positives nor negatives.
     targets = [result.concept_targets[concept, negatives] for concept in runs]
     codes = np.column_stack([target.of(result.source.labels) for target in targets])  # [N, concepts]
+    presences = np.where(codes == NOT_ASKED, np.nan, codes)
     tests = permutation_pvalues(
         result.source.X,
-        np.where(codes == NOT_ASKED, np.nan, codes),
+        presences,
         result.source.movies,
         n_permutations=N_PERMUTATIONS,
         seed=result.seed,
     )
+
     rows: list[Row] = []
     for index, (concept, run) in enumerate(runs.items()):
         metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
