@@ -36,7 +36,7 @@ class Contribution:
 
     @property
     def amount(self) -> str:
-        """``more`` or ``less``, for the value compared with the usual one; empty if that is not known."""
+        """The word "more" or "less": how the clip's value is to the usual one; "" if that is not known."""
         if self.usual is None:
             return ""
         return "more" if self.value > self.usual else "less"

@@ -51,6 +51,7 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         raise ModelError("a model of sums without digests of their clips' rows can't be kept")
     about = joint.about
     parts = _cav_parts(planes, concept) if concept else _linear_parts(planes, about)
+
     # Least squares of a label 1 or 0 give scores near 1 or 0, with the threshold .5. A CAV's scores are
     # distances to its hyperplane, and the scores of a logistic regression, fitted to derivatives, are logits.
     is_least_squares = not concept and not about.holds_derivatives
@@ -79,7 +80,10 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
 
 
 def _count_positives(joint: Joint, concept: str) -> int:
-    """Count the positive clips, or those with a concept; 0 if it is unknown, as from sums of derivatives."""
+    """Count the positive clips, or those with a concept if one is named, from the sums over films.
+
+    The number is 0 if it is unknown: sums of derivatives do not tell it.
+    """
     if joint.about.holds_derivatives:
         return 0
     # The mean of a column of 0 and 1 is a share of the film's clips.
@@ -90,7 +94,8 @@ def _count_positives(joint: Joint, concept: str) -> int:
 def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any], ...]:
     """Return the squared error on films left out, as the only metric of the card.
 
-    There is none if the penalty was given, since then no film was left out.
+    There is none if the penalty was given, since then no film was left out. `concept` is the concept whose
+    CAV the model is, or "".
     """
     loss = float(planes.losses[0])
     if np.isnan(loss):
@@ -110,7 +115,8 @@ def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any]
 def _sources(about: About) -> dict[str, Any]:
     """Return the card's fields on the features that the model reads: those of the sums, except the store.
 
-    There is no store with the films of all labs, so that its fingerprint is the SHA-256 of the films' names.
+    There is no store with the films of all labs. In place of its fingerprint stands the SHA-256 of the films'
+    names.
     """
     sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
     sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()

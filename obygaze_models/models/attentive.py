@@ -200,7 +200,10 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         return 2 * n_features * self.n_queries + 1
 
     def _train_on_all(self, probes: ProbesInTraining) -> None:
-        """Train on all clips for `max_epochs` epochs and keep the last: nothing is held out to choose by."""
+        """Train on all clips for `max_epochs` epochs, and set the fitted attributes to those of the last.
+
+        Nothing is held out by which an earlier epoch could be chosen.
+        """
         rng = np.random.default_rng((int(self.random_state), 1))
         train_loss = []
         # There is one group, of all clips, and one penalty: one probe.
@@ -209,6 +212,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         for _ in range(self.max_epochs):
             logits = probes.epoch(rng)  # [N, 1, 1]
             train_loss.append(log_loss(probes.y, logits[:, all_clips, only_penalty]))
+
         self.n_epochs_ = self.max_epochs
         self.mean_ = probes.mean[all_clips]
         self.scale_ = probes.scale[all_clips]
@@ -223,7 +227,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """Train with every penalty, and keep the penalty and epoch with the lowest loss on held-out clips.
 
         The parameters kept are those of the probe that was trained on all clips with that penalty, at that
-        epoch. Training stops after `patience` epochs without a lower loss.
+        epoch. Training stops after `patience` epochs without a lower loss. All fitted attributes are set.
 
         Parameters
         ----------
@@ -249,6 +253,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             train_losses.append([log_loss(y, scores) for scores in training_scores.T])
             losses = [log_loss(y, scores) for scores in held_out_scores.T]
             held_out_losses.append(losses)
+
             penalty = int(np.argmin(losses))
             if losses[penalty] < best_loss:
                 best_loss = losses[penalty]
@@ -258,11 +263,13 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 self.held_out_ = _held_out_scores(logits[:, :, penalty], probes, folds, movies)
             elif epoch - best_epoch >= self.patience:
                 break
+
         # What describes the probe that is kept.
         self.n_epochs_ = best_epoch
         self.mean_ = probes.mean[ALL_CLIPS]
         self.scale_ = probes.scale[ALL_CLIPS]
         self.threshold_ = self.held_out_.threshold()
+
         # What describes its training.
         train_loss = np.array(train_losses)[:, best_penalty]
         held_out_loss = np.array(held_out_losses)[:, best_penalty]

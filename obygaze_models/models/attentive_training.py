@@ -120,6 +120,7 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
         The probes' queries at index 0 of the second axis, their evidence at index 1.
     """
     n_clips, n_tokens, n_features = block.X.shape
+
     # One matrix product of all tokens with all queries and evidence.
     tokens = block.X.reshape(n_clips * n_tokens, n_features)
     products = tokens @ projection.reshape(n_features, -1)
@@ -129,6 +130,7 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
     if block.absent is not None:
         # exp(-inf) is 0: absent tokens get no weight.
         scores[block.absent] = -np.inf
+
     # The softmax over tokens.
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
@@ -188,6 +190,7 @@ class _TokenSums:
         self.sums[fold] += offsets.sum(axis=0)
         self.squares[fold] += np.einsum("td,td->d", offsets, offsets)  # offsets * offsets, summed over tokens
         self.counts[fold, label] += len(tokens)
+
         # Scatters are around the clip's own mean instead.
         centred = tokens - tokens.mean(axis=0, dtype=np.float64)
         self.scatters[fold, label] += centred.T @ centred
@@ -306,7 +309,8 @@ def _sum_tokens(
 ) -> _TokenSums:
     """Read clips [N, T, D] block by block, and sum their tokens by fold and label.
 
-    Labels y and folds `fold_of` are one per clip, [N]; `dtype` is the type that clips are read in.
+    Labels y and folds `fold_of` are one per clip, [N]; `dtype` is the type that clips are read in. A feature
+    that is not finite raises ValueError, since stored clips are read here for the first time.
     """
     sums: _TokenSums | None = None
     for rows in token_blocks(len(y), clips.shape[1]):
@@ -417,6 +421,7 @@ class ProbesInTraining:
         self.settings = settings
         self.in_group = _clips_of_groups(len(y), folds)
         self.dtype = np.result_type(clips.dtype, np.float32)
+
         # One query starts at 0, which weighs all tokens equally. Of the others, each direction takes two, of
         # opposite signs.
         n_pairs_of_queries = (settings.n_queries - 1) // 2
@@ -424,6 +429,7 @@ class ProbesInTraining:
         statistics = initial_statistics(clips, y, folds, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
+
         # Evidence and biases start at 0. The K probes of a group, one for each penalty, start with the same
         # queries.
         self.parameters = np.zeros(self._count_parameters(), self.dtype)
@@ -456,6 +462,7 @@ class ProbesInTraining:
         n_random = max(n_queries - n_along_directions - 1, 0)
         rng = np.random.default_rng((self.settings.seed, 0))
         random_queries = rng.standard_normal((n_features, n_random)) / np.sqrt(n_features)
+
         queries = np.zeros((n_features, n_groups, n_queries))
         index_of_zero = n_along_directions
         for group in range(n_groups):
@@ -519,6 +526,7 @@ class ProbesInTraining:
         moments = self._moments_of_probes()
         layers = self.layers_of(self.parameters)
         raw = _raw_layers(layers, moments)
+
         clip_weights = self._clip_weights(rows)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
         self.gradient[:] = 0
@@ -528,10 +536,12 @@ class ProbesInTraining:
             block = read_block(self.clips, rows_of_block, self.dtype)
             attended = attend(block, raw.projection)
             logits[in_block] = attended.pooled.sum(axis=2) + raw.bias
+
             # The derivative of the cross-entropy by a logit is p - y.
             residuals = expit(logits[in_block]) - self.y[rows_of_block, None]
             by_logit = (residuals * clip_weights[in_block]).astype(self.dtype)  # [B, J]
             _add_raw_gradient(gradient, block, attended, by_logit)
+
         _from_raw_gradient(gradient, moments)
         self._add_penalty_gradients(layers, gradient)
         return logits

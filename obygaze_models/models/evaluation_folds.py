@@ -102,7 +102,8 @@ def can_fit_folds_together(spec: ModelSpec) -> bool:
 def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.int64] | None:
     """Return one label per clip [N] if each clip has the same label in all folds that train on it, else None.
 
-    `n_clips` is N. The label of a clip that no fold trains on is -1.
+    Without common labels, the folds cannot be fitted in shared products. `n_clips` is N. The label of a clip
+    that no fold trains on is -1.
     """
     labels = np.full(n_clips, NOT_ASKED, dtype=np.int64)
     for fold in folds:
@@ -113,11 +114,13 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
         if has_repeated_clips:
             # They may have several labels, such as those of two annotators.
             return None
+
         earlier_labels = labels[rows]  # by the folds before
         was_labelled = earlier_labels != NOT_ASKED
         contradicts = was_labelled & (earlier_labels != labels_in_fold)
         if contradicts.any():
             return None
+
         labels[rows] = labels_in_fold
     return labels
 
@@ -144,6 +147,7 @@ def _fit_fold(
     present_in_fold = None
     if "present" in spec.requests():
         present_in_fold = present.loc[fold.rows, list(fold.concepts)]
+
     try:
         if n_levels is None:
             return fit(spec, fold.seed, features, fold.y, movies=movies_of_fold, present=present_in_fold)
@@ -212,6 +216,7 @@ def _fit_probes(
         _training_set(spec, selection, fold, labels, movies)
         for selection, fold in zip(selections, folds, strict=True)
     ]
+
     try:
         # The selections differ in their seeds only, which a linear probe does not use.
         first = selections[0]
@@ -228,7 +233,7 @@ def _fit_probes(
             selection.set_chosen(probe, classes=np.array([0, 1]), held_out=held_out)
             yield Fitted(spec, selection, selection.threshold_)
     except ObygazeError:
-        raise
+        raise  # our own errors have their message already, also those that are ValueErrors
     except ESTIMATOR_ERRORS as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
 

@@ -79,10 +79,12 @@ def models_for(
     if imbalance != "none":
         specs = _with_imbalance(specs, imbalance)
     specs = _with_companions(specs)
+
     names = [spec.name for spec in specs]
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"two models are called {name!r}: give each a name of its own")
+
     for name in HOMES[BASELINES]:
         baseline = BUILTIN_MODELS[name]
         if name not in names and kind in baseline.kinds:
@@ -93,15 +95,20 @@ def models_for(
 def _requested_specs(
     kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None
 ) -> list[ModelSpec]:
-    """Find the requested models, each once; the arguments are those of `models_for`."""
+    """Find the requested models, each once; by default those of the zoo that read features.
+
+    The arguments are those of `models_for`.
+    """
     if isinstance(wanted, Mapping):
-        return [replace(as_spec(name, given), name=name) for name, given in wanted.items()]
+        return [replace(as_spec(name, model), name=name) for name, model in wanted.items()]
     if wanted is None:
         return [spec for spec in BUILTIN_MODELS.values() if kind in spec.kinds and spec.looks_at_features]
+
     # Some estimators are iterable, such as pipelines; they count as one model.
     items: list[Any] = [wanted] if hasattr(wanted, "fit") else list(wanted)
     specs = []
-    for item in dict.fromkeys(items):
+    items_without_repeats = dict.fromkeys(items)
+    for item in items_without_repeats:
         if isinstance(item, ModelSpec):
             specs.append(item)
         elif isinstance(item, str):

@@ -100,7 +100,10 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
 
 
 def _power_note(n_paired: int) -> str:
-    """Write the smallest p that so many paired movies allow, and the smallest difference that they show."""
+    """Write the smallest p that so many paired movies allow, and the smallest difference that they show.
+
+    With few movies even the most extreme result has a large p. `n_paired` is the number of movies.
+    """
     if n_paired < FEW_MOVIES:
         movies = f"{counted(n_paired, 'movie is', 'movies are')} few"
     else:
@@ -113,7 +116,10 @@ def _power_note(n_paired: int) -> str:
 
 
 def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
-    """Write which model of which run is side A or B, and what it was trained on, from the side's record."""
+    """Write which model of which run is side A or B, and what it was trained on.
+
+    `side` is the side's record, as `_side_record` makes it.
+    """
     # The record of a run may lack its training target, and the target its title.
     trained_on = side["task"]
     if side["trained_on"] is not None:
@@ -129,16 +135,19 @@ def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
 def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
     """Write whether the models differ in the main metric by movie.
 
-    `rows` are those of `Comparison.metrics`.
+    `rows` are those of `Comparison.metrics`, one for each metric; `metrics` are the metrics by name.
     """
     main_rows = [row for row in rows if metrics[row["metric"]].is_main]
     row = main_rows[0] if main_rows else rows[0]
     metric = metrics[row["metric"]]
+
+    # Of some metrics, such as errors, the lower value is better.
     a_is_higher = row["difference"] > 0
     a_is_better = a_is_higher == metric.higher_is_better
     verdict = "no difference is shown"
     if row["p_holm"] < LARGEST_P:
         verdict = "A is better" if a_is_better else "B is better"
+
     difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
         f"{verdict} in {metric.title} by movie: A - B is {difference} on "

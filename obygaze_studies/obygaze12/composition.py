@@ -63,6 +63,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     {'clips': 3, 'expected': 1.5, 'p': 0.1}
     """
     counts = np.stack([np.asarray(numbers, dtype=np.int64) for numbers in (both, first, second, clips)])
+
     # Probability of each possible sum over the films so far: entry k is that of the sum least_sum + k.
     probability_of_sum = np.ones(1)
     least_sum = 0
@@ -76,6 +77,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
         probability_of_sum = np.convolve(probability_of_sum, probability_in_film)
         least_sum += least
         expected += n_first * n_second / n_clips
+
     observed = int(counts[0].sum())
     probability_of_observed = probability_of_sum[observed - least_sum]
     is_as_improbable = probability_of_sum <= probability_of_observed * ROUNDING_FACTOR
@@ -117,6 +119,7 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     for level in levels:
         if level in means_of_films:
             means[level] = table.loc[table["level"] == level, "n_concepts"].mean()
+
     rises = None  # undefined with fewer than two levels
     differences: list[float] = []
     if len(means) > 1:
@@ -124,6 +127,7 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
         levels_with_clips = list(means)
         difference_of_films = means_of_films[levels_with_clips[-1]] - means_of_films[levels_with_clips[0]]
         differences = difference_of_films.dropna().to_list()
+
     test = sign_flip(differences)
     trend: dict[str, Any] = {f"{level}_concepts": means.get(level) for level in levels}
     trend["rises"] = rises
@@ -190,16 +194,17 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
         is_high = np.array([clip.level == high for clip in clips])
         has_others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
         columns = {"kind": "with others", "name": concept, "level": high}
+        test = _test_within_movies(is_high, has_others, clips)
         counts = {
             "alone": _low_and_high(is_high[~has_others]),
             "combined": _low_and_high(is_high[has_others]),
         }
-        rows.append(columns | _test_within_movies(is_high, has_others, clips) | counts)
+        rows.append(columns | test | counts)
     return _with_holm(rows)
 
 
 def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the numbers of clips of the lower and of the higher level, by `is_high` [N]."""
+    """Return the numbers of clips of the lower and of the higher level, given which are of the higher [N]."""
     n_high = int(is_high.sum())
     return len(is_high) - n_high, n_high
 
@@ -230,7 +235,7 @@ def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
 
 
 def _with_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add to each row `p_holm`, its p adjusted for all rows."""
+    """Add to each row `p_holm`: its p, adjusted by Holm's correction for the tests of all rows."""
     adjusted = holm([row["p"] for row in rows]).tolist()
     return [{**row, "p_holm": p} for row, p in zip(rows, adjusted, strict=True)]
 
@@ -405,7 +410,8 @@ def sweep_report(
     """
     counts_at = {}  # threshold -> counts
     for threshold, projection in sorted(projected.items()):
-        counts_at[threshold] = statistics(manifests.apply_policy(projection.manifest, policy))
+        labelled = manifests.apply_policy(projection.manifest, policy)
+        counts_at[threshold] = statistics(labelled)
     first = min(counts_at)
     last = max(counts_at)
     codebook = counts_at[first].codebook
@@ -452,13 +458,18 @@ def sweep_report(
 
 
 def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPolicy) -> Report:
-    """Describe how visual concepts combine at each level, with exact tests within films (section 3.4)."""
+    """Describe how visual concepts combine at each level, with exact tests within films (section 3.4).
+
+    There are tables of the number of concepts, of concepts alone and with others, and of sets and pairs of
+    concepts. `policy` is the label policy that is applied first.
+    """
     labelled = manifests.apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
     sets = concept_sets(labelled)
     pairs = concept_pairs(labelled)
     with_others = alone_or_combined(labelled)
     n_unlike = sum(row["p_holm"] < ALPHA for row in pairs)  # pairs that are not as frequent as by chance
+
     blocks = [_number_block(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
     compared = compared_levels(labelled)
     if compared is not None:
@@ -466,6 +477,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
         blocks.append(block(title, _columns("combined"), with_others, COMPOSITION_NOTES["combined"]))
     blocks += [_set_block(levels, sets), _pair_block(pairs, n_unlike)]
+
     set_rows = []
     for concepts, counts in sets.items():
         for level in levels:
@@ -474,6 +486,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
                 set_rows.append(row)
     # The column `kind` tells the three kinds of rows apart.
     data = pd.DataFrame(set_rows + pairs + with_others)
+
     return Report(
         name="concept-sets",
         title="How visual concepts combine",
@@ -486,7 +499,11 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
 
 
 def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
-    """Make the table of the most frequent sets of concepts, without the empty set."""
+    """Make the table of the most frequent sets of concepts, without the empty set.
+
+    `sets` are counts as `concept_sets` returns them: set -> level -> number of clips, the most frequent
+    first.
+    """
     sets_with_concepts = [(concepts, counts) for concepts, counts in sets.items() if concepts]
     rows: list[dict[str, Any]] = []
     for concepts, counts in sets_with_concepts[:N_SHOWN_SETS]:
@@ -499,7 +516,10 @@ def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 
 
 def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
-    """Make the table of the pairs of concepts whose frequencies are least like chance."""
+    """Make the table of the pairs of concepts whose frequencies are least like chance.
+
+    `pairs` are the rows of all pairs, as `concept_pairs` returns them; `n_unlike` of them are significant.
+    """
     by_p = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))
     first_pairs = by_p[:N_SHOWN_PAIRS]
     counts = {"shown": len(first_pairs), "all": len(pairs), "unlike": n_unlike}
@@ -508,7 +528,10 @@ def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
 
 
 def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
-    """Make the table of clips by their number of visual concepts and their level."""
+    """Make the table of clips by their number of visual concepts and their level.
+
+    `sets` are counts as `concept_sets` returns them: set -> level -> number of clips.
+    """
     marked_levels = levels[1:]  # clips of the lowest level have no concept
     counts_of_number: dict[int, Counter[str]] = {}
     for concepts, counts_of_set in sets.items():

@@ -30,6 +30,9 @@ Timelines = dict[str, tuple[Clip, ...]]
 def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> Timelines:
     """Make the timelines: each annotator's segments, their projection onto the clips, and the merge.
 
+    A projection turns free segments into labels of given clips. The merge combines the projections of all
+    annotators into one label for each clip.
+
     Parameters
     ----------
     annotations
@@ -51,8 +54,10 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     for part, noun in ((segments_of_film, "annotations"), (clips_of_film, "clips")):
         if not len(part):
             raise ManifestError(f"movie {movie!r} has no {noun}; there are {', '.join(annotations.movies)}")
+
     by_annotator = project(segments_of_film, clips_of_film, threshold, per_annotator=True).manifest
     merged = project(segments_of_film, clips_of_film, threshold).manifest
+
     annotators = sorted({clip.annotator for clip in segments_of_film})
     annotations_of: Timelines = {}
     projections_of: Timelines = {}
@@ -61,11 +66,15 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
         annotations_of[f"Annotation {number}"] = _in_order_of_time(segments_of_film, annotator)
         projected = _with_unanswered(by_annotator, clips_of_film, annotator)
         projections_of[f"Projection {number}"] = _in_order_of_time(projected)
+
     return annotations_of | projections_of | {MERGED: _in_order_of_time(merged)}
 
 
 def _with_unanswered(projected: Manifest, clips: Manifest, annotator: str) -> Manifest:
-    """Return an annotator's row of each clip; one without a level for a clip that they did not answer for."""
+    """Return a projection with a row of one annotator for each clip.
+
+    `projected` has only the clips that an annotator answered for. The others get a row without a level.
+    """
     row_of_clip = {row.clip_id: row for row in projected if row.annotator == annotator}
     rows = []
     for clip in clips:
@@ -75,7 +84,7 @@ def _with_unanswered(projected: Manifest, clips: Manifest, annotator: str) -> Ma
 
 
 def _in_order_of_time(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
-    """Return the clips of an annotator, or all, in order of time."""
+    """Return the clips of an annotator, or all clips if none is named, in order of time."""
     spans = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
     return tuple(sorted(spans, key=lambda clip: clip.start_s or 0.0))
 
@@ -116,10 +125,13 @@ def figure4(
         shown = {name: _overlapping(spans, span) for name, spans in shown.items()}
         if not shown[MERGED]:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
+
     count_rows = [_count_row(name, spans) for name, spans in shown.items()]
     blocks = [_block_of_all_columns("Spans of each timeline", count_rows)]
     if len(shown[MERGED]) <= N_LISTED:
         blocks.append(_block_of_all_columns("Clips", _clip_rows(shown)))
+
+    # The texts of captions.toml have these words as fields.
     words = {"title": _title_of(annotations, movie), "threshold": threshold}
     captions = CAPTIONS["figure4"]
     draw = drawn_by("draw_timelines", rows=_spans_in_minutes(shown), shades=SHADES)
@@ -220,7 +232,8 @@ def _spans_in_minutes(shown: Timelines) -> dict[str, list[tuple[float, float, st
         for clip in clips:
             if clip.level is None or clip.start_s is None or clip.end_s is None:
                 continue
-            if clip.level == lowest_level and name.startswith("Annotation"):
+            only_fills_a_gap = clip.level == lowest_level and name.startswith("Annotation")
+            if only_fills_a_gap:
                 continue
             spans_of_timeline[name].append((clip.start_s / 60, clip.end_s / 60, clip.level))
     return spans_of_timeline

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 from jinja2 import Template
@@ -125,12 +125,17 @@ def redo(
     """
     reports_without_training: list[Report] = []
     if FIGURE2 in names:
-        report = figure2(manifest)
-        reports_without_training.append(report)
-        on_report(report)
+        report_without_training = figure2(manifest)
+        reports_without_training.append(report_without_training)
+        on_report(report_without_training)
+
     trained_names = [name for name in names if name != FIGURE2]
-    made = _Made([], [], {}, [])
-    for protocol_name in _protocols(protocol) if trained_names else ():
+    protocols = _protocols(protocol) if trained_names else ()
+    reports: list[Report] = []
+    notes: list[str] = []
+    tables: dict[str, pd.DataFrame] = {}
+    last_error: FoldsError | None = None
+    for protocol_name in protocols:
         policy_of_protocol = LabelPolicy.RAW if protocol_name == "paper" else policy
         corpus = load_corpus(stores, manifest, policy_of_protocol)
         task = _ShownTask(progress)
@@ -138,76 +143,42 @@ def redo(
         results = [
             results_class(corpus, source, seed, task.show, results_folder) for source in corpus.sources
         ]
+
+        # A table or figure that cannot be made has a note that says why.
         for name in trained_names:
             task.name = f"{name}, {protocol_name} protocol"
-            _make_report(name, task.name, results, made, on_report)
+            try:
+                report = _trained_report(name, results)
+            except FoldsError as error:
+                last_error = error
+                notes.append(f"{task.name}: not made, {error}")
+                continue
+            if report is None:
+                notes.append(f"{task.name}: not made, no concept is marked in enough movies")
+                continue
+            reports.append(report)
+            on_report(report)
+
         for result in results:
             for kind, table in result.tables.items():
-                made.tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
-    if made.errors and not made.reports:
-        raise made.errors[-1]
-    return Redone((*reports_without_training, *made.reports), tuple(made.notes), made.tables)
+                tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
 
-
-class _Made(NamedTuple):
-    """The reports of trained models that are made so far.
-
-    Attributes
-    ----------
-    reports
-        The reports.
-    notes
-        For each report that cannot be made, the reason.
-    tables
-        Name of a file without ending -> its table.
-    errors
-        The errors for want of clips with features, each of which also has its note.
-    """
-
-    reports: list[Report]
-    notes: list[str]
-    tables: dict[str, pd.DataFrame]
-    errors: list[FoldsError]
-
-
-def _make_report(
-    name: str,
-    title: str,
-    results: Sequence[Any],
-    made: _Made,
-    on_report: Callable[[Report], None],
-) -> None:
-    """Make a table or figure and add it to those made; or add a note that says why it cannot be made.
-
-    Parameters
-    ----------
-    name
-        Name of the table or figure.
-    title
-        Its name with the protocol, for the note.
-    results
-        The results of each source under this protocol.
-    made
-        What is made so far.
-    on_report
-        Called with the report.
-    """
-    try:
-        report = _trained_report(name, results)
-    except FoldsError as error:
-        made.errors.append(error)
-        made.notes.append(f"{title}: not made, {error}")
-        return
-    if report is None:
-        made.notes.append(f"{title}: not made, no concept is marked in enough movies")
-        return
-    made.reports.append(report)
-    on_report(report)
+    if last_error is not None and not reports:
+        raise last_error
+    return Redone((*reports_without_training, *reports), tuple(notes), tables)
 
 
 @dataclass
 class _ShownTask:
-    """The table that models are being trained for, which the progress names."""
+    """Adds to the progress the name of the table or figure that models are being trained for.
+
+    Attributes
+    ----------
+    progress
+        As `redo` takes it.
+    name
+        The name, which `redo` sets before it makes each table or figure.
+    """
 
     progress: Progress
     name: str = ""
@@ -222,7 +193,7 @@ def _trained_report(name: str, results: Sequence[PaperResults] | Sequence[Strict
 
     Returns None if it needs concepts, and no concept is marked in enough movies.
     """
-    # The module of a table or figure has its name (`MODULES`), and two functions.
+    # The module of a table or figure has its name (`MODULES`), and a function for each protocol.
     module = import_module(f"obygaze_studies.obygaze12.{name}")
     report: Report
     if isinstance(results[0], StrictResults):
@@ -237,7 +208,7 @@ def _trained_report(name: str, results: Sequence[PaperResults] | Sequence[Strict
 
 
 def _protocols(protocol: Protocol) -> tuple[str, ...]:
-    """List the protocols to use, in the order of work."""
+    """List the protocols to use, in the order in which reports are made."""
     return ("paper", "strict") if protocol == "both" else (protocol,)
 
 
@@ -264,8 +235,9 @@ def prepare_study(
     ProtocolError
         The labels are not those of the paper.
     """
-    loaded_manifest, opened = read_inputs(manifest, stores)
+    loaded_manifest, opened_stores = read_inputs(manifest, stores)
     refuse_other_codebook(loaded_manifest.codebook, "this table or figure")
+
     notices: list[str] = []
     trains_models = set(names) != {FIGURE2}
     if protocol != "paper" and trains_models:
@@ -277,7 +249,7 @@ def prepare_study(
         redone = redo(
             names,
             loaded_manifest,
-            opened,
+            opened_stores,
             protocol,
             policy=labels,
             seed=seed,
@@ -288,14 +260,15 @@ def prepare_study(
         folder = results_folder.parent if results_folder else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))
-        page = index_page(redone, loaded_manifest, opened, policy=labels, seed=seed)
+        page = index_page(redone, loaded_manifest, opened_stores, policy=labels, seed=seed)
         write_whole(folder / "index.md", page)
         return redone
 
+    # What the results depend on, so that those of an earlier, interrupted call are used for the same inputs.
     inputs = {
         "tables": list(names),
         "manifest": loaded_manifest.digest(),
-        "stores": [store.fingerprint for store in opened],
+        "stores": [store.fingerprint for store in opened_stores],
         "policy": policy,
         "protocol": protocol,
         "seed": seed,
@@ -355,5 +328,7 @@ def index_page(
 
 def leak_notes(report: Report) -> list[tuple[str, str]]:
     """List a report's notes that say whether its folds leak, each with the title of its table."""
-    notes = [(block.title, note) for block in report.blocks for note in block.notes]
-    return [(title, note) for title, note in notes if "LEAKS" in note or CAPTION_WITHOUT_LEAK in note]
+    titles_and_notes = [(block.title, note) for block in report.blocks for note in block.notes]
+    return [
+        (title, note) for title, note in titles_and_notes if "LEAKS" in note or CAPTION_WITHOUT_LEAK in note
+    ]

@@ -41,7 +41,10 @@ def _format_printed(printed: float, movie: str) -> str:
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
+    """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films.
+
+    `results` are those of each source, all of the same corpus.
+    """
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
     parts = [_paper_part(result, leak_caption(folds, result.source)) for result in results]
@@ -50,7 +53,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
-    """Make the table of one source under the `paper` protocol: a row per tested film."""
+    """Make the table of one source under the `paper` protocol: a row per tested film.
+
+    `leaks` is the note on test clips that are seen in training.
+    """
     source = result.source
     pairs = _film_pairs(result)
     shows_printed = _shows_printed(result)
@@ -102,7 +108,10 @@ def _paper_row(source: Dataset, movie: str, pairs: pd.DataFrame, printed: Printe
 
 
 def _paper_mean_line(pairs: pd.DataFrame, *, shows_printed: bool) -> tuple[str, ...]:
-    """Write the last line of the table under `paper`: the means over films, blank where there is none."""
+    """Write the last line of the table under `paper`: the means over films, blank where there is none.
+
+    `pairs` are all film pairs, as `_film_pairs` describes them.
+    """
     means_of_films = pairs.groupby("movie", sort=False)[list(F1_OF_AVERAGE)].mean()
     cells = {
         "movie": "mean over films",
@@ -122,7 +131,7 @@ def _format_all_positive(prevalence: float) -> str:
 
 
 def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict[str, Any]:
-    """Make the first columns of a film's row."""
+    """Make the first columns of a film's row: features, film, number of its clips and share of positives."""
     return {
         "features": source.title,
         "movie": movie,
@@ -198,7 +207,10 @@ def _strict_part(result: StrictResults) -> SourcePart:
 def _strict_row(
     source: Dataset, movie: str, predictions: pd.DataFrame, printed: Printed | None
 ) -> dict[str, Any]:
-    """Make the row of a movie under `strict`: the metrics of its predictions, and the printed number."""
+    """Make the row of a movie under `strict`: the metrics of its predictions, and the printed number.
+
+    `printed` is None if the paper prints none, or none of these features.
+    """
     labels = predictions["label"].to_numpy()
     scores = predictions["score"].to_numpy()
     predicted = predictions["called"].to_numpy()
