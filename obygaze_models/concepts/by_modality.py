@@ -109,6 +109,7 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
     ModelError
         There are none; the message says why.
     """
+    # What the modality perceives: kinds of concepts, such as "heard".
     if modality.name in PERCEIVED_BY:
         # A modality that is named after a kind of concepts perceives that kind, whatever its provenance says.
         perceives = PERCEIVED_BY[modality.name]
@@ -121,6 +122,7 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
     learnable = []
     for concept in _perceived_concepts(data.codebook, perceives):
         is_marked = data.labels.has(concept)[clips]
+        # In more movies than fits need, since an evaluation leaves one out.
         if _is_learnable(is_marked, movies, MIN_MOVIES_TO_EVALUATE):
             learnable.append(concept)
 

@@ -75,6 +75,7 @@ def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
     key = digest.digest()
+    # As many decompositions are kept as have a place in memory.
     n_to_keep = max(CACHE_BYTES // _bytes_of_decomposition(X), 1)
     return cached_result(_CACHE, key, n_to_keep, lambda: _decompose(X, clip))
 

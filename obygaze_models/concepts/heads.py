@@ -68,7 +68,7 @@ def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
 
 
 def _parameter_of(head: HeadName) -> str:
-    """Return the name of the one parameter of a named head that inner folds choose."""
+    """Return the name of the one parameter of a named head that inner folds choose, such as "C"."""
     (parameter,) = CANDIDATES[head]
     return parameter
 

@@ -202,7 +202,7 @@ def _fit_every_penalty(features: DecomposedFeatures, present: NDArray[np.bool_])
     T' y, divided by l + r.
     """
     y = present.astype(np.float64)
-    penalties = features.penalty_unit * np.array(PENALTIES)
+    penalties = features.penalty_unit * np.array(PENALTIES)  # those to choose from
     # A row for each of the V penalties: 1 / (l + r), [V, R].
     shrinkage = 1 / (features.sums_of_squares + penalties[:, None])
     sums_of_present = features.coordinates.T @ y  # T' y, [R, K]

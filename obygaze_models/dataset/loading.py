@@ -305,8 +305,8 @@ def counts_of(labels: Labels, is_annotated: NDArray[np.bool_]) -> dict[str, int]
 
 def _source_fields(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
     """Collect the fields of a `Dataset` that describe its store, group, array and codebook."""
+    # Signatures tell films apart by their pictures. They are not read from a server: they have 40 kB a clip.
     signatures = None
-    # Signatures are not read from a server: they have 40 kB per clip.
     is_on_server = "://" in store.where
     if has_signatures(store) and not is_on_server:
         signatures = store[SIGNATURE]

@@ -210,8 +210,9 @@ def with_variables(
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
 
-    # Columns that are no variables: those of a manifest, those of a medium that cannot convey the concept,
-    # and those that only describe other columns.
+    # Columns that are no variables: those of a manifest (FIELDS), those of a medium that cannot convey the
+    # concept, and those that only describe other columns. OF_VARIABLES has the media of each column that
+    # `film variables` writes.
     unperceived = _unperceived_columns(table.columns, target, data.codebook)
     descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == DESCRIBES_ONLY]
     not_variables = {*FIELDS, *unperceived, *descriptions}
@@ -345,7 +346,8 @@ def _unperceived_columns(
     concept = codebook.concept(target.concept)
     unperceived = {}
     for name in columns:
-        reason = why_unperceived(concept, OF_VARIABLES.get(name, ()))
+        media = OF_VARIABLES.get(name, ())  # in which `film variables` measures the column
+        reason = why_unperceived(concept, media)
         if reason:
             unperceived[name] = f"{name} ({reason})"
     return unperceived

@@ -162,7 +162,8 @@ def _linear_parts(planes: Planes, about: About) -> _CardParts:
         title="Linear model, joint",
         estimator="Pipeline",
         target=CardTarget(**target, concept=concept),
-        # The hyperplane is of features that were not clipped: the largest limit clips none.
+        # The hyperplane is of features that were not clipped at a number of deviations: the largest limit
+        # clips none.
         parameters={"limit": MOST_LIMIT, "C": _inverse_strength(planes.penalties[0])},
         arrays={
             "mean": planes.mean,

@@ -423,7 +423,10 @@ def _refuse_impossible_movie(movie: str) -> None:
 
 
 def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if an array of a file is missing, or has another shape or type than the description says."""
+    """Raise if an array of a file is missing, or has another shape or type than the description says.
+
+    Sums of derivatives have arrays of other shapes than means and products, and those of a model besides.
+    """
     n_films = len(set(about.movies))
     n_features = about.n_features
     start_shapes: dict[str, tuple[int, ...]] = {}

@@ -447,6 +447,7 @@ class FoldDescent:
 
         length = np.ones(n_fits)
         bracket = _Bracket(n_fits)
+        # Slopes are those of the mean loss, plus those of the penalty. ALL_FITS is the index of all fits.
         slope = self._set_residuals_after(change, length, ALL_FITS) + penalty.slope(length, ALL_FITS)
         searching = np.arange(n_fits)  # indices of the fits whose slope is not flat yet
         for _ in range(MOST_TRIALS):

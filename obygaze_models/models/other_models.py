@@ -223,7 +223,7 @@ def _check_new_name(name: str, text: str) -> None:
 
 def _load_entry_point(name: str) -> ModelSpec:
     """Load a model that an installed package offers."""
-    entry_points = {point.name: point for point in points(MODELS)}
+    entry_points = {point.name: point for point in points(MODELS)}  # of all installed packages
     if name in entry_points:
         entry_point = entry_points[name]
         try:
@@ -240,5 +240,5 @@ def _load_entry_point(name: str) -> ModelSpec:
 
 
 def _builtin_names() -> list[str]:
-    """List the names of the zoo's own models."""
+    """List the names of the zoo's own models, without importing their modules."""
     return [name for names in HOMES.values() for name in names]

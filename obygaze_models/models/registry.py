@@ -85,6 +85,7 @@ def models_for(
         if names.count(name) > 1:
             raise ModelError(f"two models are called {name!r}: give each a name of its own")
 
+    # Baselines come last, those that are for this kind of target.
     for name in HOMES[BASELINES]:
         baseline = BUILTIN_MODELS[name]
         if name not in names and kind in baseline.kinds:
@@ -121,7 +122,10 @@ def _requested_specs(
 
 
 def _with_imbalance(specs: list[ModelSpec], imbalance: Imbalance) -> list[ModelSpec]:
-    """Replace the zoo's perceptron, if it is among the models, with one that handles class imbalance."""
+    """Replace the zoo's perceptron, if it is among the models, with one that handles class imbalance.
+
+    Other models are left as they are.
+    """
     from obygaze_models.models.mlp import SPECS, make_mlp  # noqa: PLC0415 - for this model alone
 
     (perceptron,) = SPECS

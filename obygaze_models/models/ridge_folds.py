@@ -222,6 +222,7 @@ class FoldLogistic:
         if C not in self._start_of_C:
             # C multiplies the sum of losses, while the path minimises their mean.
             strength = 1 / (C * len(self.y))
+            # The tolerance is coarse, as the fit is only a start for others.
             self._path_on_all.advance(strength, START_TOLERANCE, MOST_STEPS)
             weights, intercept = self._path_on_all.solution()
             self._start_of_C[C] = np.append(weights, intercept)

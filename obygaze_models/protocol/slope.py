@@ -191,7 +191,8 @@ class SlopeLikelihood:
         likelihood = np.exp(log_likelihood - highest)
         likelihood_at_0 = float(np.exp(log_likelihood_at_0 - highest))
 
-        # Prior times likelihood: on the grid, given that the slope is above 0, and of both cases.
+        # Prior times likelihood: on the grid, given that the slope is above 0; then of each of the two cases,
+        # of which the slope 0 has the prior probability P_UNSKILLED.
         mass_on_grid = _prior_mass_on_grid() * likelihood
         mass_above_0 = (1 - P_UNSKILLED) * float(mass_on_grid.sum())
         mass_at_0 = P_UNSKILLED * likelihood_at_0

@@ -241,9 +241,9 @@ def _count_labels_of_models(clips: Iterable[Clip]) -> dict[str, int]:
     """
     counts = Counter[str]()
     for clip in clips:
-        name = clip.extras.get(MODEL, "")
-        if name and clip.level is not None:
-            counts[name] += 1
+        machine = clip.extras.get(MODEL, "")
+        if machine and clip.level is not None:
+            counts[machine] += 1
     return dict(counts)
 
 

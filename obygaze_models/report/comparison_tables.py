@@ -93,7 +93,7 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
         _describe_side("B", record["b"]),
         f"{clips}; metrics are means over the movies that define them",
         f"p: {exact}sign-flip test over movies, {n_patterns} patterns; Holm over {n_tests} metrics",
-        CAPTIONS["p"],
+        CAPTIONS["p"],  # what a p-value is about
         _power_note(n_paired),
     ]
     return tuple(visible(line, lines=False) for line in lines)

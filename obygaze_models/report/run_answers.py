@@ -64,7 +64,10 @@ def title_prefix(run: Run, task: object) -> str:
 
 
 def is_yardstick(name: str) -> bool:
-    """Tell whether a row of a table only serves comparison: a baseline, a control, or the row of chance."""
+    """Tell whether a row of a table only serves comparison: a baseline, a control, or the row of chance.
+
+    `name` is the row's first cell, which is mostly the name of a model.
+    """
     if name == CHANCE_ROW or name in YARDSTICKS:
         return True
     return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
@@ -73,6 +76,7 @@ def is_yardstick(name: str) -> bool:
 def constant_controls(run: Run, task: str) -> list[str]:
     """List the controls whose scores do not vary within movies, so that comparing with them shows nothing."""
     constant = constant_models(run.predictions, task)
+    # Models that are not the zoo's own are never controls.
     return [name for name in constant if name in BUILTIN_MODELS and BUILTIN_MODELS[name].control]
 
 
@@ -174,8 +178,8 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     several models is named.
     """
     values = task.values
-    models = [name for name in values if name != OTHER and not is_yardstick(name)]  # of features
-
+    # OTHER stands for the other annotators of a clip, who are no model.
+    models = [name for name in values if name != OTHER and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
     if not models or not baselines:
@@ -413,7 +417,8 @@ class _Completeness:
 def _measure_completeness(task: _Task) -> _Completeness | None:
     """Measure the completeness of the annotated concepts, and how much models gain beyond their labels.
 
-    None if the task has no model of the concepts' labels, or none of all features.
+    It needs a model that decides by the concepts' labels and one that decides by all features; None if the
+    task lacks one of them.
     """
     aucs = task.values  # model -> AUC by movie
     models_of_features = [name for name in MODELS_OF_FEATURES if name in aucs]

@@ -17,7 +17,8 @@ def notes(run: Run) -> tuple[str, ...]:
     """Write the notes of a run: on which clips and how its numbers were computed, and what limits them."""
     record = run.record
     lines = [_features_note(record)]
-    if record["protocol"] != SEEN_MOVIES:  # a protocol of seen movies is listed among the limits
+    # That tested films are trained on in part is listed among the limits.
+    if record["protocol"] != SEEN_MOVIES:
         lines.append(f"protocol {record['protocol']}")
     lines += [
         _seeds_note(record["seeds"]),

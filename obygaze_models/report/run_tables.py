@@ -109,6 +109,7 @@ def short_report(run: Run) -> Report:
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = [_short_table_of_task(run, task, metrics) for task in _tasks_with_metrics(run)]
     full_report = run_report(run)
+    # MEANING is what the sentences on an AUC have in common.
     short_answers = tuple(line for line in full_report.answers if MEANING not in line)
     return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short_answers)
 
@@ -139,7 +140,7 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     metrics : sequence of Metric
         The first one is shown with its interval.
     """
-    baselines = HOMES[BASELINES]
+    baselines = HOMES[BASELINES]  # names of the zoo's baselines, which read no features
     shown_models = {model: values for model, values in models.items() if model not in baselines}
     if not shown_models:  # a run of baselines alone
         shown_models = dict(models)
@@ -147,7 +148,7 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     names = [metric.name for metric in metrics]
     rows = {}
     for model, values in shown_models.items():
-        # OTHER stands for the other annotators of a clip.
+        # OTHER stands for the other annotators of a clip, with whom models are compared.
         rows[model] = _people_cells(values, metrics) if model == OTHER else _model_cells(values, names)
     # The chance level is the same for all models.
     any_model = next(iter(models.values()))
@@ -339,6 +340,7 @@ def _movie_table_notes(metric: Metric, rows: Sequence[Mapping[Any, Any]]) -> lis
     if n_undefined:
         movies = counted(n_undefined, "movie")
         notes.append(f"left out: {movies} without both classes")
+    # Intervals of an average precision near 1 cover less than they should.
     if metric.name == "average_precision" and any(row["movie_mean"] > NEAR_BOUND_AP for row in rows):
         notes.append(CAPTIONS["near bound"])
     return notes

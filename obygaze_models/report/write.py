@@ -124,7 +124,8 @@ def _column_widths(block: Block) -> list[int]:
     widths = []
     for column, heading in enumerate(block.headers):
         widest_cell = max((len(row[column]) for row in block.rows), default=0)
-        widths.append(max(len(heading) + ADDED_TO_HEADING, widest_cell))
+        width_of_heading = len(heading) + ADDED_TO_HEADING  # tabulate adds space to headings
+        widths.append(max(width_of_heading, widest_cell))
     return widths
 
 

@@ -383,13 +383,15 @@ def _trend_block(
     notes
         Notes in addition to those of captions.toml.
     """
-    levels = manifest.codebook.level_names[1:]
+    levels = manifest.codebook.level_names[1:]  # clips of the lowest level have no concept
     mean_columns: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
+
     all_notes = [*COMPOSITION_NOTES["trend"], *notes]
     printed = printed_count_table(manifest)
     if printed and policy is manifests.LabelPolicy.PAPER:
         means = ", ".join(f"{level} {printed[f'visual concepts per {level} clip']}" for level in levels)
         all_notes.append(f"printed for all clips (section 3.4): {means}")
+
     shown_columns = [*before, *mean_columns, *_columns("trend"), *after]
     return block("Concepts by level", shown_columns, rows, all_notes)
 

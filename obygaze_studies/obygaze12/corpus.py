@@ -128,7 +128,10 @@ def refuse_other_codebook(codebook: manifests.Codebook, subject: str) -> None:
 
 
 def _parts_with_meaning(codebook: manifests.Codebook) -> tuple[object, ...]:
-    """Return the parts of a codebook that give its labels their meaning, whatever its name."""
+    """Return the parts of a codebook that give its labels their meaning: levels, visual concepts and tasks.
+
+    Two codebooks with equal parts can be used in place of each other, whatever their names.
+    """
     sides = [(task.negatives, task.positives) for task in codebook.tasks]
     return codebook.level_names, codebook.labels, codebook.visual_concepts, sides
 
@@ -293,8 +296,8 @@ class PaperCorpus:
         return self.if_printed(*notes)
 
     def _note_on_unprinted(self) -> str:
-        """Say that the papers print no numbers of these backbones, and of which they do."""
-        note: str = CAPTIONS["notes"]["unprinted"]
+        """Write a note that the papers print no numbers of these backbones, and of which they do."""
+        note: str = CAPTIONS["notes"]["unprinted"]  # a text of captions.toml, with fields
         titles = ", ".join(source.title for source in self.sources)
         return note.format(printed=", ".join(PAPER_NAME_OF_BACKBONE), titles=titles)
 
@@ -313,7 +316,7 @@ class PaperCorpus:
         return parts if self.has_printed_numbers else ()
 
     def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
-        """Write the notes on protocol, clips and features.
+        """Write the notes on protocol, clips and features, whose texts are in captions.toml.
 
         Parameters
         ----------

@@ -33,8 +33,8 @@ def _format_printed(negatives: str, concept: str) -> str:
 
     It prints no numbers, but names some concepts as hard to separate, with all clips as negatives.
     """
-    hard = negatives == "all" and concept in PUBLISHED["figures"]["figure3_hard"]
-    return "no number; hard to separate" if hard else "no number"
+    is_named_as_hard = negatives == "all" and concept in PUBLISHED["figures"]["figure3_hard"]
+    return "no number; hard to separate" if is_named_as_hard else "no number"
 
 
 WRITERS: Writers = {"against": NEGATIVES_TITLES.__getitem__, "printed": _format_printed}
@@ -72,9 +72,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     fold 9 (Tores et al., section 5).
     """
     corpus = results[0].corpus
-    folds: list[Fold] = []
+    folds: list[Fold] = []  # of all concepts and choices of negatives
     for concept, negatives in CONCEPT_TASKS:
         folds += concept_folds(corpus.manifest, concept, negatives)
+
     leaks = leak_caption(folds, corpus.first_source)
     parts = []
     for result in results:
@@ -103,7 +104,7 @@ def _part(
     caption_words
         Words that the caption of the figure adds.
     """
-    shown = SHOWN_COLUMNS[protocol]
+    shown = SHOWN_COLUMNS[protocol]  # which columns are compared and drawn
     n_better = sum(row[shown.compared] > row["all_positive"] for row in rows)
     answer = (
         f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
@@ -166,7 +167,7 @@ def _paper_rows(result: PaperResults) -> list[Row]:
     fitted = result.concepts
     table = fitted.predictions.table.assign(called=fitted.predictions.called)
     rows: list[Row] = []
-    for concept, negatives in CONCEPT_TASKS:
+    for concept, negatives in CONCEPT_TASKS:  # all concepts with each choice of negatives
         predictions = table[table["task"] == f"{concept}|{negatives}"]
         f1_of_fold = {}  # validation fold -> F1 of its CAV on the test clips
         for fold, rows_of_fold in predictions.groupby("fold"):

@@ -166,12 +166,13 @@ def _title_of(annotations: Manifest, movie: str) -> str:
 
 def _count_levels(spans: Sequence[Clip]) -> str:
     """Write how many clips have each level: `3 clips EN, 1 clip S`."""
-    counts = _count_row("", spans)
-    return ", ".join(f"{counted(counts[level], 'clip')} {level}" for level in CODEBOOK.level_names)
+    n_clips_of_level = _count_row("", spans)
+    levels = CODEBOOK.level_names  # those of ObyGaze12
+    return ", ".join(f"{counted(n_clips_of_level[level], 'clip')} {level}" for level in levels)
 
 
 def _count_row(name: str, spans: Sequence[Clip]) -> dict[str, Any]:
-    """Count the spans of a timeline, and those of each level."""
+    """Count the spans of a timeline, and those of each level: the row of the timeline in a table."""
     row: dict[str, Any] = {"timeline": name, "spans": len(spans)}
     for level in CODEBOOK.level_names:
         row[level] = sum(clip.level == level for clip in spans)
@@ -220,7 +221,7 @@ def _overlapping(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip
 
 
 def _spans_in_minutes(shown: Timelines) -> dict[str, list[tuple[float, float, str]]]:
-    """Convert the spans to minutes: timeline -> start, end and level of each.
+    """Convert the labelled spans to minutes, for the figure: timeline -> start, end and level of each.
 
     Free segments of the lowest level are left out of the annotators' timelines: they only fill the gaps
     between what was marked.

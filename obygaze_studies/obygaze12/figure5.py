@@ -29,7 +29,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
         The trained models of each source, all of the same corpus.
     """
     corpus = results[0].corpus
-    limits = TREES[TASK]
+    limits = TREES[TASK]  # of the tree for EN vs S, in the original code
     fold = head_fold(corpus.manifest, train=TASKS[TASK], test=TASKS[TASK])
 
     note_on_leaks = f"{leak_caption([fold], corpus.first_source)}; its CAVs are fitted on its training clips"

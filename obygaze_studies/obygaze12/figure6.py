@@ -108,7 +108,8 @@ WEIGHTS: Sequence[Column] = (
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
     """List the movies with the weights of a logistic regression of which clips one model calls correctly.
 
-    Of the models that are tested on a movie, it is the typical one (`_predictions_of_typical_model`).
+    The regression has a weight for each factor: a concept or a level of the clip. Of the models that are
+    tested on a movie, the typical one is taken (`_predictions_of_typical_model`).
     """
     table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
@@ -152,7 +153,8 @@ def _predictions_of_typical_model(predictions: pd.DataFrame) -> pd.DataFrame:
 def _weights_of_success(data: Dataset, clip_ids: Sequence[str], is_correct: NDArray[np.bool_]) -> Floats:
     """Fit a logistic regression of which clips are called correctly, and return a weight per factor.
 
-    The weights are NaN if all clips are called correctly, or none.
+    The factors are the visual concepts and the levels of clips (`FACTORS`). The weights are NaN if all clips
+    are called correctly, or none, as nothing can be learnt then.
     """
     if is_correct.all() or not is_correct.any():
         return np.full(len(FACTORS), np.nan)
@@ -173,7 +175,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
     all_rows: list[dict[Any, Any]] = []
     blocks = []
     answers = []
-    for kind in KINDS_OF_ERROR:
+    for kind in KINDS_OF_ERROR:  # false alarms and misses
         rows = _effect_rows(result, kind)
         all_rows += rows
         n_errors = rows[0]["n_errors"]  # the same in all rows, as n_clips is

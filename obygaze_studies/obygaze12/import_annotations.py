@@ -74,7 +74,9 @@ def _notices_on_lines(rows: Iterable[manifests.Row], clips: Iterable[manifests.C
 @checked
 def is_obygaze12(manifest: manifests.Manifest) -> bool:
     """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
-    return manifest.codebook.name == CODEBOOK.name and set(manifest.movies) == set(PUBLISHED["films"])
+    has_its_codebook = manifest.codebook.name == CODEBOOK.name
+    has_its_films = set(manifest.movies) == set(PUBLISHED["films"])
+    return has_its_codebook and has_its_films
 
 
 def _clip(

@@ -267,7 +267,9 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
         The manifest does not have the folds of the released split file.
     """
     labels = concept_labels(manifest, concept, negatives)
-    clips = [clip for clip in _clips_with_fold(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
+    # The column with the folds of the released split file of concepts.
+    clips_of_file = _clips_with_fold(manifest, CONCEPT_COLUMN)
+    clips = [clip for clip in clips_of_file if clip.clip_id in labels]
     folds = []
     for validation in CONCEPT_VALIDATION_FOLDS:
         fold = Fold(
@@ -283,8 +285,9 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
 def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
     """Make the only fold of a PCBM's head: it is tested on the last fold and trained on all others.
 
-    It has no validation side. Both sides come from one file and share no clip. But the head's inputs are
-    distances from CAVs, and these CAVs are fitted on the same training clips.
+    A head decides by concept values, as the last part of a concept bottleneck (PCBM). The fold has no
+    validation side. Both sides come from one file and share no clip. But the head's inputs are distances from
+    CAVs, and these CAVs are fitted on the same training clips.
 
     Raises
     ------

@@ -102,7 +102,8 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
 
     A CAV is the hyperplane of a linear SVM, fitted on one fold. The one with the highest F1 on the validation
     clips of its fold is elected, as in the original code. All SVMs are solved in one call, which shares their
-    work.
+    work. Below, a task is a pair of a concept and a choice of negatives: the EN clips, or all clips without
+    the concept.
 
     Raises
     ------
@@ -121,7 +122,8 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
             index_of_cav[task, k] = len(trainings)
             rows = data.rows(fold.train)
             is_positive = problem.labels[rows] == 1
-            trainings.append((rows, is_positive, CAV_C[concept]))
+            C_of_concept = CAV_C[concept]  # of the original code
+            trainings.append((rows, is_positive, C_of_concept))
     hyperplanes = svm_hyperplanes(data.X, trainings)
 
     # Test the CAVs of each task, and elect one of them by its validation clips.
@@ -206,8 +208,10 @@ def make_head(name: str, task: str) -> DecisionTreeClassifier | LogisticRegressi
     `name` is "pcbm_dt", whose head is a decision tree, or "pcbm_lr", whose head is logistic regression.
     """
     if name == "pcbm_dt":
-        return DecisionTreeClassifier(**TREES[task], random_state=SEED_OF_HEADS)
-    return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED_OF_HEADS)
+        limits = TREES[task]  # depth, and clips of a leaf
+        return DecisionTreeClassifier(**limits, random_state=SEED_OF_HEADS)
+    penalty = LOGISTICS[task]
+    return LogisticRegression(**penalty, solver="liblinear", random_state=SEED_OF_HEADS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,8 +349,11 @@ class PaperResults(Results):
 
     @cached_property
     def movie_pairs(self) -> Predictions:
-        """The perceptron on the film pairs of Table 4; fold i of the table is the i-th pair."""
-        train, test = MOVIE_PAIR_CELL
+        """The predictions of the perceptron on the film pairs of Table 4; fold i is the i-th pair.
+
+        A pair is a film that is tested and one that is validated on; all others are trained on.
+        """
+        train, test = MOVIE_PAIR_CELL  # the training task and the test task of Table 4
         task = f"movies:{train}>{test}"  # Table 2 has a task of the same name, without "movies:"
         folds = pair_folds(self.corpus.manifest)
         jobs = [Job(task=task, number=k, fold=fold) for k, fold in enumerate(folds)]
@@ -393,7 +400,7 @@ def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
     """Make the film pairs of Table 4, for the tasks that its models are trained and tested on."""
-    train, test = MOVIE_PAIR_CELL
+    train, test = MOVIE_PAIR_CELL  # names of tasks
     return paper_folds.movie_folds(manifest, TASKS[train], TASKS[test])
 
 
@@ -474,6 +481,8 @@ class StrictResults(Results):
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models: task that they are trained on -> their run on all test tasks of Table 2."""
         runs = {}
+        # Each cell of Table 2 has a training task and a test task; cells with the same training task are run
+        # together.
         for train, tests in TEST_TASKS_OF.items():
             runs[train] = self._evaluate_or_load(train, models=None, task=train, tests=tests)
         return runs

@@ -52,7 +52,10 @@ def cell_title(cell: Cell) -> str:
 
 
 def model_title(model: str) -> str:
-    """Write the title of a model, with the negatives of its CAVs if its name has them."""
+    """Write the title of a model for a table, with the negatives of its CAVs if its name has them.
+
+    The name of a bottleneck is joined with its negatives by "|". The row of chance levels keeps its name.
+    """
     if model == CHANCE:
         return model
     name, *negatives = model.split("|")  # such as "pcbm_dt|en", or "mlp"
@@ -101,7 +104,10 @@ def _has_papers_metric(row: Mapping[str, Any]) -> bool:
 
 
 def _trivial_rows() -> list[dict[str, Any]]:
-    """List the papers' numbers of trivial models with the values computed by formula."""
+    """List the papers' numbers of trivial models with the values computed by formula, as rows of the data.
+
+    A trivial model calls clips positive at random, or all of them.
+    """
     rows = []
     for trivial in TRIVIAL:
         row = {
@@ -255,6 +261,7 @@ def _printed_only_rows(
     The parameters are those of `_measured_rows`.
     """
     rows = []
+    # Each entry holds the numbers that the papers print of a model and a backbone: cell -> number.
     for (model, backbone), printed in TABLE2.items():
         is_of_kind = model.startswith(kind)
         if is_of_kind and backbone not in corpus.printed_backbones:
@@ -327,7 +334,7 @@ def _measured_rows(
     """
     if kind == "mlp":
         predictions = result.classifiers
-        metrics = list(F1_OF_AVERAGE)
+        metrics = list(F1_OF_AVERAGE)  # names of both kinds of F1
     else:
         predictions = result.heads.predictions
         metrics = ["f1_pos"]
@@ -382,7 +389,10 @@ def _number_columns(values: Sequence[float] | None, printed: Printed | None) -> 
 
 
 def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
-    """Compute both F1 of a model on a task in each fold: a row per fold, a column per F1."""
+    """Compute two kinds of F1 of a model on a task in each fold: a row per fold, a column per F1.
+
+    They are the F1 of the positive class (`f1_pos`), and the mean over classes (`f1_weighted`).
+    """
     table = predictions.table.assign(called=predictions.called)
     part = table[(table["model"] == model) & (table["task"] == task)]
     rows = []
@@ -457,7 +467,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _is_in_papers_table(row: Mapping[str, Any]) -> bool:
-    """Return whether the papers' Table 2 has such a row: a model of features, or one of their baselines."""
+    """Return whether the papers' Table 2 has such a row: a model of features, or one of their baselines.
+
+    Rows of models that read no features have a dash in place of the features.
+    """
     return row["features"] != NOTHING or row["model"] in TRIVIAL_MODELS
 
 
@@ -473,7 +486,7 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
         summary_of_source = summary_of_cell[summary_of_cell["features"] == result.source.title]
         for name, summary_of_model in summary_of_source.groupby("model", sort=False):
             model = str(name)
-            reads_features = BUILTIN_MODELS[model].looks_at_features
+            reads_features = BUILTIN_MODELS[model].looks_at_features  # no baseline does
             if reads_features or is_first_source:  # a baseline has the same numbers in all sources
                 metrics = summary_of_model.set_index("metric").to_dict(orient="index")
                 rows.append(_strict_row(result, cell, model, metrics))
@@ -483,7 +496,10 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
 def _strict_row(
     result: StrictResults, cell: Cell, model: str, metrics: Mapping[Any, Mapping[Any, Any]]
 ) -> dict[str, Any]:
-    """Make the row of a model in a cell, from the pooled values of its metrics (metric -> columns)."""
+    """Make the row of a model in a cell of Table 2, with the number that the papers print if they do.
+
+    `metrics` are the model's rows of the run's metrics: name of a metric -> columns, such as the pooled value.
+    """
     metric = papers_metric(model)
     reads_features = BUILTIN_MODELS[model].looks_at_features
     printed = _printed_number(model, result.corpus.printed_backbone(result.source), cell)
@@ -537,7 +553,11 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
 
 
 def _format_metric(row: Mapping[Any, Any], with_interval: bool) -> str:
-    """Format a pooled metric, with its interval if asked."""
+    """Format a metric that is pooled over movies, with its interval if asked.
+
+    `row` is the metric's row of a run: its value is `pooled`, with an interval from `pooled_low` to
+    `pooled_high`.
+    """
     if not with_interval:
         return number(row["pooled"])
     return interval(row["pooled"], row["pooled_low"], row["pooled_high"])

@@ -98,7 +98,7 @@ def _paper_row(source: Dataset, movie: str, pairs: pd.DataFrame, printed: Printe
     # All pairs of a tested movie have the same test clips.
     row = _film_row(source, movie, pairs["n_clips"].iloc[0], pairs["prevalence"].iloc[0])
     row["n_pairs"] = len(pairs)
-    for name in F1_OF_AVERAGE:
+    for name in F1_OF_AVERAGE:  # "f1_weighted" and "f1_pos"
         row[name] = pairs[name].mean()
         row[f"{name}_sd"] = pairs[name].std(ddof=0)
         row[f"_{name}_values"] = pairs[name].tolist()
@@ -112,7 +112,8 @@ def _paper_mean_line(pairs: pd.DataFrame, *, shows_printed: bool) -> tuple[str, 
 
     `pairs` are all film pairs, as `_film_pairs` describes them.
     """
-    means_of_films = pairs.groupby("movie", sort=False)[list(F1_OF_AVERAGE)].mean()
+    both_f1 = list(F1_OF_AVERAGE)  # "f1_weighted" and "f1_pos"
+    means_of_films = pairs.groupby("movie", sort=False)[both_f1].mean()
     cells = {
         "movie": "mean over films",
         "clips": "",
@@ -167,7 +168,11 @@ def _printed_note(corpus: PaperCorpus) -> list[str]:
 
 
 def _film_pairs(result: PaperResults) -> pd.DataFrame:
-    """Describe each film pair, in their order: the tested movie, its clips, their prevalence, and both F1."""
+    """Describe each film pair, in their order, as a table.
+
+    Its columns are the tested movie, the number of its clips, the share of positive ones (prevalence), and
+    the weighted F1 and the F1 of S of the perceptron.
+    """
     tested_movies = result.movie_pairs.table.groupby("fold").agg(
         movie=("movie", "first"), n_clips=("label", "size"), prevalence=("label", "mean")
     )
@@ -226,6 +231,7 @@ def _strict_last_lines(result: StrictResults, *, shows_printed: bool) -> list[tu
 
     The columns are the movie, two of its clips that stay blank, the shown metrics, and the printed number.
     """
+    # The run of the models that are trained on Table 4's training task; TASK is its part in that table.
     metrics = result.runs[TRAIN].metrics
     is_of_mlp = (metrics["model"] == "mlp") & (metrics["task"] == TASK)
     metrics_of_mlp = metrics[is_of_mlp].set_index("metric").to_dict(orient="index")
