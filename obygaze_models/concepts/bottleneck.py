@@ -374,7 +374,10 @@ class ConceptBottleneck(LogitClassifier):
         labels: NDArray[np.int64],
         movies: NDArray[Any] | None,
     ) -> GroupedSelection:
-        """Tune and fit the head, and the residual if there is one.
+        """Tune and fit the head, and the residual if there is one, on clips that are in the task.
+
+        The head scores clips by their concept values. The residual is a linear term of the features, for what
+        the head leaves unexplained.
 
         Parameters
         ----------
@@ -385,7 +388,7 @@ class ConceptBottleneck(LogitClassifier):
             0 or 1.
         movies : ndarray, shape [n], optional
         """
-        residual_C = None
+        residual_C = None  # without a residual
         inputs = values
         if self.residual:
             residual_C = self.residual_C

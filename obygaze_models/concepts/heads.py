@@ -59,7 +59,10 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
 
 
 def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
-    """Return what inner folds choose: the threshold, and for a named head also its parameter."""
+    """Return what inner folds choose for a head: the threshold, and for a named head also its parameter.
+
+    A head that is given as an estimator keeps its own parameters.
+    """
     if isinstance(head, BaseEstimator):
         return Threshold()
     parameter = _parameter_of(head)

@@ -296,14 +296,22 @@ def _all_texts(vectors_of_concept: Mapping[str, TextVectors]) -> TextVectors:
 
 
 def _zero_shot_spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
-    """Make the spec of the model that scores clips by the nearest of these texts."""
+    """Make the spec of the model that scores clips by the nearest of these texts.
+
+    `kind` says what the texts are, the definitions of concepts or their instances, and names the model.
+    """
     return ModelSpec(f"zero_shot_{kind}", f"Zero-shot, {kind}", lambda _: TextSimilarity(texts))
 
 
 def _text_bottleneck_spec(kind: TextKind, directions: TextVectors) -> ModelSpec:
     """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones.
 
-    `directions` has a direction for each concept, with the concept's name in place of a text.
+    Parameters
+    ----------
+    kind : {"definition", "instances"}
+        The texts of the concepts, which name the model.
+    directions : TextVectors
+        A direction for each concept, with the concept's name in place of a text.
     """
 
     def make(seed: int) -> ConceptsUnlabelled:

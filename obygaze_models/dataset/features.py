@@ -102,6 +102,7 @@ def _layers_of_networks(store: Store) -> dict[str, dict[int, str]]:
         layer = provenance.get("layer")
         if not isinstance(network, str) or not isinstance(layer, str):
             continue
+        # The provenance of an imported store may hold anything.
         is_number = re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII) is not None
         if is_number:
             layers_of.setdefault(network, {})[int(layer)] = name

@@ -270,7 +270,7 @@ def _varying_columns(
         The clips to arrange, of which some may have no values.
     """
     no_values = [np.nan] * len(names)
-    values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in clip_ids])
+    values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in clip_ids])  # [N, V]
     is_varying = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
     varying_names = [name for name, varies in zip(names, is_varying, strict=True) if varies]
     return _Columns(varying_names, values[:, is_varying])

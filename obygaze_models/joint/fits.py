@@ -346,7 +346,10 @@ class Joint:
         return error, error_of_share
 
     def _mean_error(self, planes: Planes, target: str, movies: Collection[str]) -> float:
-        """Compute the mean squared error of a hyperplane over all clips of some films."""
+        """Compute the mean squared error of a hyperplane over all clips of some films.
+
+        `target` is the concept that it predicts, or "" for the label.
+        """
         error_of_film = self.film_errors(planes, target)
         # The mean over clips is the mean over films, weighted by their numbers of clips; other films weigh 0.
         is_selected = np.isin(self.about.movies, list(movies))
@@ -374,7 +377,10 @@ class Joint:
         return _Moments(float(n_clips), mean, products_within_films + products_between_films)
 
     def _mean_and_deviation(self) -> "_Standard":
-        """Compute mean and deviation [D] of the features over all clips; a deviation of 0 becomes 1."""
+        """Compute mean and deviation [D] of the features over all clips, from the sums over films.
+
+        The deviation of a constant feature, which is 0 but for rounding, becomes 1.
+        """
         n_features = self.about.n_features
         moments = self._moments_of_all
         mean = moments.mean[:n_features]
@@ -398,9 +404,10 @@ class Joint:
                 raise ModelError(f"{where}: {name_of_column[column]} is in {how_many} of the clips")
 
     def _ridge(self, columns: list[int], penalty: float | None) -> Planes:
-        """Fit ridge regression of K targets, given by their columns.
+        """Fit ridge regression of K targets, given by their columns in a clip's vector.
 
-        The penalty is the same for all targets or, if None, chosen for each by leaving films out.
+        The targets are concepts or the label, 1 or 0. The penalty is the same for all targets or, if None,
+        chosen for each by leaving films out.
         """
         self._refuse_target_in_all_or_none(columns, "these sums")
         with one_blas_thread():

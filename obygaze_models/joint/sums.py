@@ -89,6 +89,8 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def column(self, concept: str = LABEL) -> int:
         """Return the column of a concept, or of the label (`LABEL`), in a clip's vector.
 
+        The vector has the clip's features, then its label, then the presence of each concept.
+
         Raises
         ------
         ModelError
@@ -232,26 +234,16 @@ def gram(
 
     X = data.X[rows].astype(np.float64)
     vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
-    # At a model, gradients and curvatures take the place of means and products (`About.at`).
     start = {} if at is None else _read_linear_model(at)
-    means = []
-    products = []
-    with one_blas_thread():
-        for film in summed_films:
-            vectors_of_film = vectors[film_of == film]
-            if at is None:
-                mean, products_of_film = _film_moments(vectors_of_film)
-            else:
-                mean, products_of_film = _loss_derivatives(vectors_of_film, start)
-            means.append(mean)
-            products.append(products_of_film)
+    vectors_of_films = [vectors[film_of == film] for film in summed_films]
+    means, products = _sum_films(vectors_of_films, start)
 
     summed_rows = rows[np.isin(film_of, summed_films)]
     return Sums(
         about=about,
         counts=n_clips[summed_films].astype(np.float64),
-        means=np.stack(means),
-        products=np.stack(products),
+        means=means,
+        products=products,
         start=start,
         # Signatures of the films' pictures are not among the digests: they do not leave the lab.
         training=TrainingFilms.of_clips(replace(data, signatures=None), summed_rows),
@@ -263,6 +255,27 @@ def clips_in_task(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[n
     labels = find_target(task, data.codebook).of(data.labels)
     rows = np.flatnonzero(labels != NOT_ASKED)
     return rows, labels[rows]
+
+
+def _sum_films(
+    vectors_of_films: Sequence[NDArray[np.float64]], start: Mapping[str, NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the two arrays of `Sums`, from the vectors [N, P] of each film's clips.
+
+    They are the films' means and products [F, ...]. With a model `start` (its arrays, by the names `START`),
+    gradients and curvatures of the logistic loss at this model take their place.
+    """
+    means = []
+    products = []
+    with one_blas_thread():
+        for vectors in vectors_of_films:
+            if start:
+                mean, products_of_film = _loss_derivatives(vectors, start)
+            else:
+                mean, products_of_film = _film_moments(vectors)
+            means.append(mean)
+            products.append(products_of_film)
+    return np.stack(means), np.stack(products)
 
 
 def _film_moments(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -480,8 +493,8 @@ def _check_derivatives(
 ) -> None:
     """Raise if the derivatives by the intercept, which are last, are larger than the number of clips allows.
 
-    A clip with label y and probability p has the derivative p - y by the intercept, at most 1, and the second
-    derivative p (1 - p), at most 1/4.
+    They are derivatives of the logistic loss of each film's clips. A clip with label y and probability p has
+    the derivative p - y by the intercept, at most 1, and the second derivative p (1 - p), at most 1/4.
 
     Parameters
     ----------

@@ -223,7 +223,10 @@ def _attention_spec(
 
 
 def _frames_probe_spec(pool: Literal["mean", "max"], title: str) -> ModelSpec:
-    """Make the spec of the linear probe on the mean or the maximum over a clip's frames."""
+    """Make the spec of the linear probe on the mean or the maximum over a clip's frames.
+
+    `title` is the word for that in the model's title.
+    """
     return ModelSpec(
         f"{pool}_frames",
         f"Logistic regression, {title} of frames",

@@ -178,8 +178,9 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """
         check_is_fitted(self)
         clips = self._check_frames(X)
-        # The projection as `attend` takes it, [D, 2, J, M]: queries and evidence of one probe, J = 1.
-        n_parts = 2
+        # `attend` pools clips by several probes at once. It takes their M queries and evidence as a
+        # projection [D, 2, number of probes, M].
+        n_parts = 2  # queries and evidence
         n_probes = 1
         projection = self.parameters_[:-1].reshape(self.n_features_in_, n_parts, n_probes, self.n_queries)
         bias = self.parameters_[-1]

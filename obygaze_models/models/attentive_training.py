@@ -250,6 +250,9 @@ def initial_statistics(
 ) -> InitialStatistics:
     """Read all clips once, and compute each group's moments and the directions in which its queries start.
 
+    A group is a set of clips that probes are trained on, and a query a learnt vector by which a probe weighs
+    tokens.
+
     Parameters
     ----------
     clips : array or StoredClips, shape [N, T, D]
@@ -259,6 +262,7 @@ def initial_statistics(
         The fold that holds each clip out. Group f is the clips that fold f does not hold out, and the last
         group is all clips; None for this group alone.
     n_directions : int
+        Number of directions. Each is used for two queries, one for the direction and one for its opposite.
     dtype : dtype
         Type of the moments that are returned.
 
@@ -283,7 +287,7 @@ def initial_statistics(
 
 
 def _fold_masks_of_groups(n_folds: int, *, has_inner_folds: bool) -> list[Masks]:
-    """List for each group a mask [F] of the folds whose clips it has.
+    """List for each group of clips that probes are trained on a mask [F] of the folds that it consists of.
 
     The first F groups lack one fold each, and the last has all folds. Without inner folds there is only the
     group of all clips.
@@ -471,7 +475,10 @@ class ProbesInTraining:
         return queries
 
     def layers_of(self, parameters: Floats) -> ProbeLayers:
-        """Cut a vector [P] into layers, without copying: the projection is first, the J biases are last."""
+        """Cut a vector [P] of parameters, or of their gradient, into layers, without copying.
+
+        The projection of all probes is first, their biases are last.
+        """
         n_features = self.clips.shape[2]
         n_parts = 2  # queries and evidence
         projection = parameters[: -self.n_probes]
@@ -547,7 +554,10 @@ class ProbesInTraining:
         return logits
 
     def _moments_of_probes(self) -> MeanAndScale:
-        """Return the moments of each probe's group, [D, J, 1]."""
+        """Return the mean and scale by which each of J probes standardises tokens, [D, J, 1].
+
+        They are those of the group of clips that the probe is trained on.
+        """
         n_penalties = len(self.penalties)
         mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
         scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
@@ -556,13 +566,17 @@ class ProbesInTraining:
     def _clip_weights(self, rows: NDArray[np.intp]) -> Floats:
         """Compute the weight of each clip of a batch in each probe's mean loss, [B, J].
 
-        It is 0 for clips that are not in the probe's group; the weights of the others add up to 1.
+        It is 0 for clips that the probe is not trained on; the weights of the others add up to 1.
         """
         in_group = np.repeat(self.in_group[rows], len(self.penalties), axis=1)  # [B, J]
         return np.asarray(in_group / np.maximum(in_group.sum(axis=0), 1))
 
     def _add_penalty_gradients(self, layers: ProbeLayers, gradient: ProbeLayers) -> None:
-        """Add the gradient of the penalties on queries and evidence to `gradient`, in place."""
+        """Add the gradient of the penalties on queries and evidence to `gradient`, in place.
+
+        A penalty is a multiple of half the sum of squares, whose gradient is the multiple of the numbers
+        themselves. All probes have the same penalty on queries, and different ones on evidence.
+        """
         gradient.queries[:] += QUERY_PENALTY * layers.queries
         # Probes are in order of groups, each with all penalties.
         n_groups = len(self.mean)
@@ -571,8 +585,9 @@ class ProbesInTraining:
 
 
 def _clips_of_groups(n_clips: int, folds: NDArray[np.int64] | None) -> Masks:
-    """Mark the clips of each group, [N, G]: the training clips of each fold, and in the last group all clips.
+    """Mark the clips of each group that probes are trained on, [N, G].
 
+    There is a group for each fold, of the clips that it does not hold out; the last group is all clips.
     `folds` [N] is the fold that holds each clip out. If it is None, there is only the group of all clips.
     """
     groups = []

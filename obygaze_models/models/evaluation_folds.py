@@ -180,8 +180,8 @@ def _fit_ordinal_probes(
 ) -> Iterator[OrdinalModel]:
     """Fit linear probes on the training clips of each fold, one for each step between two ordered levels.
 
-    `levels` [N] are the clips' levels, or -1 for clips that no fold trains on; the other arguments are those
-    of `_fit_probes`.
+    The probe of a step tells clips above it from the others. `levels` [N] are the clips' levels, or -1 for
+    clips that no fold trains on; the other arguments are those of `_fit_probes`.
     """
     iterators = []  # for each step, over its probes, one for each fold
     for step in range(n_levels - 1):

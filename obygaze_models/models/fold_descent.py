@@ -174,7 +174,7 @@ class StepHistory:
         return StepHistory(list(self.steps), list(self.changes))
 
     def take(self, fits: NDArray[np.intp]) -> "StepHistory":
-        """Copy the history of some of the fits, given their indices."""
+        """Return the history of some of the fits, given their indices, as a copy."""
         steps = [step[:, fits] for step in self.steps]
         changes = [change[:, fits] for change in self.changes]
         return StepHistory(steps, changes)
@@ -377,7 +377,10 @@ class FoldDescent:
         return np.asarray(is_negligible | (has_stalled & is_near_end))
 
     def _gradient(self) -> Floats:
-        """Compute from the residuals the gradient [D + 1, K] of the mean loss plus the penalty."""
+        """Compute the gradient [D + 1, K] of each fit's mean loss plus its penalty, by weights and intercept.
+
+        It is that at the coefficients to which the residuals belong.
+        """
         gradient = self.scaling.gradient(self.features, self.losses.residuals)
         gradient /= self.losses.n_clips
         # The last coefficient is the intercept, which has no penalty.
@@ -416,7 +419,7 @@ class FoldDescent:
             beta = rho * dot_columns(y, direction)
             direction += (alpha - beta) * s
 
-        # A feature that is constant in a fit's clips, whose ratio is 0, keeps a weight of 0.
+        # `scale_ratio` is 0 for a feature that is constant in a fit's clips. Its weight stays 0.
         is_constant = self.scaling.scale_ratio == 0  # [D, K]
         direction[:-1][is_constant] = 0.0
         return np.asarray(direction)

@@ -78,7 +78,7 @@ class FoldLosses:
     """
 
     def __init__(self, y: Floats, in_training: Masks, logits: Numbers) -> None:
-        """Allocate the residuals [N, K]; they are set by `update_residuals`."""
+        """Keep labels, training clips and logits; allocate the residuals, which `update_residuals` sets."""
         self.logits = logits
         self.residuals = np.empty_like(logits)
         self.in_training = in_training.astype(logits.dtype)
@@ -87,7 +87,7 @@ class FoldLosses:
         self.n_clips = in_training.sum(axis=0).astype(np.float64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldLosses":
-        """Copy the losses of some of the fits, given their indices."""
+        """Return the losses of some of the fits, given their indices, as an object of their own."""
         # Without `__init__`, which would allocate new residuals.
         some = FoldLosses.__new__(FoldLosses)
         some.logits = self.logits[:, fits]

@@ -60,7 +60,8 @@ class SharedFeatures:
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Find the values that would differ if features were clipped at `low` and `high` instead.
 
-        At present they are clipped at ``-limit`` and ``limit``. Two kinds of values may differ:
+        A fit that standardises by other moments clips at other limits. At present the features are clipped at
+        ``-limit`` and ``limit``. Two kinds of values may differ:
 
         - values beyond the other limits, which would be clipped at these;
         - values that are clipped now: wider limits would clip them less, or not at all.
@@ -138,10 +139,11 @@ class LimitCorrections:
         )
 
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
-        """Correct logits [N, K] in place for the changed values, given weights of shared features [D, K].
+        """Correct the logits [N, K] of K fits, in place, for values that the fits clip at other limits.
 
-        If the value of clip n and feature d changes by c, then the logit of clip n changes by c times the
-        weight of feature d.
+        The logits were computed from the shared features, which are the same for all fits. If a fit's value
+        of clip n and feature d differs by c, then its logit of clip n differs by c times the weight of
+        feature d. `weights` [D, K] are those of the shared features.
         """
         has_no_corrections = not len(self.rows)
         if has_no_corrections:
@@ -150,10 +152,11 @@ class LimitCorrections:
         logits[self.changed_rows] += self.sum_by_row @ change_of_logit
 
     def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
-        """Correct gradients by weights [D, K] in place for the changed values, given residuals [N, K].
+        """Correct the gradients [D, K] of K fits, in place, for values that the fits clip at other limits.
 
-        If the value of clip n and feature d changes by c, then the derivative of the loss by the weight of
-        feature d changes by c times the residual of clip n.
+        The gradients, by weights, were computed from the shared features, which are the same for all fits. If
+        a fit's value of clip n and feature d differs by c, then its derivative by the weight of feature d
+        differs by c times the residual of clip n. `residuals` are [N, K].
         """
         has_no_corrections = not len(self.rows)
         if has_no_corrections:

@@ -107,7 +107,7 @@ class NetworkClassifier(NeuralClassifier):
         return True
 
     def _plan(self) -> TrainingPlan:
-        """Collect the classifier's training parameters."""
+        """Collect the parameters of the classifier that say how `train_network` trains it."""
         return TrainingPlan(
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,

@@ -199,8 +199,9 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
-                all_clips = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
-                block.shift_coefficients(all_clips)
+                # Coefficients of a block start at 0. The fit on all clips is near those of its subsets.
+                fits_on_all = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
+                block.shift_coefficients(fits_on_all)
                 block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
             else:
                 # `path` has already taken the steps in float32.
@@ -295,7 +296,8 @@ class _Block:
         else:
             # Repeats get the change of the fit that they repeat.
             self.coefficients += change[:, self.subset_of]
-        # A feature that is constant in a fit's clips has the ratio 0, and keeps a weight of 0.
+
+        # `scale_ratio` is 0 for a feature that is constant in a fit's clips. Its weight stays 0.
         is_constant = self.scaling.scale_ratio == 0  # [D, K]
         self.coefficients[:-1][is_constant] = 0.0
 

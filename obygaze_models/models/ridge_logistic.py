@@ -133,6 +133,7 @@ def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float])
     path = RidgePath(X, y)
     logits = np.empty((len(strengths), len(other)))
     for row, strength in enumerate(strengths):
+        # Each fit starts from the one before.
         path.advance(strength, SOFT_TOLERANCE, SOFT_MAX_ITER)
         weights, intercept = path.solution()
         logits[row] = other @ weights + intercept

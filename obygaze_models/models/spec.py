@@ -111,7 +111,7 @@ class ModelSpec:
 
         Seeds and nested estimators are left out; parameters of nested estimators are included.
         """
-        estimator = self.make(0)
+        estimator = self.make(0)  # with any seed, as seeds are left out
         settings = {
             "title": self.title,
             "estimator": type(estimator).__name__,

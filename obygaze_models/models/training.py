@@ -299,7 +299,7 @@ class _Learner:
         clips: PreparedClips,
         weights: Floats,
     ) -> None:
-        """Begin a training at these parameters [P]."""
+        """Begin a training at these parameters [P], with a gradient and Adam's state of the same shape."""
         self.parameters = parameters
         self._network = network
         self._plan = plan

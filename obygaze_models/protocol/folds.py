@@ -236,13 +236,13 @@ def check_split(
     ProtocolError
         There is such a clip or movie; the message names the first.
     """
-    names = {"clip": clip_ids}
+    names_of_rows = {"clip": clip_ids}
     if by_movie:
-        names["movie"] = movies
-    for noun, name_of in names.items():
-        train = {name_of[row] for row in split.train.tolist()}
-        test = {name_of[row] for row in split.test.tolist()}
-        leaking = train & test
+        names_of_rows["movie"] = movies
+    for noun, name_of_row in names_of_rows.items():
+        in_training = {name_of_row[row] for row in split.train.tolist()}
+        in_test = {name_of_row[row] for row in split.test.tolist()}
+        leaking = in_training & in_test
         if leaking:
             raise ProtocolError(
                 f"fold {split.fold} leaks: {noun} {min(leaking)} is in training and in test; "

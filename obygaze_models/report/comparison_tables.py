@@ -54,7 +54,10 @@ def comparison_report(comparison: Comparison) -> Report:
 
 
 def _models_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
-    """Make the table of the two trained models from the rows of `Comparison.metrics`."""
+    """Make the table of the two trained models, A and B, from the rows of `Comparison.metrics`.
+
+    A column is a heading, the keys of a row's values, and the function that writes these into a cell.
+    """
     columns: list[Column] = [
         ("metric", "metric", lambda metric: metrics[metric].title),
         ("A", "a", number),
@@ -67,7 +70,10 @@ def _models_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
 
 
 def _methods_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
-    """Make the table of the two methods, retrained, from the rows of `Comparison.metrics`."""
+    """Make the table of the two methods, retrained, from the rows of `Comparison.metrics`.
+
+    A column is a heading, the keys of a row's values, and the function that writes these into a cell.
+    """
     columns: list[Column] = [
         ("metric", "metric", lambda metric: metrics[metric].title),
         ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),

@@ -47,6 +47,7 @@ def answers(run: Run) -> tuple[str, ...]:
     model_sentences: list[str] = []
     concept_sentences: list[str] = []
     for task in _tasks_by_movie(run, main_metric):
+        # Models of single layers of a network are compared with each other, other models with baselines.
         if layers:
             model_sentences += _layer_sentences(run, task, layers)
         else:

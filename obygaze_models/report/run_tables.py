@@ -84,12 +84,13 @@ def _tables_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> l
 def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
     """Remove the rows of controls whose scores do not vary within movies, and add a note on each.
 
-    The first cell of a row is the model's name.
+    To compare with such a control shows nothing. `controls` are their names, which are the first cells of
+    their rows.
     """
     if not controls:
         return block
     rows = tuple(row for row in block.rows if row[0] not in controls)
-    dots = tuple(dot for dot in block.dots if dot.name not in controls)
+    dots = tuple(dot for dot in block.dots if dot.name not in controls)  # what a page draws of the rows
     notes = [f"{name} is no control here: its scores do not vary within movies" for name in controls]
     return replace(block, rows=rows, dots=dots, notes=(*block.notes, *notes))
 

@@ -26,6 +26,7 @@ from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, n
 from obygaze_studies.audit_common.findings import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.statistics import (
+    Statistics,
     by_film,
     clip_table,
     grouped,
@@ -251,6 +252,10 @@ def _test_within_movies(
         Whether each clip has the property.
     clips
         The N clips.
+
+    Returns
+    -------
+    The result of `exact_common`: the number of clips with both, the expected number, and p.
     """
     movies, movie_of_clip = np.unique([clip.movie for clip in clips], return_inverse=True)
 
@@ -334,7 +339,10 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
 
 
 def _share_columns(manifest: manifests.Manifest) -> list[Column]:
-    """Make the columns of `_group_row` that count movies and clips, and the share of each level."""
+    """Make the columns of the table of groups: the numbers of movies and clips, and the share of each level.
+
+    A column is a heading, the key of a row's value (`_group_row`), and the function that writes it.
+    """
     return [
         ("movies", "movies", str),
         ("clips", "clips", "{:,}".format),
@@ -420,18 +428,8 @@ def sweep_report(
     levels = codebook.level_names
 
     shown_rows: list[dict[str, Any]] = []  # one per threshold, with a column per level
-    rows: list[dict[str, Any]] = []  # the data: one per threshold and level
     for threshold, counts in counts_at.items():
         shown_rows.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
-        for level in levels:
-            row = {
-                "threshold": threshold,
-                "level": level,
-                "clips": counts.clips[level],
-                "share": counts.share(level),
-                "concepts": counts.mean_concepts(level),
-            }
-            rows.append(row)
     columns: list[Column] = [
         ("threshold", "threshold", "{:g}".format),
         *((level, level, "{:,}".format) for level in levels),
@@ -454,9 +452,25 @@ def sweep_report(
         notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
         blocks=(block("Clips", columns, shown_rows, last=[last_line]),),
         answers=(f"from threshold {first:g} to {last:g}: {changes} clips",),
-        data=pd.DataFrame(rows),
+        data=pd.DataFrame(_sweep_rows(counts_at)),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counts_at)},
     )
+
+
+def _sweep_rows(counts_at: Mapping[float, Statistics]) -> list[dict[str, Any]]:
+    """List the counts of each level at each projection threshold as rows: the data of `sweep_report`."""
+    rows = []
+    for threshold, counts in counts_at.items():
+        for level in counts.codebook.level_names:
+            row = {
+                "threshold": threshold,
+                "level": level,
+                "clips": counts.clips[level],
+                "share": counts.share(level),
+                "concepts": counts.mean_concepts(level),
+            }
+            rows.append(row)
+    return rows
 
 
 def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPolicy) -> Report:

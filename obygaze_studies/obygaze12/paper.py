@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 from jinja2 import Template
@@ -30,7 +30,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.commands import read_inputs, under_policy
 from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
-from obygaze_studies.obygaze12.corpus import load_corpus, refuse_other_codebook
+from obygaze_studies.obygaze12.corpus import PaperCorpus, load_corpus, refuse_other_codebook
 from obygaze_studies.obygaze12.figure4 import figure4
 from obygaze_studies.obygaze12.paper_folds import CAPTION_WITHOUT_LEAK
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
@@ -138,34 +138,84 @@ def redo(
     for protocol_name in protocols:
         policy_of_protocol = LabelPolicy.RAW if protocol_name == "paper" else policy
         corpus = load_corpus(stores, manifest, policy_of_protocol)
-        task = _ShownTask(progress)
-        results_class: type[Any] = PaperResults if protocol_name == "paper" else StrictResults
-        results = [
-            results_class(corpus, source, seed, task.show, results_folder) for source in corpus.sources
-        ]
-
-        # A table or figure that cannot be made has a note that says why.
-        for name in trained_names:
-            task.name = f"{name}, {protocol_name} protocol"
-            try:
-                report = _trained_report(name, results)
-            except FoldsError as error:
-                last_error = error
-                notes.append(f"{task.name}: not made, {error}")
-                continue
-            if report is None:
-                notes.append(f"{task.name}: not made, no concept is marked in enough movies")
-                continue
-            reports.append(report)
-            on_report(report)
-
-        for result in results:
-            for kind, table in result.tables.items():
-                tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
+        redone = _redo_protocol(
+            protocol_name,
+            trained_names,
+            corpus,
+            seed=seed,
+            progress=progress,
+            results_folder=results_folder,
+            on_report=on_report,
+        )
+        reports += redone.reports
+        notes += redone.notes
+        tables |= redone.tables
+        if redone.last_error is not None:
+            last_error = redone.last_error
 
     if last_error is not None and not reports:
         raise last_error
     return Redone((*reports_without_training, *reports), tuple(notes), tables)
+
+
+class _RedoneUnderProtocol(NamedTuple):
+    """The tables and figures of trained models under one protocol.
+
+    Attributes
+    ----------
+    reports, notes, tables
+        As of a `Redone`.
+    last_error
+        The last error for want of clips with features; None if there was none.
+    """
+
+    reports: list[Report]
+    notes: list[str]
+    tables: dict[str, pd.DataFrame]
+    last_error: FoldsError | None
+
+
+def _redo_protocol(
+    protocol: str,
+    names: Sequence[str],
+    corpus: PaperCorpus,
+    *,
+    seed: int,
+    progress: Progress,
+    results_folder: Path | None,
+    on_report: Callable[[Report], None],
+) -> _RedoneUnderProtocol:
+    """Reproduce tables and figures of trained models under one protocol, "paper" or "strict".
+
+    A table or figure that cannot be made has a note that says why. `names` are those of tables and figures,
+    `corpus` holds the clips and their features, and the other arguments are those of `redo`.
+    """
+    task = _ShownTask(progress)
+    results_class: type[Any] = PaperResults if protocol == "paper" else StrictResults
+    results = [results_class(corpus, source, seed, task.show, results_folder) for source in corpus.sources]
+
+    reports = []
+    notes = []
+    last_error = None
+    for name in names:
+        task.name = f"{name}, {protocol} protocol"
+        try:
+            report = _trained_report(name, results)
+        except FoldsError as error:
+            last_error = error
+            notes.append(f"{task.name}: not made, {error}")
+            continue
+        if report is None:
+            notes.append(f"{task.name}: not made, no concept is marked in enough movies")
+            continue
+        reports.append(report)
+        on_report(report)
+
+    tables = {}
+    for result in results:
+        for kind, table in result.tables.items():
+            tables[f"{kind}-{protocol}-{result.source.label}"] = table
+    return _RedoneUnderProtocol(reports, notes, tables, last_error)
 
 
 @dataclass
@@ -177,7 +227,7 @@ class _ShownTask:
     progress
         As `redo` takes it.
     name
-        The name, which `redo` sets before it makes each table or figure.
+        The name, which is set before each table or figure is made.
     """
 
     progress: Progress

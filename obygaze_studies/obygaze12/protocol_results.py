@@ -147,7 +147,19 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
 def _predict_tests(
     data: Dataset, task: ConceptTask, problem: _ConceptProblem, hyperplanes: Sequence[Hyperplanes]
 ) -> list[paper_folds.Rows]:
-    """Make the rows of predictions of a concept's CAVs, one per fold, each on the test clips of its fold."""
+    """Make the rows of predictions of a concept's CAVs, one per fold, each on the test clips of its fold.
+
+    Parameters
+    ----------
+    data
+        The features.
+    task
+        The concept and the choice of its negatives.
+    problem
+        The folds and labels of the concept.
+    hyperplanes
+        The CAV of each fold.
+    """
     rows_of_folds = []
     for k, (fold, hyperplane) in enumerate(zip(problem.folds, hyperplanes, strict=True)):
         test_rows = data.rows(fold.test)
@@ -178,6 +190,7 @@ def _elected_fold(data: Dataset, problem: _ConceptProblem, hyperplanes: Sequence
     validation_f1 = []
     for fold, hyperplane in zip(problem.folds, hyperplanes, strict=True):
         validation_rows = data.rows(fold.validation)
+        # ABOVE_ZERO is the smallest number above 0: a distance of 0 is called negative.
         is_called = _distances(hyperplane, data, validation_rows) >= ABOVE_ZERO
         f1 = f1_pos(problem.labels[validation_rows], is_called)
         validation_f1.append(float(np.nan_to_num(f1)))
@@ -187,17 +200,19 @@ def _elected_fold(data: Dataset, problem: _ConceptProblem, hyperplanes: Sequence
 def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _ConceptProblem:
     """Collect the folds of a concept, and the label of each clip of the data: 1 if positive, else 0.
 
-    Clips that are neither positive nor negative are 0 too; they are on no side of a fold.
+    Clips that are neither positive nor negative are 0 too; they are on no side of a fold. `task` is the
+    concept and the choice of its negatives.
 
     Raises
     ------
     FoldsError
         Too few clips of a fold have features.
     """
-    folds = paper_folds.concept_folds(manifest, *task)
-    label_of_clip = paper_folds.concept_labels(manifest, *task)
+    concept, negatives = task
+    folds = paper_folds.concept_folds(manifest, concept, negatives)
+    label_of_clip = paper_folds.concept_labels(manifest, concept, negatives)
     for fold in folds:
-        paper_folds.check_sides(data, fold, label_of_clip, " against ".join(task))
+        paper_folds.check_sides(data, fold, label_of_clip, f"{concept} against {negatives}")
     labels = np.array([label_of_clip.get(clip_id, 0) for clip_id in data.clip_ids.tolist()])
     return _ConceptProblem(folds, labels)
 

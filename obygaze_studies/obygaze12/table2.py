@@ -498,7 +498,7 @@ def _strict_row(
 ) -> dict[str, Any]:
     """Make the row of a model in a cell of Table 2, with the number that the papers print if they do.
 
-    `metrics` are the model's rows of the run's metrics: name of a metric -> columns, such as the pooled value.
+    `metrics` are the model's rows of the run's metrics: name of a metric -> columns, such as `pooled`.
     """
     metric = papers_metric(model)
     reads_features = BUILTIN_MODELS[model].looks_at_features
