@@ -235,6 +235,7 @@ class ConceptBottleneck(LogitClassifier):
         is_lower_or_equal = self.train_values_ <= values  # [N, values]
         percentiles = is_lower_or_equal.mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
+
         rows = []
         for index, concept in enumerate(self.concepts_):
             row = Contribution(

@@ -84,6 +84,7 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
     name = "concepts_in_time" if in_time else "concepts"
     title = "Concepts in time" if in_time else "Concepts"
+
     specs = []
     for modality_set in sets_of_modalities(data):
         indices = modality_set.pattern  # of the modalities in the set

@@ -112,10 +112,12 @@ def tree_path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -
     """
     if not hasattr(head, "tree_"):
         return ()
+
     tree = head.tree_
-    counts = node_counts(head)
+    counts = node_counts(head)  # training clips of each class in each node
     path = []
     one_clip = values[None]
+    # `walk` takes all clips down the tree level by level; here there is one.
     for level in walk(tree, one_clip):
         node = level.nodes[0]
         next_node = level.next_nodes[0]

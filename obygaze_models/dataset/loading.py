@@ -198,12 +198,15 @@ def _usable_clips(store: Store, group: Group, labels: Labels, is_wanted: NDArray
         if row is None:
             excluded.append(Exclusion(clip_id, level, "not in the store"))
             continue
+
         reason = why_unusable(store, group, row)
         if reason is not None:
             excluded.append(Exclusion(clip_id, level, reason))
             continue
+
         indices.append(index)
         rows.append(row)
+
     return _Usable(np.array(indices, dtype=np.intp), np.array(rows, dtype=np.intp), tuple(excluded))
 
 
@@ -640,14 +643,16 @@ def _fill_bags(
         clip = clip_of[str(labels.clip_ids[index])]
         if clip.start_s is None or clip.end_s is None:
             raise DatasetError(f"clip {clip.clip_id} has no start and end: a bag of windows needs both")
+
         windows_of_clip = windows.between(clip.movie, clip.start_s, clip.end_s)
-        if len(windows_of_clip):
-            indices.append(index)
-            windows_of_clips.append(windows_of_clip)
-            seconds.append(clip.end_s - clip.start_s)
-        else:
+        if not len(windows_of_clip):
             level = str(labels.levels[index])
             excluded.append(Exclusion(clip.clip_id, level, "no window of the store lies in it"))
+            continue
+        indices.append(index)
+        windows_of_clips.append(windows_of_clip)
+        seconds.append(clip.end_s - clip.start_s)
+
     return _Bags(
         indices=np.array(indices, dtype=np.intp),
         windows=windows_of_clips,

@@ -160,12 +160,14 @@ def _read_stored_answers(path: Path) -> Iterator[Answered]:
         raise DatasetError(
             f"{path}: no group {ANSWERS_GROUP!r}: extract with --backbone vlm, or give a file of answers"
         )
+
     group = store[ANSWERS_GROUP]
     # The features of such a store are probabilities, and the names of the features are the questions.
     questions = group.provenance["architecture"]["features"]
     perceives = modalities_of(
         group.provenance.get("perceives", PICTURES), f"{path}: provenance of {ANSWERS_GROUP}"
     )
+
     probabilities = group.pooled().tolist()  # [N, questions]
     for row, clip_id in enumerate(group.clip_ids):
         yield Answered(

@@ -100,6 +100,7 @@ def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any]
     loss = float(planes.losses[0])
     if np.isnan(loss):
         return ()
+
     about = joint.about
     metric = {
         "task": concept or about.target["name"],
@@ -157,6 +158,7 @@ def _linear_parts(planes: Planes, about: About) -> _CardParts:
     concept = ""
     if target["kind"] == "concept":
         concept = target["name"].removeprefix("concept:")  # the target's name is "concept:NAME"
+
     return _CardParts(
         kind="linear",
         title="Linear model, joint",
@@ -178,25 +180,29 @@ def _cav_parts(planes: Planes, concept: str) -> _CardParts:
     """Describe a hyperplane as the CAV of a concept, as model files store CAVs.
 
     A model file stores a unit direction, and in ``plane`` the signed distance of the origin and the length
-    ||w|| by which weights and intercept were divided.
+    ||w|| by which weights and intercept were divided. Its other fields are those of a `LinearCAV`.
     """
     weights = planes.weights[0]
     length = float(np.linalg.norm(weights))
     if length == 0:
         length = 1.0  # weights that are all 0 stay 0
     distance_of_origin = planes.intercepts[0] / length
+
+    target = CardTarget(
+        name=f"concept:{concept}",
+        title=f"{concept}, present or not",
+        kind="concept",
+        classes=[],
+        concept=concept,
+    )
+    # The features were not clipped at a number of deviations: the largest limit clips none.
+    cav = LinearCAV("ridge", C=_inverse_strength(planes.penalties[0]), clip=MOST_LIMIT)
     return _CardParts(
         kind="cav",
         title="CAV, joint",
         estimator="LinearCAV",
-        target=CardTarget(
-            name=f"concept:{concept}",
-            title=f"{concept}, present or not",
-            kind="concept",
-            classes=[],
-            concept=concept,
-        ),
-        parameters=LinearCAV("ridge", C=_inverse_strength(planes.penalties[0]), clip=MOST_LIMIT).get_params(),
+        target=target,
+        parameters=cav.get_params(),
         arrays={
             "direction": weights / length,
             "plane": np.array([distance_of_origin, length]),

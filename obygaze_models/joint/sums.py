@@ -350,6 +350,7 @@ def write_sums(sums: Sums, path: Path | str) -> None:
 
     if sums.training is None:
         raise ModelError("sums without digests of their clips' rows can't be kept")
+
     arrays = {
         "counts": sums.counts,
         "means": sums.means,
@@ -360,6 +361,7 @@ def write_sums(sums: Sums, path: Path | str) -> None:
     # safetensors takes the memory of an array as it lies, whatever its strides.
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     about = msgspec.json.encode(sums.about, order="sorted").decode()
+
     place = local_path(path)
     make_folder(place.parent)
     write_whole(place, save(contiguous, {"about": about}))
@@ -478,10 +480,12 @@ def _check_values(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     is_possible = (counts >= about.least) & (counts <= MOST_CLIPS) & (counts % 1 == 0)
     if not is_possible.all():
         raise ModelError(f"a film has no whole number of clips of at least {about.least}")
+
     if not np.allclose(products, products.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
         raise ModelError("products are not symmetric")
     if not all(_is_positive_semidefinite(products_of_film) for products_of_film in products):
         raise ModelError("products are no sums of squares and products of anything")
+
     if about.holds_derivatives:
         _check_derivatives(counts, means, products)
     else:

@@ -425,7 +425,11 @@ class AttentionNetwork:
         )
 
     def _forward(self, layers: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
-        """Pool prepared clips [B, F, D + 1]; return the two factors of the gate too, for the gradient."""
+        """Pool prepared clips [B, F, D + 1] by the equations of `AttentionNetwork`.
+
+        Each frame gets a score, from the two factors of a gate, and an evidence. A softmax over the frames of
+        a clip turns scores into weights. The factors are returned too, as the gradient needs them.
+        """
         is_present = 1 - X[..., -1]  # [B, F]
         frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
         product = (frames @ layers.projection).reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]

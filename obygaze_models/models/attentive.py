@@ -134,6 +134,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         clips = self._check_frames_to_fit(X, y)
         self.classes_, labels = encode_labels(y, type(self).__name__)
         self._forget_choice()
+
         penalties = self._penalties_to_try(has_movies=groups is not None)
         settings = TrainingSettings(
             n_queries=self.n_queries,
@@ -141,6 +142,8 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             learning_rate=float(self.learning_rate),
             seed=int(self.random_state),
         )
+
+        # The methods below set the fitted attributes.
         with one_blas_thread():
             if groups is None:
                 probes = ProbesInTraining(clips, labels, None, penalties, settings)
@@ -184,6 +187,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         n_probes = 1
         projection = self.parameters_[:-1].reshape(self.n_features_in_, n_parts, n_probes, self.n_queries)
         bias = self.parameters_[-1]
+
         with one_blas_thread():
             for row in range(len(clips)):
                 block = read_block(clips, slice(row, row + 1), self.mean_.dtype)
@@ -191,6 +195,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 # if the mean is large compared with the deviation.
                 standardised = block._replace(X=(block.X - self.mean_) / self.scale_)
                 attended = attend(standardised, projection)
+
                 # Index 0 is the only clip of the block, and the only probe.
                 weights = attended.weights[0, :, 0]  # [T, M]
                 pooled_evidence = attended.pooled[0, 0]  # [M]

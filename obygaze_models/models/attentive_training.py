@@ -322,8 +322,10 @@ def _sum_tokens(
         if not np.isfinite(block.X).all():
             raise ValueError("a feature of a frame or token is not finite")
         if sums is None:
+            # Sums are precise relative to a point near the tokens, such as one of them.
             first_token = block.X[0, 0]
             sums = _TokenSums(n_folds, origin=first_token)
+
         for clip in range(len(block.X)):
             row = rows.start + clip
             sums.add(block.present_frames(clip), fold_of[row], y[row])

@@ -222,6 +222,7 @@ def _fit_probes(
         first = selections[0]
         fitted_probes = search_probes(first.estimator, first.choose, X, labels, training_sets)
         for selection, training_set, probe in zip(selections, training_sets, fitted_probes, strict=True):
+            # A probe's scores are of the clips of its training set.
             rows = training_set.rows
             held_out = HeldOut(
                 scores=probe.scores,

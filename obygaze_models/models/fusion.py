@@ -78,6 +78,7 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     sets = sets_of_modalities(data)
     if how not in WAYS_TO_FUSE:
         raise ModelError(f"models are fused by one of {', '.join(WAYS_TO_FUSE)}, not by {how!r}")
+
     columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
     fused_specs = []
     for model in models:
@@ -151,16 +152,18 @@ def sets_of_modalities(data: Dataset) -> list[ModalitySet]:
 
 
 def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, how: How) -> ModelSpec:
-    """Make the spec of a model that reads a set of modalities.
+    """Make the spec of a model that reads a set of modalities, from that of a model of vectors.
 
     Parameters
     ----------
     spec : ModelSpec
         The model of vectors.
     modality_set : ModalitySet
+        The set: indices of its modalities, and what is added to the model's name and title.
     columns : tuple of slice
         Columns of all modalities of the dataset.
     how : {"concat", "late", "max", "mean"}
+        How the modalities are fused.
     """
     columns_of_set = tuple(columns[index] for index in modality_set.pattern)
     title = f"{spec.title}, {modality_set.title}"

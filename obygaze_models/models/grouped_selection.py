@@ -279,10 +279,12 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             model = self._copy_for_fold(fold)
             params = inner.params_of(in_training)
             model.fit(X[in_training], y[in_training], X_val=X[held_out], y_val=y[held_out], **params)
+
             # The epoch was chosen on the clips scored here, so their scores are slightly optimistic. This can
             # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
             training_means[held_out] = mean_score(model, X[in_training])
+
             # The fitted attribute that holds the number of epochs, such as `n_epochs_`.
             epochs_of_folds.append(int(getattr(model, stopping.fitted)))
             if hasattr(model, "curve_"):

@@ -263,14 +263,14 @@ class _ApproximateFit(NamedTuple):
 
     Attributes
     ----------
-    index : int
+    inner_index : int
         Index of the inner fit among all inner fits.
     scores : _ScoresOfFit
     coefficients : ndarray, shape [D + 1]
         The approximate coefficients, from which the fit can go on.
     """
 
-    index: int
+    inner_index: int
     scores: _ScoresOfFit
     coefficients: NDArray[np.float64]
 
@@ -350,7 +350,7 @@ class _Search:
         # First stage: the approximate scores of all candidates.
         fit_of: dict[tuple[int, int], _ApproximateFit] = {}  # index of the inner fit, candidate -> the fit
         for fit in self._fit_approximately(inner_fits):
-            fit_of[fit.index, fit.scores.candidate] = fit
+            fit_of[fit.inner_index, fit.scores.candidate] = fit
             scores_of_sets[fit.scores.inner_fit.set_index].store(fit.scores)
 
         # Second stage: the exact scores of the candidates near the best, over those of the first stage.

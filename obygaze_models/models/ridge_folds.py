@@ -354,6 +354,7 @@ class _Block:
             in_training=self.in_training,
             C=C[self.subset_of],
         )
+
         descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
         all_have_converged = self._step_until_converged(descent)
         if not all_have_converged:
@@ -384,6 +385,7 @@ class _Block:
             if has_converged.all():
                 self._store(fits, descent)
                 return True
+
             running = _fits_to_run_on(has_converged)
             if len(running) < len(fits):
                 self._store(fits, descent)

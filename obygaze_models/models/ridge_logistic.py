@@ -93,6 +93,7 @@ class RidgeLogistic(LogitClassifier):
         for model in models:
             model._validate_params()
             model.n_features_in_ = features.shape[1]
+
         with one_blas_thread():
             path = RidgePath(features, index.astype(np.float64))
             for model in sorted(models, key=lambda model: model.C):

@@ -294,11 +294,13 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     MeanAndScale
         Of shape [G, D]; scales of constant features are 1.
     """
+    # Sums are of values less the mean of all rows, so that they are small.
     n_rows = len(X)
     centre = _column_means(X)
     sums_of_all = _column_sums(X, centre, power=1)
     squares_of_all = _column_sums(X, centre, power=2)
     sums, squares = _sums_of_groups(X, centre, groups)
+
     sizes = np.array([len(rows) for rows in groups])
     n_others = (n_rows - sizes)[:, None]  # [G, 1]
     shift = (sums_of_all - sums) / n_others  # of the mean of the other rows from the mean of all rows

@@ -159,9 +159,10 @@ class HeldOut:
     def fit_weights(self) -> tuple[Floats, float]:
         """Fit weights with which the scores of M models are summed to one logit, by logistic regression.
 
-        The regression predicts the label from scores that are standardised within cells. Weights are at least
-        0; the penalty is half the sum of their squares. The intercept of the regression is not used: it is
-        for scores less the mean of their cell, which is unknown for a new film.
+        The regression predicts the label from scores that are standardised within cells, the clips of the
+        same movie and fold. Weights are at least 0; the penalty is half the sum of their squares. The
+        intercept of the regression is not used: it is for scores less the mean of their cell, which is
+        unknown for a new film.
 
         Returns
         -------

@@ -88,6 +88,7 @@ def _distribute_movies(
         else:
             # By positives first, all movies without a positive clip would go to the same fold.
             fewest_first = np.lexsort((positives_in_fold, clips_in_fold))
+
         fold = int(fewest_first[0])
         fold_of_movie[movie] = fold
         positives_in_fold[fold] += n_positive[movie]

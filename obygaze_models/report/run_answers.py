@@ -371,7 +371,7 @@ def chosen_layers(run: Run) -> list[str]:
 def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Write for each model which layer is best, and what the best of as many layers reaches by chance.
 
-    `layers` is what `models_of_layers` returns.
+    The best of many layers is above chance by luck alone. `layers` is what `models_of_layers` returns.
     """
     lines = []
     for model, model_of_layer in layers.items():
@@ -381,6 +381,7 @@ def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, st
                 f"{task.prefix}{model}: no movie has clips of two classes, by which layers are ranked"
             )
             continue
+
         title = metrics_of(run.predictions.n_classes)[best.metric].title
         lines.append(
             f"{task.prefix}{model}: of {best.n_layers} layers {best.layer} is best, {title} by movie "
@@ -458,9 +459,11 @@ def _concept_sentences(task: _Task) -> list[str]:
     is_defined = completeness.auc_features > 0.5
     share_text = interval(share.mean, share.low, share.high) if is_defined else "undefined"
     features = f"all features ({completeness.model_of_features})"
+
     gains = []
     for model, gain in completeness.gain_of_model.items():
         gains.append(f"{model} {interval(gain.mean, gain.low, gain.high, signed=True)}")
+
     sentence = (
         f"{task.prefix}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of "
         f"{features} {number(completeness.auc_features)}: completeness {share_text}; "

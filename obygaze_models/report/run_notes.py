@@ -54,6 +54,7 @@ def _limits(run: Run) -> Iterator[str]:
     if record["clips"].get("partial"):
         partial = counted(record["clips"]["partial"], "clip is partial", "clips are partial")
         yield f"{partial}: a part of the video could not be read"
+
     yield from _deciding_modalities(run)
     yield from chosen_layers(run)
     for model, reason in record["models_left_out"].items():

@@ -186,12 +186,14 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     if compared is None:
         return []
     _, high = compared
+
     codebook = manifest.codebook
     rows = []
     for concept in codebook.visual_concepts:
         clips = [clip for clip in manifest if clip.level in compared and concept in clip.concepts]
         if not clips:
             continue
+
         is_high = np.array([clip.level == high for clip in clips])
         has_others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
         columns = {"kind": "with others", "name": concept, "level": high}
@@ -306,10 +308,10 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
         The manifest has no such column, or it is empty.
     """
     labelled = manifests.apply_policy(manifest, policy)
-    group_rows = []
+    rows_of_groups = []
     for value, group in grouped(labelled, column).items():
-        group_rows.append(_group_row(column, value or "(none)", group))
-    group_rows = _with_holm(group_rows)
+        rows_of_groups.append(_group_row(column, value or "(none)", group))
+    group_rows = _with_holm(rows_of_groups)
     # The row of all clips has no adjusted p: it is not one of the groups.
     row_of_all = _group_row(column, "all", labelled) | {"p_holm": math.nan}
     rows = [row_of_all, *group_rows]

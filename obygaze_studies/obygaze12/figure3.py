@@ -176,6 +176,7 @@ def _paper_rows(result: PaperResults) -> list[Row]:
         elected = fitted.elected[concept, negatives]  # the number of a fold
         tested_clips = predictions[predictions["fold"] == elected]
         prevalence = float(tested_clips["label"].mean())
+
         rows.append(
             {
                 "features": result.source.title,
@@ -243,8 +244,9 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
     )
 
     rows: list[Row] = []
-    for index, (concept, run) in enumerate(runs.items()):
-        metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
+    for index, (concept, run) in enumerate(runs.items()):  # in the order of the tests
+        metrics_of_cav = run.metrics[run.metrics["model"] == "cav"]
+        metrics = metrics_of_cav.set_index("metric").to_dict(orient="index")  # name -> columns
         f1 = metrics["f1_pos"]
         within_movie_auc = metrics["within_movie_auc"]
         rows.append(

@@ -117,6 +117,7 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
         typical = _predictions_of_typical_model(predictions)
         is_correct = (typical["label"] == typical["called"]).to_numpy()
         weights = _weights_of_success(result.source, typical["clip_id"].tolist(), is_correct)
+
         rows.append(
             {
                 "features": result.source.title,
@@ -178,6 +179,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
     for kind in KINDS_OF_ERROR:  # false alarms and misses
         rows = _effect_rows(result, kind)
         all_rows += rows
+
         n_errors = rows[0]["n_errors"]  # the same in all rows, as n_clips is
         n_clips = rows[0]["n_clips"]
         notes = [f"{n_errors} errors of {counted(n_clips, 'clip')}"]
@@ -186,6 +188,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
         if undefined:
             notes.append(undefined)
             shown_rows = ()
+
         blocks.append(declared_block(f"{source.title}: {kind}", ("figure6", "strict"), shown_rows, notes))
         answers.append(f"{source.title}, {kind}: {_write_significant(rows)}")
 

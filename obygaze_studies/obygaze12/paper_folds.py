@@ -122,10 +122,12 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
     n_in_validation = [leak.in_validation for leak in leaks]
     if not any(n_in_training) and not any(n_in_validation):
         return CAPTION_WITHOUT_LEAK
+
     n_tested = []
     for fold in folds:
         tested_clips = fold.test if data is None else data.rows(fold.test)
         n_tested.append(len(tested_clips))
+
     return (
         f"LEAKS: {_format_range(n_in_training)} of {_format_range(n_tested)} test clips are in training, "
         f"{_format_range(n_in_validation)} in validation"
@@ -240,11 +242,13 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
             raise ProtocolError(
                 f"the movie set was released for {' and '.join(MOVIE_SET_TASKS)} only: it has no {task.name}"
             )
+
     train_clips = _released_clips(manifest, train, f"fold_movieset_{train.name}")
     test_clips = _released_clips(manifest, test, f"fold_movieset_{test.name}")
-    # A fold of the movie set is a film.
+    # A fold of the released movie set is a film. Below, folds are its numbers.
     movie_of_fold = {clip.fold: clip.movie for clip in train_clips + test_clips}
     held_out = [fold for fold in sorted(movie_of_fold) if fold not in ALWAYS_TRAINED]
+
     folds = []
     for tested, validated in permutations(held_out, 2):
         name = f"test {tested} {movie_of_fold[tested]}, validation {validated} {movie_of_fold[validated]}"
@@ -382,7 +386,10 @@ def _clips_with_fold(manifest: Manifest, column: str) -> list[ClipInFold]:
 
 
 def _error_without_folds(manifest: Manifest, column: str) -> ProtocolError:
-    """Make the error for a manifest without a clip that has a video and a fold in a column."""
+    """Make the error for a manifest without a clip that has a video and a fold in a column.
+
+    Either the clips with a fold lack a video, or none has a fold; the message says how to mend it.
+    """
     n_without_video = count_without_video(manifest, [column])
     if n_without_video:
         return ProtocolError(

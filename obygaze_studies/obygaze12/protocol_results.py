@@ -398,6 +398,7 @@ class PaperResults(Results):
         """The predictions computed so far: name of the file without ending -> table."""
         # Cached properties that were read have their values here; reading others would train their models.
         computed = self.__dict__
+        # The first two are predictions themselves, the others have predictions.
         parts = [computed[name].table for name in ("classifiers", "movie_pairs") if name in computed]
         parts += [computed[name].predictions.table for name in ("heads", "concepts") if name in computed]
         if not parts:
@@ -556,6 +557,7 @@ class StrictResults(Results):
         target = find_target("en_s", self.source.codebook)
         all_rows = np.arange(len(data))
         concepts = varying(data, all_rows)  # those that some clips have and some do not
+
         # The seed of a fold is derived from the name of the movie that is left out; here none is.
         model_seed = seed_of(self.seed, "")
         fitted = fit(
@@ -610,11 +612,13 @@ class StrictResults(Results):
         runs = [*computed.get("runs", {}).values(), *computed.get("concepts", {}).values()]
         if not runs:
             return {}
+
         parts_of_table = {
             "predictions": [run.predictions.table for run in runs],
             "selection": [run.selection for run in runs],
             "curves": [run.curves for run in runs],
         }
+
         tables = {}
         for name, parts in parts_of_table.items():
             parts_with_rows = [part for part in parts if len(part)]

@@ -64,6 +64,7 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
     for movie, pairs_of_movie in pairs.groupby("movie", sort=False):
         printed = TABLE4.get(str(movie)) if shows_printed else None
         rows.append(_paper_row(source, str(movie), pairs_of_movie, printed))
+
     table = declared_block(
         source.title,
         ("table4", "paper"),
@@ -147,6 +148,7 @@ def _mean_and_range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: 
     films = [(float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])]
     if not films:
         return []
+
     films.sort()  # by the metric's value
     lowest_value, lowest_film = films[0]
     highest_value, highest_film = films[-1]
@@ -197,6 +199,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
     for movie, predictions in result.pair_rows().groupby("movie"):
         printed = TABLE4.get(str(movie)) if shows_printed else None
         rows.append(_strict_row(source, str(movie), predictions, printed))
+
     table = declared_block(
         source.title,
         ("table4", "strict"),
@@ -241,6 +244,7 @@ def _strict_last_lines(result: StrictResults, *, shows_printed: bool) -> list[tu
         metric = metrics_of_mlp[name]
         means.append(interval(metric["movie_mean"], metric["movie_low"], metric["movie_high"]))
         chance_levels.append(number(metric["movie_chance"]))
+
     printed_mean = str(TABLE4_MEAN) if shows_printed else NOTHING
     return [
         ("mean over movies [95 %]", "", "", *means, printed_mean),
