@@ -155,6 +155,7 @@ class Dataset:
         return len(self.X)
 
     def __repr__(self) -> str:
+        """Describe the dataset in one line: its clips, movies and features, without the numbers."""
         n_movies = len(np.unique(self.movies))
         clips_and_movies = f"{counted(len(self), 'clip')} of {counted(n_movies, 'movie')}"
         summary = f"{clips_and_movies}, {self.features} of {self.backbone}"

@@ -333,6 +333,7 @@ class StoredClips:
         return len(self.rows)
 
     def __getitem__(self, index: slice | NDArray[Any]) -> "StoredClips":
+        """Select some of the clips, of which nothing is read yet; they have as many frames as all of them."""
         return StoredClips(self.group, self.array, self.rows[index], self.n_frames)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

@@ -146,6 +146,7 @@ class Sums:
         return self.products
 
     def __repr__(self) -> str:
+        """Describe the sums in one line: how many clips and films, of which target and backbone."""
         n_clips = int(self.counts.sum())
         about = self.about
         return (

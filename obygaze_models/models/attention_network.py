@@ -245,11 +245,14 @@ class AttentionNetwork:
     def _aim_hidden_units(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
         """Point the first hidden units of `parameters` along directions [D, n] and their opposites, in place.
 
-        A unit whose columns of V and U are both the same direction has the value tanh(z) sigmoid(z), where z
+        The value of a hidden unit is the product of a tanh and a sigmoid, whose arguments a frame gets by the
+        unit's columns of V and U. If both columns are the same direction, it is tanh(z) sigmoid(z), where z
         is the frame's coordinate along it. This is near 1 for large positive z, and near 0 for large negative
         z. A unit and its opposite together therefore respond to frames that are far from the mean on either
-        side. Each direction takes two hidden units; directions for which there are none are left out. Biases
-        are 0, and the units' weights in the attention are 1.
+        side.
+
+        Each direction takes two hidden units; directions for which there are none are left out. Biases are 0,
+        and the units' weights in the attention are 1.
         """
         n_directions = min(directions.shape[1], self.n_hidden // 2)
         if not n_directions:

@@ -540,6 +540,7 @@ class _Bracket:
     """
 
     def __init__(self, n_fits: int) -> None:
+        """Begin with brackets that hold every length, from 0 to infinity."""
         self.too_short = np.zeros(n_fits)
         self.too_long = np.full(n_fits, np.inf)
 

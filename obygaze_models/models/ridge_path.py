@@ -180,9 +180,11 @@ class RidgePath:
             weights, intercept = scaled.to_weights(coordinates)
             mean_loss = self._mean_loss(weights, intercept)
             curvatures.append(mean_loss.curvature)
+
+            # The penalty is strength / 2 |w|^2, and its derivative by the weights strength * w.
+            penalty = strength / 2 * float(weights @ weights)
             by_weights = mean_loss.by_weights
             by_weights += strength * weights
-            penalty = strength / 2 * float(weights @ weights)
             return mean_loss.loss + penalty, scaled.gradient(by_weights, mean_loss.by_intercept)
 
         start = scaled.from_weights(self.weights, self.intercept)
@@ -196,6 +198,7 @@ class RidgePath:
             "maxfun": 50 * max_iter,
         }
         result = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+
         self.weights, self.intercept = scaled.to_weights(result.x)
         # The last point that was tried is the minimum, or very near to it.
         self.curvature = curvatures[-1]

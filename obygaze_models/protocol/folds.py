@@ -74,6 +74,7 @@ class FoldTable:
                     f"in fold {fold_of_clip[clip_id]} and in {fold}"
                 )
             fold_of_clip[clip_id] = fold
+
             first_fold = fold_of_movie.setdefault(movie, fold)
             if self.by_movie and first_fold != fold:
                 raise ProtocolError(f"movie {movie} is in two folds: {first_fold} and {fold}")

@@ -215,7 +215,10 @@ def _span_rows(shown: Timelines) -> list[dict[str, Any]]:
 
 
 def _overlapping(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
-    """Return the clips that overlap a part of the film, from its start to its end in seconds."""
+    """Return the clips that overlap a part of the film, from its start to its end in seconds.
+
+    All clips have times, as `timelines` refuses those without; the zeros only stand for the type's None.
+    """
     start, end = span
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
 

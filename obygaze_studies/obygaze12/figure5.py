@@ -74,6 +74,8 @@ def _part(
 
     Parameters
     ----------
+    result
+        The results that the tree is of; under `paper`, the table's title gives its depth.
     tree
         The fitted decision tree.
     concepts

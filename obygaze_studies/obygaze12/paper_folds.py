@@ -720,6 +720,8 @@ def published_folds(
 
     Parameters
     ----------
+    trained, tested
+        The two targets. If one is a concept, it must be both.
     movies
         Whether there is a fold for each pair of movies.
 

@@ -168,18 +168,20 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
 def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
     """Write for each cell of Table 2 which concept model has the highest F1, and the F1 of a trivial one.
 
-    The trivial model calls every clip positive.
+    The trivial model calls every clip positive. Nothing is written for a cell without a defined F1.
 
     Parameters
     ----------
     rows
-        As for `compact_block`.
+        Cell -> rows with ``model``, ``features``, ``metric`` and ``ours``, the measured F1 or NaN. Rows of
+        concept models also have ``prevalence``, the share of positives among the test clips.
     """
     answers = []
     for cell, rows_of_cell in rows.items():
         defined = [row for row in rows_of_cell if _is_concept_model(row) and not np.isnan(row["ours"])]
         if not defined:
             continue
+
         best = max(defined, key=lambda row: float(row["ours"]))
         f1_of_all_positive = trivial_f1(best["prevalence"], called=1.0, average="f1_pos")
         answers.append(
