@@ -55,6 +55,8 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
     # Least squares of a label 1 or 0 give scores near 1 or 0, with the threshold .5. A CAV's scores are
     # distances to its hyperplane, and the scores of a logistic regression, fitted to derivatives, are logits.
     is_least_squares = not concept and not about.holds_derivatives
+
+    # A joint model is of several manifests, is not calibrated, and draws no random numbers.
     card = Card(
         model=parts.kind,
         title=parts.title,

@@ -131,6 +131,7 @@ class PrincipalAxes:
         axes_span_all_directions = n_axes == n_features
         if axes_span_all_directions:
             return self._sum_along_axes(gradient_along_axes / hessian)
+
         # The gradient also has a part orthogonal to all axes. The features do not vary there, so that the
         # Hessian is the penalty's strength. First the whole gradient is divided by the strength; then the
         # part along the axes is corrected, which should have been divided by the Hessian.

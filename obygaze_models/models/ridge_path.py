@@ -104,6 +104,7 @@ class RidgePath:
         self.mean = self.X.mean(axis=0)
         mean_products = self.X.T @ self.X / n_clips
         mean_square = float(np.trace(mean_products)) / n_coordinates
+        # The least penalty that makes the covariance positive definite in spite of rounding.
         self.floor = FLOOR_SHARE * mean_square
         # The covariance is the mean of x x', less mean mean'.
         mean_products -= np.outer(self.mean, self.mean)

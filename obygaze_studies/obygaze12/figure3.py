@@ -249,6 +249,7 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
         metrics = metrics_of_cav.set_index("metric").to_dict(orient="index")  # name -> columns
         f1 = metrics["f1_pos"]
         within_movie_auc = metrics["within_movie_auc"]
+
         rows.append(
             {
                 "features": result.source.title,

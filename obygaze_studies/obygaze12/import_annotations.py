@@ -90,8 +90,10 @@ def _clip(
         The row.
     problems
         The list to which the row's problems are added. All of them are reported together.
-    root, videos
-        As for `import_obygaze12`.
+    root
+        Folder of the manifest.
+    videos
+        Folder of the clips' video files; without it, videos are bare file names.
     """
     n_problems_before = len(problems.messages)
     cells = row.cells
