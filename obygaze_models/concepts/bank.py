@@ -107,6 +107,7 @@ class ConceptBank(Standardised):
         features, labels = self._check_training(X, y)
         self.concepts_ = self._concept_names(labels.shape[1], getattr(y, "columns", None))
         present = read_presences(self.concepts_, labels)
+
         self._forget_tuning()
         if self.C is None:
             self.hyperplanes_ = self._fit_tuned(features, present, groups)
@@ -120,6 +121,7 @@ class ConceptBank(Standardised):
                 C=float(self.C),
                 balanced=self.balanced,
             )
+
         # `transform` standardises distances by their moments on the training clips.
         with one_blas_thread():
             distances = self.hyperplanes_.distances(self._scale(features))
@@ -163,7 +165,7 @@ class ConceptBank(Standardised):
         return self.concepts_.astype(object)
 
     def _fit_scaler(self, X: Floats) -> None:
-        """Fit the scaler to features X [N, D]; none if `clip` is None."""
+        """Set `scaler_` to a scaler fitted to features X [N, D]; to None if the parameter `clip` is None."""
         self.scaler_ = None if self.clip is None else ClippedScaler(self.clip).fit(X)
 
     def _scale(self, X: Floats) -> Floats:
@@ -179,6 +181,7 @@ class ConceptBank(Standardised):
         chosen_names = columns_of_frame if self.concepts is None else self.concepts
         if chosen_names is None:
             return np.array([f"concept{number}" for number in range(n_concepts)])
+
         names = [str(name) for name in chosen_names]
         has_repeated_names = len(set(names)) < len(names)
         if has_repeated_names or len(names) != n_concepts:
@@ -189,9 +192,9 @@ class ConceptBank(Standardised):
         return np.array(names)
 
     def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit scaler and ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`).
+        """Fit ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`), and the scaler.
 
-        The attributes `tuned_`, `scaler_` and `held_out_distances_` are set.
+        The attributes `tuned_`, `scaler_` and `held_out_distances_` are set; the hyperplanes are returned.
 
         Parameters
         ----------
@@ -246,14 +249,16 @@ def _presences_of(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]
     ConceptError
         There are more than two values; the message names the concept.
     """
-    values = np.unique(column[~np.isnan(column)])
+    is_unknown = np.isnan(column)
+    values = np.unique(column[~is_unknown])
     if values.size > 2:
         raise ConceptError(
             f"concept {name} has {values.size} different values: expected two, absent and present"
         )
     if values.size < 2:
         return column
-    return np.where(np.isnan(column), np.nan, column == values[1]).astype(np.float64)
+    is_present = column == values[1]  # the larger value
+    return np.where(is_unknown, np.nan, is_present).astype(np.float64)
 
 
 def crossfit(

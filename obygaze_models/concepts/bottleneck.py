@@ -138,6 +138,7 @@ class ConceptBottleneck(LogitClassifier):
         features, labels = self._check_training(X, y)
         in_task = _is_in_task(labels)
         self.classes_, binary_labels = encode_labels(labels[in_task], type(self).__name__)
+
         movies = None
         movies_in_task = None
         folds = None
@@ -147,7 +148,9 @@ class ConceptBottleneck(LogitClassifier):
             movies_in_task = movies[in_task]
             folds_in_task = inner_folds(binary_labels, movies_in_task, self.inner_folds)
             folds = _assign_all_folds(movies, in_task, folds_in_task)
+
         with one_blas_thread():
+            # Concepts are learnt from all clips, the head from those in the task.
             values = self._learn_concepts(features, present, movies, folds)
             self.train_values_ = values[in_task]
             # Contributions of a linear head are counted from here.
@@ -157,7 +160,10 @@ class ConceptBottleneck(LogitClassifier):
         return self
 
     def _set_head(self, selection: GroupedSelection) -> None:
-        """Set the attributes of the head, from the selection that has tuned a `ConceptHead`."""
+        """Set the attributes of the fitted head, its residual and its threshold.
+
+        They are those that `GroupedSelection` found for a `ConceptHead`.
+        """
         tuned: ConceptHead = selection.estimator_
         self.head_ = tuned.estimator_
         self.residual_ = tuned.residual_
@@ -198,6 +204,7 @@ class ConceptBottleneck(LogitClassifier):
         features = self._check_features(clips)
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
+
         base, contributions_of_clips, residuals = self.contributions(clips)
         contributions = contributions_of_clips[0]
         residual = float(residuals[0])
@@ -228,6 +235,7 @@ class ConceptBottleneck(LogitClassifier):
         is_lower_or_equal = self.train_values_ <= values  # [N, values]
         percentiles = is_lower_or_equal.mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
+
         rows = []
         for index, concept in enumerate(self.concepts_):
             row = Contribution(
@@ -284,8 +292,11 @@ class ConceptBottleneck(LogitClassifier):
         residual = np.zeros(len(features))
         if self.residual_ is not None:
             residual = self.residual_.scores(features)
-        base, contributions = additive_parts(self.head_, self._concept_values(features), self.centre_)
-        return base, sum_by_concept(contributions, len(self.concepts_)), residual
+
+        values = self._concept_values(features)  # [N, K], or several values of each concept
+        base, contributions_of_values = additive_parts(self.head_, values, self.centre_)
+        contributions = sum_by_concept(contributions_of_values, len(self.concepts_))
+        return base, contributions, residual
 
     def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Validate features X [N, D] and labels y [N] to fit on, and return both as arrays."""
@@ -301,8 +312,8 @@ class ConceptBottleneck(LogitClassifier):
     ) -> NDArray[np.float64]:
         """Fit the concept bank, and return the cross-fitted concept values [N, K] of the training clips.
 
-        Without presences and bank there is nothing to learn: the features are the concept values. The
-        attributes `bank_` and `concepts_` are set.
+        The bank and the names of its concepts are kept, as `bank_` and `concepts_`. Without presences and
+        bank there is nothing to learn: the features are the concept values.
 
         Parameters
         ----------
@@ -317,6 +328,7 @@ class ConceptBottleneck(LogitClassifier):
             return self._use_features_as_concepts(X)
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
+
         unfitted_bank = self._make_bank(present)
         presences = _check_presences(present, X)
         bank: Any = clone(unfitted_bank).fit(X, presences, groups=movies)
@@ -324,6 +336,7 @@ class ConceptBottleneck(LogitClassifier):
         is_cross_fitted = hasattr(bank, "held_out_distances_")
         if not is_cross_fitted:
             bank.held_out_distances_ = crossfit(unfitted_bank, X, presences, folds)
+
         # Concept values are distances, standardised by the mean and deviation of cross-fitted distances:
         # distances of the clips that a CAV was fitted on are larger than those of new clips.
         bank.set_moments(bank.held_out_distances_)
@@ -332,7 +345,10 @@ class ConceptBottleneck(LogitClassifier):
         return np.asarray(bank.held_out_values_)
 
     def _use_features_as_concepts(self, X: Floats) -> NDArray[np.float64]:
-        """Use the columns of X [N, K] as concepts, without a bank, and return them as concept values."""
+        """Use the columns of X [N, K] as concepts, without a bank, and return them as concept values.
+
+        The concepts get the names of the columns, or numbers (`concepts_`).
+        """
         if self.residual:
             raise ConceptError("a residual needs features beside the concepts: give `present`")
         numbered_names = [f"concept{number}" for number in range(self.n_features_in_)]
@@ -359,7 +375,10 @@ class ConceptBottleneck(LogitClassifier):
         labels: NDArray[np.int64],
         movies: NDArray[Any] | None,
     ) -> GroupedSelection:
-        """Tune and fit the head, and the residual if there is one.
+        """Tune and fit the head, and the residual if there is one, on clips that are in the task.
+
+        The head scores clips by their concept values. The residual is a linear term of the features, for what
+        the head leaves unexplained.
 
         Parameters
         ----------
@@ -370,7 +389,7 @@ class ConceptBottleneck(LogitClassifier):
             0 or 1.
         movies : ndarray, shape [n], optional
         """
-        residual_C = None
+        residual_C = None  # without a residual
         inputs = values
         if self.residual:
             residual_C = self.residual_C

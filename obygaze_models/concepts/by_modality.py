@@ -84,6 +84,7 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
     name = "concepts_in_time" if in_time else "concepts"
     title = "Concepts in time" if in_time else "Concepts"
+
     specs = []
     for modality_set in sets_of_modalities(data):
         indices = modality_set.pattern  # of the modalities in the set
@@ -109,19 +110,23 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
     ModelError
         There are none; the message says why.
     """
+    # What the modality perceives: kinds of concepts, such as "heard".
     if modality.name in PERCEIVED_BY:
         # A modality that is named after a kind of concepts perceives that kind, whatever its provenance says.
         perceives = PERCEIVED_BY[modality.name]
     else:
         perceives = perceived(modality.provenance)
+
     # Only clips that have the modality count.
     clips = has_modality(data.X, slice(modality.start, modality.stop))
     movies = data.movies[clips]
     learnable = []
     for concept in _perceived_concepts(data.codebook, perceives):
         is_marked = data.labels.has(concept)[clips]
+        # In more movies than fits need, since an evaluation leaves one out.
         if _is_learnable(is_marked, movies, MIN_MOVIES_TO_EVALUATE):
             learnable.append(concept)
+
     if not learnable:
         raise ModelError(
             f"modality {modality.name}: {_explain_no_concepts(perceives, movies, data.codebook)}"
@@ -222,6 +227,7 @@ class ConceptsByModality(LogitClassifier):
         labels = np.asarray(y)
         movies = np.asarray(groups)
         values_of_banks = self._fit_banks(features, movies, present)
+
         # The head reads the values of all banks side by side, and fuses them like modalities.
         all_values = np.concatenate(values_of_banks, axis=1)
         widths = [values.shape[1] for values in values_of_banks]
@@ -235,9 +241,10 @@ class ConceptsByModality(LogitClassifier):
     def _fit_banks(
         self, features: NDArray[Any], movies: NDArray[np.str_], present: pd.DataFrame
     ) -> list[NDArray[np.float64]]:
-        """Fit a bank on each modality, and set `banks_`; return the banks' cross-fitted values [N, V] each.
+        """Fit a bank on each modality, and return each bank's cross-fitted values of all clips, [N, V].
 
-        Each bank is fitted on the clips that have its modality; the values of other clips are NaN.
+        The banks are kept, as `banks_`. Each is fitted on the clips that have its modality; the values of
+        other clips are NaN. A modality none of whose concepts can be learnt gets no bank.
         """
         self.banks_ = []
         values_of_banks = []
@@ -292,6 +299,7 @@ def _fit_bank(
             marks.append(is_marked)
     if not marks:
         return None
+
     has_frames = X.ndim == 3
     bank = TimeBank() if has_frames else ConceptBank("ridge", C=None, clip=CLIP)
     bank.fit(X, np.column_stack(marks), groups=movies)

@@ -106,6 +106,7 @@ def fit_hyperplanes(
     """
     for name, column in zip(names, present.T, strict=True):
         refuse_constant(name, column)
+
     if kind == "svm":
         # All SVMs are fitted together, as they share the inner products of clips.
         problems = []
@@ -113,6 +114,7 @@ def fit_hyperplanes(
             rows = np.flatnonzero(~np.isnan(column))
             problems.append((rows, column[rows] == 1, C))
         return svm_hyperplanes(X, problems, balanced=balanced)
+
     hyperplanes = []
     with one_blas_thread():
         for column in present.T:
@@ -125,13 +127,17 @@ def fit_hyperplanes(
                 hyperplanes.append(mean_difference_hyperplanes(features, is_present[:, None]))
             else:
                 hyperplanes.append(_logistic_hyperplane(features, is_present, C, balanced=balanced))
+
     weights = np.concatenate([hyperplane.weights for hyperplane in hyperplanes])
     intercepts = np.concatenate([hyperplane.intercepts for hyperplane in hyperplanes])
     return Hyperplanes(weights, intercepts)
 
 
 def _logistic_hyperplane(X: Floats, present: NDArray[np.bool_], C: float, *, balanced: bool) -> Hyperplanes:
-    """Fit the hyperplane of one concept by logistic regression, given its presence [N] in clips X [N, D]."""
+    """Fit the hyperplane of one concept by logistic regression, given its presence [N] in clips X [N, D].
+
+    C is the inverse strength of the penalty. With `balanced`, both classes weigh the same.
+    """
     class_weight = "balanced" if balanced else None
     model = LogisticRegression(C=C, class_weight=class_weight, tol=1e-8, max_iter=10_000)
     model.fit(X.astype(np.float64), present)
@@ -199,6 +205,7 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
                 cache_size=SVM_CACHE_MB,
             )
             machine.fit(inner_products[np.ix_(rows, rows)], present)
+
             # The weights are the sum of the support vectors, each times its coefficient.
             support_vectors = X64[rows[machine.support_]]
             weights[number] = machine.dual_coef_[0] @ support_vectors
@@ -245,6 +252,7 @@ def _ridge_weights(A: NDArray[np.float64], y: NDArray[np.float64], C: float) -> 
         matrix = A.T @ A + np.eye(n_features) / C
         weights: NDArray[np.float64] = linalg.solve(matrix, A.T @ y, assume_a="pos")
         return weights.T
+
     matrix = A @ A.T + np.eye(n_clips) / C
     clip_coefficients = linalg.solve(matrix, y, assume_a="pos")  # [N, K]
     return np.asarray(clip_coefficients.T @ A)
@@ -253,7 +261,8 @@ def _ridge_weights(A: NDArray[np.float64], y: NDArray[np.float64], C: float) -> 
 def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:
     """Fit the hyperplane midway between the means of clips with and without each concept.
 
-    X is of shape [N, D]; `present` [N, K] holds the presence of each concept.
+    Its direction is the difference of the two means. X is of shape [N, D]; `present` [N, K] holds the
+    presence of each concept.
     """
     X64 = np.asarray(X, dtype=np.float64)
     mean_with, mean_without = _class_means(X64, present)
@@ -264,7 +273,7 @@ def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperp
 def _class_means(
     X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the mean of the clips with each concept, and of the clips without it: [K, D] each."""
+    """Compute the mean of the clips X [N, D] with each concept, and of the clips without it: [K, D] each."""
     ones_of_present = present.astype(np.float64)
     ones_of_absent = 1 - ones_of_present
     # Each of the n clips of a class weighs 1 / n: the weighted sum is the mean.
@@ -276,7 +285,16 @@ def _class_means(
 def _midway_intercepts(
     weights: NDArray[np.float64], X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Compute intercepts [K] that put hyperplanes midway between the mean projections of the two classes."""
+    """Compute intercepts [K] that put hyperplanes midway between the mean projections of the two classes.
+
+    Parameters
+    ----------
+    weights : ndarray, shape [K, D]
+        Directions of the hyperplanes.
+    X : ndarray, shape [N, D]
+    present : ndarray of bool, shape [N, K]
+        Presence of each concept.
+    """
     mean_with, mean_without = _class_means(X, present)
     middle = (mean_with + mean_without) / 2
     # The intercept is minus the projection of the middle on the direction: a dot product for each concept.

@@ -39,6 +39,14 @@ class ControlBank(ConceptBank):
         """Fit the control's hyperplanes: CAVs of shuffled presences, or hyperplanes of random directions.
 
         As in `ConceptBank._fit_tuned`, the attributes `scaler_` and `held_out_distances_` are set.
+
+        Parameters
+        ----------
+        X : ndarray, shape [N, D]
+        present : ndarray, shape [N, K]
+            Presence of each concept.
+        groups : array-like, shape [N], optional
+            The movie of each clip.
         """
         if self.directions == "shuffled":
             # Each clip gets the presences of another clip of its movie.
@@ -47,7 +55,10 @@ class ControlBank(ConceptBank):
         return self._random_hyperplanes(X, n_concepts=present.shape[1])
 
     def _random_hyperplanes(self, X: Floats, n_concepts: int) -> Hyperplanes:
-        """Fit the scaler, and draw hyperplanes with random directions in the scaled features X [N, D]."""
+        """Fit the scaler, and draw hyperplanes with random directions in the scaled features of X [N, D].
+
+        The hyperplanes go through the mean of the clips. The clips' distances to them are kept.
+        """
         self._fit_scaler(X)
         rng = np.random.default_rng(self.random_state)
         directions = rng.normal(size=(n_concepts, X.shape[1]))

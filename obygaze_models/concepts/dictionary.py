@@ -92,6 +92,7 @@ class Dictionary:
         partitioned = np.partition(activations, -self.n_active, axis=1)
         smallest_kept = partitioned[:, -self.n_active]  # [T]
         is_active = (activations >= smallest_kept[:, None]) & (activations > 0)
+
         tokens, units = np.nonzero(is_active)  # token by token
         values = activations[tokens, units]
         # A sparse matrix in CSR form: the values of all tokens one after the other, the unit of each value,

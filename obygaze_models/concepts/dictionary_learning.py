@@ -92,16 +92,18 @@ def learn_dictionary(
         statistics = _token_statistics(read, n_clips, block_size)
         if not statistics.scale:
             raise ModelError("there are no two different frames or tokens to learn units from")
+
         dictionary = resume_from or _new_dictionary(n_units, n_active, statistics, seed)
         batch_size = min(N_TOKENS_OF_STEP, statistics.n_tokens)
-        n_steps_of_epoch = statistics.n_tokens // batch_size
+        n_steps_of_training = n_epochs * (statistics.n_tokens // batch_size)
         clips = _ShuffledClips(read, n_clips, block_size, batch_size)
         while dictionary.epoch < n_epochs:
             # Each epoch has its own seed, so that resumed training draws the same numbers. `_new_dictionary`
             # draws from (seed, 0).
             rng = np.random.default_rng((seed, 1 + dictionary.epoch))
-            _run_epoch(dictionary, clips.batches(dictionary, rng), n_epochs * n_steps_of_epoch)
+            _run_epoch(dictionary, clips.batches(dictionary, rng), n_steps_of_training)
             dictionary.epoch += 1
+
             replaces_units = dictionary.epoch < SHARE_OF_EPOCHS_WITH_REPLACEMENT * n_epochs
             if replaces_units:
                 tokens = _read_some_tokens(read, rng.permutation(n_clips))
@@ -144,7 +146,10 @@ class _TokenStatistics(NamedTuple):
 
 
 def _token_statistics(read: Read, n_clips: int, block_size: int) -> _TokenStatistics:
-    """Compute the number of tokens, their mean, and their mean distance from the mean, in two passes."""
+    """Compute the number of tokens, their mean, and their mean distance from the mean.
+
+    All clips are read twice, in blocks of `block_size` clips, since they may not fit in memory.
+    """
     blocks = [np.arange(start, min(start + block_size, n_clips)) for start in range(0, n_clips, block_size)]
     n_tokens = 0
     total: NDArray[np.float64] | float = 0.0  # an array [D] after the first block
@@ -156,6 +161,7 @@ def _token_statistics(read: Read, n_clips: int, block_size: int) -> _TokenStatis
     centre = np.asarray(total / max(n_tokens, 1), np.float32)
     # In float64, as squares of large float32 values overflow.
     centre64 = centre.astype(np.float64)
+
     sum_of_distances = 0.0
     for rows in blocks:
         sum_of_distances += float(np.linalg.norm(read(rows) - centre64, axis=1).sum())
@@ -202,7 +208,10 @@ class _ShuffledClips(NamedTuple):
 
 
 def _read_some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
-    """Read clips in the given order until there are `N_CANDIDATE_TOKENS` tokens, and return these [T, D]."""
+    """Read clips in the given order until there are `N_CANDIDATE_TOKENS` tokens, and return these [T, D].
+
+    There are fewer if all clips together have fewer.
+    """
     blocks = []
     n_tokens = 0
     for index in range(len(order)):
@@ -218,7 +227,10 @@ def _read_some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
 
 
 def _new_dictionary(n_units: int, n_active: int, statistics: _TokenStatistics, seed: int) -> Dictionary:
-    """Make an untrained dictionary: random unit directions, with the encoder equal to the decoder."""
+    """Make an untrained dictionary: random directions of length 1, with the encoder equal to the decoder.
+
+    The tokens' centre and scale are kept in it, by which tokens are scaled before they are encoded.
+    """
     rng = np.random.default_rng((seed, 0))
     n_features = len(statistics.centre)
     decoder = rng.standard_normal((n_units, n_features), np.float32)
@@ -236,9 +248,11 @@ def _new_dictionary(n_units: int, n_active: int, statistics: _TokenStatistics, s
 
 
 def _run_epoch(dictionary: Dictionary, batches: Iterator[Floats], n_steps_of_training: int) -> None:
-    """Train on the batches of scaled tokens of one epoch; set `shares` and `unexplained` of the dictionary.
+    """Train a dictionary, in place, on the batches of scaled tokens of one epoch.
 
-    The dictionary is changed in place. The learning rate falls over the steps of the whole training.
+    Two of its statistics are set to those of the epoch: `shares`, how often each unit was active, and
+    `unexplained`, the share of the tokens' variance that the units leave. The learning rate falls over the
+    steps of the whole training, `n_steps_of_training`.
     """
     n_active_tokens = np.zeros(len(dictionary.bias))  # of each unit
     n_tokens = 0
@@ -279,6 +293,7 @@ def _training_step(dictionary: Dictionary, tokens: Floats, n_steps_of_training: 
     reconstructions = np.asarray(codes @ dictionary.decoder, np.float32)  # [B, D]
     error = np.subtract(reconstructions, tokens, out=reconstructions)  # overwrites them, to save memory
     squared_error = float(np.vdot(error, error))  # summed over tokens and features
+
     gradients = _gradients(dictionary, tokens, codes, error)
     _take_adam_step(dictionary, gradients, _learning_rate(dictionary.step, n_steps_of_training))
     # The directions keep length 1: longer ones would allow smaller activations without any other effect.
@@ -323,10 +338,12 @@ def _gradients(dictionary: Dictionary, tokens: Floats, codes: csr_matrix, error:
         The tokens' reconstructions less the tokens.
     """
     derivative_by_reconstruction = error * np.float32(2 / len(tokens))  # [B, D]
+
     gradient_of_decoder = np.asarray(codes.T @ derivative_by_reconstruction, np.float32)  # [H, D]
     # The length of a direction in the decoder stays 1, so that the part of the gradient along it is removed.
     lengths_along = np.einsum("hd,hd->h", gradient_of_decoder, dictionary.decoder)  # dot products, [H]
     gradient_of_decoder -= lengths_along[:, None] * dictionary.decoder
+
     derivative_by_codes = _derivative_by_codes(codes, derivative_by_reconstruction, dictionary.decoder)
     gradient_of_encoder = derivative_by_codes.T @ tokens
     gradient_of_bias = derivative_by_codes.sum(axis=0)  # a matrix [1, H]
@@ -344,9 +361,10 @@ def _learning_rate(step: int, n_steps_of_training: int) -> float:
 
 
 def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate: float) -> None:
-    """Move the parameters of a dictionary, and its state of Adam, by one step in place.
+    """Move the parameters of a dictionary by one step of Adam, in place.
 
-    The gradients are overwritten with intermediate values.
+    The dictionary also keeps Adam's state between steps, which is updated: the moments of the gradients, the
+    number of steps, and the decays. The gradients are overwritten with intermediate values.
     """
     gradient_decay, square_decay = dictionary.decays.tolist()
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
@@ -386,6 +404,8 @@ def _derivative_by_codes(
     n_entries_of_tokens = np.diff(codes.indptr)  # indptr holds the place at which each row's entries begin
     token_of_entry = np.repeat(np.arange(len(n_entries_of_tokens)), n_entries_of_tokens)
     unit_of_entry = codes.indices
+
+    # In blocks of entries, to bound the memory.
     derivatives = np.empty(codes.nnz, np.float32)
     for start in range(0, codes.nnz, N_ENTRIES_AT_ONCE):
         block = slice(start, start + N_ENTRIES_AT_ONCE)
@@ -418,16 +438,20 @@ def _replace_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.G
     dead = np.flatnonzero(dictionary.shares < SMALLEST_LIVE_SHARE)
     if not len(dead):
         return
+
     reconstructions = np.asarray(dictionary.encode(tokens) @ dictionary.decoder)
     errors = tokens - reconstructions  # [T, D]
     lengths = np.linalg.norm(errors, axis=1).astype(np.float64)
     odds = lengths**4
     n_possible = int((odds > 0).sum())
     if not n_possible:
-        return
+        return  # every token is reconstructed without an error
+
     # Each dead unit gets another token, unless there are fewer tokens than dead units.
     may_repeat = len(dead) > n_possible
     drawn = rng.choice(len(tokens), len(dead), replace=may_repeat, p=odds / odds.sum())
+
+    # Adam forgets the gradients of the parameters that are replaced.
     dictionary.decoder[dead] = errors[drawn] / lengths[drawn, None]
     dictionary.encoder[dead] = REPLACED_ENCODER_LENGTH * dictionary.decoder[dead]
     dictionary.bias[dead] = 0

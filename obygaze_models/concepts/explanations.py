@@ -36,7 +36,7 @@ class Contribution:
 
     @property
     def amount(self) -> str:
-        """``more`` or ``less``, for the value compared with the usual one; empty if that is not known."""
+        """The word "more" or "less": how the clip's value is to the usual one; "" if that is not known."""
         if self.usual is None:
             return ""
         return "more" if self.value > self.usual else "less"
@@ -112,10 +112,12 @@ def tree_path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -
     """
     if not hasattr(head, "tree_"):
         return ()
+
     tree = head.tree_
-    counts = node_counts(head)
+    counts = node_counts(head)  # training clips of each class in each node
     path = []
     one_clip = values[None]
+    # `walk` takes all clips down the tree level by level; here there is one.
     for level in walk(tree, one_clip):
         node = level.nodes[0]
         next_node = level.next_nodes[0]

@@ -71,11 +71,13 @@ def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
     clip : float or None
         Standardise features first, and limit them to this many deviations; None: features as they are.
     """
-    # The cache's key: equal features that are scaled alike have the same decomposition.
+    # Equal features that are scaled alike have the same decomposition.
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
+    key = digest.digest()
+    # As many decompositions are kept as have a place in memory.
     n_to_keep = max(CACHE_BYTES // _bytes_of_decomposition(X), 1)
-    return cached_result(_CACHE, digest.digest(), n_to_keep, lambda: _decompose(X, clip))
+    return cached_result(_CACHE, key, n_to_keep, lambda: _decompose(X, clip))
 
 
 def _bytes_of_decomposition(X: Floats) -> int:
@@ -101,7 +103,10 @@ def cached_result(
 
 
 def _decompose(X: Floats, clip: float | None) -> DecomposedFeatures:
-    """Scale features X [N, D], and compute the axes of their covariance and the clips' coordinates."""
+    """Scale features X [N, D], and compute the axes of their covariance and the clips' coordinates.
+
+    With `clip`, features are standardised and limited to this many deviations; None leaves them as they are.
+    """
     if clip is None:
         scaler = None
         scaled = np.asarray(X, dtype=np.float64)
@@ -111,9 +116,12 @@ def _decompose(X: Floats, clip: float | None) -> DecomposedFeatures:
     centre = scaled.mean(axis=0)
     centred = scaled - centre
     penalty_unit = variance_per_direction(centred)
+
+    # Both ways give the same axes. The smaller of the two matrices of products is decomposed: that of
+    # features [D, D] or that of clips [N, N].
     n_clips, n_features = centred.shape
-    # Both ways give the same axes. The smaller of the two matrices of products is decomposed.
     along_axes = _axes_by_features(centred) if n_clips >= n_features else _axes_by_clips(centred)
+
     return DecomposedFeatures(
         scaler=scaler,
         penalty_unit=penalty_unit,
@@ -133,7 +141,10 @@ class _AlongAxes(NamedTuple):
 
 
 def _axes_by_features(centred: NDArray[np.float64]) -> _AlongAxes:
-    """Find the axes of centred features [N, D] as eigenvectors of the products of features [D, D]."""
+    """Find the axes of centred features [N, D] as eigenvectors of the products of features [D, D].
+
+    The eigenvalues are the sums of squares of the clips' coordinates along the axes.
+    """
     sums_of_squares, axes = linalg.eigh(centred.T @ centred)
     # Rounding can make a sum of squares slightly negative.
     sums_of_squares = np.maximum(sums_of_squares, 0.0)

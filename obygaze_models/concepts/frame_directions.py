@@ -73,7 +73,10 @@ class CentredFrames(NamedTuple):
 
 
 def folds_of_movies(movies: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the fold of each movie: movies, numbered from 0, are dealt to the `N_FOLDS` folds in turn."""
+    """Return the fold in which each movie is left out, for cross-fitted values.
+
+    Movies, numbered from 0, are dealt to the `N_FOLDS` folds in turn.
+    """
     return movies % N_FOLDS
 
 
@@ -90,10 +93,11 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
     movies : ndarray of int, shape [N]
         The film of each clip, numbered from 0.
     """
-    is_present = ~np.isnan(frames[..., 0])
+    is_present = ~np.isnan(frames[..., 0])  # all features of an absent frame are NaN
     frames[~is_present] = 0
     n_features = frames.shape[2]
     n_films = movies.max() + 1
+
     film_means = np.empty((n_films, n_features), np.float32)
     fold_scatters = np.zeros((N_FOLDS, n_features, n_features))
     fold_of_film = folds_of_movies(np.arange(n_films))
@@ -101,6 +105,8 @@ def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
         rows_of_film = np.flatnonzero(movies == film)
         total = frames[rows_of_film].sum(axis=(0, 1), dtype=np.float64)
         film_means[film] = total / is_present[rows_of_film].sum()
+
+        # A film's clips are centred in blocks, to need little memory.
         scatter = fold_scatters[fold_of_film[film]]  # a view, to which products are added
         n_blocks = math.ceil(len(rows_of_film) / N_CLIPS_AT_ONCE)
         for rows in np.array_split(rows_of_film, n_blocks):
@@ -134,12 +140,14 @@ def fit_directions(
     """
     is_used = ~np.isnan(present).all(axis=1)
     covariance = within_film_covariance(scatter, centred.is_present[is_used].sum())
-    factor_of_covariance = cho_factor(covariance)
-    clip_weights = _contrast_weights(present)
+    factor_of_covariance = cho_factor(covariance)  # of Cholesky, with which the inverse is applied
+
+    # A weighted sum of clips with these weights is the difference between the means of the two classes.
+    clip_weights = _contrast_weights(present)  # [N, K]
     # Along directions of 0 all scores are 0, so that in the first round all frames of a clip weigh the same.
     directions = np.zeros((present.shape[1], len(scatter)))
     for _ in range(1 + N_REWEIGHTINGS):
-        frame_weights = _weigh_frames(centred, directions)  # [N, F, K]
+        frame_weights = _weigh_frames(centred, directions)  # [N, F, K], each clip's add up to 1
         contrast = clip_weights[:, None] * frame_weights
         difference_of_means = _difference_of_means(centred, contrast)  # [K, D]
         # cho_solve multiplies by the inverse covariance.

@@ -40,6 +40,7 @@ def head_scores(head: Any, values: Floats) -> NDArray[np.float64]:
         for level in walk(head.tree_, values):
             leaves[level.rows] = level.next_nodes
         return np.asarray(node_logits(head)[leaves])
+
     if hasattr(head, "coef_"):
         return np.asarray(values @ head.coef_[0] + head.intercept_[0])
     raise ConceptError(
@@ -72,6 +73,7 @@ def additive_parts(
         weights = head.coef_[0]
         base = float(head.intercept_[0] + weights @ centre)
         return base, weights * (values - centre)
+
     logits = node_logits(head)
     contributions = np.zeros(values.shape)
     for level in walk(head.tree_, values):
@@ -104,7 +106,10 @@ def sum_by_concept(contributions: NDArray[np.float64], n_concepts: int) -> NDArr
 
 @checked
 def node_counts(head: Tree) -> NDArray[np.float64]:
-    """Count the training clips of each class in each node of a tree, [M, 2], with class weights if any."""
+    """Count the training clips of each class in each node of a tree, [M, 2].
+
+    If the tree was fitted with class weights, a clip counts as much as its weight.
+    """
     # scikit-learn's `value` is [M, outputs, classes], and there is one output.
     shares = head.tree_.value[:, 0, :]
     return np.asarray(shares * head.tree_.weighted_n_node_samples[:, None])

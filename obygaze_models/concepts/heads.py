@@ -33,20 +33,22 @@ Without inner folds the middle value is used: 0.1 or 3.
 
 
 def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
-    """Make the unfitted estimator of a head.
+    """Make the unfitted estimator of a head, the part of a concept model that scores clips by concept values.
 
-    It is a copy of the given estimator, or the named one. The parameter of a named head that inner folds may
-    choose (`choice_for_head`) has the middle one of its `CANDIDATES`.
+    It is a copy of the given estimator, or the named one. A named head has one parameter that inner folds may
+    choose (`choice_for_head`); until they do, it has the middle one of its `CANDIDATES`.
     """
     if isinstance(head, BaseEstimator):
         head._validate_params()
         return clone(head)
+
     values = CANDIDATES[head][_parameter_of(head)]
     # The lower of the two middle values if their number is even.
     value = values[(len(values) - 1) // 2]
     if head == "tree":
         # Leaves have at least 10 clips, since the share of positives among fewer is imprecise.
         return DecisionTreeClassifier(max_depth=int(value), min_samples_leaf=10, random_state=seed)
+
     # Tolerances are so small that a fit does not depend on where it stopped; saga, the only solver that
     # takes both penalties, needs more steps.
     if head == "elastic_net":
@@ -57,7 +59,10 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
 
 
 def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
-    """Return what inner folds choose: the threshold, and for a named head also its parameter."""
+    """Return what inner folds choose for a head: the threshold, and for a named head also its parameter.
+
+    A head that is given as an estimator keeps its own parameters.
+    """
     if isinstance(head, BaseEstimator):
         return Threshold()
     parameter = _parameter_of(head)
@@ -66,7 +71,7 @@ def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
 
 
 def _parameter_of(head: HeadName) -> str:
-    """Return the name of the one parameter of a named head that inner folds choose."""
+    """Return the name of the one parameter of a named head that inner folds choose, such as "C"."""
     (parameter,) = CANDIDATES[head]
     return parameter
 
@@ -107,6 +112,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
             assume_finite=True, skip_parameter_validation=True, enable_metadata_routing=False
         ):
             self.estimator_ = copy(self.estimator).fit(values, y)
+
         self.residual_ = None
         if self.residual_C is not None:
             logit = head_scores(self.estimator_, values)
@@ -136,11 +142,13 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         """
         if not all(head._is_plain_logistic() for head in heads):
             return None
-        n_subsets = subsets.shape[1]
+
         # There are H F fits: all subsets with the first head, all with the second, and so on.
+        n_subsets = subsets.shape[1]
         C_of_heads = [head.estimator.C for head in heads]
         C_of_fits = np.repeat(C_of_heads, n_subsets).tolist()
         subsets_of_fits = np.tile(subsets, (1, len(heads)))  # [N, H F]
+
         values = X[:, : heads[0].n_concepts].astype(np.float64)
         logits = few_features.logits_of_subsets(values, y, subsets_of_fits, C_of_fits)  # [H F, N]
         return logits.reshape(len(heads), n_subsets, len(y))
@@ -189,6 +197,7 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     # The scaler is to standardise only: its limit is so wide that no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
+
     equal_clip_weights = np.ones(len(y))
     weights_and_intercept = logistic(
         standard,

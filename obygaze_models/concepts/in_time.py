@@ -77,6 +77,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         # A clip's presence is log(mean(exp(2 s))) / 2 over the scores s of its frames, which is a maximum
         # without a corner (`TimeBank`). For a single frame it is the score itself.
         presences = bank.frame_scores(frames)  # [N, F, K]
+
         # Of means and deviations [2 K] the first K are of presences; the others are of positions.
         n_concepts = len(self.concepts_)
         mean_of_presences = bank.mean_[:n_concepts]

@@ -107,6 +107,7 @@ class LinearCAV(BinaryClassifier):
         concepts = [str(self.classes_[1])]
         bank = ConceptBank(self.kind, C=self.C, balanced=self.balanced, concepts=concepts, clip=self.clip)
         bank.fit(features, labels, groups)
+
         self.scaler_ = bank.scaler_
         self._set_plane(bank.hyperplanes_)
         self._forget_choice()
@@ -125,14 +126,19 @@ class LinearCAV(BinaryClassifier):
         self.offset_ = intercept / length
 
     def _forget_choice(self) -> None:
-        """Set what is set without a choice by movies, and remove what an earlier fit may have chosen."""
+        """Set threshold and candidates to those without a choice by movies; remove held-out scores, if any.
+
+        They may be left from an earlier fit, which chose by movies.
+        """
         self.threshold_ = ABOVE_ZERO
         self.candidates_: tuple[Candidate, ...] = ()
         if hasattr(self, "held_out_"):
             del self.held_out_
 
     def _set_choice(self, tuned: TunedCavs, labels: NDArray[np.int64], movies: NDArray[np.generic]) -> None:
-        """Set what was chosen by leaving movies out: held-out distances, the best threshold, and candidates.
+        """Set the attributes that leaving movies out gives: `held_out_`, `threshold_` and `candidates_`.
+
+        The threshold is the best on the held-out distances; the candidates are the penalties.
 
         Parameters
         ----------

@@ -202,7 +202,7 @@ def _fit_every_penalty(features: DecomposedFeatures, present: NDArray[np.bool_])
     T' y, divided by l + r.
     """
     y = present.astype(np.float64)
-    penalties = features.penalty_unit * np.array(PENALTIES)
+    penalties = features.penalty_unit * np.array(PENALTIES)  # those to choose from
     # A row for each of the V penalties: 1 / (l + r), [V, R].
     shrinkage = 1 / (features.sums_of_squares + penalties[:, None])
     sums_of_present = features.coordinates.T @ y  # T' y, [R, K]
@@ -223,6 +223,8 @@ def _select_best(fits: _Fits, errors: NDArray[np.float64], chosen: NDArray[np.in
         shrinkage.append(fits.shrinkage[penalty])  # [R]
         weights.append(fits.weights[penalty, :, concept])  # [R]
         best_errors.append(errors[penalty, :, concept])  # [N]
+
+    # The lists have a row for each concept; the results a column.
     return _BestFits(
         shrinkage=np.array(shrinkage).T,
         weights=np.array(weights).T,
@@ -342,12 +344,15 @@ def _distances_without_movie(
     for is_in_movie in clips_of_movies:
         coordinates = features.coordinates[is_in_movie]  # T_g
         errors = best.errors[is_in_movie]  # e_g
-        # Weights [R, K] and offsets [K] without the movie. The coordinates of all clips add up to 0, so that
-        # those of the other clips add up to minus the movie's sum.
-        weights = best.weights - best.shrinkage * (coordinates.T @ errors)
+        weights = best.weights - best.shrinkage * (coordinates.T @ errors)  # without the movie, [R, K]
+
+        # The offsets [K] without the movie are between the means of the other clips, with and without a
+        # concept. The coordinates of all clips add up to 0, so that those of the other clips add up to minus
+        # the movie's sum.
         sum_of_others = -coordinates.sum(axis=0)
         sums_of_others_with_concept = fits.sums_of_present - coordinates.T @ fits.y[is_in_movie]
         offsets = _midway_offsets(weights, sums_of_others_with_concept, sum_of_others, fits.y[~is_in_movie])
+
         decisions = coordinates @ weights + offsets
         lengths = np.sqrt(np.einsum("rk,rk->k", weights, weights))
         # Weights of 0 have no direction: all distances to such a CAV are its offset.
@@ -361,7 +366,10 @@ def _midway_offsets(
     sum_of_all: NDArray[np.float64],
     y: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Compute offsets [K] midway between the mean projections of clips with and without each concept.
+    """Compute the offsets [K] of hyperplanes midway between the clips with and without each concept.
+
+    An offset is minus the projection, on the weights, of the point midway between the mean of the clips with
+    the concept and the mean of those without. So this point has the decision value 0.
 
     Parameters
     ----------

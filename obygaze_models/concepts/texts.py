@@ -145,6 +145,7 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
     group_name, stored = read_texts(texts, data.backbone, data.group)
     row_of_text = {text: row for row, text in enumerate(stored.texts)}
+
     texts_of_concept: dict[tuple[str, TextKind], list[str]] = {}
     for item in concept_texts(data.codebook):
         if item.text not in row_of_text:
@@ -153,10 +154,11 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
                 "write the list with `obygaze codebook texts` and extract it"
             )
         texts_of_concept.setdefault((item.concept, item.kind), []).append(item.text)
+
     vectors_of_concept = {}
-    for concept_and_kind, own_texts in texts_of_concept.items():
-        rows = [row_of_text[text] for text in own_texts]
-        vectors_of_concept[concept_and_kind] = TextVectors(tuple(own_texts), stored.vectors[rows])
+    for concept_and_kind, its_texts in texts_of_concept.items():
+        rows = [row_of_text[text] for text in its_texts]
+        vectors_of_concept[concept_and_kind] = TextVectors(tuple(its_texts), stored.vectors[rows])
     return vectors_of_concept
 
 
@@ -186,6 +188,7 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     space_of_clips = None if group is None else embedding_space(group.provenance)
     if space_of_clips is None:
         raise ConceptError(f"the features {backbone} name no space, so nothing says which texts compare")
+
     spaces = {name: embedding_space(texts[name].provenance) for name in texts.names}
     comparable = [name for name, space in spaces.items() if space == space_of_clips]
     if not comparable:
@@ -198,6 +201,7 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     group_of_texts = texts[name]
     if group_of_texts.text is None:
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
+
     # A text that is stored more than once has the vector of its first row. Rows are gone through from the
     # last to the first, so that the first one is what remains.
     row_of_text: dict[str, int] = {}
@@ -239,9 +243,11 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     texts_by_concept_and_kind = read_concept_texts(texts, data)
+
     # What all texts have in common does not tell concepts apart: the bottleneck's directions are without it.
     all_vectors = [text_vectors.vectors for text_vectors in texts_by_concept_and_kind.values()]
     mean_of_texts = np.vstack(all_vectors).mean(axis=0)
+
     has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
@@ -282,7 +288,7 @@ def _concept_directions(
 
 
 def _all_texts(vectors_of_concept: Mapping[str, TextVectors]) -> TextVectors:
-    """Concatenate the texts of several concepts, and their vectors."""
+    """Join the texts of several concepts, and their vectors, into one list of texts."""
     texts: list[str] = []
     for vectors in vectors_of_concept.values():
         texts += vectors.texts
@@ -290,14 +296,22 @@ def _all_texts(vectors_of_concept: Mapping[str, TextVectors]) -> TextVectors:
 
 
 def _zero_shot_spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
-    """Make the spec of the model that scores clips by the nearest of these texts."""
+    """Make the spec of the model that scores clips by the nearest of these texts.
+
+    `kind` says what the texts are, the definitions of concepts or their instances, and names the model.
+    """
     return ModelSpec(f"zero_shot_{kind}", f"Zero-shot, {kind}", lambda _: TextSimilarity(texts))
 
 
 def _text_bottleneck_spec(kind: TextKind, directions: TextVectors) -> ModelSpec:
     """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones.
 
-    `directions` has a direction for each concept, with the concept's name in place of a text.
+    Parameters
+    ----------
+    kind : {"definition", "instances"}
+        The texts of the concepts, which name the model.
+    directions : TextVectors
+        A direction for each concept, with the concept's name in place of a text.
     """
 
     def make(seed: int) -> ConceptsUnlabelled:

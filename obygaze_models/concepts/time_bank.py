@@ -92,13 +92,17 @@ class TimeBank(ConceptBank):
         self._validate_params()
         frames = check_frames(X)
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
-        present = None  # with the parameter `directions`, nothing is learnt from presences
         if self.directions is None:
-            present = self._read_training_presences(y, movies)
+            labels = np.asarray(y, np.float64)
+            table = labels.reshape(len(labels), -1)  # [N, K], with K = 1 for labels [N]
+            self.concepts_ = self._concept_names(table.shape[1], getattr(y, "columns", None))
+            present = self._training_presences(table, movies)
         else:
             self.concepts_ = self._concept_names(len(np.asarray(self.directions)), None)
+            present = None  # nothing is learnt from presences
         check_consistent_length(frames, movies, present)
         self.n_features_in_ = frames.shape[2]
+
         _, movie_indices = np.unique(movies, return_inverse=True)
         all_clips = np.ones(len(frames), np.bool_)
         with one_blas_thread():
@@ -126,23 +130,19 @@ class TimeBank(ConceptBank):
                 scores[row] = standard @ self.weights_.T
         return scores
 
-    def _read_training_presences(
-        self, y: ArrayLike | None, movies: NDArray[np.generic]
+    def _training_presences(
+        self, table: NDArray[np.float64], movies: NDArray[np.generic]
     ) -> NDArray[np.float64]:
         """Convert the presences of the concepts to 0 and 1, [N, K]; refuse concepts without both classes.
 
-        The names of the concepts are set (`concepts_`). For the control ``disturb="concepts"`` presences are
-        exchanged between the clips of each movie.
+        For the control ``disturb="concepts"`` presences are exchanged between the clips of each movie.
 
         Parameters
         ----------
-        y : array-like, shape [N, K] or [N]
-            Presences, of two values for each concept.
+        table : ndarray, shape [N, K]
+            Presences of `concepts_`, of two values for each concept.
         movies : ndarray, shape [N]
         """
-        labels = np.asarray(y, np.float64)
-        table = labels.reshape(len(labels), -1)
-        self.concepts_ = self._concept_names(table.shape[1], getattr(y, "columns", None))
         present = read_presences(self.concepts_, table)
         for name, column in zip(self.concepts_, present.T, strict=True):
             refuse_constant(name, column)
@@ -151,7 +151,11 @@ class TimeBank(ConceptBank):
         return present
 
     def _standardise_and_centre(self, frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
-        """Set the moments of all frames [N, F, D]; standardise the frames, and subtract film means."""
+        """Standardise the frames [N, F, D] by their moments, and subtract the means of films.
+
+        The moments are kept as `frame_mean_` and `frame_scale_`, by which frames of other clips are
+        standardised later. `movies` [N] numbers the movie of each clip from 0.
+        """
         self.frame_mean_, self.frame_scale_ = mean_and_scale_of_frames(frames, np.dtype(np.float32))
         standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
         return centre_frames(standard.astype(np.float32, copy=False), movies)
@@ -172,13 +176,13 @@ class TimeBank(ConceptBank):
         movies : ndarray of int, shape [N]
             The movie of each clip, numbered from 0.
         """
+        # The scatter is the sum of products of centred frames, x x' [D, D], from which covariances are made.
         scatter_of_all = centred.fold_scatters.sum(axis=0)
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(self.random_state)  # for the control
         distances = np.empty((len(movies), 2 * len(self.concepts_)))
         fold_of_clip = folds_of_movies(movies)
         for fold in np.unique(fold_of_clip):
             is_held_out = fold_of_clip == fold
-            # The sum of products of the frames in the other folds.
             scatter_of_others = scatter_of_all - centred.fold_scatters[fold]
             directions = self._directions_on(~is_held_out, centred, present, scatter_of_others)
             scores: Floats = centred.scores(is_held_out, movies, directions)
@@ -195,9 +199,10 @@ class TimeBank(ConceptBank):
         present: NDArray[np.float64] | None,
         scatter: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Fit the directions [K, D] of standardised features on some clips.
+        """Fit a direction of each concept in standardised features on some clips, [K, D].
 
-        The directions of the parameter `directions`, if there are any, are only scaled by these clips.
+        If the parameter `directions` gives directions, nothing is fitted: they are only scaled by the
+        covariance of these clips' frames.
 
         Parameters
         ----------
@@ -241,9 +246,10 @@ def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
         NaN for absent frames.
     """
     is_absent = np.isnan(scores)
+    n_frames = (~is_absent).sum(axis=1)  # of each clip, the same for all concepts, [N, K]
     # Below, exp(-inf) is 0: absent frames add nothing to sums of exponentials.
     scores_of_present = np.where(is_absent, -np.inf, scores.astype(np.float64))
-    n_frames = (~is_absent).sum(axis=1)  # [N, K]
+
     presences = _soft_maxima(scores_of_present, n_frames)
     positions = _weighted_positions(scores_of_present)
     return np.hstack([presences, positions])
@@ -278,6 +284,7 @@ def _weighted_positions(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         # below, would be slower.
         positions = _frame_positions(scores.shape[1])
         return np.asarray(np.einsum("nfk,f->nk", frame_weights, positions))
+
     # A frame is present or absent for all concepts alike.
     is_present_frame = np.asarray(is_present.any(axis=2))
     positions_in_clips = _positions_among_present(is_present_frame)  # [N, F]

@@ -155,6 +155,7 @@ class Dataset:
         return len(self.X)
 
     def __repr__(self) -> str:
+        """Describe the dataset in one line: its clips, movies and features, without the numbers."""
         n_movies = len(np.unique(self.movies))
         clips_and_movies = f"{counted(len(self), 'clip')} of {counted(n_movies, 'movie')}"
         summary = f"{clips_and_movies}, {self.features} of {self.backbone}"
@@ -191,7 +192,7 @@ class Dataset:
 
     @cached_property
     def row_of(self) -> Mapping[str, int]:
-        """The row of each clip."""
+        """The row of each clip that has features, by its id."""
         return {clip_id: row for row, clip_id in enumerate(self.clip_ids.tolist())}
 
     @property
@@ -256,6 +257,8 @@ class Dataset:
         """
         if what not in ("frames", "tokens"):
             return self._read_vectors(what)
+
+        # In the order of preference.
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
         if what == "frames" and self.bags is not None:
@@ -282,7 +285,10 @@ class Dataset:
         return tuple(self.group.arrays)
 
     def _read_vectors(self, what: Reads) -> Any:
-        """Return what a model reads of each clip [N, ...], for inputs other than frames and tokens."""
+        """Return what a model reads of each clip [N, ...], for inputs other than frames and tokens.
+
+        Variables and answers are None if the dataset has none.
+        """
         if what == "present":
             return self.labels.present.astype(np.float32)
         if what == "variables":
@@ -299,6 +305,7 @@ class Dataset:
         """Join the frames of all modalities side by side: [N, F, D], NaN where absent."""
         # A modality without frames has its vector as the only frame.
         frames = [part.read("frames") if "frames" in part.stored else part.X[:, None] for part in self.parts]
+
         most_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
         joined = np.full((len(self), most_frames, self.X.shape[1]), np.nan, np.float32)
         for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
@@ -358,7 +365,10 @@ def _refuse_label_among_variables(data: Dataset, name: str, classes: NDArray[np.
 
 
 def _imported_features(data: Dataset) -> NDArray[np.bool_]:
-    """Mark the features [D] of a dataset that were imported, and not extracted from films."""
+    """Mark the features [D] of a dataset that were imported from a file, and not extracted from films.
+
+    Only these may hold labels.
+    """
     is_imported = np.zeros(data.X.shape[1], bool)
     for modality in data.modalities:
         is_imported[modality.start : modality.stop] = _is_imported(modality.provenance)
@@ -382,12 +392,14 @@ def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool
     has_class = classes != NOT_ASKED
     if _may_be_equal_by_chance(n_clips=int(has_class.sum()), n_features=X.shape[1]):
         return np.zeros(X.shape[1], bool)
+
     y = classes[has_class] - classes[has_class].mean()
     values = X[has_class] - X[has_class].mean(axis=0, dtype=np.float64)
     # squared correlation = squared covariance / product of the variances. Sums over clips take the place of
     # means, as their number cancels out.
     squared_covariance = (y @ values) ** 2
     product_of_variances = np.sum(values**2, axis=0) * np.sum(y**2)
+
     # The comparison is without a division, as the product is 0 for a constant feature.
     varies = product_of_variances > 0
     smallest_squared_correlation = 1 - MOST_UNEXPLAINED

@@ -48,6 +48,7 @@ def find_group(store: Store, backbone: str | None) -> Group:
         if backbone not in store.names:
             raise DatasetError(f"store {store.name} has no backbone {backbone!r}: it has {names}")
         return store[backbone]
+
     candidates = list(store.backbones)
     if len(candidates) > 1 and SIGNATURE in candidates:
         # A signature identifies films, and is rarely a model's input: it must be named.
@@ -77,10 +78,12 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
         raise DatasetError(
             f"store {store.name} has layers of several backbones ({networks}): name one, STORE:BACKBONE"
         )
+
     if backbone is None:
         layers = next(iter(layers_of_networks.values()), {})  # those of the only network, if there is any
     else:
         layers = layers_of_networks.get(backbone, {})
+
     if not layers:
         which = backbone if backbone is not None else "any backbone"
         raise DatasetError(f"store {store.name} has no layers of {which}: extract with --layers")
@@ -99,6 +102,7 @@ def _layers_of_networks(store: Store) -> dict[str, dict[int, str]]:
         layer = provenance.get("layer")
         if not isinstance(network, str) or not isinstance(layer, str):
             continue
+        # The provenance of an imported store may hold anything.
         is_number = re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII) is not None
         if is_number:
             layers_of.setdefault(network, {})[int(layer)] = name
@@ -210,6 +214,7 @@ def read_padded(
         n_frames = _most_frames(group, rows)
     width = group.shape(array)[1:]
     values = np.full((len(rows), n_frames, *width), np.nan, group.dtype(array))
+    # The store is read in its own order, which is quicker.
     order = np.argsort(rows, kind="stable")
     frames_of_clips = rows_of(group, array, rows[order].tolist())
     for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
@@ -246,6 +251,7 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
         X = _read_vectors(group, rows)
     else:
         X = _pool_vectors(group, array, pool, rows)
+
     is_damaged = ~np.isfinite(X).all(axis=1)
     if is_damaged.any():
         first = int(np.flatnonzero(is_damaged)[0])
@@ -266,6 +272,7 @@ def _pool_vectors(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
         for part in _read_by_piece(group, array, rows):
             X[part.indices] = to_vector(part.values.astype(np.float32))
         return X
+
     # Clips differ in their number of frames: they are read one by one, in the order of the store.
     order = np.argsort(rows, kind="stable")
     frames_of_clips = rows_of(group, array, rows[order].tolist())
@@ -326,10 +333,11 @@ class StoredClips:
         return len(self.rows)
 
     def __getitem__(self, index: slice | NDArray[Any]) -> "StoredClips":
+        """Select some of the clips, of which nothing is read yet; they have as many frames as all of them."""
         return StoredClips(self.group, self.array, self.rows[index], self.n_frames)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Read the clips [N, T, D]."""
+        """Read the clips [N, T, D], for `numpy.asarray`."""
         del copy  # reading always makes an array of its own
         type_of_result = self.dtype if dtype is None else dtype
         if self.group.is_ragged(self.array):

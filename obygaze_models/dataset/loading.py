@@ -93,6 +93,7 @@ def load_dataset(
         )
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
+
     group = find_group(store, backbone)
     array = find_array(store, group, features)
     labels = labels_of(manifest)
@@ -101,12 +102,14 @@ def load_dataset(
     usable = _usable_clips(store, group, labels, is_wanted)
     if not len(usable.rows):
         raise DatasetError(_explain_no_clips(store, manifest, usable.excluded))
+
     n_partial = sum(store.clips[row].status == "partial" for row in usable.rows.tolist())
     n_in_store_only = len(set(group.clip_ids) - set(labels.clip_ids.tolist()))
     X = read_features(group, array, pool, usable.rows)
     reduction = None
     if reduce is not None:
         reduction = reduce_tokens(store, group.name, reduce, progress=progress)
+
     return Dataset(
         X=X,
         labels=labels.take(usable.indices),
@@ -195,12 +198,15 @@ def _usable_clips(store: Store, group: Group, labels: Labels, is_wanted: NDArray
         if row is None:
             excluded.append(Exclusion(clip_id, level, "not in the store"))
             continue
+
         reason = why_unusable(store, group, row)
         if reason is not None:
             excluded.append(Exclusion(clip_id, level, reason))
             continue
+
         indices.append(index)
         rows.append(row)
+
     return _Usable(np.array(indices, dtype=np.intp), np.array(rows, dtype=np.intp), tuple(excluded))
 
 
@@ -236,8 +242,9 @@ def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None
     ...     print(error)
     store films has no layers of any backbone: extract with --layers
     """
-    groups = layer_groups(store, backbone)
+    groups = layer_groups(store, backbone)  # number of a layer -> its group
     parts = [load_dataset(store, manifest, backbone=name) for name in groups.values()]
+
     modalities = []
     start = 0
     for number, part in zip(groups, parts, strict=True):
@@ -245,6 +252,7 @@ def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None
         modality = _describe_modality(str(number), part, start, n_missing=0)
         modalities.append(modality)
         start = modality.stop
+
     # The group of a layer states the group of its network under "beside".
     network = str(modalities[0].provenance["beside"])
     return replace(
@@ -300,8 +308,8 @@ def counts_of(labels: Labels, is_annotated: NDArray[np.bool_]) -> dict[str, int]
 
 def _source_fields(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
     """Collect the fields of a `Dataset` that describe its store, group, array and codebook."""
+    # Signatures tell films apart by their pictures. They are not read from a server: they have 40 kB a clip.
     signatures = None
-    # Signatures are not read from a server: they have 40 kB per clip.
     is_on_server = "://" in store.where
     if has_signatures(store) and not is_on_server:
         signatures = store[SIGNATURE]
@@ -337,11 +345,13 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     """
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
         raise DatasetError("the same backbone of the same store is given twice")
+
     labels = _labels_of_parts(parts, manifest)
     row_of = {clip_id: row for row, clip_id in enumerate(labels.clip_ids.tolist())}
     modalities = _describe_modalities(_unambiguous_names(names, parts), parts, n_clips=len(row_of))
     title = " + ".join(modality.name for modality in modalities)
     fingerprints = "\n".join(part.store for part in parts)
+
     # Where a dataset holds one value, it is that of the first part; `modalities` holds the values of all.
     first = parts[0]
     return Dataset(
@@ -406,6 +416,7 @@ def _labels_of_parts(parts: Sequence[Dataset], manifest: Manifest) -> Labels:
     labels = labels_of(manifest)
     is_in_a_part = np.isin(labels.clip_ids, sorted(clip_ids))
     labels = labels.take(np.flatnonzero(is_in_a_part))
+
     all_present = np.column_stack([labels.present, *labels.not_visual.values()])
     return replace(labels, present=all_present, concepts=(*labels.concepts, *labels.not_visual))
 
@@ -461,11 +472,13 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
             loaded.add((data.store, data.backbone))
             datasets.append(data)
             store_names.append(store.name)
+
     common = set(datasets[0].clip_ids.tolist())
     for data in datasets[1:]:
         common.intersection_update(data.clip_ids.tolist())
     if not common:
         raise DatasetError(f"the {len(datasets)} backbones have no clip in common: are they of one manifest?")
+
     excluded = _collect_exclusions(datasets, common)
     labels = _unambiguous_names(store_names, datasets)
     with_common_clips = []
@@ -538,15 +551,18 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     group = find_group(store, backbone)
     array = find_array(store, group, None)
     windows = _list_windows(store, group)
-    vectors = read_features(group, array, "max", windows.rows)
+    vectors = read_features(group, array, "max", windows.rows)  # of each window
+
     labels = _labels_by_annotator(manifest)
     is_annotated = annotated_clips(labels, manifest)
     bags = _fill_bags(labels, is_annotated, manifest, windows)
     if not bags.windows:
         raise DatasetError(f"no annotated clip of the manifest holds the middle of a window of {store.name}")
+
     is_partial = np.array([store.clips[row].status == "partial" for row in windows.rows.tolist()])
     n_partial = sum(bool(is_partial[bag].any()) for bag in bags.windows)
     n_used_windows = len(np.unique(np.concatenate(bags.windows)))
+
     return Dataset(
         X=np.stack([vectors[bag].max(axis=0) for bag in bags.windows]),
         labels=labels.take(bags.indices),
@@ -565,7 +581,10 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
 
 
 def _labels_by_annotator(manifest: Manifest) -> Labels:
-    """Return the labels of a manifest, with those of each annotator also if they chose their own segments."""
+    """Return the labels of a manifest, with those of each annotator (`Labels.experts`) if there are several.
+
+    Annotators may label the same clips, so that a clip has several rows, or segments of their own.
+    """
     labels = labels_of(manifest)
     # `labels_of` returns the labels of annotators (`experts`) only if some clip has rows of several.
     n_annotators = len({clip.annotator for clip in manifest})
@@ -601,6 +620,15 @@ def _fill_bags(
 ) -> _Bags:
     """Find the windows whose middle lies in each annotated clip; clips without any are excluded.
 
+    Parameters
+    ----------
+    labels : Labels
+        Of the manifest's N clips.
+    is_annotated : ndarray of bool, shape [N]
+    manifest : Manifest
+    windows : _Windows
+        The windows of the store that have features.
+
     Raises
     ------
     DatasetError
@@ -615,14 +643,16 @@ def _fill_bags(
         clip = clip_of[str(labels.clip_ids[index])]
         if clip.start_s is None or clip.end_s is None:
             raise DatasetError(f"clip {clip.clip_id} has no start and end: a bag of windows needs both")
+
         windows_of_clip = windows.between(clip.movie, clip.start_s, clip.end_s)
-        if len(windows_of_clip):
-            indices.append(index)
-            windows_of_clips.append(windows_of_clip)
-            seconds.append(clip.end_s - clip.start_s)
-        else:
+        if not len(windows_of_clip):
             level = str(labels.levels[index])
             excluded.append(Exclusion(clip.clip_id, level, "no window of the store lies in it"))
+            continue
+        indices.append(index)
+        windows_of_clips.append(windows_of_clip)
+        seconds.append(clip.end_s - clip.start_s)
+
     return _Bags(
         indices=np.array(indices, dtype=np.intp),
         windows=windows_of_clips,
@@ -691,7 +721,8 @@ def _list_windows(store: Store, group: Group) -> _Windows:
         windows.append((clip.movie, middle_s, row))
     if not windows:
         raise DatasetError(f"store {store.name} has no clip with features of {group.name}")
-    windows.sort()
+
+    windows.sort()  # by movie, then by time
     return _Windows(
         rows=np.array([row for _, _, row in windows], np.intp),
         movies=np.array([movie for movie, _, _ in windows], str),

@@ -71,16 +71,20 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     is_store = path.is_dir() or path.suffix == ".zip"
     answers = _read_stored_answers(path) if is_store else read_answered(path)
     used = _use_answers(answers, data, target)
-    clips_of_reasons = [f"{reason} ({counted(n, 'clip')})" for reason, n in used.n_unperceived.items()]
+
+    # Why the machine cannot perceive the concept, each with its number of clips.
+    reasons = [f"{reason} ({counted(n, 'clip')})" for reason, n in used.n_unperceived.items()]
     has_answer = ~np.isnan(used.p_positive)
     if not has_answer.any():
-        why = f": {'; '.join(clips_of_reasons)}" if clips_of_reasons else ""
+        why = f": {'; '.join(reasons)}" if reasons else ""
         raise DatasetError(f"{path}: it has no answer on {target.title} for any clip of the evaluation{why}")
+
     notes = []
     n_without = int((~has_answer).sum())
     if n_without:
         notes.append(f"{path.name}: {counted(n_without, 'clip')} of {len(data):,} without an answer")
-    notes += [f"{path.name}: {clips_of_reason}" for clips_of_reason in clips_of_reasons]
+    notes += [f"{path.name}: {reason}" for reason in reasons]
+
     p_positive = np.where(has_answer, used.p_positive, P_WITHOUT_ANSWER)
     return replace(data, answers=p_positive[:, None]), notes  # [N, 1]
 
@@ -101,21 +105,27 @@ class _UsedAnswers(NamedTuple):
 
 
 def _use_answers(answers: Iterable[Answered], data: Dataset, target: "Target") -> _UsedAnswers:
-    """Turn the answers on the clips of a dataset into probabilities of a target's positive class."""
+    """Turn the answers on the clips of a dataset into probabilities of a target's positive class.
+
+    Answers on a concept that the machine cannot perceive are not used, such as those of a machine that sees
+    pictures on a concept that is heard. They are counted instead.
+    """
     p_positive = np.full(len(data), np.nan)
     n_unperceived: Counter[str] = Counter()
-    for clip in answers:
-        row = data.row_of.get(clip.cells.get("clip_id", ""))
-        # A clip with a reason has no answers.
-        if row is None or clip.reason:
-            continue
+    for answered in answers:
+        row = data.row_of.get(answered.cells.get("clip_id", ""))
+        if row is None:
+            continue  # the clip is not in the dataset
+        if answered.reason:
+            continue  # the reason why the machine gave no answers on the clip
+
         why = ""
         if target.concept:
-            why = why_unperceived(data.codebook.concept(target.concept), clip.perceives)
+            why = why_unperceived(data.codebook.concept(target.concept), answered.perceives)
         if why:
             n_unperceived[why] += 1
         else:
-            p_positive[row] = _probability_of_positive(clip, target, data.codebook)
+            p_positive[row] = _probability_of_positive(answered, target, data.codebook)
     return _UsedAnswers(p_positive, n_unperceived)
 
 
@@ -124,19 +134,21 @@ def _probability_of_positive(clip: Answered, target: "Target", codebook: Codeboo
 
     For levels it is the probability of the positive levels, divided by that of positive and negative levels.
     """
-    # Answers may spell a concept or level differently from the codebook.
+    # Answers may spell a concept or level differently from the codebook: names are put in its spelling.
     if target.concept:
         p_of_concept = {}
         for name, p in clip.probabilities("concept").items():
             p_of_concept[codebook.concept_spelled(name)] = p
         return p_of_concept.get(target.concept, np.nan)
+
     p_of_level = {}
     for name, p in clip.probabilities("level").items():
         p_of_level[codebook.level_spelled(name)] = p
     negative_levels, positive_levels = target.classes
     p_negative = sum(p_of_level.get(name, 0.0) for name in negative_levels)
     p_positive = sum(p_of_level.get(name, 0.0) for name in positive_levels)
-    if not p_negative + p_positive:
+    if p_negative + p_positive == 0:
+        # No level was answered, or those that were have no part in the target.
         return np.nan
     return p_positive / (p_negative + p_positive)
 
@@ -148,12 +160,14 @@ def _read_stored_answers(path: Path) -> Iterator[Answered]:
         raise DatasetError(
             f"{path}: no group {ANSWERS_GROUP!r}: extract with --backbone vlm, or give a file of answers"
         )
+
     group = store[ANSWERS_GROUP]
     # The features of such a store are probabilities, and the names of the features are the questions.
     questions = group.provenance["architecture"]["features"]
     perceives = modalities_of(
         group.provenance.get("perceives", PICTURES), f"{path}: provenance of {ANSWERS_GROUP}"
     )
+
     probabilities = group.pooled().tolist()  # [N, questions]
     for row, clip_id in enumerate(group.clip_ids):
         yield Answered(
@@ -197,19 +211,25 @@ def with_variables(
         A clip has two rows, its film or times differ from the manifest's, or a cell is no number.
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
+
+    # Columns that are no variables: those of a manifest (FIELDS), those of a medium that cannot convey the
+    # concept, and those that only describe other columns. OF_VARIABLES has the media of each column that
+    # `film variables` writes.
     unperceived = _unperceived_columns(table.columns, target, data.codebook)
     descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == DESCRIBES_ONLY]
-    are_no_variables = {*FIELDS, *unperceived, *descriptions}
-    names = [name for name in table.columns if name not in are_no_variables]
+    not_variables = {*FIELDS, *unperceived, *descriptions}
+    names = [name for name in table.columns if name not in not_variables]
+
     values_of_clip = table.numbers(names, clips)
     variables = _varying_columns(names, values_of_clip, data.clip_ids.tolist())
     has_no_clip = data.row_of.keys().isdisjoint(values_of_clip)
     if has_no_clip or not variables.names:
-        reason = "no clip of the evaluation" if has_no_clip else "no column of numbers that vary"
-        why = f" beside {'; '.join(unperceived.values())}" if unperceived else ""
+        missing = "no clip of the evaluation" if has_no_clip else "no column of numbers that vary"
+        beside = f" beside {'; '.join(unperceived.values())}" if unperceived else ""
         raise DatasetError(
-            f"{path}: it has {reason}{why}: measure the clips by 'obygaze film variables --windows'"
+            f"{path}: it has {missing}{beside}: measure the clips by 'obygaze film variables --windows'"
         )
+
     left_out = [name for name in table.columns if name not in {"clip_id", *variables.names, *unperceived}]
     note = _note_on_variables(
         path.name,
@@ -252,7 +272,7 @@ def _varying_columns(
         The clips to arrange, of which some may have no values.
     """
     no_values = [np.nan] * len(names)
-    values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in clip_ids])
+    values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in clip_ids])  # [N, V]
     is_varying = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
     varying_names = [name for name, varies in zip(names, is_varying, strict=True) if varies]
     return _Columns(varying_names, values[:, is_varying])
@@ -284,6 +304,7 @@ def _note_on_variables(
     """
     n_without_row = len(set(clips) - set(clips_of_table))
     n_rows_of_others = len(set(clips_of_table) - set(clips))
+
     titles = _titles_of_columns(variables.names, variables.values, len(clips) - n_without_row)
     parts = [f"{file_name}: staging by {', '.join(titles)}"]
     if left_out:
@@ -312,17 +333,23 @@ def _titles_of_columns(names: Sequence[str], values: NDArray[np.float64], n_rows
 def _unperceived_columns(
     columns: Iterable[str], target: "Target | None", codebook: Codebook
 ) -> dict[str, str]:
-    """Map each column measured in a medium that cannot convey the target's concept to "NAME (REASON)".
+    """Find the columns that were measured in a medium that cannot convey the target's concept.
 
-    Columns that are not measured in a known medium are not listed. The
-    result is empty if the target is no concept.
+    Loudness, for example, cannot tell whether something is seen. Columns whose medium is unknown are not
+    among those that are found.
+
+    Returns
+    -------
+    dict of str to str
+        Name of a column -> "NAME (REASON)", to be shown. It is empty if the target is no concept.
     """
     if target is None or not target.concept:
         return {}
     concept = codebook.concept(target.concept)
     unperceived = {}
     for name in columns:
-        reason = why_unperceived(concept, OF_VARIABLES.get(name, ()))
+        media = OF_VARIABLES.get(name, ())  # in which `film variables` measures the column
+        reason = why_unperceived(concept, media)
         if reason:
             unperceived[name] = f"{name} ({reason})"
     return unperceived

@@ -51,9 +51,12 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
         raise ModelError("a model of sums without digests of their clips' rows can't be kept")
     about = joint.about
     parts = _cav_parts(planes, concept) if concept else _linear_parts(planes, about)
+
     # Least squares of a label 1 or 0 give scores near 1 or 0, with the threshold .5. A CAV's scores are
     # distances to its hyperplane, and the scores of a logistic regression, fitted to derivatives, are logits.
     is_least_squares = not concept and not about.holds_derivatives
+
+    # A joint model is of several manifests, is not calibrated, and draws no random numbers.
     card = Card(
         model=parts.kind,
         title=parts.title,
@@ -79,7 +82,10 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
 
 
 def _count_positives(joint: Joint, concept: str) -> int:
-    """Count the positive clips, or those with a concept; 0 if it is unknown, as from sums of derivatives."""
+    """Count the positive clips, or those with a concept if one is named, from the sums over films.
+
+    The number is 0 if it is unknown: sums of derivatives do not tell it.
+    """
     if joint.about.holds_derivatives:
         return 0
     # The mean of a column of 0 and 1 is a share of the film's clips.
@@ -90,11 +96,13 @@ def _count_positives(joint: Joint, concept: str) -> int:
 def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any], ...]:
     """Return the squared error on films left out, as the only metric of the card.
 
-    There is none if the penalty was given, since then no film was left out.
+    There is none if the penalty was given, since then no film was left out. `concept` is the concept whose
+    CAV the model is, or "".
     """
     loss = float(planes.losses[0])
     if np.isnan(loss):
         return ()
+
     about = joint.about
     metric = {
         "task": concept or about.target["name"],
@@ -110,7 +118,8 @@ def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any]
 def _sources(about: About) -> dict[str, Any]:
     """Return the card's fields on the features that the model reads: those of the sums, except the store.
 
-    There is no store with the films of all labs, so that its fingerprint is the SHA-256 of the films' names.
+    There is no store with the films of all labs. In place of its fingerprint stands the SHA-256 of the films'
+    names.
     """
     sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
     sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()
@@ -151,12 +160,14 @@ def _linear_parts(planes: Planes, about: About) -> _CardParts:
     concept = ""
     if target["kind"] == "concept":
         concept = target["name"].removeprefix("concept:")  # the target's name is "concept:NAME"
+
     return _CardParts(
         kind="linear",
         title="Linear model, joint",
         estimator="Pipeline",
         target=CardTarget(**target, concept=concept),
-        # The hyperplane is of features that were not clipped: the largest limit clips none.
+        # The hyperplane is of features that were not clipped at a number of deviations: the largest limit
+        # clips none.
         parameters={"limit": MOST_LIMIT, "C": _inverse_strength(planes.penalties[0])},
         arrays={
             "mean": planes.mean,
@@ -171,25 +182,29 @@ def _cav_parts(planes: Planes, concept: str) -> _CardParts:
     """Describe a hyperplane as the CAV of a concept, as model files store CAVs.
 
     A model file stores a unit direction, and in ``plane`` the signed distance of the origin and the length
-    ||w|| by which weights and intercept were divided.
+    ||w|| by which weights and intercept were divided. Its other fields are those of a `LinearCAV`.
     """
     weights = planes.weights[0]
     length = float(np.linalg.norm(weights))
     if length == 0:
         length = 1.0  # weights that are all 0 stay 0
     distance_of_origin = planes.intercepts[0] / length
+
+    target = CardTarget(
+        name=f"concept:{concept}",
+        title=f"{concept}, present or not",
+        kind="concept",
+        classes=[],
+        concept=concept,
+    )
+    # The features were not clipped at a number of deviations: the largest limit clips none.
+    cav = LinearCAV("ridge", C=_inverse_strength(planes.penalties[0]), clip=MOST_LIMIT)
     return _CardParts(
         kind="cav",
         title="CAV, joint",
         estimator="LinearCAV",
-        target=CardTarget(
-            name=f"concept:{concept}",
-            title=f"{concept}, present or not",
-            kind="concept",
-            classes=[],
-            concept=concept,
-        ),
-        parameters=LinearCAV("ridge", C=_inverse_strength(planes.penalties[0]), clip=MOST_LIMIT).get_params(),
+        target=target,
+        parameters=cav.get_params(),
         arrays={
             "direction": weights / length,
             "plane": np.array([distance_of_origin, length]),

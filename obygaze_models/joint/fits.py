@@ -142,6 +142,7 @@ class Joint:
         rows = [row for row, movie in enumerate(films) if movie not in movies]
         if not rows:
             raise ModelError("no film is left")
+
         others = Sums(
             about=structs.replace(self.about, movies=[films[row] for row in rows]),
             counts=sums.counts[rows],
@@ -155,11 +156,11 @@ class Joint:
     def learnable(self) -> tuple[str, ...]:
         """List the concepts that vary among clips whichever film is left out, so that they can be learnt."""
         names = []
+        n_clips_of_others = self.sums.counts.sum() - self.sums.counts  # without each film, [F]
         for concept in self.about.concepts:
             shares = self.sums.means[:, self.about.column(concept)]  # of each film's clips, [F]
             n_present = self.sums.counts * shares
             n_present_in_others = n_present.sum() - n_present
-            n_clips_of_others = self.sums.counts.sum() - self.sums.counts
             # Counts are computed from means, with rounding errors: they are compared with half a clip.
             has_clips_with = n_present_in_others > 0.5
             has_clips_without = n_present_in_others < n_clips_of_others - 0.5
@@ -226,6 +227,7 @@ class Joint:
         columns = [self.about.column(name) for name in names]
         with one_blas_thread():
             sums_of_distances = self._sums_of_distances(cavs, columns)
+
         # Ridge regression again, of clips whose features are the distances.
         head = Joint(sums_of_distances).linear()
         return Bottleneck(cavs, names, head)
@@ -253,9 +255,11 @@ class Joint:
             others = self.without([movie])
             cavs_of_others = others._solve_ridge(standard, columns, cavs.penalties)
             cavs_of_others = others._move_midway(cavs_of_others, columns)
+
             to_distances = self._map_to_distances(cavs_of_others)
             means[row] = to_distances.of_mean(self.sums.means[row])
             products[row] = to_distances.of_products(self.sums.products[row])
+
         about = structs.replace(self.about, n_features=n_values, concepts=[])
         return Sums(about, self.sums.counts, means, products, start={})
 
@@ -272,10 +276,11 @@ class Joint:
         n_features = self.about.n_features
         label_column = self.about.column()
         lengths = np.linalg.norm(cavs.weights, axis=1)
-        lengths[lengths == 0] = 1
+        lengths[lengths == 0] = 1  # weights of 0 stay 0
         weights_of_features = cavs.weights / lengths[:, None] / cavs.scale  # a of each CAV, [K, D]
         values_at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)  # w z + b at x = 0
         shift_of_distances = values_at_zero / lengths  # s of each CAV, [K]
+
         n_cavs = len(cavs.weights)
         matrix = np.zeros((n_cavs + 1, self.sums.means.shape[1]))
         matrix[:n_cavs, :n_features] = weights_of_features
@@ -331,15 +336,20 @@ class Joint:
         others = self.without(movies)
         columns = [self.about.column(target)]
         regression = others._ridge(columns, penalty)
+
         # The second model is a hyperplane whose weights are 0: it predicts its intercept for every clip.
         share = others._moments_of_all.mean[columns]
         constant = replace(regression, weights=np.zeros_like(regression.weights), intercepts=share)
+
         error = self._mean_error(regression, target, movies)
         error_of_share = self._mean_error(constant, target, movies)
         return error, error_of_share
 
     def _mean_error(self, planes: Planes, target: str, movies: Collection[str]) -> float:
-        """Compute the mean squared error of a hyperplane over all clips of some films."""
+        """Compute the mean squared error of a hyperplane over all clips of some films.
+
+        `target` is the concept that it predicts, or "" for the label.
+        """
         error_of_film = self.film_errors(planes, target)
         # The mean over clips is the mean over films, weighted by their numbers of clips; other films weigh 0.
         is_selected = np.isin(self.about.movies, list(movies))
@@ -367,7 +377,10 @@ class Joint:
         return _Moments(float(n_clips), mean, products_within_films + products_between_films)
 
     def _mean_and_deviation(self) -> "_Standard":
-        """Compute mean and deviation [D] of the features over all clips; a deviation of 0 becomes 1."""
+        """Compute mean and deviation [D] of the features over all clips, from the sums over films.
+
+        The deviation of a constant feature, which is 0 but for rounding, becomes 1.
+        """
         n_features = self.about.n_features
         moments = self._moments_of_all
         mean = moments.mean[:n_features]
@@ -376,7 +389,11 @@ class Joint:
         return _Standard(mean, np.where(is_constant, 1.0, deviation))
 
     def _refuse_target_in_all_or_none(self, columns: list[int], where: str) -> None:
-        """Raise if a target, given by its column, is in all clips or in none; `where` begins the message."""
+        """Raise if a target is in all clips or in none, so that it cannot be learnt.
+
+        `columns` are those of the targets in a clip's vector; `where` begins the message, and says of which
+        clips.
+        """
         name_of_column = {self.about.column(): "the positive class"}
         for concept in self.about.concepts:
             name_of_column[self.about.column(concept)] = f"concept {concept}"
@@ -387,9 +404,10 @@ class Joint:
                 raise ModelError(f"{where}: {name_of_column[column]} is in {how_many} of the clips")
 
     def _ridge(self, columns: list[int], penalty: float | None) -> Planes:
-        """Fit ridge regression of K targets, given by their columns.
+        """Fit ridge regression of K targets, given by their columns in a clip's vector.
 
-        The penalty is the same for all targets or, if None, chosen for each by leaving films out.
+        The targets are concepts or the label, 1 or 0. The penalty is the same for all targets or, if None,
+        chosen for each by leaving films out.
         """
         self._refuse_target_in_all_or_none(columns, "these sums")
         with one_blas_thread():
@@ -417,6 +435,7 @@ class Joint:
             raise ModelError(
                 "a penalty is chosen by leaving films out, and there is one film: give the penalty"
             )
+
         candidates = self._penalty_unit(standard) * np.array(PENALTIES)
         squared_errors = np.zeros((len(candidates), len(columns)))  # summed over the clips of all films
         for row, movie in enumerate(self.about.movies):
@@ -426,6 +445,7 @@ class Joint:
                 same_for_all_targets = np.full(len(columns), penalty)
                 planes = others._solve_ridge(standard, columns, same_for_all_targets)
                 squared_errors[index] += self._film_squared_errors(planes, columns, row)
+
         losses = squared_errors / self._moments_of_all.n_clips
         best = losses.argmin(axis=0)  # index of the penalty of each target, [K]
         return candidates[best], losses.min(axis=0)
@@ -463,11 +483,13 @@ class Joint:
         # Products of standardised features among themselves [D, D], and with the targets [D, K].
         products_z = products[:n_features, :n_features] / np.outer(deviation, deviation)
         products_z_target = products[:n_features, columns] / deviation[:, None]
+
         weights = np.empty((len(columns), n_features))
         for penalty in np.unique(penalties):
             targets = penalties == penalty
             weights_of_targets = _solve_system(products_z, products_z_target[:, targets], float(penalty))
             weights[targets] = weights_of_targets.T
+
         # The mean prediction is that at the mean features. With this intercept it is the mean of the target,
         # which is the share of clips that have it.
         share = self._moments_of_all.mean[columns]
@@ -498,6 +520,7 @@ class Joint:
         share = moments.mean[columns]
         products_z_target = moments.products[: self.about.n_features, columns] / planes.scale[:, None]
         covariance = products_z_target / moments.n_clips  # [D, K]
+
         # How far the mean with the target, and the mean without it, are from the mean of all clips.
         offset_of_mean_with = covariance / share
         offset_of_mean_without = -covariance / (1 - share)
@@ -537,6 +560,7 @@ class Joint:
         mean = self.sums.means[row]
         products = self.sums.products[row]
         mean_error = mean[columns] - planes.intercepts - weights @ (mean[:n_features] - planes.mean)
+
         features_by_features = products[:n_features, :n_features]  # sum(dx dx'), [D, D]
         features_by_targets = products[:n_features, columns]  # sum(dx dt), [D, K]
         target_squares = np.diag(products)[columns]  # sum(dt dt), [K]
@@ -611,6 +635,7 @@ def _solve_system(products: Floats, products_with_targets: Floats, penalty: floa
     if penalty > 0:
         penalised = products + penalty * np.eye(len(products))
         return linalg.solve(penalised, products_with_targets, assume_a="pos")
+
     eigenvalues, axes = linalg.eigh(products)  # eigenvalues rise
     largest_rounding_error = len(products) * np.finfo(np.float64).eps * eigenvalues[-1]
     varies = eigenvalues > largest_rounding_error
@@ -647,6 +672,7 @@ def join(several: Sequence[Sums]) -> Joint:
     movies = [movie for sums in several for movie in sums.about.movies]
     _refuse_films_in_two(movies)
     order = np.argsort(np.array(movies))
+
     left_out: dict[str, int] = {}
     for sums in several:
         left_out |= sums.about.left_out
@@ -655,6 +681,7 @@ def join(several: Sequence[Sums]) -> Joint:
         first.about, movies=[movies[row] for row in order], left_out=dict(sorted(left_out.items()))
     )
     digests = _join_digests(several)
+
     all_sums = Sums(
         about=about,
         counts=np.concatenate([sums.counts for sums in several])[order],
@@ -769,6 +796,7 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
         gradient = penalty_factors * old_weights + C * sums.gradients.sum(axis=0)
         curvature = np.diag(penalty_factors) + C * sums.curvatures.sum(axis=0)
         new_weights = old_weights - linalg.solve(curvature, gradient, assume_a="pos")
+
     planes = Planes(
         mean=sums.start["start_mean"],
         scale=sums.start["start_scale"],

@@ -89,6 +89,8 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def column(self, concept: str = LABEL) -> int:
         """Return the column of a concept, or of the label (`LABEL`), in a clip's vector.
 
+        The vector has the clip's features, then its label, then the presence of each concept.
+
         Raises
         ------
         ModelError
@@ -144,6 +146,7 @@ class Sums:
         return self.products
 
     def __repr__(self) -> str:
+        """Describe the sums in one line: how many clips and films, of which target and backbone."""
         n_clips = int(self.counts.sum())
         about = self.about
         return (
@@ -202,6 +205,7 @@ def gram(
         raise ModelError(f"{task} is of ordered levels: sums are of two classes")
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
+
     rows, labels = clips_in_task(data, task)
     # Films are numbered in order of their names: `film_of` [N] is the number of each clip's film.
     films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
@@ -209,6 +213,7 @@ def gram(
     small_films = np.flatnonzero(n_clips < least)
     if not len(summed_films):
         raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
+
     about = About(
         backbone=data.backbone,
         features=data.features,
@@ -227,27 +232,19 @@ def gram(
         label_policy=label_policy,
         at="squares" if at is None else "losses",
     )
+
     X = data.X[rows].astype(np.float64)
     vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
     start = {} if at is None else _read_linear_model(at)
-    # At a model, gradients and curvatures take the place of means and products (`About.at`).
-    means = []
-    products = []
-    with one_blas_thread():
-        for film in summed_films:
-            vectors_of_film = vectors[film_of == film]
-            if at is None:
-                mean, products_of_film = _film_moments(vectors_of_film)
-            else:
-                mean, products_of_film = _loss_derivatives(vectors_of_film, start)
-            means.append(mean)
-            products.append(products_of_film)
+    vectors_of_films = [vectors[film_of == film] for film in summed_films]
+    means, products = _sum_films(vectors_of_films, start)
+
     summed_rows = rows[np.isin(film_of, summed_films)]
     return Sums(
         about=about,
         counts=n_clips[summed_films].astype(np.float64),
-        means=np.stack(means),
-        products=np.stack(products),
+        means=means,
+        products=products,
         start=start,
         # Signatures of the films' pictures are not among the digests: they do not leave the lab.
         training=TrainingFilms.of_clips(replace(data, signatures=None), summed_rows),
@@ -261,6 +258,27 @@ def clips_in_task(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[n
     return rows, labels[rows]
 
 
+def _sum_films(
+    vectors_of_films: Sequence[NDArray[np.float64]], start: Mapping[str, NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the two arrays of `Sums`, from the vectors [N, P] of each film's clips.
+
+    They are the films' means and products [F, ...]. With a model `start` (its arrays, by the names `START`),
+    gradients and curvatures of the logistic loss at this model take their place.
+    """
+    means = []
+    products = []
+    with one_blas_thread():
+        for vectors in vectors_of_films:
+            if start:
+                mean, products_of_film = _loss_derivatives(vectors, start)
+            else:
+                mean, products_of_film = _film_moments(vectors)
+            means.append(mean)
+            products.append(products_of_film)
+    return np.stack(means), np.stack(products)
+
+
 def _film_moments(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute the mean [P] of a film's vectors [N, P], and the sum of products of their deviations [P, P]."""
     mean = vectors.mean(axis=0)
@@ -272,7 +290,8 @@ def _loss_derivatives(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute gradient [D + 1] and curvature (Hessian) [D + 1, D + 1] of the log losses of clips at a model.
 
-    The derivatives are by the D weights of standardised features and, last, by the intercept.
+    Derivatives are by the D weights of standardised features and, last, by the intercept. From those of all
+    labs, a step of Newton's method finds a better model.
 
     Parameters
     ----------
@@ -288,6 +307,7 @@ def _loss_derivatives(
     design = np.column_stack([standardised, np.ones(len(vectors))])  # the intercept is a weight of ones
     weights = np.append(start["start_weights"], start["start_intercept"])
     p = expit(design @ weights)  # each clip's probability to be positive
+
     # The sums over clips, with a row x of the design, of (p - y) x and of p (1 - p) x x'.
     gradient = design.T @ (p - y)
     curvature_of_clips = p * (1 - p)
@@ -331,6 +351,7 @@ def write_sums(sums: Sums, path: Path | str) -> None:
 
     if sums.training is None:
         raise ModelError("sums without digests of their clips' rows can't be kept")
+
     arrays = {
         "counts": sums.counts,
         "means": sums.means,
@@ -338,8 +359,10 @@ def write_sums(sums: Sums, path: Path | str) -> None:
         **sums.start,
         **sums.training.to_arrays(),
     }
+    # safetensors takes the memory of an array as it lies, whatever its strides.
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     about = msgspec.json.encode(sums.about, order="sorted").decode()
+
     place = local_path(path)
     make_folder(place.parent)
     write_whole(place, save(contiguous, {"about": about}))
@@ -369,6 +392,7 @@ def read_sums(path: Path | str) -> Sums:
     place = local_path(path)
     # Refuses devices and files that are too large. safetensors, which opens the file by its name, does not.
     open_regular(place, MOST_BYTES).close()
+
     try:
         with safe_open(place, "numpy") as file:
             metadata = file.metadata() or {}
@@ -379,6 +403,7 @@ def read_sums(path: Path | str) -> Sums:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
         raise ModelError(f"{place}: not a file of sums: {_why_not_sums(place)}") from None
+
     return Sums(
         about=about,
         counts=arrays["counts"],
@@ -414,7 +439,10 @@ def _refuse_impossible_movie(movie: str) -> None:
 
 
 def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if an array of a file is missing, or has another shape or type than the description says."""
+    """Raise if an array of a file is missing, or has another shape or type than the description says.
+
+    Sums of derivatives have arrays of other shapes than means and products, and those of a model besides.
+    """
     n_films = len(set(about.movies))
     n_features = about.n_features
     start_shapes: dict[str, tuple[int, ...]] = {}
@@ -428,6 +456,7 @@ def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
         }
     else:
         width = n_features + 1 + len(about.concepts)  # features, label and concepts
+
     check_arrays(
         {name: array for name, array in arrays.items() if name not in ROW_ARRAYS},
         counts=(n_films,),
@@ -435,22 +464,29 @@ def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
         products=(n_films, width, width),
         **start_shapes,
     )
+
+    # The arrays of the digests of clips' rows have their own rules.
     row_arrays = {name: arrays[name] for name in ROW_ARRAYS if name in arrays}
     check_training_arrays(row_arrays, n_inputs=1, n_films=n_films)
 
 
 def _check_values(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if arrays of the right shapes break a rule that sums over films obey."""
+    """Raise if arrays of the right shapes break a rule that sums over films obey.
+
+    Numbers of clips are whole; sums of products u u' are symmetric and positive semidefinite.
+    """
     counts, means, products = (arrays[name] for name in ARRAYS)
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise ModelError("a value is not finite")
     is_possible = (counts >= about.least) & (counts <= MOST_CLIPS) & (counts % 1 == 0)
     if not is_possible.all():
         raise ModelError(f"a film has no whole number of clips of at least {about.least}")
+
     if not np.allclose(products, products.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
         raise ModelError("products are not symmetric")
     if not all(_is_positive_semidefinite(products_of_film) for products_of_film in products):
         raise ModelError("products are no sums of squares and products of anything")
+
     if about.holds_derivatives:
         _check_derivatives(counts, means, products)
     else:
@@ -462,8 +498,8 @@ def _check_derivatives(
 ) -> None:
     """Raise if the derivatives by the intercept, which are last, are larger than the number of clips allows.
 
-    A clip with label y and probability p has the derivative p - y by the intercept, at most 1, and the second
-    derivative p (1 - p), at most 1/4.
+    They are derivatives of the logistic loss of each film's clips. A clip with label y and probability p has
+    the derivative p - y by the intercept, at most 1, and the second derivative p (1 - p), at most 1/4.
 
     Parameters
     ----------
@@ -482,7 +518,18 @@ def _check_derivatives(
 def _check_moments(
     counts: NDArray[np.float64], means: NDArray[np.float64], products: NDArray[np.float64], n_features: int
 ) -> None:
-    """Raise if means and products can't be those of float32 features, and of labels and concepts 0 or 1."""
+    """Raise if means and products can't be those of float32 features, and of labels and concepts 0 or 1.
+
+    Parameters
+    ----------
+    counts : ndarray, shape [F]
+        Clips of each film.
+    means : ndarray, shape [F, P]
+        Means of clips' vectors: first the features, then the label and the concepts.
+    products : ndarray, shape [F, P, P]
+        Sums of the products of these around their means.
+    n_features : int
+    """
     feature_means = means[:, :n_features]
     if (abs(feature_means) > np.finfo(np.float32).max).any():
         raise ModelError("a mean is larger than any feature")
@@ -610,12 +657,14 @@ def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
         releases_of_film = _read_record(lines, path)
         for film in _films_to_record(data, sums):
             # Only sums of the same features can be subtracted from each other.
-            earlier = releases_of_film.get(film.movie, [])
-            earlier = [release for release in earlier if release.features == film.features]
-            _refuse_similar_releases(film, earlier, sums.about.least, path)
-            is_recorded = any(film.has_same_clips(release) for release in earlier)
+            releases = releases_of_film.get(film.movie, [])
+            comparable_releases = [release for release in releases if release.features == film.features]
+            _refuse_similar_releases(film, comparable_releases, sums.about.least, path)
+
+            is_recorded = any(film.has_same_clips(release) for release in comparable_releases)
             if not is_recorded:
                 lines.append(msgspec.json.encode(film).decode())
+
         write_whole(path, "".join(f"{line}\n" for line in lines))
         yield
 
@@ -650,15 +699,17 @@ def _refuse_similar_releases(
 
 
 def _films_to_record(data: Dataset, sums: Sums) -> Iterator[ReleasedFilm]:
-    """Yield the entry of each film in sums for the record: its clips, label and concepts."""
+    """Yield the entry of each film in sums for the record of releases: its clips, label and concepts."""
     about = sums.about
     rows, labels = clips_in_task(data, about.target["name"])
     clip_ids = data.clip_ids[rows]
     present = data.labels.present[rows]
+
     # Name of a column of clips' vectors (label or concept) -> whether each clip is marked in it [N].
     is_marked = {LABEL: labels == 1}
     for name, column in zip(about.concepts, present.T, strict=True):
         is_marked[name] = np.asarray(column) == 1
+
     # How the features were made, as one text that can be compared.
     features = f"{about.provenance_sha256} {about.features} {about.pool}"
     for movie in about.movies:

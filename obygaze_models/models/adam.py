@@ -90,6 +90,7 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     mean_factor = state.gradient_decay * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
     square_factor = state.square_decay * (1 - BETA_2) / (1 - BETA_2**state.n_steps)
     root_factor = square_factor**0.5
+
     buffer = gradient  # no longer needed: it holds the divisor, and then the update
     divisor = np.sqrt(state.square_sum, out=buffer)
     divisor += EPSILON / root_factor
@@ -98,12 +99,18 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
 
 
 def _add_gradient(gradient: Floats, state: Adam) -> None:
-    """Add a gradient [P] and its square to the sums of `state`; the gradient is overwritten by its square."""
+    """Add a gradient [P] and its square to the sums of `state`; the gradient is overwritten by its square.
+
+    The step is counted, and the decays are multiplied by `BETA_1` and `BETA_2`, which makes the share of all
+    earlier gradients in the means smaller.
+    """
     if state.gradient_decay < LEAST_DECAY:
         state.apply_decays()
+
     state.n_steps += 1
     state.gradient_decay *= BETA_1
     state.square_decay *= BETA_2
+
     # A mean is in proportion to decay times sum. To add the gradient to the mean, the gradient divided by the
     # decay is added to the sum.
     _add_multiple(gradient, 1 / state.gradient_decay, state.gradient_sum)
@@ -113,5 +120,5 @@ def _add_gradient(gradient: Floats, state: Adam) -> None:
 
 def _add_multiple(values: Floats, factor: float, total: Floats) -> None:
     """Add ``factor * values`` to `total` in place, in one pass over memory; both are contiguous vectors."""
-    axpy = get_blas_funcs("axpy", dtype=total.dtype)
+    axpy = get_blas_funcs("axpy", dtype=total.dtype)  # BLAS: total += factor * values
     axpy(values, total, a=factor)

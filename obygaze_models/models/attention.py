@@ -124,7 +124,10 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         return self._pool(X).evidence
 
     def _pool(self, X: ArrayLike) -> PooledFrames:
-        """Compute weights and evidence [N, F] and logits [N] for frames X [N, F, D], clip by clip."""
+        """Compute what the fitted network makes of frames X [N, F, D]: weights, evidence and logits.
+
+        Weights and evidence are [N, F], one number a frame; logits are [N], one a clip.
+        """
         check_is_fitted(self)
         network = self._network(self.n_features_in_)
         frames = self._check_frames(X).astype(self.mean_.dtype, copy=False)
@@ -154,7 +157,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         """
         if self.disturb == "none":
             return frames
-        # Training draws from the stream (random_state, 0); this one is independent of it.
+        # Training draws from the stream of random numbers (random_state, 0); this one is independent of it.
         rng = np.random.default_rng((int(self.random_state), 1))
         if self.disturb == "shuffle":
             return shuffle_frames(frames, rng)
@@ -166,9 +169,10 @@ class AttentionPooling(FrameReader, NetworkClassifier):
 def _exchange_frames(
     frames: Floats, y: NDArray[np.int64], movies: NDArray[Any], rng: np.random.Generator
 ) -> Floats:
-    """Permute the frames [N, F, D] among the clips of the same movie and label.
+    """Permute the frames [N, F, D] among the clips of the same movie and label (y [N], movies [N]).
 
-    Each position in the clip is permuted on its own, so that a clip's frames come from several clips.
+    Each position in the clip is permuted on its own, so that a clip's frames come from several clips. What
+    the frames of one clip have in common is lost; the mean over a movie's clips of one label is kept.
     """
     exchanged = frames.copy()
     for movie in np.unique(movies):
@@ -219,7 +223,10 @@ def _attention_spec(
 
 
 def _frames_probe_spec(pool: Literal["mean", "max"], title: str) -> ModelSpec:
-    """Make the spec of the linear probe on the mean or the maximum over a clip's frames."""
+    """Make the spec of the linear probe on the mean or the maximum over a clip's frames.
+
+    `title` is the word for that in the model's title.
+    """
     return ModelSpec(
         f"{pool}_frames",
         f"Logistic regression, {title} of frames",

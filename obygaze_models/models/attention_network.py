@@ -168,16 +168,17 @@ class AttentionNetwork:
             D' is `n_inputs`. The last column is 1 for absent frames, whose other columns are 0.
         """
         n_clips, n_frames, n_features = X.shape
-        absent = np.isnan(X[..., 0])  # all features of an absent frame are NaN
+        is_absent = np.isnan(X[..., 0])  # all features of an absent frame are NaN
         prepared = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
         # In blocks, so that intermediate results stay small.
         for first in range(0, n_clips, N_CLIPS_AT_ONCE):
             block = slice(first, first + N_CLIPS_AT_ONCE)
             prepared[block, :, :n_features] = standardise(X[block], mean, scale, self.clip)
+
         if self.timed:
             prepared[..., n_features:-1] = _time_embedding(n_frames)
-        prepared[absent] = 0
-        prepared[..., -1] = absent
+        prepared[is_absent] = 0
+        prepared[..., -1] = is_absent
         return prepared
 
     # --- initial parameters
@@ -199,6 +200,7 @@ class AttentionNetwork:
         """
         if not self.n_hidden:
             return self._draw_parameters(rng)[None]
+
         n_directions = min(MOST_DIRECTIONS, self.n_features)
         directions = self._discriminating_directions(X, y, n_directions)  # [D, n]
         starts = []
@@ -243,19 +245,24 @@ class AttentionNetwork:
     def _aim_hidden_units(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
         """Point the first hidden units of `parameters` along directions [D, n] and their opposites, in place.
 
-        A unit whose columns of V and U are both the same direction has the value tanh(z) sigmoid(z), where z
+        The value of a hidden unit is the product of a tanh and a sigmoid, whose arguments a frame gets by the
+        unit's columns of V and U. If both columns are the same direction, it is tanh(z) sigmoid(z), where z
         is the frame's coordinate along it. This is near 1 for large positive z, and near 0 for large negative
         z. A unit and its opposite together therefore respond to frames that are far from the mean on either
-        side. Each direction takes two hidden units; directions for which there are none are left out. Biases
-        are 0, and the units' weights in the attention are 1.
+        side.
+
+        Each direction takes two hidden units; directions for which there are none are left out. Biases are 0,
+        and the units' weights in the attention are 1.
         """
         n_directions = min(directions.shape[1], self.n_hidden // 2)
         if not n_directions:
             return
+
         n_units = 2 * n_directions
         first_directions = directions[:, :n_directions]
         directions_of_units = np.concatenate([first_directions, -first_directions], axis=1)  # [D, units]
-        layers = self.layers_of(parameters)  # views
+
+        layers = self.layers_of(parameters)  # views, by which `parameters` are changed
         # V and U are side by side, and so are their biases: the columns of the units in each.
         units_in_tanh = slice(0, n_units)
         units_in_sigmoid = slice(self.n_hidden, self.n_hidden + n_units)
@@ -280,8 +287,10 @@ class AttentionNetwork:
             if len(rows) > most_clips:
                 rows = _evenly_spaced(rows, most_clips)  # so that every movie has its share
             scatters.append(self._within_clip_scatter(X, rows))
+
         scatter_of_negative, scatter_of_positive = scatters
-        return _with_fixed_signs(most_differing_directions(scatter_of_positive - scatter_of_negative, n))
+        directions = most_differing_directions(scatter_of_positive - scatter_of_negative, n)
+        return _with_fixed_signs(directions)
 
     def _within_clip_scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the covariance [D, D] of frames around the mean of their own clip.
@@ -355,17 +364,20 @@ class AttentionNetwork:
         ndarray, shape [B]
         """
         pooled, gate = self._forward(layers, X)
+
         # The derivative of the cross-entropy by a logit is p - y.
         by_logit = (expit(pooled.logits) - y) / len(y) * weights  # [B]
         gradient.bias[0] = by_logit.sum()
+
         by_product = np.empty((*X.shape[:2], 2 * self.n_hidden + 1), X.dtype)  # [B, F, 2 L + 1]
-        by_columns = self._columns_of(by_product)  # views
+        by_columns = self._columns_of(by_product)  # views, through which `by_product` is filled in
         # logit = sum of weights times evidence + bias
         by_columns.evidence[:] = by_logit[:, None] * pooled.weights
         if self.n_hidden:
             self._backward_through_gate(layers, pooled, gate, by_columns, gradient)
             # The gate's biases are added to all columns but the last, the evidence.
             gradient.gate_bias[:] = by_product[..., :-1].sum(axis=(0, 1))
+
         frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
         np.matmul(frames.T, by_product.reshape(len(frames), -1), out=gradient.projection)
         gradient.projection[:] += PROJECTION_PENALTY * layers.projection
@@ -416,20 +428,27 @@ class AttentionNetwork:
         )
 
     def _forward(self, layers: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
-        """Pool prepared clips [B, F, D + 1]; return the two factors of the gate too, for the gradient."""
+        """Pool prepared clips [B, F, D + 1] by the equations of `AttentionNetwork`.
+
+        Each frame gets a score, from the two factors of a gate, and an evidence. A softmax over the frames of
+        a clip turns scores into weights. The factors are returned too, as the gradient needs them.
+        """
         is_present = 1 - X[..., -1]  # [B, F]
         frames = X.reshape(-1, X.shape[-1])[:, :-1]  # [B F, D]
         product = (frames @ layers.projection).reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
         product[..., :-1] += layers.gate_bias
         columns = self._columns_of(product)
         gate = _Gate(np.tanh(columns.tanh_argument), _sigmoid(columns.sigmoid_argument))
+
         # Without hidden units all present frames have the score 1, so that their weights are equal.
         score = is_present
         if self.n_hidden:
             score = (gate.tanh * gate.sigmoid) @ layers.attention  # [B, F]
+
         # The softmax over the present frames of a clip.
         weights = np.exp(score - score.max(axis=1, keepdims=True)) * is_present
         weights /= weights.sum(axis=1, keepdims=True)
+
         logits = (weights * columns.evidence).sum(axis=1) + layers.bias[0]
         return PooledFrames(weights, columns.evidence, logits), gate
 
@@ -476,7 +495,11 @@ def _evenly_spaced(rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
 
 
 def _time_embedding(n_frames: int) -> NDArray[np.float64]:
-    """Embed each frame's relative position in its clip as cosines and sines, [F, 2 N_PERIODS]."""
+    """Embed each frame's relative position in its clip as cosines and sines, [F, 2 N_PERIODS].
+
+    The periods are the clip's length, its half, its quarter and so on. The middle of the first frame is at
+    1 / (2 F), that of the last at 1 - 1 / (2 F).
+    """
     position = (np.arange(n_frames) + 0.5) / n_frames
     angles = 2 * np.pi * np.outer(position, 2.0 ** np.arange(N_PERIODS))
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)

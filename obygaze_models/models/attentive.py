@@ -134,6 +134,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         clips = self._check_frames_to_fit(X, y)
         self.classes_, labels = encode_labels(y, type(self).__name__)
         self._forget_choice()
+
         penalties = self._penalties_to_try(has_movies=groups is not None)
         settings = TrainingSettings(
             n_queries=self.n_queries,
@@ -141,6 +142,8 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             learning_rate=float(self.learning_rate),
             seed=int(self.random_state),
         )
+
+        # The methods below set the fitted attributes.
         with one_blas_thread():
             if groups is None:
                 probes = ProbesInTraining(clips, labels, None, penalties, settings)
@@ -178,11 +181,13 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """
         check_is_fitted(self)
         clips = self._check_frames(X)
-        # The projection as `attend` takes it, [D, 2, J, M]: queries and evidence of one probe, J = 1.
-        n_parts = 2
+        # `attend` pools clips by several probes at once. It takes their M queries and evidence as a
+        # projection [D, 2, number of probes, M].
+        n_parts = 2  # queries and evidence
         n_probes = 1
         projection = self.parameters_[:-1].reshape(self.n_features_in_, n_parts, n_probes, self.n_queries)
         bias = self.parameters_[-1]
+
         with one_blas_thread():
             for row in range(len(clips)):
                 block = read_block(clips, slice(row, row + 1), self.mean_.dtype)
@@ -190,6 +195,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 # if the mean is large compared with the deviation.
                 standardised = block._replace(X=(block.X - self.mean_) / self.scale_)
                 attended = attend(standardised, projection)
+
                 # Index 0 is the only clip of the block, and the only probe.
                 weights = attended.weights[0, :, 0]  # [T, M]
                 pooled_evidence = attended.pooled[0, 0]  # [M]
@@ -200,7 +206,10 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         return 2 * n_features * self.n_queries + 1
 
     def _train_on_all(self, probes: ProbesInTraining) -> None:
-        """Train on all clips for `max_epochs` epochs and keep the last: nothing is held out to choose by."""
+        """Train on all clips for `max_epochs` epochs, and set the fitted attributes to those of the last.
+
+        Nothing is held out by which an earlier epoch could be chosen.
+        """
         rng = np.random.default_rng((int(self.random_state), 1))
         train_loss = []
         # There is one group, of all clips, and one penalty: one probe.
@@ -209,6 +218,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         for _ in range(self.max_epochs):
             logits = probes.epoch(rng)  # [N, 1, 1]
             train_loss.append(log_loss(probes.y, logits[:, all_clips, only_penalty]))
+
         self.n_epochs_ = self.max_epochs
         self.mean_ = probes.mean[all_clips]
         self.scale_ = probes.scale[all_clips]
@@ -223,7 +233,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         """Train with every penalty, and keep the penalty and epoch with the lowest loss on held-out clips.
 
         The parameters kept are those of the probe that was trained on all clips with that penalty, at that
-        epoch. Training stops after `patience` epochs without a lower loss.
+        epoch. Training stops after `patience` epochs without a lower loss. All fitted attributes are set.
 
         Parameters
         ----------
@@ -249,6 +259,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             train_losses.append([log_loss(y, scores) for scores in training_scores.T])
             losses = [log_loss(y, scores) for scores in held_out_scores.T]
             held_out_losses.append(losses)
+
             penalty = int(np.argmin(losses))
             if losses[penalty] < best_loss:
                 best_loss = losses[penalty]
@@ -258,11 +269,13 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
                 self.held_out_ = _held_out_scores(logits[:, :, penalty], probes, folds, movies)
             elif epoch - best_epoch >= self.patience:
                 break
+
         # What describes the probe that is kept.
         self.n_epochs_ = best_epoch
         self.mean_ = probes.mean[ALL_CLIPS]
         self.scale_ = probes.scale[ALL_CLIPS]
         self.threshold_ = self.held_out_.threshold()
+
         # What describes its training.
         train_loss = np.array(train_losses)[:, best_penalty]
         held_out_loss = np.array(held_out_losses)[:, best_penalty]

@@ -120,6 +120,7 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
         The probes' queries at index 0 of the second axis, their evidence at index 1.
     """
     n_clips, n_tokens, n_features = block.X.shape
+
     # One matrix product of all tokens with all queries and evidence.
     tokens = block.X.reshape(n_clips * n_tokens, n_features)
     products = tokens @ projection.reshape(n_features, -1)
@@ -129,6 +130,7 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
     if block.absent is not None:
         # exp(-inf) is 0: absent tokens get no weight.
         scores[block.absent] = -np.inf
+
     # The softmax over tokens.
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
@@ -188,6 +190,7 @@ class _TokenSums:
         self.sums[fold] += offsets.sum(axis=0)
         self.squares[fold] += np.einsum("td,td->d", offsets, offsets)  # offsets * offsets, summed over tokens
         self.counts[fold, label] += len(tokens)
+
         # Scatters are around the clip's own mean instead.
         centred = tokens - tokens.mean(axis=0, dtype=np.float64)
         self.scatters[fold, label] += centred.T @ centred
@@ -247,6 +250,9 @@ def initial_statistics(
 ) -> InitialStatistics:
     """Read all clips once, and compute each group's moments and the directions in which its queries start.
 
+    A group is a set of clips that probes are trained on, and a query a learnt vector by which a probe weighs
+    tokens.
+
     Parameters
     ----------
     clips : array or StoredClips, shape [N, T, D]
@@ -256,6 +262,7 @@ def initial_statistics(
         The fold that holds each clip out. Group f is the clips that fold f does not hold out, and the last
         group is all clips; None for this group alone.
     n_directions : int
+        Number of directions. Each is used for two queries, one for the direction and one for its opposite.
     dtype : dtype
         Type of the moments that are returned.
 
@@ -280,7 +287,7 @@ def initial_statistics(
 
 
 def _fold_masks_of_groups(n_folds: int, *, has_inner_folds: bool) -> list[Masks]:
-    """List for each group a mask [F] of the folds whose clips it has.
+    """List for each group of clips that probes are trained on a mask [F] of the folds that it consists of.
 
     The first F groups lack one fold each, and the last has all folds. Without inner folds there is only the
     group of all clips.
@@ -306,7 +313,8 @@ def _sum_tokens(
 ) -> _TokenSums:
     """Read clips [N, T, D] block by block, and sum their tokens by fold and label.
 
-    Labels y and folds `fold_of` are one per clip, [N]; `dtype` is the type that clips are read in.
+    Labels y and folds `fold_of` are one per clip, [N]; `dtype` is the type that clips are read in. A feature
+    that is not finite raises ValueError, since stored clips are read here for the first time.
     """
     sums: _TokenSums | None = None
     for rows in token_blocks(len(y), clips.shape[1]):
@@ -314,8 +322,10 @@ def _sum_tokens(
         if not np.isfinite(block.X).all():
             raise ValueError("a feature of a frame or token is not finite")
         if sums is None:
+            # Sums are precise relative to a point near the tokens, such as one of them.
             first_token = block.X[0, 0]
             sums = _TokenSums(n_folds, origin=first_token)
+
         for clip in range(len(block.X)):
             row = rows.start + clip
             sums.add(block.present_frames(clip), fold_of[row], y[row])
@@ -417,6 +427,7 @@ class ProbesInTraining:
         self.settings = settings
         self.in_group = _clips_of_groups(len(y), folds)
         self.dtype = np.result_type(clips.dtype, np.float32)
+
         # One query starts at 0, which weighs all tokens equally. Of the others, each direction takes two, of
         # opposite signs.
         n_pairs_of_queries = (settings.n_queries - 1) // 2
@@ -424,6 +435,7 @@ class ProbesInTraining:
         statistics = initial_statistics(clips, y, folds, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
+
         # Evidence and biases start at 0. The K probes of a group, one for each penalty, start with the same
         # queries.
         self.parameters = np.zeros(self._count_parameters(), self.dtype)
@@ -456,6 +468,7 @@ class ProbesInTraining:
         n_random = max(n_queries - n_along_directions - 1, 0)
         rng = np.random.default_rng((self.settings.seed, 0))
         random_queries = rng.standard_normal((n_features, n_random)) / np.sqrt(n_features)
+
         queries = np.zeros((n_features, n_groups, n_queries))
         index_of_zero = n_along_directions
         for group in range(n_groups):
@@ -464,7 +477,10 @@ class ProbesInTraining:
         return queries
 
     def layers_of(self, parameters: Floats) -> ProbeLayers:
-        """Cut a vector [P] into layers, without copying: the projection is first, the J biases are last."""
+        """Cut a vector [P] of parameters, or of their gradient, into layers, without copying.
+
+        The projection of all probes is first, their biases are last.
+        """
         n_features = self.clips.shape[2]
         n_parts = 2  # queries and evidence
         projection = parameters[: -self.n_probes]
@@ -519,6 +535,7 @@ class ProbesInTraining:
         moments = self._moments_of_probes()
         layers = self.layers_of(self.parameters)
         raw = _raw_layers(layers, moments)
+
         clip_weights = self._clip_weights(rows)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
         self.gradient[:] = 0
@@ -528,16 +545,21 @@ class ProbesInTraining:
             block = read_block(self.clips, rows_of_block, self.dtype)
             attended = attend(block, raw.projection)
             logits[in_block] = attended.pooled.sum(axis=2) + raw.bias
+
             # The derivative of the cross-entropy by a logit is p - y.
             residuals = expit(logits[in_block]) - self.y[rows_of_block, None]
             by_logit = (residuals * clip_weights[in_block]).astype(self.dtype)  # [B, J]
             _add_raw_gradient(gradient, block, attended, by_logit)
+
         _from_raw_gradient(gradient, moments)
         self._add_penalty_gradients(layers, gradient)
         return logits
 
     def _moments_of_probes(self) -> MeanAndScale:
-        """Return the moments of each probe's group, [D, J, 1]."""
+        """Return the mean and scale by which each of J probes standardises tokens, [D, J, 1].
+
+        They are those of the group of clips that the probe is trained on.
+        """
         n_penalties = len(self.penalties)
         mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
         scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
@@ -546,13 +568,17 @@ class ProbesInTraining:
     def _clip_weights(self, rows: NDArray[np.intp]) -> Floats:
         """Compute the weight of each clip of a batch in each probe's mean loss, [B, J].
 
-        It is 0 for clips that are not in the probe's group; the weights of the others add up to 1.
+        It is 0 for clips that the probe is not trained on; the weights of the others add up to 1.
         """
         in_group = np.repeat(self.in_group[rows], len(self.penalties), axis=1)  # [B, J]
         return np.asarray(in_group / np.maximum(in_group.sum(axis=0), 1))
 
     def _add_penalty_gradients(self, layers: ProbeLayers, gradient: ProbeLayers) -> None:
-        """Add the gradient of the penalties on queries and evidence to `gradient`, in place."""
+        """Add the gradient of the penalties on queries and evidence to `gradient`, in place.
+
+        A penalty is a multiple of half the sum of squares, whose gradient is the multiple of the numbers
+        themselves. All probes have the same penalty on queries, and different ones on evidence.
+        """
         gradient.queries[:] += QUERY_PENALTY * layers.queries
         # Probes are in order of groups, each with all penalties.
         n_groups = len(self.mean)
@@ -561,8 +587,9 @@ class ProbesInTraining:
 
 
 def _clips_of_groups(n_clips: int, folds: NDArray[np.int64] | None) -> Masks:
-    """Mark the clips of each group, [N, G]: the training clips of each fold, and in the last group all clips.
+    """Mark the clips of each group that probes are trained on, [N, G].
 
+    There is a group for each fold, of the clips that it does not hold out; the last group is all clips.
     `folds` [N] is the fold that holds each clip out. If it is None, there is only the group of all clips.
     """
     groups = []

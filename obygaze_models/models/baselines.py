@@ -64,6 +64,7 @@ class Baseline(BinaryClassifier):
         X, y = validate_data(self, X, y, ensure_all_finite="allow-nan")
         self.classes_, labels = encode_labels(y, type(self).__name__)
         self.prevalence_ = float(labels.mean())
+
         movies = None
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
@@ -72,7 +73,7 @@ class Baseline(BinaryClassifier):
         return self
 
     def decision_function(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Score each clip [N]; `groups` are their movies."""
+        """Score each clip [N] of X [N, D], without its features; `groups` [N] are the clips' movies."""
         check_is_fitted(self)
         features = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
         movies = None if groups is None else np.asarray(groups)
@@ -131,7 +132,7 @@ class RandomGuess(Baseline):
     random_state: Seed = 0
 
     def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Draw a score for each clip [N]."""
+        """Draw a score for each clip [N], which is at least 0 with the baseline's probability."""
         del movies
         probability = self.prevalence_ if self.probability is None else self.probability
         draws = np.random.default_rng(self.random_state).random(n_clips)
@@ -170,7 +171,9 @@ class MoviePrior(Baseline):
         self.priors_: dict[Any, float] = {}
         if movies is not None:
             names, movie_of_clip = np.unique(movies, return_inverse=True)
-            shares = np.bincount(movie_of_clip, weights=labels) / np.bincount(movie_of_clip)
+            n_positive = np.bincount(movie_of_clip, weights=labels)
+            n_clips = np.bincount(movie_of_clip)
+            shares = n_positive / n_clips
             self.priors_ = dict(zip(names.tolist(), shares.tolist(), strict=True))
         return best_threshold(labels, self._score(len(labels), movies))
 
@@ -193,7 +196,7 @@ class MedianLevel(BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the same level."""
+        """Score each clip [N] of X by the same level, the median of the training clips."""
         return np.full(len(np.asarray(X)), self.level_)
 
 

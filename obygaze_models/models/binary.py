@@ -95,7 +95,8 @@ def validated_rows(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]
 def _has_finite_sum(X: Floats) -> bool:
     """Tell whether the sum of an array is finite, which proves that all values are.
 
-    The sum of finite values may overflow. It then proves nothing, and the array has to be validated.
+    The sum takes a fraction of the time of a check of each value. If it overflows, which finite values may
+    cause too, it proves nothing, and the array has to be validated.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(X.sum()))

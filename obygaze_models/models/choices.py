@@ -134,6 +134,9 @@ SAMPLE_SIZE = 256
 
 
 def sample_evenly(clips: Any) -> Any:
-    """Return every n-th of N clips [N, ...], where n is N // `SAMPLE_SIZE`; all clips if there are few."""
+    """Return at least `SAMPLE_SIZE` clips of N, evenly spaced, or all if there are fewer: clips [N, ...].
+
+    Every n-th clip is taken, where n is N // `SAMPLE_SIZE`.
+    """
     step = max(1, len(clips) // SAMPLE_SIZE)
     return clips[::step]

@@ -48,6 +48,7 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
         # Clipped, as the logit of 0 or 1 is infinite.
         positive = np.clip(probabilities[:, 1], LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         scores = np.log(positive / (1 - positive))
+
     has_one_score_per_clip = scores.shape == (len(X),)
     all_finite = bool(np.isfinite(scores).all())
     if not has_one_score_per_clip or not all_finite:
@@ -62,7 +63,7 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
 def mean_score(estimator: Any, X: Any) -> float:
     """Compute an estimator's mean score over its training clips X, or over a sample if there are many.
 
-    Scores of models of different folds are counted from their means, to be comparable. An intercept would not
-    serve: estimators define it in different ways, or not at all.
+    This mean is subtracted from scores where those of models of different folds are compared. The model's
+    intercept would not serve: estimators define it in different ways, or not at all.
     """
     return float(scores_of(estimator, sample_evenly(X)).mean())

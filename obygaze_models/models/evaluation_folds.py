@@ -102,7 +102,8 @@ def can_fit_folds_together(spec: ModelSpec) -> bool:
 def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.int64] | None:
     """Return one label per clip [N] if each clip has the same label in all folds that train on it, else None.
 
-    `n_clips` is N. The label of a clip that no fold trains on is -1.
+    Without common labels, the folds cannot be fitted in shared products. `n_clips` is N. The label of a clip
+    that no fold trains on is -1.
     """
     labels = np.full(n_clips, NOT_ASKED, dtype=np.int64)
     for fold in folds:
@@ -113,11 +114,13 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
         if has_repeated_clips:
             # They may have several labels, such as those of two annotators.
             return None
+
         earlier_labels = labels[rows]  # by the folds before
         was_labelled = earlier_labels != NOT_ASKED
         contradicts = was_labelled & (earlier_labels != labels_in_fold)
         if contradicts.any():
             return None
+
         labels[rows] = labels_in_fold
     return labels
 
@@ -144,6 +147,7 @@ def _fit_fold(
     present_in_fold = None
     if "present" in spec.requests():
         present_in_fold = present.loc[fold.rows, list(fold.concepts)]
+
     try:
         if n_levels is None:
             return fit(spec, fold.seed, features, fold.y, movies=movies_of_fold, present=present_in_fold)
@@ -176,8 +180,8 @@ def _fit_ordinal_probes(
 ) -> Iterator[OrdinalModel]:
     """Fit linear probes on the training clips of each fold, one for each step between two ordered levels.
 
-    `levels` [N] are the clips' levels, or -1 for clips that no fold trains on; the other arguments are those
-    of `_fit_probes`.
+    The probe of a step tells clips above it from the others. `levels` [N] are the clips' levels, or -1 for
+    clips that no fold trains on; the other arguments are those of `_fit_probes`.
     """
     iterators = []  # for each step, over its probes, one for each fold
     for step in range(n_levels - 1):
@@ -212,11 +216,13 @@ def _fit_probes(
         _training_set(spec, selection, fold, labels, movies)
         for selection, fold in zip(selections, folds, strict=True)
     ]
+
     try:
         # The selections differ in their seeds only, which a linear probe does not use.
         first = selections[0]
         fitted_probes = search_probes(first.estimator, first.choose, X, labels, training_sets)
         for selection, training_set, probe in zip(selections, training_sets, fitted_probes, strict=True):
+            # A probe's scores are of the clips of its training set.
             rows = training_set.rows
             held_out = HeldOut(
                 scores=probe.scores,
@@ -228,7 +234,7 @@ def _fit_probes(
             selection.set_chosen(probe, classes=np.array([0, 1]), held_out=held_out)
             yield Fitted(spec, selection, selection.threshold_)
     except ObygazeError:
-        raise
+        raise  # our own errors have their message already, also those that are ValueErrors
     except ESTIMATOR_ERRORS as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
 

@@ -76,6 +76,7 @@ def logits_of_subsets(
     labels = y.astype(np.float64)
     C = np.array(inverse_strengths, dtype=np.float64)
     logits = np.empty((subsets.shape[1], len(X)))
+
     # Each fit holds four float64 arrays over clips: logits, residuals, curvatures and a product.
     bytes_of_fit = 4 * 8 * len(X)
     n_fits_of_block = max(1, MOST_BYTES // bytes_of_fit)
@@ -158,6 +159,7 @@ class _Fits:
             negligible = LARGEST_LAST_STEP * (1 + current.losses)
             if (steps.decrement <= negligible).all():
                 return current.logits
+
         warnings.warn(
             f"logistic regression did not converge in {MOST_STEPS} steps", ConvergenceWarning, stacklevel=4
         )
@@ -187,6 +189,7 @@ class _Fits:
         residuals = (p - self.y) * self.in_subset
         gradient_of_penalty = self.penalty_factors[:, None] * current.coefficients
         gradient = self.C * (self.design.T @ residuals) + gradient_of_penalty  # [K + 1, F]
+
         curvatures = (1 - p) * self.in_subset * p  # [N, F]
         direction = np.empty_like(gradient)
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
@@ -194,6 +197,7 @@ class _Fits:
             hessian = self.C[fit] * hessian_of_log_losses + np.diag(self.penalty_factors)
             hessian[-1, -1] += LEAST_CURVATURE_OF_INTERCEPT  # keeps it invertible
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
+
         # The decrement is d' H d. The step d solves H d = -gradient, so that this is -d' gradient.
         decrement = -(gradient * direction).sum(axis=0)
         return _NewtonSteps(direction, decrement)
@@ -212,7 +216,7 @@ class _Fits:
             The full step of each fit.
         """
         largest_losses = current.losses + ROUNDING_OF_LOSS * (1 + current.losses)
-        length = np.ones(len(self.C))
+        length = np.ones(len(self.C))  # as a share of the full step
         trial = self._evaluate(current.coefficients + direction)
         rises = trial.losses > largest_losses
         while rises.any() and length.min() >= SHORTEST_LENGTH:

@@ -107,6 +107,8 @@ def fit(
         The estimator refuses its input, or gives no scores.
     """
     names_of_arguments = spec.requests()
+
+    # Clips that are not in the task are left out, unless the model learns from them too.
     is_in_task = y >= 0
     if "unlabelled" not in names_of_arguments and not is_in_task.all():
         X = X[is_in_task]
@@ -114,6 +116,7 @@ def fit(
         movies = movies[is_in_task]
         if present is not None:
             present = present.loc[is_in_task]
+
     arguments: dict[str, Any] = {}
     # Inner folds, by which parameters and thresholds are chosen, are folds of movies.
     needs_inner_folds = spec.choose is not None
@@ -121,14 +124,16 @@ def fit(
         arguments["groups"] = movies
     if "present" in names_of_arguments:
         arguments["present"] = present
+
     try:
         estimator = spec.estimator(seed)
         with config_context(enable_metadata_routing=True):
             estimator.fit(X, y, **arguments)
     except ObygazeError:
-        raise
+        raise  # our own errors have their message already
     except ESTIMATOR_ERRORS as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
+
     # The score of an estimator that sets no threshold is a logit: 0 stands for a probability of one half.
     threshold = float(getattr(estimator, "threshold_", 0.0))
     return Fitted(spec, estimator, threshold)

@@ -131,6 +131,7 @@ class PrincipalAxes:
         axes_span_all_directions = n_axes == n_features
         if axes_span_all_directions:
             return self._sum_along_axes(gradient_along_axes / hessian)
+
         # The gradient also has a part orthogonal to all axes. The features do not vary there, so that the
         # Hessian is the penalty's strength. First the whole gradient is divided by the strength; then the
         # part along the axes is corrected, which should have been divided by the Hessian.
@@ -174,7 +175,7 @@ class StepHistory:
         return StepHistory(list(self.steps), list(self.changes))
 
     def take(self, fits: NDArray[np.intp]) -> "StepHistory":
-        """Copy the history of some of the fits, given their indices."""
+        """Return the history of some of the fits, given their indices, as a copy."""
         steps = [step[:, fits] for step in self.steps]
         changes = [change[:, fits] for change in self.changes]
         return StepHistory(steps, changes)
@@ -275,6 +276,7 @@ class FoldDescent:
         self.tolerance = tolerance
         self.coefficients = coefficients
         self.history = history
+
         logits = self.scaling.logits(features, coefficients)
         self.losses = FoldLosses(problem.y, problem.in_training, logits)
         n_fits = len(problem.C)
@@ -285,6 +287,7 @@ class FoldDescent:
         no_length = np.zeros(n_fits)
         self._set_residuals_after(logits, no_length, ALL_FITS)
         self.gradient = self._gradient()
+
         self.n_steps = 0
         # The largest change of each fit's logits that is negligible. `step` computes it before the first use.
         self.negligible = np.zeros(n_fits)
@@ -317,18 +320,22 @@ class FoldDescent:
         taken nevertheless, at the length that the line search finds.
         """
         direction = self._quasi_newton_direction()
-        # A step changes the logits little, so float32 is precise enough for the change.
+        # How a step of length 1 changes the logits. It changes them little, so float32 is precise enough.
         change = self.scaling.logits(self.features_float32, direction)
+
         if self.n_steps % STEPS_BETWEEN_CHECKS == 0:
             self.negligible = self.losses.negligible_change(self.tolerance)
         self.n_steps += 1
         at_length_1 = self.losses.measure_step(change)
         has_converged = self._update_convergence(at_length_1.deviation / self.negligible)
+
+        # The line search leaves residuals and curvatures as they are after the step.
         length = self._line_search(direction, change, at_length_1.slope)
         step = direction * length
         change *= length.astype(change.dtype)
         self.coefficients += step
         self.losses.logits += change
+
         # The gradient is needed only if another step follows.
         if not has_converged.all():
             self._update_gradient(step)
@@ -361,6 +368,7 @@ class FoldDescent:
         is_smaller = size < SMALLER_SHARE * self.smallest_step
         self.n_steps_since_smallest = np.where(is_smaller, 0, self.n_steps_since_smallest + 1)
         self.smallest_step = np.where(is_smaller, size, self.smallest_step)
+
         # A negligible change is about `tolerance` deviations of the logits: this converts multiples of
         # negligible changes to multiples of deviations.
         smallest_in_deviations = self.smallest_step * self.tolerance
@@ -370,7 +378,10 @@ class FoldDescent:
         return np.asarray(is_negligible | (has_stalled & is_near_end))
 
     def _gradient(self) -> Floats:
-        """Compute from the residuals the gradient [D + 1, K] of the mean loss plus the penalty."""
+        """Compute the gradient [D + 1, K] of each fit's mean loss plus its penalty, by weights and intercept.
+
+        It is that at the coefficients to which the residuals belong.
+        """
         gradient = self.scaling.gradient(self.features, self.losses.residuals)
         gradient /= self.losses.n_clips
         # The last coefficient is the intercept, which has no penalty.
@@ -385,6 +396,7 @@ class FoldDescent:
         y is s. The two-loop recursion computes the product of the corrected matrix with the gradient without
         forming the matrix (Nocedal and Wright 2006, algorithm 7.4, whose letters are used here).
         """
+        # First loop, from the newest step to the oldest.
         direction = -self.gradient
         remembered = []
         for s, y in self.history.newest_first():
@@ -397,13 +409,18 @@ class FoldDescent:
             alpha = rho * dot_columns(s, direction)
             direction -= alpha * y
             remembered.append(_RememberedStep(s, y, rho, alpha))
+
+        # The first guess of the inverse Hessian.
         direction[-1] /= self.curvature  # the intercept has no penalty
         direction[:-1] = self.axes.divide_by_curvature(direction[:-1], self.curvature, self.strengths)
+
+        # Second loop, from the oldest step to the newest.
         oldest_first = reversed(remembered)
         for s, y, rho, alpha in oldest_first:
             beta = rho * dot_columns(y, direction)
             direction += (alpha - beta) * s
-        # A feature that is constant in a fit's clips, whose ratio is 0, keeps a weight of 0.
+
+        # `scale_ratio` is 0 for a feature that is constant in a fit's clips. Its weight stays 0.
         is_constant = self.scaling.scale_ratio == 0  # [D, K]
         direction[:-1][is_constant] = 0.0
         return np.asarray(direction)
@@ -429,9 +446,12 @@ class FoldDescent:
         """
         n_fits = len(self.losses.n_clips)
         penalty = self._penalty_along(step)
+        # A fit's search ends where the slope is no steeper than this.
         flat_slope = FLAT_SHARE * np.abs(first_slope + penalty.first_slope)
+
         length = np.ones(n_fits)
         bracket = _Bracket(n_fits)
+        # Slopes are those of the mean loss, plus those of the penalty. ALL_FITS is the index of all fits.
         slope = self._set_residuals_after(change, length, ALL_FITS) + penalty.slope(length, ALL_FITS)
         searching = np.arange(n_fits)  # indices of the fits whose slope is not flat yet
         for _ in range(MOST_TRIALS):
@@ -441,6 +461,8 @@ class FoldDescent:
             searching = searching[is_steep]
             slope = slope[is_steep]
             bracket.narrow(searching, length[searching], slope)
+
+            # The next length of each of these fits, and the slope there.
             curvature_of_losses = self.losses.second_derivative_along(change, searching)
             curvature_of_mean_loss = curvature_of_losses / self.losses.n_clips[searching]
             length[searching] = _next_length(
@@ -519,6 +541,7 @@ class _Bracket:
     """
 
     def __init__(self, n_fits: int) -> None:
+        """Begin with brackets that hold every length, from 0 to infinity."""
         self.too_short = np.zeros(n_fits)
         self.too_long = np.full(n_fits, np.inf)
 

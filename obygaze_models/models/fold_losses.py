@@ -78,7 +78,7 @@ class FoldLosses:
     """
 
     def __init__(self, y: Floats, in_training: Masks, logits: Numbers) -> None:
-        """Allocate the residuals [N, K]; they are set by `update_residuals`."""
+        """Keep labels, training clips and logits; allocate the residuals, which `update_residuals` sets."""
         self.logits = logits
         self.residuals = np.empty_like(logits)
         self.in_training = in_training.astype(logits.dtype)
@@ -87,7 +87,7 @@ class FoldLosses:
         self.n_clips = in_training.sum(axis=0).astype(np.float64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldLosses":
-        """Copy the losses of some of the fits, given their indices."""
+        """Return the losses of some of the fits, given their indices, as an object of their own."""
         # Without `__init__`, which would allocate new residuals.
         some = FoldLosses.__new__(FoldLosses)
         some.logits = self.logits[:, fits]
@@ -124,10 +124,12 @@ class FoldLosses:
             half_logits += change_of_rows * half_length
             residuals = self._residuals_in_place_of(half_logits, rows, fits)
             self.residuals[rows, fits] = residuals
+
             # The derivative of a clip's loss by its logit is the residual.
             slope += dot_columns(residuals, change_of_rows)
             # The sum of p (1 - p), which is |r| - r^2 of the residuals r (`_curvature_of_clips`).
             curvature += np.abs(residuals).sum(axis=0) - dot_columns(residuals, residuals)
+
         least_curvature = LEAST_CURVATURE * len(change)
         return DerivativesAlong(slope, np.maximum(curvature, least_curvature))
 
@@ -178,7 +180,7 @@ class FoldLosses:
     def measure_step(self, change: Numbers) -> StepMeasures:
         """Measure the size and slope of a step that would add `change` [N, K] to the logits.
 
-        Only the training clips of each fit count.
+        Only the training clips of each fit count. The slope needs the residuals at the present logits.
         """
         squares = np.zeros(len(self.n_clips))
         slope = np.zeros(len(self.n_clips))
@@ -201,11 +203,13 @@ class FoldLosses:
             logits_of_training = self.logits[rows] * self.in_training[rows]  # 0 for clips held out
             sums += logits_of_training.sum(axis=0)
             squares += dot_columns(logits_of_training, logits_of_training)
+
         mean = sums / self.n_clips
         mean_square = squares / self.n_clips
         # Rounding can make the difference negative.
         variance = np.maximum(mean_square - mean**2, 0.0)
         deviation = np.sqrt(variance) + LEAST_DEVIATION
+
         rounding_error = np.finfo(self.logits.dtype).eps * np.sqrt(mean_square)
         return np.asarray(tolerance * deviation + rounding_error)
 

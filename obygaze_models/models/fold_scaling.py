@@ -60,7 +60,8 @@ class SharedFeatures:
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Find the values that would differ if features were clipped at `low` and `high` instead.
 
-        At present they are clipped at ``-limit`` and ``limit``. Two kinds of values may differ:
+        A fit that standardises by other moments clips at other limits. At present the features are clipped at
+        ``-limit`` and ``limit``. Two kinds of values may differ:
 
         - values beyond the other limits, which would be clipped at these;
         - values that are clipped now: wider limits would clip them less, or not at all.
@@ -114,6 +115,9 @@ class LimitCorrections:
     ) -> "LimitCorrections":
         """Make the corrections from positions and changes, with the matrices that sum them.
 
+        Sums by row correct logits, which are of clips; sums by column correct gradients, which are of
+        features.
+
         Parameters
         ----------
         rows, columns : ndarray of int, shape [E]
@@ -135,10 +139,11 @@ class LimitCorrections:
         )
 
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
-        """Correct logits [N, K] in place for the changed values, given weights of shared features [D, K].
+        """Correct the logits [N, K] of K fits, in place, for values that the fits clip at other limits.
 
-        If the value of clip n and feature d changes by c, then the logit of clip n changes by c times the
-        weight of feature d.
+        The logits were computed from the shared features, which are the same for all fits. If a fit's value
+        of clip n and feature d differs by c, then its logit of clip n differs by c times the weight of
+        feature d. `weights` [D, K] are those of the shared features.
         """
         has_no_corrections = not len(self.rows)
         if has_no_corrections:
@@ -147,10 +152,11 @@ class LimitCorrections:
         logits[self.changed_rows] += self.sum_by_row @ change_of_logit
 
     def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
-        """Correct gradients by weights [D, K] in place for the changed values, given residuals [N, K].
+        """Correct the gradients [D, K] of K fits, in place, for values that the fits clip at other limits.
 
-        If the value of clip n and feature d changes by c, then the derivative of the loss by the weight of
-        feature d changes by c times the residual of clip n.
+        The gradients, by weights, were computed from the shared features, which are the same for all fits. If
+        a fit's value of clip n and feature d differs by c, then its derivative by the weight of feature d
+        differs by c times the residual of clip n. `residuals` are [N, K].
         """
         has_no_corrections = not len(self.rows)
         if has_no_corrections:
@@ -231,13 +237,17 @@ class FoldScaling:
 
         The shared features [N, D] and the residuals have the same precision, in which they are multiplied.
         """
-        gradient = np.empty((features.shape[1] + 1, residuals.shape[1]))
+        n_features = features.shape[1]
+        n_fits = residuals.shape[1]
+        gradient = np.empty((n_features + 1, n_fits))
         sum_of_residuals = residuals.sum(axis=0, dtype=np.float64)  # [K]
+
         by_weights = gradient[:-1]  # a view, [D, K], which is filled in place
         by_weights[:] = features.T @ residuals
         self.corrections.add_to_gradient(by_weights, residuals)
         by_weights -= self.centre * sum_of_residuals
         by_weights *= self.scale_ratio
+
         gradient[-1] = sum_of_residuals  # by the intercept
         return gradient
 
@@ -272,12 +282,14 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
     is_constant_in_fit = is_constant(mean, deviation, dtype)
     # What the fits standardise by; here the scale of a constant feature is 1.
     moments_of_fits = as_mean_and_scale(mean, deviation, dtype)
+
     mean_of_all = shared.mean_and_scale.mean.astype(np.float64)
     scale_of_all = shared.mean_and_scale.scale.astype(np.float64)
     # The mean of a fit's training clips, in units of the shared features.
     centre = (moments_of_fits.mean - mean_of_all) / scale_of_all  # [K, D]
     scale_ratio = scale_of_all / moments_of_fits.scale  # [K, D]
     corrections = _limit_corrections(shared, centre, scale_ratio)
+
     # The ratio 0 makes a feature 0 that is constant in a fit's training clips, whatever it is in other clips.
     ratio_or_0 = np.where(is_constant_in_fit, 0.0, scale_ratio)
     scaling = FoldScaling(
@@ -308,6 +320,8 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     highest_low = low.max(axis=0)
     lowest_high = high.min(axis=0)
     rows, columns = shared.find_beyond(low=highest_low, high=lowest_high)
+
+    # Each fit's value at these positions, from the features before they were clipped.
     mean = shared.mean_and_scale.mean.astype(np.float64)
     scale = shared.mean_and_scale.scale.astype(np.float64)
     unclipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]  # [E]

@@ -35,6 +35,7 @@ def check_frames(X: ArrayLike) -> Floats:
     )
     if frames.ndim != 3 or 0 in frames.shape:
         raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")
+
     is_nan = np.isnan(frames)
     is_absent = is_nan.all(axis=2)  # [N, F]
     is_partly_nan = is_nan.any(axis=2) & ~is_absent
@@ -57,15 +58,19 @@ def mean_and_scale_of_frames(X: Floats, dtype: np.dtype[Any] | None = None) -> M
     # A frame is NaN in all of its features or in none, so that the first one tells which are present.
     is_present = ~np.isnan(X[..., 0])
     n_frames = int(is_present.sum())
+
+    # In blocks of clips, whose copies in float64 are small. Absent frames do not count.
     blocks = [X[first : first + N_CLIPS_AT_ONCE] for first in range(0, len(X), N_CLIPS_AT_ONCE)]
     total = np.zeros(X.shape[2])
     for block in blocks:
         total += np.nansum(block.astype(np.float64), axis=(0, 1))
     mean = total / n_frames
+
     squares = np.zeros(X.shape[2])
     for block in blocks:
         deviations = block.astype(np.float64) - mean
         squares += np.nansum(deviations**2, axis=(0, 1))
+
     return as_mean_and_scale(mean, np.sqrt(squares / n_frames), dtype)
 
 
@@ -101,9 +106,10 @@ class FrameReader(Estimator):
         return tags
 
     def _check_frames_to_fit(self, X: ArrayLike | StoredClips, y: ArrayLike | None = None) -> Any:
-        """Validate the clips [N, F, D] and labels y [N] to fit on, and store the number of features.
+        """Validate the clips [N, F, D] and labels y [N] to fit on, and return the clips.
 
-        The frames of stored clips are not checked here, as they are only read when they are needed.
+        The number of features is kept, as `n_features_in_`. The frames of stored clips are not checked here,
+        as they are only read when they are needed.
         """
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         check_consistent_length(clips, y)
@@ -155,7 +161,7 @@ class FramePool(TransformerMixin, Estimator):
 
 
 def shuffle_frames(frames: Floats, rng: np.random.Generator) -> Floats:
-    """Put the frames [N, F, ...] of each clip in random order."""
+    """Return the frames [N, F, ...] with those of each clip in a random order of its own."""
     n_clips, n_frames = frames.shape[:2]
     in_order = np.tile(np.arange(n_frames), (n_clips, 1))
     order = rng.permuted(in_order, axis=1)

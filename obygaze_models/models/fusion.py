@@ -78,6 +78,7 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     sets = sets_of_modalities(data)
     if how not in WAYS_TO_FUSE:
         raise ModelError(f"models are fused by one of {', '.join(WAYS_TO_FUSE)}, not by {how!r}")
+
     columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
     fused_specs = []
     for model in models:
@@ -91,15 +92,15 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
 
 
 def _refuse_other_inputs(spec: ModelSpec) -> None:
-    """Raise if a model reads something other than vectors: only models of vectors can be fused.
+    """Raise if a model reads anything but one vector a clip: only models of vectors alone can be fused.
 
-    A model that takes the presence of concepts reads labels of concepts in addition to vectors.
+    Such are models of frames, and models that are also trained on which concepts are present in clips.
     """
+    if spec.reads != "pooled":
+        raise ModelError(f"model {spec.name} reads {spec.reads}: models of vectors alone are fused")
     takes_concepts = "present" in spec.requests()
-    if spec.reads == "pooled" and not takes_concepts:
-        return
-    reads = "concepts" if spec.reads == "pooled" else spec.reads
-    raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
+    if takes_concepts:
+        raise ModelError(f"model {spec.name} reads concepts: models of vectors alone are fused")
 
 
 class ModalitySet(NamedTuple):
@@ -151,16 +152,18 @@ def sets_of_modalities(data: Dataset) -> list[ModalitySet]:
 
 
 def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, how: How) -> ModelSpec:
-    """Make the spec of a model that reads a set of modalities.
+    """Make the spec of a model that reads a set of modalities, from that of a model of vectors.
 
     Parameters
     ----------
     spec : ModelSpec
         The model of vectors.
     modality_set : ModalitySet
+        The set: indices of its modalities, and what is added to the model's name and title.
     columns : tuple of slice
         Columns of all modalities of the dataset.
     how : {"concat", "late", "max", "mean"}
+        How the modalities are fused.
     """
     columns_of_set = tuple(columns[index] for index in modality_set.pattern)
     title = f"{spec.title}, {modality_set.title}"
@@ -245,15 +248,18 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         movies = np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
         present = present_modalities(features, self.columns)  # [N, M]
+
         # The sets of modalities that some clip has, and the set of all modalities. A set is the tuple of its
         # modalities' indices.
         patterns = {pattern_of(modalities_of_clip) for modalities_of_clip in present}
         patterns.add(self._all_modalities)
         # Clips without any modality have no features to fit a model on.
         patterns.discard(())
+
         self.models_: dict[Pattern, JoinedModel] = {}
         for pattern in sorted(patterns, key=len):
             self.models_[pattern] = self._fit_set(pattern, features, labels, movies)
+
         self.held_out_ = self._gather_held_out(present, labels, movies)
         self.threshold_ = self.held_out_.threshold()
         self.candidates_ = self.models_[self._all_modalities].candidates
@@ -293,7 +299,10 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     def _gather_held_out(
         self, present: NDArray[np.bool_], labels: NDArray[Any], movies: NDArray[Any]
     ) -> HeldOut:
-        """Collect each training clip's out-of-fold score from the model of exactly the modalities it has.
+        """Collect each training clip's out-of-fold score, by the model of exactly the modalities that it has.
+
+        A clip is in the training set of several models, as one of two modalities is also in that of each
+        alone. But a new clip like it would be scored by the model of all that it has.
 
         Parameters
         ----------
@@ -303,6 +312,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         n_clips = len(labels)
         n_modalities_of_clip = present.sum(axis=1)
+
         # NaN for clips without any modality, which no model scores.
         scores = np.full(n_clips, np.nan)
         training_means = np.full(n_clips, np.nan)
@@ -311,15 +321,17 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             # The model was fitted on the clips that have at least its modalities. Its held-out scores are of
             # these clips, in order.
             clips_of_model = np.flatnonzero(has_all(present, pattern))
-            has_no_other = n_modalities_of_clip[clips_of_model] == len(pattern)
-            clips = clips_of_model[has_no_other]
+            has_exactly_these = n_modalities_of_clip[clips_of_model] == len(pattern)
+            clips = clips_of_model[has_exactly_these]
             held_out = joined.held_out
-            scores[clips] = held_out.scores[has_no_other]
-            training_means[clips] = held_out.training_means[has_no_other]
+            scores[clips] = held_out.scores[has_exactly_these]
+            training_means[clips] = held_out.training_means[has_exactly_these]
+
             # Scores of different models are not comparable, so that their folds get different numbers. A
             # model has fewer folds than there are clips.
             first_fold = model_index * n_clips
-            folds[clips] = first_fold + held_out.folds[has_no_other]
+            folds[clips] = first_fold + held_out.folds[has_exactly_these]
+
         # `HeldOut` takes no NaN. Any fold would do for a clip without modality.
         scores, training_means, folds = _fill_with_means(np.stack([scores, training_means, folds]))
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
@@ -327,6 +339,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] of X [N, D] by the model of the modalities that it has.
 
+        If there is no model of just these modalities, the model of the largest part of them scores the clip.
         A clip without any modality gets the mean score.
         """
         check_is_fitted(self)

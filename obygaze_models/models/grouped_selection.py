@@ -123,11 +123,13 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         check_consistent_length(features, labels)
         refuse_without_scores(self.estimator)
         self._forget_choice()
+
         if groups is None:
             # Without movies nothing can be chosen.
             with one_blas_thread():
                 estimator = clone(self.estimator).fit(features, labels, **params)
             return self._set_fitted(classes, estimator, tried=())
+
         movies = check_array(groups, ensure_2d=False, dtype=None)
         check_consistent_length(features, movies)
         folds = inner_folds(labels, movies, self.inner_folds)
@@ -173,7 +175,20 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         tried: tuple[Candidate, ...],
         held_out: HeldOut | None = None,
     ) -> Self:
-        """Set the fitted attributes; `tried` becomes `candidates_`."""
+        """Set the fitted attributes, and the threshold that belongs to them.
+
+        Parameters
+        ----------
+        classes : ndarray, shape [2]
+            The negative and the positive label.
+        estimator : estimator
+            Fitted on all clips.
+        tried : tuple of Candidate
+            The values that were tried, which become `candidates_`.
+        held_out : HeldOut, optional
+            Out-of-fold scores of the training clips, by which the threshold is chosen; None if there are no
+            movies to hold out.
+        """
         self.classes_ = classes
         self.estimator_ = estimator
         self.candidates_ = tried
@@ -205,6 +220,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             # One choice for each training set, of which there is one here.
             (chosen,) = search_probes(self.estimator, choose, inner.X, inner.y, [all_clips])
             return chosen
+
         with one_blas_thread():
             if isinstance(choose, Grid):
                 chosen = self._choose_value(choose, inner)
@@ -263,14 +279,17 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             model = self._copy_for_fold(fold)
             params = inner.params_of(in_training)
             model.fit(X[in_training], y[in_training], X_val=X[held_out], y_val=y[held_out], **params)
+
             # The epoch was chosen on the clips scored here, so their scores are slightly optimistic. This can
             # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
             training_means[held_out] = mean_score(model, X[in_training])
+
             # The fitted attribute that holds the number of epochs, such as `n_epochs_`.
             epochs_of_folds.append(int(getattr(model, stopping.fitted)))
             if hasattr(model, "curve_"):
                 curves.append(model.curve_)
+
         # If the median lies between two epochs, the later one.
         n_epochs = int(np.ceil(np.median(epochs_of_folds)))
         candidate = Candidate(f"{stopping.parameter}={n_epochs}", log_loss(y, scores), chosen=True)
@@ -283,7 +302,10 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         )
 
     def _copy_for_fold(self, fold: int) -> Any:
-        """Clone the estimator for an inner fold, with a seed derived from its own and the fold's number."""
+        """Clone the estimator for an inner fold, with a seed derived from its own and the fold's number.
+
+        So the models of the folds draw different random numbers. An estimator without a seed is only cloned.
+        """
         model = clone(self.estimator)
         parameters = model.get_params()
         if "random_state" in parameters:

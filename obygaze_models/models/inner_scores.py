@@ -4,7 +4,7 @@ The copies of an estimator that differ in one parameter, its *candidates*, are f
 the cheapest way that the estimator offers (`Grid` says which there are).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -44,7 +44,10 @@ class InnerFolds:
             yield self.folds == fold
 
     def params_of(self, clips: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return the further arguments of ``fit`` for some clips, which are marked in `clips` [N]."""
+        """Return the further arguments of ``fit`` for some clips, which are marked in `clips` [N].
+
+        Each argument is cut to its rows of these clips.
+        """
         params = {}
         for name, value in self.params.items():
             if value is None:
@@ -93,25 +96,23 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
     """
     # The faster ways can't pass further arguments to ``fit``.
     has_no_arguments = not inner.params
+
     if has_no_arguments and hasattr(candidates[0], "logits_of_subsets"):
         scores = _score_by_subsets(candidates, inner)
         if scores is not None:
             return scores
+
     if has_no_arguments and _differ_in_last_step(candidates[0], parameter):
-        return _score_last_steps(candidates, inner)
-    result = InnerScores.empty(len(candidates), len(inner.y))
-    for is_held_out in inner.held_out_clips():
-        features = _FoldFeatures(
-            is_held_out, of_training=inner.X[~is_held_out], of_held_out=inner.X[is_held_out]
-        )
-        _score_fold(result, candidates, inner, features)
-    return result
+        last_steps = [candidate[-1] for candidate in candidates]
+        return _score_folds(last_steps, inner, _after_earlier_steps(candidates[0], inner))
+
+    return _score_folds(candidates, inner, _as_they_are(inner))
 
 
 def _score_by_subsets(candidates: Sequence[Any], inner: InnerFolds) -> InnerScores | None:
     """Score training clips by candidates whose class fits them on all inner folds at once.
 
-    None if the class cannot do so for these candidates.
+    Return None if the class cannot do so for these candidates, as for settings without a fast way.
     """
     in_training = np.stack([~is_held_out for is_held_out in inner.held_out_clips()], axis=1)  # [N, F]
     # A static method, which fits all candidates.
@@ -119,22 +120,6 @@ def _score_by_subsets(candidates: Sequence[Any], inner: InnerFolds) -> InnerScor
     if logits is None:
         return None
     return _pick_held_out(logits, in_training)
-
-
-def _score_last_steps(candidates: Sequence[Pipeline], inner: InnerFolds) -> InnerScores:
-    """Score training clips by pipelines that differ in their last step only.
-
-    The earlier steps are fitted once on each fold, for all candidates.
-    """
-    last_steps = [candidate[-1] for candidate in candidates]
-    result = InnerScores.empty(len(candidates), len(inner.y))
-    for is_held_out in inner.held_out_clips():
-        earlier_steps = clone(candidates[0][:-1])
-        of_training = earlier_steps.fit_transform(inner.X[~is_held_out], inner.y[~is_held_out])
-        of_held_out = earlier_steps.transform(inner.X[is_held_out])
-        features = _FoldFeatures(is_held_out, of_training, of_held_out)
-        _score_fold(result, last_steps, inner, features)
-    return result
 
 
 class _FoldFeatures(NamedTuple):
@@ -155,15 +140,45 @@ class _FoldFeatures(NamedTuple):
     of_held_out: NDArray[Any]
 
 
-def _score_fold(
-    result: InnerScores, candidates: Sequence[Any], inner: InnerFolds, features: _FoldFeatures
-) -> None:
-    """Fit copies of the candidates without an inner fold, and fill in its clips' scores in `result`."""
-    is_held_out = features.is_held_out
-    models = _fit_copies(candidates, features.of_training, inner, ~is_held_out)
-    for index, model in enumerate(models):
-        result.scores[index, is_held_out] = scores_of(model, features.of_held_out)
-        result.training_means[index, is_held_out] = mean_score(model, features.of_training)
+def _as_they_are(inner: InnerFolds) -> Iterator[_FoldFeatures]:
+    """Yield, for each inner fold, the features of its clips and of the others, unchanged."""
+    for is_held_out in inner.held_out_clips():
+        yield _FoldFeatures(is_held_out, of_training=inner.X[~is_held_out], of_held_out=inner.X[is_held_out])
+
+
+def _after_earlier_steps(pipeline: Pipeline, inner: InnerFolds) -> Iterator[_FoldFeatures]:
+    """Yield, for each inner fold, the features as a pipeline's last step reads them.
+
+    The pipeline's earlier steps are fitted once on each fold. All candidates that differ in the last step
+    only can share them.
+    """
+    for is_held_out in inner.held_out_clips():
+        earlier_steps = clone(pipeline[:-1])
+        of_training = earlier_steps.fit_transform(inner.X[~is_held_out], inner.y[~is_held_out])
+        of_held_out = earlier_steps.transform(inner.X[is_held_out])
+        yield _FoldFeatures(is_held_out, of_training, of_held_out)
+
+
+def _score_folds(candidates: Sequence[Any], inner: InnerFolds, folds: Iterable[_FoldFeatures]) -> InnerScores:
+    """Fit copies of the candidates without each inner fold, and score the fold's clips by them.
+
+    Parameters
+    ----------
+    candidates : sequence of estimator, length E
+        Unfitted; they stay as they are.
+    inner : InnerFolds
+        The training clips.
+    folds : iterable of _FoldFeatures
+        The clips' features, divided by each inner fold, as the candidates read them.
+    """
+    result = InnerScores.empty(len(candidates), len(inner.y))
+    for features in folds:
+        is_held_out = features.is_held_out
+        models = _fit_copies(candidates, features.of_training, inner, ~is_held_out)
+        for index, model in enumerate(models):
+            result.scores[index, is_held_out] = scores_of(model, features.of_held_out)
+            result.training_means[index, is_held_out] = mean_score(model, features.of_training)
+    return result
 
 
 def _differ_in_last_step(candidate: Any, parameter: str) -> bool:
@@ -193,10 +208,12 @@ def _fit_copies(
     # small fit.
     models = [copy(candidate) for candidate in candidates]
     y = inner.y[clips]
+
+    # Some classes fit several models at once, in a static method, which takes no further arguments.
     if hasattr(models[0], "fit_together") and not inner.params:
-        # A static method, which fits all of `models`.
         models[0].fit_together(models, X, y)
         return models
+
     for model in models:
         model.fit(X, y, **inner.params_of(clips))
     return models

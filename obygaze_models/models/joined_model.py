@@ -80,12 +80,15 @@ class JoinedModel:
         if isinstance(estimator, PenaltyPerModality):
             # It needs to know which columns of the joined features are of which modality.
             estimator = PenaltyPerModality(widths=tuple(part.shape[1] for part in parts))
+
         inputs = _inputs_of_models(how, parts)
         models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
         training_means = np.array(
             [mean_score(model, features) for model, features in zip(models, inputs, strict=True)]
         )
         held_out_of_models = [_held_out_scores(model) for model in models]
+
+        # As one model needs it. For several, factors, base and held-out scores are set below.
         joined = cls(
             how=how,
             n_modalities=len(parts),
@@ -100,12 +103,16 @@ class JoinedModel:
         return joined
 
     def _learn_to_join(self, held_out: HeldOut) -> None:
-        """Set factors, base and held-out scores of the joined model from the scores [N, M] of M models."""
+        """Set factors, base, candidates and held-out scores as the way to fuse (`how`) says.
+
+        `held_out` are the out-of-fold scores [N, M] of the M models, from which ``late`` learns the factors.
+        """
         if self.how == "mean":
             self.factors /= len(self.models)
         elif self.how == "late":
             self.factors, self.base = held_out.fit_weights()
             self.candidates = (_late_candidate(self.factors),)
+
         scores = self._join(held_out.relative_scores)
         # Relative scores have the mean 0 over training clips, and so has their weighted sum: the mean of the
         # joined scores is the base. The mean of the largest of several relative scores is not known.
@@ -118,6 +125,7 @@ class JoinedModel:
         if len(self.models) == 1:
             # There is nothing to join.
             return scores_of(self.models[0], inputs[0])
+
         logits = [scores_of(model, features) for model, features in zip(self.models, inputs, strict=True)]
         return self._join(np.stack(logits, axis=1) - self.training_means)
 

@@ -85,11 +85,13 @@ def _specs_of_layers(spec: ModelSpec, data: Dataset, how: How) -> list[ModelSpec
     """Make the models of layers from a model of vectors: one for each layer, or one of a chosen layer."""
     if spec.reads != "pooled":
         raise ModelError(f"model {spec.name} reads {spec.reads}: layers are evaluated with models of vectors")
+
     names = tuple(modality.name for modality in data.modalities)
     columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
     if how == "chosen":
         title = f"{spec.title}, layer chosen of {len(names)}"
         return [_layer_spec(spec, spec.name, title, names, columns)]
+
     specs = []
     for layer, columns_of_layer in zip(names, columns, strict=True):
         title = f"{spec.title}, layer {layer}"
@@ -193,12 +195,16 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         for columns in self.columns:
             model = clone(self.estimator).fit(features[:, columns], y, groups=groups, **params)
             models.append(model)
+
         if len(models) > 1:
-            self._choose_layer(models)
+            shares_of_wrong_pairs = [_share_of_wrong_pairs(model) for model in models]
+            self.layer_ = int(np.argmin(shares_of_wrong_pairs))
+            self.candidates_ = self._candidates(shares_of_wrong_pairs)
         else:
             # With one layer, the candidates are those of its own model, such as penalties.
             self.layer_ = 0
             self.candidates_ = getattr(models[0], "candidates_", ())
+
         self.model_ = models[self.layer_]
         self.threshold_ = float(self.model_.threshold_)
         self.n_features_in_ = features.shape[1]
@@ -206,15 +212,15 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
             self.held_out_ = self.model_.held_out_
         return self
 
-    def _choose_layer(self, models: Sequence[Any]) -> None:
-        """Choose the layer whose fitted model orders the fewest pairs of training clips wrongly."""
-        shares = [_share_of_wrong_pairs(model) for model in models]
-        self.layer_ = int(np.argmin(shares))
+    def _candidates(self, shares_of_wrong_pairs: Sequence[float]) -> tuple[Candidate, ...]:
+        """List the layers that were tried, each with the share of pairs of clips that it orders wrongly.
+
+        The share takes the place of a loss. The layer `layer_` is marked as the chosen one.
+        """
         tried = []
-        for index, (name, share) in enumerate(zip(self.layers, shares, strict=True)):
-            # The share of wrong pairs takes the place of a loss.
+        for index, (name, share) in enumerate(zip(self.layers, shares_of_wrong_pairs, strict=True)):
             tried.append(Candidate(f"{LAYER_PREFIX}{name}", inner_loss=share, chosen=index == self.layer_))
-        self.candidates_ = tuple(tried)
+        return tuple(tried)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the chosen layer."""

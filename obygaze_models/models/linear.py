@@ -35,7 +35,10 @@ def linear_probe(C: float = 0.01) -> Pipeline:
 
 
 def variables_probe() -> Pipeline:
-    """Make an unfitted linear probe that replaces missing values (NaN) with means of the training clips."""
+    """Make the linear probe for variables of a table, unfitted: some values may be missing (NaN).
+
+    A missing value is replaced by the mean of the training clips.
+    """
     # A variable that is missing in all training clips is kept, as 0: the number of features stays the same.
     imputer = SimpleImputer(keep_empty_features=True)
     steps_of_probe = [step for _, step in linear_probe().steps]

@@ -99,14 +99,19 @@ class LinearFusion:
             The contribution of each modality; NaN for one that a clip lacks.
         """
         features = np.asarray(X)
-        all_modalities = tuple(range(len(self.columns)))
+
         # A clip without any modality has the base of the model of all of them.
+        all_modalities = tuple(range(len(self.columns)))
         base = np.repeat(self.joins[all_modalities].base, len(features))
         parts = np.full((len(features), len(self.columns)), np.nan)
-        for pattern, rows in match_models(present_modalities(features, self.columns), self.joins):
+
+        # All other clips are scored by the model of the modalities that they have.
+        present = present_modalities(features, self.columns)  # [N, M]
+        for pattern, rows in match_models(present, self.joins):
             model = self.joins[pattern]
             base[rows] = model.base
-            # X has the columns of all modalities, the model's arrays have those of its own modalities only.
+            # The model's arrays have the features of its own modalities only, one modality after the other:
+            # those of the present one are from `start` to `stop`. X has the columns of all modalities.
             start = 0
             for modality, factor, intercept in zip(pattern, model.factors, model.intercepts, strict=True):
                 values = features[rows][:, self.columns[modality]]

@@ -109,7 +109,7 @@ class MLPProbe(NetworkClassifier):
             return network.logits(network.layers_of(self.parameters_), prepared)
 
     def _imbalance(self) -> Imbalance:
-        """Return the handling of class imbalance."""
+        """Return how class imbalance is handled, for the training that all neural classifiers share."""
         return self.imbalance
 
     def _network(self, n_features: int) -> Perceptron:
@@ -169,6 +169,7 @@ def fit_many(
     """
     features, y = check_X_y(X, y, dtype=(np.float64, np.float32))
     classes, labels = encode_labels(y, MLPProbe.__name__)
+
     for rows in train:
         if np.unique(labels[rows]).size < 2:
             raise ValueError(
@@ -176,12 +177,15 @@ def fit_many(
             )
     if validation is not None:
         _refuse_overlap(train, validation)
+
     for probe in probes:
         probe._check_settings()
         if _without_seed(probe) != _without_seed(probes[0]):
             raise ValueError("probes fitted together must be alike in every parameter but random_state")
+        # What `MLPProbe.fit` sets before it trains.
         probe.classes_ = classes
         probe.n_features_in_ = features.shape[1]
+
     train_many(probes, features, labels, train, validation, progress=progress)
 
 

@@ -52,18 +52,21 @@ class PenaltyPerModality(LogitClassifier):
         y, groups : array-like, shape [N]
             The label and the movie of each clip.
         """
-        # All ratios of the penalties' inverse strengths are tried here; each selection tries the strengths of
-        # the first. With three modalities the ratios are (1, 1, 1), (1, 1, 0.1), (1, 1, 10), (1, 0.1, 1) and
-        # so on.
+        # A penalty for each modality has a strength and ratios: how much weaker or stronger than the first
+        # modality's penalty the others are. All ratios are tried here; each selection tries the strengths.
+        # With three modalities the ratios are (1, 1, 1), (1, 1, 0.1), (1, 1, 10), (1, 0.1, 1) and so on.
         n_other_modalities = len(self.widths) - 1
         selections: dict[tuple[float, ...], GroupedSelection] = {}
         for ratios_of_others in product(RELATIVE_STRENGTHS, repeat=n_other_modalities):
             ratios = (1.0, *ratios_of_others)
             selections[ratios] = self._selection(ratios).fit(X, y, groups=groups)
+
         # The ratios are in the order of preference: of equal losses, the first is taken.
         ratios_tried = list(selections)
         losses = [_lowest_inner_loss(selection) for selection in selections.values()]
         self.relative_ = ratios_tried[int(np.argmin(losses))]
+
+        # The probe with the best ratios is the model, with all that its selection found.
         self.selection_ = selections[self.relative_]
         self.classes_ = self.selection_.classes_
         self.threshold_ = self.selection_.threshold_
@@ -72,7 +75,7 @@ class PenaltyPerModality(LogitClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N]."""
+        """Score each clip [N] of X [N, D]: the logit of its probability to be positive."""
         check_is_fitted(self)
         return np.asarray(self.selection_.decision_function(X), np.float64)
 

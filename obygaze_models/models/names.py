@@ -52,10 +52,12 @@ HOMES: Mapping[str, tuple[str, ...]] = {
 
 
 def model_names() -> list[str]:
-    """List the models of the zoo and of installed packages."""
+    """List the names of the zoo's models, then those of models of installed packages."""
     names: list[str] = []
+    # HOMES maps each module of the zoo to the names of its models.
     for names_of_module in HOMES.values():
         names += names_of_module
+
     # Installed packages add models by entry points.
     names += [point.name for point in points(MODELS)]
     return names

@@ -107,7 +107,7 @@ class NetworkClassifier(NeuralClassifier):
         return True
 
     def _plan(self) -> TrainingPlan:
-        """Collect the classifier's training parameters."""
+        """Collect the parameters of the classifier that say how `train_network` trains it."""
         return TrainingPlan(
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
@@ -145,6 +145,7 @@ class NetworkClassifier(NeuralClassifier):
         """
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
+
         # `train_many` takes all clips in one array, with the rows of each model.
         training_rows = np.arange(len(X))
         validation = None
@@ -158,6 +159,7 @@ class NetworkClassifier(NeuralClassifier):
             labels = np.concatenate([labels, is_positive.astype(np.int64)])
             validation_rows = np.arange(len(training_rows), len(X))
             validation = [validation_rows]
+
         train_many([self], X, labels, [training_rows], validation)
         self.classes_ = classes
         return self
@@ -209,10 +211,12 @@ def train_many(
                 validation_rows = [None] * len(indices)
             else:
                 validation_rows = [validation[index] for index in indices]
+
             network = model._network(X.shape[-1])
             results = train_network(network, model._plan(), X, y, train[first], validation=validation_rows)
             for index, trained in zip(indices, results, strict=True):
                 models[index]._set_fitted(trained)
+
             n_trained += len(indices)
             if progress is not None:
                 progress(n_trained, len(models))
@@ -221,7 +225,11 @@ def train_many(
 def _group_same_trainings(
     models: Sequence[NetworkClassifier], train: Sequence[NDArray[np.intp]]
 ) -> list[list[int]]:
-    """Group the indices of models that are trained on the same rows with the same seed."""
+    """Group the indices of models that are trained on the same rows with the same seed.
+
+    The training of such models takes the same steps, and may end at different epochs. `train` are the rows of
+    each model.
+    """
     groups: dict[tuple[bytes, int], list[int]] = {}
     for index, (model, rows) in enumerate(zip(models, train, strict=True)):
         key = (rows.tobytes(), int(model.random_state))

@@ -86,6 +86,7 @@ def fit_ordinal(
     if is_baseline:
         estimator = spec.make(seed).fit(X, y)
         return Fitted(spec, estimator, threshold=NEAREST_THRESHOLD)
+
     steps = []
     for step in range(n_levels - 1):
         is_above = labels_of_step(y, step)

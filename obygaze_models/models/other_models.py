@@ -68,6 +68,7 @@ def as_spec(name: str, model: Any) -> ModelSpec:
         raise ModelError(
             f"{name} is a {type(model).__name__}: expected a ModelSpec, an estimator or a factory"
         )
+
     # The factory is called once with any seed, to see whether it makes a spec or an estimator.
     made = _call_factory(name, model, seed=0)
     if isinstance(made, ModelSpec):
@@ -85,15 +86,16 @@ def _seeded_clone(estimator: Any, seed: int) -> Any:
 
 
 def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
-    """Call the factory of a model, with the seed if it takes one; `name` is for messages.
+    """Make a model by calling its factory, with the seed if the factory takes one.
 
-    The seed is passed as `_arguments_of_factory` says. If the factory takes none, the seeds of the estimator
-    that it returns are set; it may also return a class of estimators.
+    Otherwise the seeds of the estimator that it returns are set. A factory may also return a class of
+    estimators, of which one is made. `name` is the model's, for messages.
     """
     positional, by_name = _arguments_of_factory(factory, seed)
+    takes_seed = bool(positional or by_name)
     try:
         result = factory(*positional, **by_name)
-        if positional or by_name:
+        if takes_seed:
             return result
         estimator = result() if isinstance(result, type) else result
         return _set_seeds(estimator, seed)
@@ -114,6 +116,7 @@ def _arguments_of_factory(factory: Callable[..., Any], seed: int) -> tuple[tuple
     except (TypeError, ValueError):
         # Some built-in functions have no signature.
         parameters = []
+
     name_of_seed = _name_of_seed(parameters)
     if name_of_seed:
         return (), {name_of_seed: seed}
@@ -181,11 +184,14 @@ def _import_member(location: str, text: str) -> Any:
     # The file my/forest.py is the module my.forest.
     path = PurePath(module_or_path.removesuffix(".py"))
     module_name = ".".join(path.parts)
+
     _make_current_folder_importable()
     try:
         member: Any = importlib.import_module(module_name)
     except Exception as error:
         raise ModelError(f"--model {text}: module {module_name} can't be imported: {error}") from error
+
+    # The factory may be nested, as in module:Class.method.
     for part in member_path.split("."):
         if not hasattr(member, part):
             raise ModelError(f"--model {text}: module {module_name} has no {member_path}")
@@ -194,7 +200,10 @@ def _import_member(location: str, text: str) -> Any:
 
 
 def _make_current_folder_importable() -> None:
-    """Add the current folder to `sys.path`, where it stays, as its modules may import others later."""
+    """Add the current folder to `sys.path`, so that models in it can be imported by their modules' names.
+
+    It stays there, as these modules may import others later.
+    """
     current_folder = str(Path.cwd())
     if current_folder not in sys.path:
         # At the end, so that files of the folder do not hide installed packages.
@@ -214,7 +223,7 @@ def _check_new_name(name: str, text: str) -> None:
 
 def _load_entry_point(name: str) -> ModelSpec:
     """Load a model that an installed package offers."""
-    entry_points = {point.name: point for point in points(MODELS)}
+    entry_points = {point.name: point for point in points(MODELS)}  # of all installed packages
     if name in entry_points:
         entry_point = entry_points[name]
         try:
@@ -222,6 +231,7 @@ def _load_entry_point(name: str) -> ModelSpec:
         except Exception as error:
             raise ModelError(f"model {name} of {entry_point.value} can't be imported: {error}") from error
         return as_spec(name, model)
+
     if "," in name:
         # A list of models, as other options take it.
         raise ModelError(f"unknown model {name!r}: give each model a --model of its own")
@@ -230,5 +240,5 @@ def _load_entry_point(name: str) -> ModelSpec:
 
 
 def _builtin_names() -> list[str]:
-    """List the names of the zoo's own models."""
+    """List the names of the zoo's own models, without importing their modules."""
     return [name for names in HOMES.values() for name in names]

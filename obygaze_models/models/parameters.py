@@ -45,12 +45,13 @@ def _constraints(annotation: Any) -> list[Any]:
     """
     is_union = get_origin(annotation) in (Union, UnionType)
     members = get_args(annotation) if is_union else (annotation,)
+
     constraints: list[Any] = []
     for member in members:
         if get_origin(member) is Literal:
             constraints.append(StrOptions(set(get_args(member))))
         elif get_origin(member) is Annotated:
-            constraints += member.__metadata__
+            constraints += member.__metadata__  # scikit-learn's constraints, such as an `Interval`
         elif member is bool:
             constraints.append("boolean")
         elif member is NoneType:

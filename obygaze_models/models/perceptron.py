@@ -143,7 +143,8 @@ class Perceptron:
         if self.n_outputs == 2:
             logit_weight = logit_weight - layers.output_weight[:, 0]
             logit_bias = logit_bias - layers.output_bias[0]
-        return _Forward(hidden, logit_weight, hidden @ logit_weight + logit_bias)
+        logits = hidden @ logit_weight + logit_bias
+        return _Forward(hidden, logit_weight, logits)
 
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean log loss of logits, `scores` [B], and labels 0 or 1 [B].
@@ -201,12 +202,14 @@ class Perceptron:
         hidden, logit_weight, logits = self._forward(layers, X)
         by_logit = self._loss_by_logit(logits, y)  # derivative of the loss by each logit, [B]
         by_logit *= weights
+
         gradient.output_weight[:, -1] = by_logit @ hidden
         gradient.output_bias[-1] = np.add.reduce(by_logit)
         if self.n_outputs == 2:
             # The logit is the difference of the two outputs: their gradients are opposite.
             gradient.output_weight[:, 0] = -gradient.output_weight[:, 1]
             gradient.output_bias[0] = -gradient.output_bias[1]
+
         # Derivative by each hidden unit before relu, [B, H]: 0 where relu has set it to 0.
         by_hidden = np.multiply.outer(by_logit, logit_weight)
         is_active = hidden > 0

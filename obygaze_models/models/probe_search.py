@@ -38,7 +38,10 @@ The losses of approximate fits may be wrong by that much, so that any of these c
 
 
 def expected_cpu_s(n_clips: int, n_features: int, n_folds: int) -> float:
-    """Estimate the CPU seconds of choosing and fitting linear probes in many outer folds."""
+    """Estimate the CPU seconds of choosing and fitting linear probes in `n_folds` outer folds.
+
+    The number of steps of a fold and the speed of a core are measured constants.
+    """
     return n_folds * STEPS_OF_FOLD * n_clips * n_features / NUMBERS_PER_SECOND
 
 
@@ -60,17 +63,21 @@ class TrainingSet(NamedTuple):
 def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
     """Tell whether an estimator is the zoo's linear probe and `choose` a grid of its penalty.
 
-    It may have further steps before the scaler, if these need no fitting.
+    For these, `search_probes` makes the choice faster than a selection fold by fold. The estimator may have
+    further steps before the scaler, if they need no fitting.
     """
     if not isinstance(estimator, Pipeline) or not isinstance(choose, Grid) or len(estimator.steps) < 2:
         return False
     *first_steps, (_, scaler), (name, probe) = estimator.steps
     if type(scaler) is not ClippedScaler or type(probe) is not RidgeLogistic:
         return False
+
     # Steps that learn from clips would differ from fold to fold.
     learn_from_clips = [get_tags(step).requires_fit for _, step in first_steps]
     if any(learn_from_clips):
         return False
+
+    # All parameters of the probe but C must be the defaults, which the search is written for.
     default_parameters = RidgeLogistic(C=probe.C).get_params()
     return choose.parameter == f"{name}__C" and probe.get_params() == default_parameters
 
@@ -112,6 +119,7 @@ def search_probes(
         rows_among_used = np.searchsorted(used_rows, training_set.rows)
         renumbered_sets.append(TrainingSet(rows_among_used, training_set.inner))
     search = _start_search(estimator, choose, X[used_rows], y[used_rows])
+
     # As many training sets at a time as fit into one block of fits, one for each inner fold of a set.
     most_inner_folds = max(len(np.unique(training_set.inner)) for training_set in training_sets)
     n_fits_of_block = block_width(*search.logistic.shared.X.shape)
@@ -133,10 +141,12 @@ def _start_search(estimator: Pipeline, choose: Grid, X: NDArray[Any], y: NDArray
     X : ndarray, shape [N, ...]
     y : ndarray of int, shape [N]
     """
+    # The last two steps are scaler and probe. Those before it need no fitting, and are applied once.
     features = X
     first_steps = [(name, clone(step)) for name, step in estimator.steps[:-2]]
     for _, step in first_steps:
         features = step.fit_transform(features)
+
     scaler = clone(estimator[-2])
     probe = estimator[-1]
     scaler._validate_params()
@@ -150,7 +160,7 @@ def _start_search(estimator: Pipeline, choose: Grid, X: NDArray[Any], y: NDArray
 class _HeldOutScores:
     """Scores of a training set's n clips by each of V candidates, fitted without the clip's inner fold.
 
-    They are filled in fit by fit.
+    They are stored fit by fit (`store`).
 
     Attributes
     ----------
@@ -167,29 +177,21 @@ class _HeldOutScores:
         self.training_means = np.empty((n_candidates, len(training_set.rows)))
         self._y = y[training_set.rows]
 
-    def fill(self, candidate: int, fold: int, logits: NDArray[np.floating[Any]]) -> None:
-        """Store the scores of the clips that an inner fold holds out.
-
-        Parameters
-        ----------
-        candidate : int
-            Index of the candidate.
-        fold : int
-            The inner fold that the candidate was fitted without.
-        logits : ndarray, shape [N]
-            Logits of all clips.
-        """
-        logits_of_set = logits[self.training_set.rows]
-        held_out = self.training_set.inner == fold
-        self.scores[candidate, held_out] = logits_of_set[held_out]
-        self.training_means[candidate, held_out] = sample_evenly(logits_of_set[~held_out]).mean()
+    def store(self, scores: "_ScoresOfFit") -> None:
+        """Store the scores that one fit gives to the clips it holds out, in place of earlier ones."""
+        is_held_out = self.training_set.inner == scores.inner_fit.fold
+        self.scores[scores.candidate, is_held_out] = scores.held_out
+        self.training_means[scores.candidate, is_held_out] = scores.training_mean
 
     def losses(self) -> NDArray[np.float64]:
         """Compute the log loss of each candidate [V]."""
         return np.array([log_loss(self._y, logits) for logits in self.scores])
 
     def near_best(self) -> list[int]:
-        """Return the indices of the candidates whose loss is within `NEAR_BEST_SHARE` of the lowest."""
+        """Return the indices of the candidates whose loss is within `NEAR_BEST_SHARE` of the lowest.
+
+        If the scores are approximate, any of these may be the best.
+        """
         losses = self.losses()
         is_near = losses <= losses.min() * (1 + NEAR_BEST_SHARE)
         return np.flatnonzero(is_near).tolist()
@@ -201,9 +203,8 @@ class _InnerFit(NamedTuple):
     Attributes
     ----------
     set_index : int
-        Index of the training set.
-    held_out_scores : _HeldOutScores
-        The training set's scores, where those of the fit are filled in.
+        Index of the training set among all sets.
+    training_set : TrainingSet
     fold : int
         The inner fold that is held out.
     rows : ndarray of int
@@ -211,43 +212,66 @@ class _InnerFit(NamedTuple):
     """
 
     set_index: int
-    held_out_scores: _HeldOutScores
+    training_set: TrainingSet
     fold: int
     rows: NDArray[np.intp]
 
-    def fill(self, candidate: int, logits: NDArray[np.floating[Any]]) -> None:
-        """Store the scores of the held-out clips by a candidate, from its logits [N] of all clips."""
-        self.held_out_scores.fill(candidate, self.fold, logits)
+    def scores(self, candidate: int, logits: NDArray[np.floating[Any]]) -> "_ScoresOfFit":
+        """Pick the scores of the held-out clips from a candidate's logits [N] of all clips.
+
+        `candidate` is the candidate's index in the grid.
+        """
+        logits_of_set = logits[self.training_set.rows]
+        is_held_out = self.training_set.inner == self.fold
+        # The mean over a sample of the clips that were fitted on, which suffices.
+        training_mean = sample_evenly(logits_of_set[~is_held_out]).mean()
+        return _ScoresOfFit(self, candidate, logits_of_set[is_held_out], training_mean)
 
 
-def _list_inner_fits(scores_of_sets: Sequence[_HeldOutScores]) -> list[_InnerFit]:
-    """List the fits that training sets need: for each set and inner fold, one without the fold's clips.
-
-    Each fit fills its scores into the `_HeldOutScores` of its set.
-    """
+def _list_inner_fits(training_sets: Sequence[TrainingSet]) -> list[_InnerFit]:
+    """List the fits that training sets need: for each set and inner fold, one without the fold's clips."""
     inner_fits = []
-    for set_index, scores in enumerate(scores_of_sets):
-        training_set = scores.training_set
+    for set_index, training_set in enumerate(training_sets):
         for fold in np.unique(training_set.inner):
             rows = training_set.rows[training_set.inner != fold]
-            inner_fits.append(_InnerFit(set_index, scores, int(fold), rows))
+            inner_fits.append(_InnerFit(set_index, training_set, int(fold), rows))
     return inner_fits
 
 
-class _UnfinishedFit(NamedTuple):
-    """An inner fit with one of the candidates, which has not been fitted to convergence yet.
+class _ScoresOfFit(NamedTuple):
+    """The scores that an inner fit with one of the candidates gives.
 
     Attributes
     ----------
     inner_fit : _InnerFit
     candidate : int
         Index of the candidate, which is a value of the grid.
-    coefficients : ndarray, shape [D + 1]
-        The approximate coefficients, from which the fit can go on.
+    held_out : ndarray, shape [number of clips of the inner fold]
+        Scores of the clips that are held out.
+    training_mean : float
+        The mean score of the clips that were fitted on.
     """
 
     inner_fit: _InnerFit
     candidate: int
+    held_out: NDArray[np.floating[Any]]
+    training_mean: float
+
+
+class _ApproximateFit(NamedTuple):
+    """An inner fit with one of the candidates, which has not been fitted to convergence yet.
+
+    Attributes
+    ----------
+    inner_index : int
+        Index of the inner fit among all inner fits.
+    scores : _ScoresOfFit
+    coefficients : ndarray, shape [D + 1]
+        The approximate coefficients, from which the fit can go on.
+    """
+
+    inner_index: int
+    scores: _ScoresOfFit
     coefficients: NDArray[np.float64]
 
 
@@ -289,6 +313,7 @@ class _Search:
         losses_of_sets = [scores.losses() for scores in scores_of_sets]
         best_of_sets = [int(np.argmin(losses)) for losses in losses_of_sets]
         probes = self._fit_best(training_sets, best_of_sets)
+
         # The parameter's name without that of the pipeline's step.
         name = self.choose.parameter.rsplit("__", maxsplit=1)[-1]
         choices = []
@@ -320,56 +345,49 @@ class _Search:
         scores_of_sets = [
             _HeldOutScores(training_set, self.y, n_candidates) for training_set in training_sets
         ]
-        inner_fits = _list_inner_fits(scores_of_sets)
-        # The first stage fills in all scores of `scores_of_sets`.
-        approximate_fits = self._score_approximately(inner_fits)
+        inner_fits = _list_inner_fits(training_sets)
+
+        # First stage: the approximate scores of all candidates.
+        fit_of: dict[tuple[int, int], _ApproximateFit] = {}  # index of the inner fit, candidate -> the fit
+        for fit in self._fit_approximately(inner_fits):
+            fit_of[fit.inner_index, fit.scores.candidate] = fit
+            scores_of_sets[fit.scores.inner_fit.set_index].store(fit.scores)
+
+        # Second stage: the exact scores of the candidates near the best, over those of the first stage.
         near_best_of_sets = [scores.near_best() for scores in scores_of_sets]
-        unfinished = []
-        for inner_fit, fit_of_candidate in zip(inner_fits, approximate_fits, strict=True):
+        near_best_fits = []
+        for index, inner_fit in enumerate(inner_fits):
             near_best = near_best_of_sets[inner_fit.set_index]
-            unfinished += [fit_of_candidate[candidate] for candidate in near_best]
-        # The second stage writes the exact scores over those of the first.
-        self._score_converged(unfinished)
+            near_best_fits += [fit_of[index, candidate] for candidate in near_best]
+        for exact_scores in self._fit_to_convergence(near_best_fits):
+            scores_of_sets[exact_scores.inner_fit.set_index].store(exact_scores)
         return scores_of_sets
 
-    def _score_approximately(self, inner_fits: Sequence[_InnerFit]) -> list[dict[int, _UnfinishedFit]]:
-        """Fit all candidates approximately on all inner fits, and fill in their scores.
-
-        Returns
-        -------
-        list of dict of int to _UnfinishedFit
-            For each inner fit, index of a candidate -> the fit with this candidate.
-        """
+    def _fit_approximately(self, inner_fits: Sequence[_InnerFit]) -> Iterator[_ApproximateFit]:
+        """Fit every candidate on every inner fit, precisely enough to find those that may be the best."""
         # The path begins with the strongest penalty, whatever the order of the grid.
         strongest_first = np.argsort(np.array(self.C_of_candidates), kind="stable").tolist()
         masks = self._subset_masks([inner_fit.rows for inner_fit in inner_fits])
         path = self.logistic.path(masks, [self.C_of_candidates[candidate] for candidate in strongest_first])
-        approximate_fits: list[dict[int, _UnfinishedFit]] = [{} for _ in inner_fits]
         for fits in path:
             candidate = strongest_first[fits.penalty]
             logits_by_fit = _contiguous_columns(fits.logits)
             # `fits.subsets` are indices of the inner fits.
             for column, index in enumerate(fits.subsets.tolist()):
-                inner_fit = inner_fits[index]
-                inner_fit.fill(candidate, logits_by_fit[column])
-                coefficients = fits.coefficients[:, column]
-                approximate_fits[index][candidate] = _UnfinishedFit(inner_fit, candidate, coefficients)
-        return approximate_fits
+                scores = inner_fits[index].scores(candidate, logits_by_fit[column])
+                yield _ApproximateFit(index, scores, fits.coefficients[:, column])
 
-    def _score_converged(self, unfinished: Sequence[_UnfinishedFit]) -> None:
-        """Fit some candidates on some inner folds to convergence, and overwrite their approximate scores.
-
-        The scores are in the `_HeldOutScores` of each fit's training set.
-        """
-        C_of_fits = [self.C_of_candidates[fit.candidate] for fit in unfinished]
-        starts = np.stack([fit.coefficients for fit in unfinished], axis=1)  # [D + 1, number of fits]
-        masks = self._subset_masks([fit.inner_fit.rows for fit in unfinished])
+    def _fit_to_convergence(self, approximate_fits: Sequence[_ApproximateFit]) -> Iterator[_ScoresOfFit]:
+        """Continue some approximate fits until they have converged, and yield their exact scores."""
+        C_of_fits = [self.C_of_candidates[fit.scores.candidate] for fit in approximate_fits]
+        starts = np.stack([fit.coefficients for fit in approximate_fits], axis=1)  # [D + 1, number of fits]
+        masks = self._subset_masks([fit.scores.inner_fit.rows for fit in approximate_fits])
         for fits in self.logistic.minima(masks, C_of_fits, starts):
             logits_by_fit = _contiguous_columns(fits.logits)
-            # `fits.subsets` are indices of the fits in `unfinished`.
+            # `fits.subsets` are indices of `approximate_fits`.
             for logits, index in zip(logits_by_fit, fits.subsets.tolist(), strict=True):
-                fit = unfinished[index]
-                fit.inner_fit.fill(fit.candidate, logits)
+                approximate = approximate_fits[index].scores
+                yield approximate.inner_fit.scores(approximate.candidate, logits)
 
     def _fit_best(self, training_sets: Sequence[TrainingSet], best_of_sets: Sequence[int]) -> list[Pipeline]:
         """Fit a probe on each training set with the set's best candidate, given by its index in the grid."""
@@ -401,10 +419,11 @@ class _Search:
         column : int
             Column of the fit in the arrays of `fits`.
         """
-        # The attributes are those that `fit` would set.
         pipeline = clone(self.estimator).set_params(**{self.choose.parameter: C})
         # The steps before the scaler learn nothing from the clips, so that all fits share them.
         pipeline.steps[: len(self.first_steps)] = self.first_steps
+
+        # The attributes that `fit` would set.
         scaler = pipeline[-2]
         scaler.mean_ = fits.mean_and_scale.mean[column].copy()
         scaler.scale_ = fits.mean_and_scale.scale[column].copy()

@@ -79,10 +79,13 @@ def models_for(
     if imbalance != "none":
         specs = _with_imbalance(specs, imbalance)
     specs = _with_companions(specs)
+
     names = [spec.name for spec in specs]
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"two models are called {name!r}: give each a name of its own")
+
+    # Baselines come last, those that are for this kind of target.
     for name in HOMES[BASELINES]:
         baseline = BUILTIN_MODELS[name]
         if name not in names and kind in baseline.kinds:
@@ -93,15 +96,20 @@ def models_for(
 def _requested_specs(
     kind: Kind, wanted: Iterable[str | ModelSpec] | Mapping[str, Any] | None
 ) -> list[ModelSpec]:
-    """Find the requested models, each once; the arguments are those of `models_for`."""
+    """Find the requested models, each once; by default those of the zoo that read features.
+
+    The arguments are those of `models_for`.
+    """
     if isinstance(wanted, Mapping):
-        return [replace(as_spec(name, given), name=name) for name, given in wanted.items()]
+        return [replace(as_spec(name, model), name=name) for name, model in wanted.items()]
     if wanted is None:
         return [spec for spec in BUILTIN_MODELS.values() if kind in spec.kinds and spec.looks_at_features]
+
     # Some estimators are iterable, such as pipelines; they count as one model.
     items: list[Any] = [wanted] if hasattr(wanted, "fit") else list(wanted)
     specs = []
-    for item in dict.fromkeys(items):
+    items_without_repeats = dict.fromkeys(items)
+    for item in items_without_repeats:
         if isinstance(item, ModelSpec):
             specs.append(item)
         elif isinstance(item, str):
@@ -114,7 +122,10 @@ def _requested_specs(
 
 
 def _with_imbalance(specs: list[ModelSpec], imbalance: Imbalance) -> list[ModelSpec]:
-    """Replace the zoo's perceptron, if it is among the models, with one that handles class imbalance."""
+    """Replace the zoo's perceptron, if it is among the models, with one that handles class imbalance.
+
+    Other models are left as they are.
+    """
     from obygaze_models.models.mlp import SPECS, make_mlp  # noqa: PLC0415 - for this model alone
 
     (perceptron,) = SPECS

@@ -145,20 +145,28 @@ class FoldLogistic:
         ConvergenceWarning
             A fit was given up.
         """
+        n_coefficients = self.shared.X.shape[1] + 1
         for columns in self._blocks(subsets.shape[1]):
             # The fits of some subsets, which are minimised together.
             block = _Block(self, subsets[:, columns])
-            all_clips_before = np.zeros(self.shared.X.shape[1] + 1)
+            fit_on_all_before = np.zeros(n_coefficients)
             for penalty, C in enumerate(strengths):
                 # A good start: the fits on subsets differ little from the fit on all clips, and from one
                 # penalty to the next they change by about as much. With the first penalty they start from the
                 # fit on all clips itself, as all coefficients are 0 before.
-                all_clips = self._fit_on_all(C)
-                change = all_clips - all_clips_before
-                all_clips_before = all_clips
+                fit_on_all = self._fit_on_all(C)
+                change = fit_on_all - fit_on_all_before
+                fit_on_all_before = fit_on_all
                 block.begin_penalty(change[:, None])
-                block.descend(np.full(len(columns), C), self.shared.float32, FLOAT32_TOLERANCE)
-                yield PathFits(columns, penalty, block.logits_of_fits(), block.coefficients_of_fits())
+
+                C_of_fits = np.full(len(columns), C)
+                block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
+                yield PathFits(
+                    subsets=columns,
+                    penalty=penalty,
+                    logits=block.logits_of_fits(),
+                    coefficients=block.coefficients_of_fits(),
+                )
 
     def minima(
         self, subsets: Masks, strengths: Sequence[float], coefficients: Floats | None = None
@@ -191,8 +199,9 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
-                all_clips = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
-                block.shift_coefficients(all_clips)
+                # Coefficients of a block start at 0. The fit on all clips is near those of its subsets.
+                fits_on_all = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
+                block.shift_coefficients(fits_on_all)
                 block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
             else:
                 # `path` has already taken the steps in float32.
@@ -201,7 +210,7 @@ class FoldLogistic:
             yield block.fits(columns)
 
     def _blocks(self, n_subsets: int) -> Iterator[NDArray[np.intp]]:
-        """Split the subsets into blocks, and yield the indices of each block's subsets."""
+        """Split the subsets into blocks as large as memory allows, and yield the indices of each block's."""
         width = block_width(*self.shared.X.shape)
         for first in range(0, n_subsets, width):
             yield np.arange(first, min(first + width, n_subsets))
@@ -214,6 +223,7 @@ class FoldLogistic:
         if C not in self._start_of_C:
             # C multiplies the sum of losses, while the path minimises their mean.
             strength = 1 / (C * len(self.y))
+            # The tolerance is coarse, as the fit is only a start for others.
             self._path_on_all.advance(strength, START_TOLERANCE, MOST_STEPS)
             weights, intercept = self._path_on_all.solution()
             self._start_of_C[C] = np.append(weights, intercept)
@@ -271,6 +281,7 @@ class _Block:
         self.subset_of = np.arange(n_with_repeats) % self.n_fits
         self.in_training = subsets[:, self.subset_of]
         self.scaling, self.mean_and_scale = scale_folds(logistic.shared, self.in_training)
+
         n_coefficients = logistic.shared.X.shape[1] + 1
         self.coefficients = np.zeros((n_coefficients, n_with_repeats))
         self.logits: Numbers = np.zeros((0, n_with_repeats))
@@ -285,7 +296,8 @@ class _Block:
         else:
             # Repeats get the change of the fit that they repeat.
             self.coefficients += change[:, self.subset_of]
-        # A feature that is constant in a fit's clips has the ratio 0, and keeps a weight of 0.
+
+        # `scale_ratio` is 0 for a feature that is constant in a fit's clips. Its weight stays 0.
         is_constant = self.scaling.scale_ratio == 0  # [D, K]
         self.coefficients[:-1][is_constant] = 0.0
 
@@ -321,7 +333,9 @@ class _Block:
         )
 
     def descend(self, C: Floats, features: Numbers, tolerance: float) -> None:
-        """Minimise the losses of all fits, from the present coefficients.
+        """Minimise the losses of all fits, from the block's coefficients; keep the results in the block.
+
+        It warns if some fits have not converged after `MOST_STEPS` steps.
 
         Parameters
         ----------
@@ -340,6 +354,7 @@ class _Block:
             in_training=self.in_training,
             C=C[self.subset_of],
         )
+
         descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
         all_have_converged = self._step_until_converged(descent)
         if not all_have_converged:
@@ -350,10 +365,11 @@ class _Block:
             )
 
     def _step_until_converged(self, descent: FoldDescent) -> bool:
-        """Step until all fits have converged or `MOST_STEPS` are taken, and store the results.
+        """Step until all fits have converged or `MOST_STEPS` are taken, and store the results in the block.
 
         Fits that have converged take no further steps, except for those that are needed to keep the number of
-        running fits a multiple of `WIDTH`.
+        running fits a multiple of `WIDTH`. Without this, a fit's rounding errors would depend on how many
+        other fits are still running.
 
         Returns
         -------
@@ -369,6 +385,7 @@ class _Block:
             if has_converged.all():
                 self._store(fits, descent)
                 return True
+
             running = _fits_to_run_on(has_converged)
             if len(running) < len(fits):
                 self._store(fits, descent)
@@ -378,7 +395,10 @@ class _Block:
         return False
 
     def _store(self, fits: NDArray[np.intp], descent: FoldDescent) -> None:
-        """Copy the results of a descent, which holds the fits with these indices among the K."""
+        """Copy the coefficients, logits and history of a descent into the block.
+
+        `fits` are the indices of the descent's fits among the K fits of the block.
+        """
         self.coefficients[:, fits] = descent.coefficients
         self.logits[:, fits] = descent.losses.logits
         self._history.overwrite(fits, descent.history)
@@ -394,7 +414,8 @@ def _fits_to_run_on(has_converged: Masks) -> NDArray[np.intp]:
     unconverged = np.flatnonzero(~has_converged)
     converged = np.flatnonzero(has_converged)
     n_to_fill_up = _round_up_to_width(len(unconverged)) - len(unconverged)
-    return np.sort(np.concatenate([unconverged, converged[:n_to_fill_up]]))
+    fits_to_run = np.concatenate([unconverged, converged[:n_to_fill_up]])
+    return np.sort(fits_to_run)
 
 
 def _round_up_to_width(n_fits: int) -> int:

@@ -82,24 +82,26 @@ class RidgeLogistic(LogitClassifier):
 
     @staticmethod
     def fit_together(models: Sequence["RidgeLogistic"], X: ArrayLike, y: ArrayLike) -> None:
-        """Fit models that differ in their penalty on the same features X [N, D] and labels y [N].
+        """Fit models that differ in their penalty on the same features X [N, D] and labels y [N], in place.
 
-        They are fitted in the order of rising C, which is the strongest penalty first. Each model starts from
-        the weights of the one before. The covariance of the features is computed once.
+        They are fitted in the order of rising C, which is the strongest penalty first. Each fit starts from
+        the weights of the one before, which is quicker than to start from 0. The covariance of the features
+        is computed once.
         """
         features, labels = validate_data(models[0], X, y, dtype=np.float64)
         classes, index = encode_labels(labels, type(models[0]).__name__)
         for model in models:
             model._validate_params()
             model.n_features_in_ = features.shape[1]
+
         with one_blas_thread():
             path = RidgePath(features, index.astype(np.float64))
             for model in sorted(models, key=lambda model: model.C):
                 # C multiplies the sum of losses, while the path minimises their mean.
                 strength = 1 / (model.C * len(index))
                 model.n_iter_ = path.advance(strength, model.tol, model.max_iter)
-                model.classes_ = classes
                 weights, intercept = path.solution()
+                model.classes_ = classes
                 model.coef_ = weights[None]
                 model.intercept_ = np.array([intercept])
 
@@ -132,6 +134,7 @@ def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float])
     path = RidgePath(X, y)
     logits = np.empty((len(strengths), len(other)))
     for row, strength in enumerate(strengths):
+        # Each fit starts from the one before.
         path.advance(strength, SOFT_TOLERANCE, SOFT_MAX_ITER)
         weights, intercept = path.solution()
         logits[row] = other @ weights + intercept

@@ -89,19 +89,27 @@ class RidgePath:
     """
 
     def __init__(self, X: Floats, y: Floats) -> None:
-        """Centre the features X [N, D] of clips with labels y [N], in N coordinates if D is larger."""
+        """Compute the mean and covariance of features X [N, D], and start from weights of 0.
+
+        With more features than clips (D > N), features are replaced by N coordinates. y [N] are the labels.
+        """
         self.basis = None
         self.X = X
         self.y = y
         if X.shape[1] > X.shape[0]:
             # The best weights are sums of clips, so that they are found among the directions that clips span.
             self.basis, self.X = _span(X)
+
         n_clips, n_coordinates = self.X.shape
         self.mean = self.X.mean(axis=0)
         mean_products = self.X.T @ self.X / n_clips
-        self.floor = FLOOR_SHARE * float(np.trace(mean_products)) / n_coordinates
+        mean_square = float(np.trace(mean_products)) / n_coordinates
+        # The least penalty that makes the covariance positive definite in spite of rounding.
+        self.floor = FLOOR_SHARE * mean_square
+        # The covariance is the mean of x x', less mean mean'.
         mean_products -= np.outer(self.mean, self.mean)
         self.covariance = mean_products
+
         # With weights of 0 the best probability is the same for all clips: the share of positive ones.
         positive_share = float(y.mean())
         self.weights = np.zeros(n_coordinates)
@@ -133,8 +141,10 @@ class RidgePath:
         n_iterations = 0
         while True:
             curvature_before = self.curvature
-            descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
+            n_iterations_left = max(max_iter - n_iterations, 1)
+            descent = self._descend(strength, tol, n_iterations_left)
             n_iterations += descent.n_iterations
+
             if not descent.has_converged:
                 warnings.warn(
                     f"logistic regression did not converge in max_iter={max_iter} iterations: "
@@ -143,6 +153,7 @@ class RidgePath:
                     stacklevel=4,
                 )
                 return n_iterations
+
             has_flattened = self.curvature < curvature_before / MOST_FLATTENING
             if not has_flattened:
                 return n_iterations
@@ -157,9 +168,12 @@ class RidgePath:
     def _descend(self, strength: float, tol: float, max_iter: int) -> "_Descent":
         """Minimise the penalised loss by L-BFGS, in coordinates in which the Hessian is nearly the identity.
 
-        Weights, intercept and curvature are updated.
+        The descent starts at the object's weights, intercept and curvature, and replaces them by those of the
+        minimum. The parameters are those of `advance`.
         """
-        scaled = _ScaledCoordinates(self._root_of_hessian(strength), float(np.sqrt(self.curvature)))
+        scaled = _ScaledCoordinates(
+            root=self._root_of_hessian(strength), intercept_scale=float(np.sqrt(self.curvature))
+        )
         curvatures: list[float] = []  # at each point that the solver tries
 
         def loss_and_gradient(coordinates: Floats) -> tuple[float, Floats]:
@@ -167,9 +181,11 @@ class RidgePath:
             weights, intercept = scaled.to_weights(coordinates)
             mean_loss = self._mean_loss(weights, intercept)
             curvatures.append(mean_loss.curvature)
+
+            # The penalty is strength / 2 |w|^2, and its derivative by the weights strength * w.
+            penalty = strength / 2 * float(weights @ weights)
             by_weights = mean_loss.by_weights
             by_weights += strength * weights
-            penalty = strength / 2 * float(weights @ weights)
             return mean_loss.loss + penalty, scaled.gradient(by_weights, mean_loss.by_intercept)
 
         start = scaled.from_weights(self.weights, self.intercept)
@@ -183,6 +199,7 @@ class RidgePath:
             "maxfun": 50 * max_iter,
         }
         result = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+
         self.weights, self.intercept = scaled.to_weights(result.x)
         # The last point that was tried is the minimum, or very near to it.
         self.curvature = curvatures[-1]
@@ -221,12 +238,15 @@ class RidgePath:
             block = self.X[start : start + n_rows]
             y = self.y[start : start + n_rows]
             logits = block @ weights + intercept_of_X
+            # log(1 + exp(logit)) - y logit is the log loss of a label y.
             loss += float(np.sum(np.logaddexp(0, logits) - y * logits))
             p = expit(logits)
             curvature += float(p @ (1 - p))
+
             residuals = p - y
             by_weights += residuals @ block
             by_intercept += float(residuals.sum())
+
         n_clips = len(self.X)
         mean_by_intercept = by_intercept / n_clips
         return _MeanLoss(

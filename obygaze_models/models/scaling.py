@@ -147,7 +147,7 @@ def _column_sums(
     the blocks, would round differently. Here the sum of the blocks before is the first row of each block.
     """
     sums_and_block = np.zeros((1 + N_ROWS_AT_ONCE, X.shape[1]))
-    sums = sums_and_block[0]  # a view
+    sums = sums_and_block[0]  # a view of the first row
     for start in range(0, len(X), N_ROWS_AT_ONCE):
         rows = X[start : start + N_ROWS_AT_ONCE]
         block = sums_and_block[1 : 1 + len(rows)]
@@ -205,8 +205,9 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
     n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
     shift = sums / n_rows  # of a subset's mean from the mean of all rows
     variance = squares / n_rows - shift * shift
-    has_too_few_digits = variance <= LEAST_SHARE_LEFT * shift * shift  # [K, D]
     moments = MeanAndScale(centre + shift, np.sqrt(np.maximum(variance, 0.0)))
+
+    has_too_few_digits = variance <= LEAST_SHARE_LEFT * shift * shift  # [K, D]
     for subset, columns in enumerate(has_too_few_digits):
         if columns.any():
             rows = X[in_subset[:, subset]][:, columns].astype(np.float64)
@@ -229,7 +230,10 @@ class _Sums(NamedTuple):
 def _sums_of_subsets(
     X: NDArray[np.floating[Any]], centre: NDArray[np.float64], in_subset: NDArray[np.bool_]
 ) -> _Sums:
-    """Sum the columns of X [N, D], less a centre [D], over each of K subsets of the rows, [N, K]."""
+    """Sum the columns of X [N, D], less a centre [D], and their squares, over each of K subsets of the rows.
+
+    `in_subset` [N, K] marks the rows of each subset.
+    """
     sums = np.zeros((in_subset.shape[1], X.shape[1]))
     squares = np.zeros_like(sums)
     for start in range(0, len(X), N_ROWS_AT_ONCE):
@@ -244,7 +248,7 @@ def _sums_of_subsets(
 def _sums_of_groups(
     X: NDArray[np.float64], centre: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]
 ) -> _Sums:
-    """Sum the columns of X [N, D], less a centre [D], over each of G groups of rows."""
+    """Sum the columns of X [N, D], less a centre [D], and their squares, over each of G groups of rows."""
     sums = np.zeros((len(groups), X.shape[1]))
     squares = np.zeros_like(sums)
     for group, rows in enumerate(groups):
@@ -257,7 +261,18 @@ def _sums_of_groups(
 def _overwrite_moments(
     moments: MeanAndScale, subset: int, columns: NDArray[np.bool_], rows: NDArray[np.float64]
 ) -> None:
-    """Set a subset's moments [K, D] of some columns, marked in [D], to those of its rows in these columns."""
+    """Replace the moments of one subset in some columns by those of its rows, in place.
+
+    Parameters
+    ----------
+    moments : MeanAndScale
+        Of all K subsets, [K, D].
+    subset : int
+        Index of the subset.
+    columns : ndarray of bool, shape [D]
+        Marks the columns.
+    rows : ndarray, shape [rows of the subset, marked columns]
+    """
     moments.mean[subset, columns] = rows.mean(axis=0)
     moments.scale[subset, columns] = rows.std(axis=0)
 
@@ -279,22 +294,25 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     MeanAndScale
         Of shape [G, D]; scales of constant features are 1.
     """
+    # Sums are of values less the mean of all rows, so that they are small.
     n_rows = len(X)
     centre = _column_means(X)
     sums_of_all = _column_sums(X, centre, power=1)
     squares_of_all = _column_sums(X, centre, power=2)
     sums, squares = _sums_of_groups(X, centre, groups)
+
     sizes = np.array([len(rows) for rows in groups])
     n_others = (n_rows - sizes)[:, None]  # [G, 1]
     shift = (sums_of_all - sums) / n_others  # of the mean of the other rows from the mean of all rows
     variance = (squares_of_all - squares) / n_others - shift * shift
+    moments = MeanAndScale(centre + shift, np.sqrt(np.maximum(variance, 0.0)))
+
     # If the other rows vary far less than all rows, nearly all of the sum of squares was subtracted, and the
     # difference has lost its digits. A feature that is constant in all rows has none to lose.
     deviation_of_all = np.sqrt(squares_of_all / n_rows)
     varies = ~is_constant(centre, deviation_of_all, X.dtype)
     least_variance = LEAST_SHARE_LEFT * squares_of_all / n_rows
     has_too_few_digits = varies & (variance < least_variance)  # [G, D]
-    moments = MeanAndScale(centre + shift, np.sqrt(np.maximum(variance, 0.0)))
     for group, columns in enumerate(has_too_few_digits):
         if columns.any():
             others = np.delete(X[:, columns], groups[group], axis=0)

@@ -98,7 +98,10 @@ class ModelSpec:
         return requests
 
     def draws(self) -> bool:
-        """Tell whether the estimator draws random numbers, so that a seed changes it."""
+        """Tell whether the estimator draws random numbers, so that a seed changes it.
+
+        It does if it, or an estimator nested in it, has a parameter ``random_state`` that is set.
+        """
         parameters = _parameters(self.make(0))
         seeds = [value for name, value in parameters.items() if _is_seed(name)]
         return any(seed is not None for seed in seeds)
@@ -108,7 +111,7 @@ class ModelSpec:
 
         Seeds and nested estimators are left out; parameters of nested estimators are included.
         """
-        estimator = self.make(0)
+        estimator = self.make(0)  # with any seed, as seeds are left out
         settings = {
             "title": self.title,
             "estimator": type(estimator).__name__,

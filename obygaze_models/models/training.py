@@ -25,7 +25,7 @@ class TrainableNetwork(Protocol):
         """Count the parameters, P."""
 
     def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
-        """Compute the mean and scale [D] of the features trained on."""
+        """Compute the mean and scale [D] of features X, those trained on, to standardise by."""
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Standardise features by the moments of the training clips; other methods take the result as X."""
@@ -161,6 +161,7 @@ def train_network(
         # Drawn from a child of `rng`, so that the draws of the training itself stay the same.
         (rng_of_sample,) = rng.spawn(1)
         rows = rows[undersample_rows(y[rows], rng_of_sample)]
+
     mean, scale = network.mean_and_scale(X[rows])
 
     def prepared(clips: NDArray[np.intp]) -> PreparedClips:
@@ -173,9 +174,11 @@ def train_network(
     for held_out in validation:
         held_out_clips = None if held_out is None else prepared(held_out)
         stoppings.append(_EarlyStopping(plan, held_out_clips))
+
     start = _choose_start(network, plan, clips, weights, rng)
     learner = _Learner(network, plan, start.parameters, clips, weights)
     train_losses = _train_until_all_end(learner, stoppings, rng)
+
     results = []
     for stopping in stoppings:
         curve = _loss_curve(stopping, train_losses, start.losses)
@@ -221,6 +224,7 @@ def _choose_start(
     if len(candidates) == 1:
         no_losses = np.empty(0)
         return _Start(candidates[0].copy(), no_losses)
+
     # Learners change their parameters in place, so that each gets a copy.
     trials = [_Learner(network, plan, candidate.copy(), clips, weights) for candidate in candidates]
     losses = _run_trials(trials, rng)
@@ -255,7 +259,10 @@ def _run_trials(trials: Sequence["_Learner"], rng: np.random.Generator) -> NDArr
 def _train_until_all_end(
     learner: "_Learner", stoppings: Sequence["_EarlyStopping"], rng: np.random.Generator
 ) -> list[float]:
-    """Train epoch by epoch until every early stopping has ended; return the training loss of each epoch."""
+    """Train epoch by epoch until every early stopping has ended; return the training loss of each epoch.
+
+    The learner's parameters move with every epoch. Each early stopping keeps those of its own end.
+    """
     train_losses = []
     while any(not stopping.has_ended for stopping in stoppings):
         train_losses.append(learner.epoch(rng))
@@ -292,7 +299,7 @@ class _Learner:
         clips: PreparedClips,
         weights: Floats,
     ) -> None:
-        """Begin a training at these parameters [P]."""
+        """Begin a training at these parameters [P], with a gradient and Adam's state of the same shape."""
         self.parameters = parameters
         self._network = network
         self._plan = plan
@@ -312,15 +319,18 @@ class _Learner:
         y = self._clips.y[order]
         weights = self._weights[order]
         scores = np.empty_like(y)
+
         # All batches are gathered in the same memory, which so stays in a core's cache.
         memory = np.empty((min(size, n_clips), *self._clips.X.shape[1:]), self._clips.X.dtype)
         for start in range(0, n_clips, size):
             batch = slice(start, start + size)
             features = _gather_rows(self._clips.X, order[batch], memory)
+            # Writes the gradient into `self._gradient`, of which the layers are views.
             scores[batch] = self._network.backward(
                 self._layers, features, y[batch], self._gradient_layers, weights[batch]
             )
             adam_step(self.parameters, self._gradient, self._adam, self._plan.learning_rate)
+
         return self._network.loss(scores, y)
 
     def loss_on(self, clips: PreparedClips) -> float:
@@ -373,8 +383,10 @@ class _EarlyStopping:
                 self._lowest_epoch = epoch
                 if self._plan.keeps_best:
                     self._best_parameters = learner.parameters.copy()
+
             n_epochs_since = epoch - self._lowest_epoch
             is_out_of_patience = epoch >= self._plan.min_epochs and n_epochs_since >= self._plan.patience
+
         if epoch >= self._plan.max_epochs or is_out_of_patience:
             self._end(learner, epoch)
 

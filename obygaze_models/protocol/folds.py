@@ -74,6 +74,7 @@ class FoldTable:
                     f"in fold {fold_of_clip[clip_id]} and in {fold}"
                 )
             fold_of_clip[clip_id] = fold
+
             first_fold = fold_of_movie.setdefault(movie, fold)
             if self.by_movie and first_fold != fold:
                 raise ProtocolError(f"movie {movie} is in two folds: {first_fold} and {fold}")
@@ -145,14 +146,16 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
     """
     if n_folds is not None and n_folds < 3:
         raise ProtocolError(f"leaving movies out needs at least 3 folds: found {n_folds}")
+
     table = leave_one_movie_out(clip_ids, movies)
-    movie_of_clip = table.folds
+    movie_of_clip = table.folds  # each movie is a fold, so that these are the numbers of movies
     n_clips_of_movie = np.bincount(movie_of_clip)
     n_movies = len(n_clips_of_movie)
     if n_folds is None:
         n_folds = n_movies if n_movies <= MOST_SINGLE_MOVIE_FOLDS else N_GROUPED_FOLDS
     if n_movies <= n_folds:
         return table
+
     fold_of_movie = np.empty(n_movies, dtype=np.int64)
     n_clips_of_fold = np.zeros(n_folds)
     most_clips_first = np.argsort(-n_clips_of_movie, kind="stable")
@@ -197,6 +200,7 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     numbers_of_folds = sorted(set(table.folds.tolist()) - {NEVER_TESTED})
     for fold in numbers_of_folds:
         in_fold = table.folds == fold
+        # Clips near a tested block of scenes resemble it, and are left out of training too.
         is_left_out = in_fold if table.by_movie else _mark_with_gap(in_fold, np.asarray(table.movies))
         split = Split(fold, train=np.flatnonzero(train & ~is_left_out), test=np.flatnonzero(test & in_fold))
         if split.test.size:
@@ -233,13 +237,13 @@ def check_split(
     ProtocolError
         There is such a clip or movie; the message names the first.
     """
-    names = {"clip": clip_ids}
+    names_of_rows = {"clip": clip_ids}
     if by_movie:
-        names["movie"] = movies
-    for noun, name_of in names.items():
-        train = {name_of[row] for row in split.train.tolist()}
-        test = {name_of[row] for row in split.test.tolist()}
-        leaking = train & test
+        names_of_rows["movie"] = movies
+    for noun, name_of_row in names_of_rows.items():
+        in_training = {name_of_row[row] for row in split.train.tolist()}
+        in_test = {name_of_row[row] for row in split.test.tolist()}
+        leaking = in_training & in_test
         if leaking:
             raise ProtocolError(
                 f"fold {split.fold} leaks: {noun} {min(leaking)} is in training and in test; "
@@ -309,6 +313,7 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
     used = np.flatnonzero(in_train_target | in_test_target)
     clip_ids = labels.clip_ids[used]
     table = leave_one_movie_out(clip_ids.tolist(), labels.movies[used].tolist())
+
     folds = []
     for split in splits(table, in_train_target[used], in_test_target[used]):
         fold = Fold(

@@ -96,17 +96,25 @@ class HeldOut:
         return np.unique(movie_and_fold, return_inverse=True)[1]
 
     def centred(self) -> Floats:
-        """Subtract from each score the mean over its cell, [N] or [N, M]."""
+        """Subtract from each score the mean over its cell, [N] or [N, M].
+
+        A cell has the clips of the same movie and fold. What is left of the scores does not depend on the
+        intercept of the fold's model.
+        """
         cell_of_clip = self.cells()
         n_clips_of_cells = np.bincount(cell_of_clip)
         scores = self.scores.reshape(len(self.y), -1)  # [N, M], with M = 1 for one model
-        sums = np.stack([np.bincount(cell_of_clip, column) for column in scores.T], axis=1)
-        means = sums / n_clips_of_cells[:, None]  # [number of cells, M]
+
+        sums_of_models = [np.bincount(cell_of_clip, scores_of_model) for scores_of_model in scores.T]
+        sums = np.stack(sums_of_models, axis=1)  # [number of cells, M]
+        means = sums / n_clips_of_cells[:, None]
         centred = scores - means[cell_of_clip]
         return np.asarray(centred.reshape(self.scores.shape))
 
     def standardised(self) -> tuple[Floats, Floats]:
-        """Standardise scores within cells: centre them, and divide by their deviation.
+        """Standardise scores within cells (same movie and fold): centre them, and divide by their deviation.
+
+        Each model has one deviation, over all clips.
 
         Returns
         -------
@@ -151,9 +159,10 @@ class HeldOut:
     def fit_weights(self) -> tuple[Floats, float]:
         """Fit weights with which the scores of M models are summed to one logit, by logistic regression.
 
-        The regression predicts the label from scores that are standardised within cells. Weights are at least
-        0; the penalty is half the sum of their squares. The intercept of the regression is not used: it is
-        for scores less the mean of their cell, which is unknown for a new film.
+        The regression predicts the label from scores that are standardised within cells, the clips of the
+        same movie and fold. Weights are at least 0; the penalty is half the sum of their squares. The
+        intercept of the regression is not used: it is for scores less the mean of their cell, which is
+        unknown for a new film.
 
         Returns
         -------
@@ -169,10 +178,14 @@ class HeldOut:
         weights_and_intercept = logistic(standardised, y, equal_weights, penalty=1.0, lower_bound=0.0)
         # From weights of standardised scores to weights of scores.
         weights = weights_and_intercept[:-1] / deviations
+
         if not weights.any():
-            covariances = standardised.T @ y  # up to a factor; the scores have the mean 0
+            # The covariances of standardised scores with the label, up to a factor, order models by their
+            # correlation. Standardised scores have the mean 0.
+            covariances = standardised.T @ y
             weights = np.zeros(len(covariances))
             weights[np.argmax(covariances)] = 1.0
+
         joint_scores = self.relative_scores @ weights
         return weights, _intercept_of_share(joint_scores, float(y.mean()))
 
@@ -209,7 +222,7 @@ def _count_ordered_pairs(scores: Floats, is_positive: NDArray[np.bool_]) -> floa
 
 def _intercept_of_share(scores: Floats, share: float) -> float:
     """Find the intercept that gives scores [N], taken as logits, a mean probability of `share`."""
-    slope = np.ones(1)
+    slope = np.ones(1)  # scores are logits already
     equal_weights = np.ones((1, len(scores)))
     (intercept,) = find_intercepts(slope, scores, equal_weights, np.array([share]))
     return float(intercept)
@@ -313,9 +326,12 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
     intercepts: Floats = (low + high) / 2
     for _ in range(MOST_NEWTON_STEPS):
         means, derivatives = _mean_probabilities(slopes, intercepts, scores, clip_weights)
+
+        # The mean rises with the intercept, so that the present intercepts narrow their brackets.
         is_too_high = means > shares
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
+
         after_step = _newton_intercepts(intercepts, means, derivatives, logit_of_share)
         is_small = np.abs(after_step - intercepts) <= SMALLEST_NEWTON_STEP
         is_in_bracket = (after_step > low) & (after_step < high)
@@ -401,8 +417,9 @@ def _mean_probabilities(
     for first in range(0, len(slopes), n_at_once):
         block = slice(first, first + n_at_once)
         sum_of_weights = clip_weights[block].sum(axis=1)
-        logits = slopes[block, None] * scores  # [b, N]
+        logits = slopes[block, None] * scores  # [b, N], without the intercepts
         p = expit(logits + intercepts[block, None])
         means[block] = np.sum(clip_weights[block] * p, axis=1) / sum_of_weights
+        # The derivative of a sigmoid p by its intercept is p (1 - p).
         derivatives[block] = np.sum(clip_weights[block] * p * (1 - p), axis=1) / sum_of_weights
     return means, derivatives

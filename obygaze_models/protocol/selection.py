@@ -40,11 +40,13 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
             "at least 3 movies with labels are needed: "
             f"inner selection leaves movies out, so it needs at least 2 training movies, found {names.size}"
         )
+
     n_positive = np.bincount(movie_of, weights=labels, minlength=names.size)
     n_clips = np.bincount(movie_of, minlength=names.size)
     n_used_folds = min(n_folds, names.size)
     fold_of_movie = _distribute_movies(n_positive, n_clips, n_used_folds)
     folds = fold_of_movie[movie_of]
+
     for fold in range(n_used_folds):
         training = labels[folds != fold]
         if training.all() or not training.any():
@@ -86,6 +88,7 @@ def _distribute_movies(
         else:
             # By positives first, all movies without a positive clip would go to the same fold.
             fewest_first = np.lexsort((positives_in_fold, clips_in_fold))
+
         fold = int(fewest_first[0])
         fold_of_movie[movie] = fold
         positives_in_fold[fold] += n_positive[movie]
@@ -119,17 +122,20 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     values = np.asarray(scores, dtype=np.float64)
     if not labels.any():
         raise ProtocolError("no threshold can be tuned without a positive clip")
-    highest_first = np.argsort(-values, kind="stable")
-    ranked = values[highest_first]
+
     # If the 1, 2, ... N clips with the highest scores are called positive: how many of them are positive, and
     # how many clips are called positive.
+    highest_first = np.argsort(-values, kind="stable")
+    ranked = values[highest_first]
     n_true_positive = np.cumsum(labels[highest_first])
     n_called = np.arange(1, ranked.size + 1)
     n_positive = n_true_positive[-1]
     f1 = 2 * n_true_positive / (n_called + n_positive)
+
     # A threshold can't lie between clips with equal scores: -1 is below any f1.
     is_tied_with_next = np.append(ranked[:-1] == ranked[1:], False)
     f1[is_tied_with_next] = -1.0
+
     last_called = int(np.argmax(f1))  # of equally good ones the first, which has the highest score
     all_are_called = last_called == ranked.size - 1
     if all_are_called:

@@ -131,16 +131,17 @@ class SlopeLikelihood:
         """
         standardised, deviations = held_out.standardised()
         scores = standardised[:, 0]
-        log_likelihood_of_movie: dict[Any, Floats] = {}  # [K] each
+        log_likelihood_of_movie: dict[Any, Floats] = {}  # at each of K knots, [K]
         for rows in rows_of_groups(held_out.cells()):
             labels = held_out.y[rows].astype(np.float64)
             has_both_labels = labels.min() < labels.max()
             if not has_both_labels:
                 continue
-            movie = held_out.movies[rows[0]]
+            movie = held_out.movies[rows[0]]  # all clips of a cell are of one movie
             sum_of_cells_before = log_likelihood_of_movie.get(movie, np.zeros(len(KNOTS)))
             log_likelihood_of_cell = conditional_log_likelihood(scores[rows], labels)
             log_likelihood_of_movie[movie] = sum_of_cells_before + log_likelihood_of_cell
+
         # The shape must be stated for the case that there are no movies.
         log_likelihoods = np.array(list(log_likelihood_of_movie.values())).reshape(-1, len(KNOTS))
         return cls(
@@ -161,12 +162,16 @@ class SlopeLikelihood:
 
     @cached_property
     def _sums_on_grid(self) -> "_SumsOnGrid":
-        """Sum the films' log likelihoods at `GRID` such that any film can be left out of the sum."""
+        """Sum the films' log likelihoods at `GRID` such that any film can be left out of the sum.
+
+        The sums are those of the first films, and those of the last films, for every number of films.
+        """
         log_likelihoods = self._film_splines(GRID)  # [M, G]
         n_films = len(log_likelihoods)
         before = np.zeros((n_films + 1, len(GRID)))
         for film in range(n_films):
             before[film + 1] = before[film] + log_likelihoods[film]
+
         from_film_on = np.zeros((n_films + 1, len(GRID)))
         for film in reversed(range(n_films)):
             from_film_on[film] = from_film_on[film + 1] + log_likelihoods[film]
@@ -179,12 +184,15 @@ class SlopeLikelihood:
         """
         log_likelihood = self._log_likelihood_on_grid(without)
         log_likelihood_at_0 = 0.0  # log likelihoods are relative to slope 0
+
         # All likelihoods are divided by the highest one, so that exp does not overflow. The factor cancels
         # in the quotients below.
         highest = max(float(log_likelihood.max()), log_likelihood_at_0)
         likelihood = np.exp(log_likelihood - highest)
         likelihood_at_0 = float(np.exp(log_likelihood_at_0 - highest))
-        # Prior times likelihood: on the grid, given that the slope is above 0, and of both cases.
+
+        # Prior times likelihood: on the grid, given that the slope is above 0; then of each of the two cases,
+        # of which the slope 0 has the prior probability P_UNSKILLED.
         mass_on_grid = _prior_mass_on_grid() * likelihood
         mass_above_0 = (1 - P_UNSKILLED) * float(mass_on_grid.sum())
         mass_at_0 = P_UNSKILLED * likelihood_at_0
@@ -197,18 +205,22 @@ class SlopeLikelihood:
     def _log_likelihood_on_grid(self, without: object) -> Floats:
         """Compute the logarithm [G] at `GRID` of the films' joint likelihood, raised to `_likelihood_power`.
 
-        The movie `without` is left out, unless it is None. The result is 0 everywhere if no film is left.
+        The power is less than 1 if clips of a film are alike or films differ, which would make the likelihood
+        too narrow. The movie `without` is left out, unless it is None. The result is 0 everywhere if no film
+        is left.
         """
         is_used = np.ones(len(self.movies), dtype=np.bool_)
         if without is not None:
             is_used = self.movies != without
         if not is_used.any():
             return np.zeros(len(GRID))
+
         if is_used.all():
             log_likelihood = self._sums_on_grid.of_all()
         else:
             index_of_left_out = int(np.flatnonzero(~is_used)[0])
             log_likelihood = self._sums_on_grid.of_all_but(index_of_left_out)
+
         slope_at_maximum = float(GRID[np.argmax(log_likelihood)])
         # The second argument of a spline is the order of the derivative.
         first_derivatives = self._film_splines(slope_at_maximum, 1)[is_used]
@@ -244,7 +256,10 @@ class _SumsOnGrid(NamedTuple):
 
 
 def _prior_mass_on_grid() -> Floats:
-    """Compute the prior probability [G] of the slopes around each slope of `GRID`, given a slope above 0."""
+    """Compute the prior probability [G] of the slopes around each slope of `GRID`, given a slope above 0.
+
+    It is the density of half a Student's t, times the distance to the neighbouring slopes.
+    """
     from scipy.stats import t  # noqa: PLC0415 - slow to import, and not needed to apply a model
 
     # Half a Student's t has twice the density of the whole one.
@@ -274,10 +289,12 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
     n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
         return 1.0
+
     # The variance of a sum of n independent derivatives is n times that of one, which is estimated by the sum
     # of squares over n - 1.
     sum_of_squares = float(np.sum((first_derivatives - first_derivatives.mean()) ** 2))
     variance_of_sum = n_films / (n_films - 1) * sum_of_squares
+
     if variance_of_sum <= curvature:
         return 1.0
     return max(curvature / variance_of_sum, LEAST_POWER)
@@ -314,11 +331,14 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     n_clips = len(labels)
     n_positive = float(labels.sum())
     shares = np.full(len(KNOTS), n_positive / n_clips)
-    intercepts = find_intercepts(KNOTS, scores, np.ones((1, n_clips)), shares)
+    equal_weights = np.ones((1, n_clips))
+    intercepts = find_intercepts(KNOTS, scores, equal_weights, shares)
     logits = KNOTS[:, None] * scores + intercepts[:, None]  # [K, N]
+
     # log p of a positive clip is logit - log(1 + exp(logit)); log(1 - p) of a negative one has no first term.
     log_p_of_clips = labels * logits - np.logaddexp(0, logits)
     log_p_of_labels = np.sum(log_p_of_clips, axis=1)
+
     log_p_of_number = _log_probability_of_sum(expit(logits), n_positive)
     log_likelihood = log_p_of_labels - log_p_of_number
     at_slope_0 = log_likelihood[0]
@@ -349,6 +369,7 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
     exp_minus_1 = np.exp(1j * circle.angles) - 1  # [A]
     # The mean over the circle as a weighted sum over its upper half.
     weights = np.exp(-1j * n_positive * circle.angles) * circle.multiplicity / circle.n_angles
+
     p_of_sum = []
     for p_at_slope in p:
         factors = 1 + p_at_slope[:, None] * exp_minus_1  # [N, A]

@@ -81,6 +81,7 @@ def codebook_record(codebook: Codebook) -> CodebookRecord:
     record: CodebookRecord = {"name": codebook.name, "digest": codebook.digest()}
     if codebook.name in BUILTIN:
         return record
+
     if codebook.construct:
         record["construct"] = codebook.construct
     if codebook.means:
@@ -210,12 +211,16 @@ def labels_by_annotator(manifest: Manifest, merged: Manifest) -> Labels:
 
 
 def labels_of_people(manifest: Manifest) -> Manifest:
-    """Return a manifest in which rows of machines have no label; as it is if nobody else labelled a clip."""
+    """Return a manifest in which the rows of machines have no label, so that people's labels remain.
+
+    If no person labelled a clip, the manifest is returned as it is.
+    """
     machines = machines_of(manifest)
     rows = []
     for clip in manifest:
         is_of_machine = clip.annotator in machines
         rows.append(replace(clip, level=None, concepts=()) if is_of_machine else clip)
+
     has_label_of_people = any(clip.level is not None for clip in rows)
     return manifest.with_clips(rows) if has_label_of_people else manifest
 
@@ -230,12 +235,15 @@ def _count_labels_of_machines(manifest: Manifest) -> dict[str, int]:
 
 
 def _count_labels_of_models(clips: Iterable[Clip]) -> dict[str, int]:
-    """Count the labels that machines gave, of clips with one row each: value of `model` -> number."""
+    """Count the labels that each machine gave, in a manifest with one row for each clip.
+
+    The column `model` of such a row names the machine that gave its label; it is empty for people's labels.
+    """
     counts = Counter[str]()
     for clip in clips:
-        name = clip.extras.get(MODEL, "")
-        if name and clip.level is not None:
-            counts[name] += 1
+        machine = clip.extras.get(MODEL, "")
+        if machine and clip.level is not None:
+            counts[machine] += 1
     return dict(counts)
 
 
@@ -243,30 +251,36 @@ def _labels_of_clips(manifest: Manifest) -> Labels:
     """Collect the labels of the clips of a manifest in which each clip has one row, in its order."""
     codebook = manifest.codebook
     clips = manifest.clips
-    concepts = codebook.visual_concepts
-    present = np.empty((len(clips), len(concepts)), dtype=np.bool_)
-    for index, name in enumerate(concepts):
+
+    visual_concepts = codebook.visual_concepts
+    present = np.empty((len(clips), len(visual_concepts)), dtype=np.bool_)
+    for index, name in enumerate(visual_concepts):
         present[:, index] = _mark_concept(clips, name)
-    not_visual = [concept.name for concept in codebook.concepts if concept.name not in concepts]
+    other_concepts = [concept.name for concept in codebook.concepts if concept.name not in visual_concepts]
+
     seen_score = None
     if _has_column(clips, SEEN_SCORE):
         seen_score = np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips])
+
     return Labels(
         clip_ids=np.array([clip.clip_id for clip in clips], dtype=str),
         movies=np.array([clip.movie for clip in clips], dtype=str),
         levels=np.array([clip.level or "" for clip in clips], dtype=str),
         present=present,
-        concepts=concepts,
+        concepts=visual_concepts,
         scales=_read_scale_ranks(manifest),
         seen_score=seen_score,
-        not_visual={name: _mark_concept(clips, name) for name in not_visual},
+        not_visual={name: _mark_concept(clips, name) for name in other_concepts},
         annotators=_annotators(manifest),
         machines=_count_labels_of_models(clips),
     )
 
 
 def _has_column(clips: Sequence[Clip], name: str) -> bool:
-    """Tell whether a manifest has a further column; all of its clips have the same columns."""
+    """Tell whether the manifest of these clips has a further column, which not every manifest has.
+
+    All clips of a manifest have the same columns, so that the first one tells.
+    """
     return len(clips) > 0 and name in clips[0].extras
 
 
@@ -314,7 +328,7 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     judgements = judgements_of(manifest)
     labels_of_annotator = {}
     for annotator in sorted({clip.annotator for clip in manifest}):
-        # The clips with the labels that this annotator gave; all others are without labels.
+        # The clips that this annotator labelled, by their ids. All others get no label.
         judgements_of_annotator = judgements.of(annotator).every
         judged = {judgement.clip.clip_id: judgement.clip for judgement in judgements_of_annotator}
         clips = []
@@ -382,7 +396,9 @@ class Target:
         return tuple(level for side in self.classes for level in side)
 
     def of(self, labels: Labels) -> NDArray[np.int64]:
-        """Return the class of each clip [N] in this target, or `NOT_ASKED` for clips that are not in it.
+        """Return the class of each clip [N] in this target, or `NOT_ASKED` (-1) for clips that are not in it.
+
+        Classes are numbered from 0. For ordered levels the number is the level's rank.
 
         Raises
         ------
@@ -393,8 +409,10 @@ class Target:
             if self.scale not in labels.scales:
                 raise ProtocolError(f"the manifest has no column {self.scale}, which {self.name} asks for")
             return labels.scales[self.scale]
+
         if self.kind == "concept":
             return self._presence(labels)
+
         class_of_clip = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
         for index, levels_of_class in enumerate(self.classes):
             class_of_clip[_has_level(labels, levels_of_class)] = index
@@ -431,6 +449,7 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
     # The names as the codebook spells them.
     name = codebook.concept_spelled(concept)
     levels = tuple(codebook.level_spelled(level) for level in against)
+
     concept_title = name if name in codebook.visual_concepts else f"{name} (not visual)"
     if levels:
         target_name = f"concept:{name}-vs-{'+'.join(levels)}"
@@ -439,6 +458,7 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
     else:
         target_name = f"concept:{name}"
         title = f"{concept_title}, present or not"
+
     return Target(
         name=target_name,
         title=title,
@@ -475,16 +495,19 @@ def find_target(name: str, codebook: Codebook) -> Target:
     >>> om.find_target("concept:Body", codebook).kind
     'concept'
     """
-    kind, colon, rest = name.partition(":")
     if name == "levels":
         if len(codebook.labels) < 2:
             raise ProtocolError(f"the codebook {codebook.name!r} has no two levels to put in order")
         return _ordinal_target(name, codebook.labels)
-    if colon and kind == "concept":
-        return concept_target(rest, codebook)
-    if colon and kind == "scale":
-        scale = codebook.scale(rest)
-        return _ordinal_target(name, tuple(level.name for level in scale.levels), scale.name)
+
+    prefix, colon, name_after_colon = name.partition(":")
+    if colon and prefix == "concept":
+        return concept_target(name_after_colon, codebook)
+    if colon and prefix == "scale":
+        scale = codebook.scale(name_after_colon)
+        levels = tuple(level.name for level in scale.levels)
+        return _ordinal_target(name, levels, scale.name)
+
     return task_target(codebook.task(name))
 
 
@@ -518,6 +541,7 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
     """
     negative = tuple(codebook.level_spelled(level) for level in negatives)
     positive = tuple(codebook.level_spelled(level) for level in positives)
+
     if not negative or not positive:
         raise ProtocolError("a task needs negative and positive levels: give --negative and --positive")
     for level in (*negative, *positive):
@@ -528,7 +552,9 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
     repeated = set(negative) & set(positive)
     if repeated:
         raise ProtocolError(f"level {min(repeated)!r} is both negative and positive")
-    return task_target(Task(f"{'+'.join(negative)}-vs-{'+'.join(positive)}", negative, positive))
+
+    name = f"{'+'.join(negative)}-vs-{'+'.join(positive)}"
+    return task_target(Task(name, negative, positive))
 
 
 @checked
@@ -557,6 +583,7 @@ def choose_targets(
     has_levels = bool(negatives or positives)
     if task is not None and has_levels:
         raise ProtocolError("--task names a task and --negative and --positive make one: give one of the two")
+
     if has_levels:
         train = level_target(negatives, positives, codebook)
     elif task is not None:
@@ -569,6 +596,7 @@ def choose_targets(
             f"no task is given (--task): expected one of {names} (codebook {codebook.name!r}), or two sides "
             f"of levels{_example_of_sides(codebook)}"
         )
+
     tested = train if test is None else find_target(test, codebook)
     return train, tested
 

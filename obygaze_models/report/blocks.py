@@ -180,7 +180,10 @@ def mean_sd(values: Sequence[float]) -> str:
 
 @checked
 def interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
-    """Format a number with its interval, as "0.70 [0.60, 0.80]"; with `signed`, numbers have a sign."""
+    """Format a number with its interval, as "0.700 [0.600, 0.800]"; with `signed`, numbers have a sign.
+
+    The word "undefined" stands for a NaN: for the number, or for the interval if its low end is NaN.
+    """
     if math.isnan(value):
         return "undefined"
     text = _three_decimals(value, signed=signed)
@@ -260,6 +263,8 @@ def block(
     cells = tuple(tuple(_row_cells(row, columns)) for row in rows)
     last_cells = tuple(tuple(texts) for texts in last)
     table = Block(title, headers, (*cells, *last_cells), tuple(notes))
+
+    # A page draws the numbers of one column.
     drawn_column = _find_drawn_column(columns)
     if drawn_column is None:
         return table
@@ -304,8 +309,10 @@ def _make_dots(
         Index of the column.
     """
     value_key, low_key, high_key = _column_keys(keys)
-    n_cells_of_name = min(n_key_columns(table.headers, table.rows), max(drawn_column, 1))
+    most_cells_of_name = max(drawn_column, 1)
+    n_cells_of_name = min(n_key_columns(table.headers, table.rows), most_cells_of_name)
     dots = []
+    # Not strict: the table may have further rows at the end.
     for row, cells in zip(rows, table.rows, strict=False):
         name = " ".join(cells[:n_cells_of_name])
         dots.append(Dot(name, float(row[value_key]), low=float(row[low_key]), high=float(row[high_key])))

@@ -54,7 +54,10 @@ def comparison_report(comparison: Comparison) -> Report:
 
 
 def _models_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
-    """Make the table of the two trained models from the rows of `Comparison.metrics`."""
+    """Make the table of the two trained models, A and B, from the rows of `Comparison.metrics`.
+
+    A column is a heading, the keys of a row's values, and the function that writes these into a cell.
+    """
     columns: list[Column] = [
         ("metric", "metric", lambda metric: metrics[metric].title),
         ("A", "a", number),
@@ -67,7 +70,10 @@ def _models_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
 
 
 def _methods_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
-    """Make the table of the two methods, retrained, from the rows of `Comparison.metrics`."""
+    """Make the table of the two methods, retrained, from the rows of `Comparison.metrics`.
+
+    A column is a heading, the keys of a row's values, and the function that writes these into a cell.
+    """
     columns: list[Column] = [
         ("metric", "metric", lambda metric: metrics[metric].title),
         ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),
@@ -93,14 +99,17 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
         _describe_side("B", record["b"]),
         f"{clips}; metrics are means over the movies that define them",
         f"p: {exact}sign-flip test over movies, {n_patterns} patterns; Holm over {n_tests} metrics",
-        CAPTIONS["p"],
+        CAPTIONS["p"],  # what a p-value is about
         _power_note(n_paired),
     ]
     return tuple(visible(line, lines=False) for line in lines)
 
 
 def _power_note(n_paired: int) -> str:
-    """Write the smallest p that so many paired movies allow, and the smallest difference that they show."""
+    """Write the smallest p that so many paired movies allow, and the smallest difference that they show.
+
+    With few movies even the most extreme result has a large p. `n_paired` is the number of movies.
+    """
     if n_paired < FEW_MOVIES:
         movies = f"{counted(n_paired, 'movie is', 'movies are')} few"
     else:
@@ -113,7 +122,10 @@ def _power_note(n_paired: int) -> str:
 
 
 def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
-    """Write which model of which run is side A or B, and what it was trained on, from the side's record."""
+    """Write which model of which run is side A or B, and what it was trained on.
+
+    `side` is the side's record, as `_side_record` makes it.
+    """
     # The record of a run may lack its training target, and the target its title.
     trained_on = side["task"]
     if side["trained_on"] is not None:
@@ -129,16 +141,19 @@ def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
 def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
     """Write whether the models differ in the main metric by movie.
 
-    `rows` are those of `Comparison.metrics`.
+    `rows` are those of `Comparison.metrics`, one for each metric; `metrics` are the metrics by name.
     """
     main_rows = [row for row in rows if metrics[row["metric"]].is_main]
     row = main_rows[0] if main_rows else rows[0]
     metric = metrics[row["metric"]]
+
+    # Of some metrics, such as errors, the lower value is better.
     a_is_higher = row["difference"] > 0
     a_is_better = a_is_higher == metric.higher_is_better
     verdict = "no difference is shown"
     if row["p_holm"] < LARGEST_P:
         verdict = "A is better" if a_is_better else "B is better"
+
     difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
         f"{verdict} in {metric.title} by movie: A - B is {difference} on "

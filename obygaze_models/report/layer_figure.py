@@ -40,6 +40,7 @@ def layer_pictures(run: Run) -> tuple[Picture, ...]:
     layers = models_of_layers(run)
     if not layers or find_spec("matplotlib") is None:
         return ()
+
     titles = shown_metrics(run.predictions.n_classes)
     metrics = " and ".join(titles.values())
     pictures = []
@@ -95,6 +96,7 @@ def draw_layers(
         if len(layers) > 1:
             last_axes = figure.axes[-1]
             last_axes.legend(frameon=False)
+
         path.parent.mkdir(parents=True, exist_ok=True)
         for file in _figure_files(path):
             figure.savefig(file, dpi=300, metadata=METADATA_OF[file.suffix])
@@ -122,11 +124,12 @@ def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mappi
         rows = metrics.loc[list(model_of_layer.values())]
         mean = rows["movie_mean"].to_numpy()
         interval_ends = rows[["movie_low", "movie_high"]].to_numpy().T
+        lengths_of_bars = abs(interval_ends - mean)  # below and above the mean
         positions = range(len(model_of_layer))
         axes.errorbar(
             positions,
             mean,
-            abs(interval_ends - mean),
+            lengths_of_bars,
             color=colour,
             marker="o",
             ms=3,
@@ -134,4 +137,6 @@ def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mappi
             label=model,
         )
         axes.set_xticks(positions, list(model_of_layer))
-    axes.axhline(float(metrics["movie_chance"].iloc[0]), color="#777777", lw=0.8, ls="--")
+
+    chance = float(metrics["movie_chance"].iloc[0])  # the same for all models
+    axes.axhline(chance, color="#777777", lw=0.8, ls="--")

@@ -90,7 +90,10 @@ def page(
 
 @cache
 def _environment(package: str) -> "Environment":
-    """Make the Jinja environment that finds templates in the assets of a package, and of this one."""
+    """Make the Jinja environment that finds templates in the assets of a package, and then in those of ours.
+
+    Texts are escaped, and a template that uses a value it was not given raises an error.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - slow
 
     return Environment(
@@ -103,7 +106,11 @@ def _environment(package: str) -> "Environment":
 
 
 def _content_security_policy(style: str, script: str, sources: Mapping[str, str]) -> str:
-    """Write a content security policy: only this style, this script, embedded pictures, and `sources`."""
+    """Write a content security policy for a page, so that a browser runs and loads nothing else.
+
+    Allowed are this style, this script, embedded pictures, and `sources` (kind of source -> what is allowed).
+    Style and script are named by their digests; an empty script allows none.
+    """
     allowed = {"default-src": "'none'", "style-src": _digest_source(style), "img-src": "data:"}
     if script:
         allowed["script-src"] = _digest_source(script)
@@ -191,7 +198,7 @@ def write_html(
 
 
 def _numeric_columns(block: Block) -> list[bool]:
-    """Mark the columns that hold numbers, which a page aligns to the right."""
+    """Tell for each column of a table whether it holds numbers, which a page aligns to the right."""
     if not block.rows:
         return [False] * len(block.headers)
     return [is_numeric(cells) for cells in zip(*block.rows, strict=True)]
@@ -217,24 +224,30 @@ class _Chart(NamedTuple):
 def _chart(block: Block) -> _Chart | None:
     """Lay out a chart of the values of a table with their intervals, on a common axis.
 
-    Return None if fewer than two rows have an interval.
+    Return None if fewer than two rows have an interval, as there is nothing to compare.
     """
     dots = [dot for dot in block.dots if not math.isnan(dot.low)]
     if len(dots) < 2:
         return None
+
+    # The line at chance, or at no difference; None if there is none.
+    reference = block.reference
+    if reference is not None and math.isnan(reference):
+        reference = None
+
+    # All that is drawn must lie on the axis.
     numbers: list[float] = []
     for dot in dots:
         numbers += [dot.value, dot.low, dot.high]
-    reference = block.reference
-    has_reference = reference is not None and not math.isnan(reference)
-    if reference is not None and has_reference:
+    if reference is not None:
         numbers.append(reference)
     axis = _axis_around(numbers)
+
     rows = [
         (dot.name, axis.position(dot.value), axis.position(dot.low), axis.position(dot.high)) for dot in dots
     ]
     reference_lines = []
-    if reference is not None and has_reference:
+    if reference is not None:
         label = f"chance {reference:.2f}" if reference else "no difference"
         reference_lines.append((axis.position(reference), label))
     return _Chart(rows, reference_lines, axis.ticks())
@@ -285,7 +298,11 @@ def _axis_around(numbers: Sequence[float]) -> _Axis:
 
 
 def _tick_distance(span: float) -> float:
-    """Choose the smallest of `TICK_DISTANCES` of which `MOST_TICKS` reach over a length of `span`."""
+    """Choose the distance between the ticks of an axis that is to be `span` long.
+
+    It is the smallest of `TICK_DISTANCES` (1, 2 or 5 times a power of ten) with which the axis has no more
+    than about `MOST_TICKS` ticks.
+    """
     for distance in TICK_DISTANCES:
         if span <= distance * MOST_TICKS:
             return distance

@@ -17,7 +17,8 @@ def notes(run: Run) -> tuple[str, ...]:
     """Write the notes of a run: on which clips and how its numbers were computed, and what limits them."""
     record = run.record
     lines = [_features_note(record)]
-    if record["protocol"] != SEEN_MOVIES:  # a protocol of seen movies is listed among the limits
+    # That tested films are trained on in part is listed among the limits.
+    if record["protocol"] != SEEN_MOVIES:
         lines.append(f"protocol {record['protocol']}")
     lines += [
         _seeds_note(record["seeds"]),
@@ -38,7 +39,10 @@ def limits(run: Run) -> tuple[str, ...]:
 
 
 def _limits(run: Run) -> Iterator[str]:
-    """Yield sentences on what limits all numbers of a run; names in them may hold control characters."""
+    """Yield sentences on what limits all numbers of a run.
+
+    Names of files and models in them may hold control characters, which the caller has to escape.
+    """
     record = run.record
     if record["protocol"] == SEEN_MOVIES:
         yield f"protocol {SEEN_MOVIES}"
@@ -50,6 +54,7 @@ def _limits(run: Run) -> Iterator[str]:
     if record["clips"].get("partial"):
         partial = counted(record["clips"]["partial"], "clip is partial", "clips are partial")
         yield f"{partial}: a part of the video could not be read"
+
     yield from _deciding_modalities(run)
     yield from chosen_layers(run)
     for model, reason in record["models_left_out"].items():
@@ -63,11 +68,13 @@ def _limits(run: Run) -> Iterator[str]:
 def _deciding_modalities(run: Run) -> Iterator[str]:
     """Write for each fused model in how many folds a single modality has all the weight.
 
-    In such a fold the model's candidate has a name that begins with `ALONE`.
+    The table `run.selection` has a row for each model and fold, with the weights as the name of a candidate.
+    In such a fold this name begins with `ALONE`.
     """
     candidates = run.selection["candidate"].astype(str)
-    models = run.selection.loc[candidates.str.startswith(f"{ALONE} "), "model"]
-    for model, n_folds in models.value_counts(sort=False).items():
+    is_alone = candidates.str.startswith(f"{ALONE} ")
+    n_folds_of_model = run.selection.loc[is_alone, "model"].value_counts(sort=False)
+    for model, n_folds in n_folds_of_model.items():
         yield (
             f"{model}: one modality has all the weight in {n_folds} of "
             f"{counted(len(run.record['folds']), 'fold')}, and decides alone"
@@ -88,7 +95,7 @@ def _features_note(record: Mapping[str, Any]) -> str:
 
 
 def _seeds_note(seeds: list[int]) -> str:
-    """Write the seed, or the first and last of several seeds."""
+    """Write the seed of a run, or the first and last of several seeds, which follow each other."""
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     return f"seeds {seeds[0]} to {seeds[-1]}, metrics are means"
@@ -119,7 +126,10 @@ def _clips_left_out_note(record: Mapping[str, Any]) -> str:
 
 
 def _seen_scores_note(clips: Mapping[str, Any]) -> list[str]:
-    """Write how many clips were judged while a model's score was shown, if any were."""
+    """Write how many clips were judged while a model's score was shown; nothing if none were.
+
+    `clips` are the counts of clips in a run's record.
+    """
     n_clips = clips.get("seen_score")
     if not n_clips:
         return []
@@ -131,8 +141,8 @@ def _starts_notes(run: Run) -> list[str]:
 
     If they are far apart, training from a single start could fail.
     """
-    # A training that tried several starts has the lowest and highest loss of these in every row of its curve,
-    # of which one is enough.
+    # The table of curves has a row for each epoch of a training. If the training tried several starts, every
+    # row has the lowest and highest loss of these; one row is enough.
     curves = run.curves.dropna(subset="start_loss_low")
     trainings = curves.drop_duplicates(["model", "fold", "seed", "inner_fold"])
     medians = trainings.groupby("model", sort=False)[["start_loss_low", "start_loss_high"]].median()
@@ -153,7 +163,10 @@ def _intervals_note() -> str:
 
 
 def _rare_concepts_note(record: Mapping[str, Any]) -> list[str]:
-    """Write which concepts were too rare to be learnt, and in how many folds, if a model learns concepts."""
+    """Write which concepts were too rare to be learnt, and in how many folds.
+
+    Nothing is written if there are none, or if no model learns concepts.
+    """
     n_folds_of_concept = Counter[str]()
     for fold in record["folds"]:
         n_folds_of_concept.update(fold["concepts_left_out"])

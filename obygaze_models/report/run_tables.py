@@ -48,6 +48,7 @@ def run_report(run: Run) -> Report:
         blocks += _tables_of_task(run, task, metrics)
     if len(run.record["seeds"]) > 1:
         blocks.append(_seed_spread_table(run, metrics))
+
     record = run.record
     tests = ", ".join(target["title"] for target in record["tests"])
     return Report(
@@ -64,7 +65,10 @@ def run_report(run: Run) -> Report:
 
 
 def _tables_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> list[Block]:
-    """Make a table by movie of each metric that some movie defines, and the table over all clips."""
+    """Make a table by movie of each metric that some movie defines, and the table over all clips.
+
+    A movie defines a metric if its clips allow to compute it; AUC, for example, needs clips of both classes.
+    """
     tested = _describe_tested_clips(run, task.name)
     tables = []
     for name in _metrics_by_movie(metrics, task.models):
@@ -72,6 +76,7 @@ def _tables_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> l
         if is_defined:
             tables.append(_movie_table(task.models, metrics[name], task.prefix, tested))
     tables.append(_pooled_table(task.models, metrics, task.prefix, tested))
+
     constant = constant_controls(run, task.name)
     return [_drop_constant_controls(table, constant) for table in tables]
 
@@ -79,12 +84,13 @@ def _tables_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> l
 def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
     """Remove the rows of controls whose scores do not vary within movies, and add a note on each.
 
-    The first cell of a row is the model's name.
+    To compare with such a control shows nothing. `controls` are their names, which are the first cells of
+    their rows.
     """
     if not controls:
         return block
     rows = tuple(row for row in block.rows if row[0] not in controls)
-    dots = tuple(dot for dot in block.dots if dot.name not in controls)
+    dots = tuple(dot for dot in block.dots if dot.name not in controls)  # what a page draws of the rows
     notes = [f"{name} is no control here: its scores do not vary within movies" for name in controls]
     return replace(block, rows=rows, dots=dots, notes=(*block.notes, *notes))
 
@@ -104,6 +110,7 @@ def short_report(run: Run) -> Report:
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = [_short_table_of_task(run, task, metrics) for task in _tasks_with_metrics(run)]
     full_report = run_report(run)
+    # MEANING is what the sentences on an AUC have in common.
     short_answers = tuple(line for line in full_report.answers if MEANING not in line)
     return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short_answers)
 
@@ -117,6 +124,7 @@ def _short_table_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric])
     n_movies = _count_movies(task.models, names[0])
     if not n_movies:
         return _pooled_table(task.models, metrics, task.prefix, tested)
+
     title = f"{task.prefix}by movie, mean of {n_movies}; {tested}"
     table = _short_table(title, task.models, [metrics[name] for name in names])
     return _drop_constant_controls(table, constant_controls(run, task.name))
@@ -133,18 +141,20 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     metrics : sequence of Metric
         The first one is shown with its interval.
     """
-    baselines = HOMES[BASELINES]
+    baselines = HOMES[BASELINES]  # names of the zoo's baselines, which read no features
     shown_models = {model: values for model, values in models.items() if model not in baselines}
     if not shown_models:  # a run of baselines alone
         shown_models = dict(models)
+
     names = [metric.name for metric in metrics]
     rows = {}
     for model, values in shown_models.items():
-        # OTHER stands for the other annotators of a clip.
+        # OTHER stands for the other annotators of a clip, with whom models are compared.
         rows[model] = _people_cells(values, metrics) if model == OTHER else _model_cells(values, names)
     # The chance level is the same for all models.
     any_model = next(iter(models.values()))
     rows[CHANCE_ROW] = _format_numbers(any_model, names, "movie_chance")
+
     first, *others = metrics
     headers = [f"{first.title} [95 %]", *(metric.title for metric in others)]
     return _models_table(title, headers, rows)
@@ -162,9 +172,10 @@ def _model_cells(values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
 
 
 def _people_cells(values: Mapping[Any, Any], metrics: Sequence[Metric]) -> list[str]:
-    """Format the mean over movies of each metric of the other annotators.
+    """Format the mean over movies of each metric of the other annotators, a dash if it does not apply.
 
-    Annotators label clips, but give no scores, so that metrics of scores do not apply to them.
+    Annotators label clips, but give no scores, so that metrics of scores do not apply to them. `values` maps
+    the names of metrics to their rows in the run's metrics.
     """
     cells = []
     for metric in metrics:
@@ -202,7 +213,15 @@ def _tasks_with_metrics(run: Run) -> Iterator[_Task]:
 def _metrics_by_movie(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
     """List the names of the metrics that get a table by movie, in the order of the tables.
 
-    Balanced accuracy is among them only if models are compared with the other annotators, who give no scores.
+    Balanced accuracy is among them only if models are compared with the other annotators: these give no
+    scores, which most metrics need.
+
+    Parameters
+    ----------
+    metrics
+        Name -> metric, of all that a run may have.
+    models
+        Model -> name of a metric -> its row in the run's metrics.
     """
     any_model = next(iter(models.values()))  # all models have the same metrics
     names = []
@@ -224,7 +243,10 @@ def _describe_tested_clips(run: Run, task: str) -> str:
 
 
 def _count_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
-    """Return the number of movies that define a metric; it is the same for all models."""
+    """Return the number of movies that define a metric; it is the same for all models.
+
+    `models` maps models to names of metrics, and these to their rows in the run's metrics.
+    """
     return int(next(iter(models.values()))[metric]["n_movies"])
 
 
@@ -238,8 +260,17 @@ def _pooled_table(
 ) -> Block:
     """Make the table of metrics over all clips, for each model and for chance.
 
-    Metrics of scores are left out if the scores come from the models of different folds. `prefix` begins the
-    title, and `tested` ends it.
+    Metrics that compare scores are left out if the scores come from the models of different folds, since
+    these are not comparable.
+
+    Parameters
+    ----------
+    models
+        Model -> name of a metric -> its row in the run's metrics.
+    metrics
+        Name -> metric.
+    prefix, tested
+        Beginning and end of the title; `tested` says which clips were tested.
     """
     any_model = next(iter(models.values()))  # metrics and chance are the same for all models of a task
     names = []
@@ -249,6 +280,7 @@ def _pooled_table(
         compares_scores_across_models = any_model[name]["across_models"]
         if not compares_scores_across_models:
             names.append(name)
+
     rows = {model: _format_numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
     rows[CHANCE_ROW] = _format_numbers(any_model, names, "pooled_chance")
     return _models_table(f"{prefix}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
@@ -280,6 +312,7 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
         if model == OTHER and metric.reads == "score":
             continue
         rows.append({"model": model, **numbers_of_metric[metric.name]})
+
     # The number of movies, and the chance level, are the same for all models.
     n_movies = int(rows[0]["n_movies"])
     chance = float(rows[0]["movie_chance"])
@@ -289,6 +322,7 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
         ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
         ("method [95 %]", ("method_low", "method_high"), _format_ends),  # the mean is in the column before
     ]
+
     chance_row = (CHANCE_ROW, number(chance), NOTHING)  # chance has no interval of a method
     return block(
         f"{prefix}{metric.title} by movie, mean of {n_movies}; {tested}",
@@ -307,6 +341,7 @@ def _movie_table_notes(metric: Metric, rows: Sequence[Mapping[Any, Any]]) -> lis
     if n_undefined:
         movies = counted(n_undefined, "movie")
         notes.append(f"left out: {movies} without both classes")
+    # Intervals of an average precision near 1 cover less than they should.
     if metric.name == "average_precision" and any(row["movie_mean"] > NEAR_BOUND_AP for row in rows):
         notes.append(CAPTIONS["near bound"])
     return notes
@@ -325,6 +360,8 @@ def _seed_spread_table(run: Run, metrics: Mapping[str, Metric]) -> Block:
     is_comparable = ~run.metrics["across_models"]
     comparable = set(run.metrics.loc[is_comparable, "metric"])
     names = [name for name in metrics if metrics[name].shown and name in comparable]
+
+    # Models that draw no random numbers have one seed, and no spread.
     rows_with_seeds = run.metrics[run.metrics["n_seeds"] > 1]
     rows = {}
     for (task, model), metrics_of_model in rows_with_seeds.groupby(["task", "model"], sort=False):

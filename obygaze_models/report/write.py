@@ -109,6 +109,7 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     key_columns = range(n_keys)
     widths = _column_widths(block)
     room_beside_keys = width - sum(widths[column] + GAP for column in key_columns)
+
     texts = []
     for group in _group_columns(widths, n_keys, room_beside_keys):
         columns = [*key_columns, *group]
@@ -123,19 +124,22 @@ def _column_widths(block: Block) -> list[int]:
     widths = []
     for column, heading in enumerate(block.headers):
         widest_cell = max((len(row[column]) for row in block.rows), default=0)
-        widths.append(max(len(heading) + ADDED_TO_HEADING, widest_cell))
+        width_of_heading = len(heading) + ADDED_TO_HEADING  # tabulate adds space to headings
+        widths.append(max(width_of_heading, widest_cell))
     return widths
 
 
 def _group_columns(widths: Sequence[int], n_keys: int, room: int) -> list[list[int]]:
     """Divide columns into groups such that each group is at most `room` characters wide.
 
-    `widths` are those of all columns; the first `n_keys`, which name rows, are in no group.
+    A column that is wider is a group of its own. `widths` are those of all columns; the first `n_keys`, which
+    name rows, are in no group.
     """
     groups: list[list[int]] = [[]]
     room_left = room
     for column in range(n_keys, len(widths)):
-        if groups[-1] and widths[column] > room_left:
+        last_group_is_full = len(groups[-1]) > 0 and widths[column] > room_left
+        if last_group_is_full:
             groups.append([])
             room_left = room
         groups[-1].append(column)
@@ -192,7 +196,7 @@ def latex(report: Report) -> str:
 
 
 def _in_braces(text: str) -> str:
-    """Write a text in braces, as an argument of a LaTeX command."""
+    """Write a text in braces, as an argument of a LaTeX command; the template has braces of its own."""
     return "{" + text + "}"
 
 
@@ -222,19 +226,21 @@ def _latex_table(block: Block) -> dict[str, Any]:
         headings.append(lines)
         widths.append(max(len(text) for text in [*lines, *cells]))
         sides.append("r" if is_numeric(cells) else "l")
+
     n_gaps = len(widths) - 1
     width = sum(widths) + 2 * n_gaps  # a gap is two letters wide
     return {"block": block, "headings": headings, "sides": "".join(sides), "width": width}
 
 
 def _break_heading(heading: str, cells: Sequence[str]) -> list[str]:
-    """Break a heading into two lines at the space nearest its middle, if it is wider than its column.
+    """Break a heading into two lines, as short as possible, if it is wider than the cells of its column.
 
-    `cells` are those of the column.
+    `cells` are those of the column. The heading is broken at a space; a single word stays whole.
     """
     words = heading.split()
     if len(words) < 2 or len(heading) <= _widest(cells):
         return [heading]
+
     best_lines = [heading]
     for n_first in range(1, len(words)):
         lines = [" ".join(words[:n_first]), " ".join(words[n_first:])]
@@ -300,6 +306,7 @@ def _csv_cells(values: "pd.Series[Any]") -> list[str]:
             cells.append(str(value).lower())
         else:
             cells.append(str(value))
+
     # Booleans, integers, unsigned integers and floats, by numpy's letters.
     has_numbers = values.dtype.kind in "biuf"
     if has_numbers:
@@ -370,6 +377,7 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
         name = f"{report.name}{suffix}"
         write_whole(folder / name, text)
         names.append(name)
+
     for picture in report.pictures:
         names += [f"{picture.name}{suffix}" for suffix in (".pdf", ".png", ".svg")]
         picture.draw(folder / picture.name)
@@ -401,7 +409,8 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     """
     check_folder(folder, force=force)
     with whole_folder(folder) as partial:
-        yield partial
+        yield partial  # the caller writes its files here
+
         paths = sorted(path for path in partial.rglob("*") if path.is_file())
         digests = digests_of(partial, (path.relative_to(partial).as_posix() for path in paths))
         (partial / CONTENTS).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8", newline="")
@@ -410,6 +419,8 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
 @checked
 def check_folder(folder: Path, *, force: bool) -> None:
     """Raise if a folder exists, unless `force` is given and it holds only an earlier output.
+
+    So that no other files are lost, each file must be listed in the folder's `CONTENTS`.
 
     Raises
     ------
@@ -420,11 +431,13 @@ def check_folder(folder: Path, *, force: bool) -> None:
     for path in folder.rglob("*"):
         if not path.is_dir() and not is_temporary(path):
             present.add(path.relative_to(folder).as_posix())
+
     listed = {CONTENTS}
     if CONTENTS in present:
         try:
             listed.update(parse_json(read_bytes(folder / CONTENTS)))
         except (ValueError, TypeError, RecursionError) as error:
             raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
+
     reasons_to_keep = [f"{name} is not in {CONTENTS}" for name in present - listed]
     refuse_taken(folder, present, reasons_to_keep, "an output of ours", force=force)

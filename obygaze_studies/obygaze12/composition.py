@@ -26,6 +26,7 @@ from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, n
 from obygaze_studies.audit_common.findings import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.statistics import (
+    Statistics,
     by_film,
     clip_table,
     grouped,
@@ -63,6 +64,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     {'clips': 3, 'expected': 1.5, 'p': 0.1}
     """
     counts = np.stack([np.asarray(numbers, dtype=np.int64) for numbers in (both, first, second, clips)])
+
     # Probability of each possible sum over the films so far: entry k is that of the sum least_sum + k.
     probability_of_sum = np.ones(1)
     least_sum = 0
@@ -76,6 +78,7 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
         probability_of_sum = np.convolve(probability_of_sum, probability_in_film)
         least_sum += least
         expected += n_first * n_second / n_clips
+
     observed = int(counts[0].sum())
     probability_of_observed = probability_of_sum[observed - least_sum]
     is_as_improbable = probability_of_sum <= probability_of_observed * ROUNDING_FACTOR
@@ -117,6 +120,7 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     for level in levels:
         if level in means_of_films:
             means[level] = table.loc[table["level"] == level, "n_concepts"].mean()
+
     rises = None  # undefined with fewer than two levels
     differences: list[float] = []
     if len(means) > 1:
@@ -124,6 +128,7 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
         levels_with_clips = list(means)
         difference_of_films = means_of_films[levels_with_clips[-1]] - means_of_films[levels_with_clips[0]]
         differences = difference_of_films.dropna().to_list()
+
     test = sign_flip(differences)
     trend: dict[str, Any] = {f"{level}_concepts": means.get(level) for level in levels}
     trend["rises"] = rises
@@ -181,25 +186,28 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     if compared is None:
         return []
     _, high = compared
+
     codebook = manifest.codebook
     rows = []
     for concept in codebook.visual_concepts:
         clips = [clip for clip in manifest if clip.level in compared and concept in clip.concepts]
         if not clips:
             continue
+
         is_high = np.array([clip.level == high for clip in clips])
         has_others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
         columns = {"kind": "with others", "name": concept, "level": high}
+        test = _test_within_movies(is_high, has_others, clips)
         counts = {
             "alone": _low_and_high(is_high[~has_others]),
             "combined": _low_and_high(is_high[has_others]),
         }
-        rows.append(columns | _test_within_movies(is_high, has_others, clips) | counts)
+        rows.append(columns | test | counts)
     return _with_holm(rows)
 
 
 def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the numbers of clips of the lower and of the higher level, by `is_high` [N]."""
+    """Return the numbers of clips of the lower and of the higher level, given which are of the higher [N]."""
     n_high = int(is_high.sum())
     return len(is_high) - n_high, n_high
 
@@ -230,7 +238,7 @@ def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
 
 
 def _with_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add to each row `p_holm`, its p adjusted for all rows."""
+    """Add to each row `p_holm`: its p, adjusted by Holm's correction for the tests of all rows."""
     adjusted = holm([row["p"] for row in rows]).tolist()
     return [{**row, "p_holm": p} for row, p in zip(rows, adjusted, strict=True)]
 
@@ -246,6 +254,10 @@ def _test_within_movies(
         Whether each clip has the property.
     clips
         The N clips.
+
+    Returns
+    -------
+    The result of `exact_common`: the number of clips with both, the expected number, and p.
     """
     movies, movie_of_clip = np.unique([clip.movie for clip in clips], return_inverse=True)
 
@@ -296,10 +308,10 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
         The manifest has no such column, or it is empty.
     """
     labelled = manifests.apply_policy(manifest, policy)
-    group_rows = []
+    rows_of_groups = []
     for value, group in grouped(labelled, column).items():
-        group_rows.append(_group_row(column, value or "(none)", group))
-    group_rows = _with_holm(group_rows)
+        rows_of_groups.append(_group_row(column, value or "(none)", group))
+    group_rows = _with_holm(rows_of_groups)
     # The row of all clips has no adjusted p: it is not one of the groups.
     row_of_all = _group_row(column, "all", labelled) | {"p_holm": math.nan}
     rows = [row_of_all, *group_rows]
@@ -329,7 +341,10 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
 
 
 def _share_columns(manifest: manifests.Manifest) -> list[Column]:
-    """Make the columns of `_group_row` that count movies and clips, and the share of each level."""
+    """Make the columns of the table of groups: the numbers of movies and clips, and the share of each level.
+
+    A column is a heading, the key of a row's value (`_group_row`), and the function that writes it.
+    """
     return [
         ("movies", "movies", str),
         ("clips", "clips", "{:,}".format),
@@ -378,13 +393,15 @@ def _trend_block(
     notes
         Notes in addition to those of captions.toml.
     """
-    levels = manifest.codebook.level_names[1:]
+    levels = manifest.codebook.level_names[1:]  # clips of the lowest level have no concept
     mean_columns: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
+
     all_notes = [*COMPOSITION_NOTES["trend"], *notes]
     printed = printed_count_table(manifest)
     if printed and policy is manifests.LabelPolicy.PAPER:
         means = ", ".join(f"{level} {printed[f'visual concepts per {level} clip']}" for level in levels)
         all_notes.append(f"printed for all clips (section 3.4): {means}")
+
     shown_columns = [*before, *mean_columns, *_columns("trend"), *after]
     return block("Concepts by level", shown_columns, rows, all_notes)
 
@@ -405,25 +422,16 @@ def sweep_report(
     """
     counts_at = {}  # threshold -> counts
     for threshold, projection in sorted(projected.items()):
-        counts_at[threshold] = statistics(manifests.apply_policy(projection.manifest, policy))
+        labelled = manifests.apply_policy(projection.manifest, policy)
+        counts_at[threshold] = statistics(labelled)
     first = min(counts_at)
     last = max(counts_at)
     codebook = counts_at[first].codebook
     levels = codebook.level_names
 
     shown_rows: list[dict[str, Any]] = []  # one per threshold, with a column per level
-    rows: list[dict[str, Any]] = []  # the data: one per threshold and level
     for threshold, counts in counts_at.items():
         shown_rows.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
-        for level in levels:
-            row = {
-                "threshold": threshold,
-                "level": level,
-                "clips": counts.clips[level],
-                "share": counts.share(level),
-                "concepts": counts.mean_concepts(level),
-            }
-            rows.append(row)
     columns: list[Column] = [
         ("threshold", "threshold", "{:g}".format),
         *((level, level, "{:,}".format) for level in levels),
@@ -446,19 +454,40 @@ def sweep_report(
         notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
         blocks=(block("Clips", columns, shown_rows, last=[last_line]),),
         answers=(f"from threshold {first:g} to {last:g}: {changes} clips",),
-        data=pd.DataFrame(rows),
+        data=pd.DataFrame(_sweep_rows(counts_at)),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counts_at)},
     )
 
 
+def _sweep_rows(counts_at: Mapping[float, Statistics]) -> list[dict[str, Any]]:
+    """List the counts of each level at each projection threshold as rows: the data of `sweep_report`."""
+    rows = []
+    for threshold, counts in counts_at.items():
+        for level in counts.codebook.level_names:
+            row = {
+                "threshold": threshold,
+                "level": level,
+                "clips": counts.clips[level],
+                "share": counts.share(level),
+                "concepts": counts.mean_concepts(level),
+            }
+            rows.append(row)
+    return rows
+
+
 def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPolicy) -> Report:
-    """Describe how visual concepts combine at each level, with exact tests within films (section 3.4)."""
+    """Describe how visual concepts combine at each level, with exact tests within films (section 3.4).
+
+    There are tables of the number of concepts, of concepts alone and with others, and of sets and pairs of
+    concepts. `policy` is the label policy that is applied first.
+    """
     labelled = manifests.apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
     sets = concept_sets(labelled)
     pairs = concept_pairs(labelled)
     with_others = alone_or_combined(labelled)
     n_unlike = sum(row["p_holm"] < ALPHA for row in pairs)  # pairs that are not as frequent as by chance
+
     blocks = [_number_block(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
     compared = compared_levels(labelled)
     if compared is not None:
@@ -466,6 +495,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
         blocks.append(block(title, _columns("combined"), with_others, COMPOSITION_NOTES["combined"]))
     blocks += [_set_block(levels, sets), _pair_block(pairs, n_unlike)]
+
     set_rows = []
     for concepts, counts in sets.items():
         for level in levels:
@@ -474,6 +504,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
                 set_rows.append(row)
     # The column `kind` tells the three kinds of rows apart.
     data = pd.DataFrame(set_rows + pairs + with_others)
+
     return Report(
         name="concept-sets",
         title="How visual concepts combine",
@@ -486,7 +517,11 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
 
 
 def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
-    """Make the table of the most frequent sets of concepts, without the empty set."""
+    """Make the table of the most frequent sets of concepts, without the empty set.
+
+    `sets` are counts as `concept_sets` returns them: set -> level -> number of clips, the most frequent
+    first.
+    """
     sets_with_concepts = [(concepts, counts) for concepts, counts in sets.items() if concepts]
     rows: list[dict[str, Any]] = []
     for concepts, counts in sets_with_concepts[:N_SHOWN_SETS]:
@@ -499,7 +534,10 @@ def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 
 
 def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
-    """Make the table of the pairs of concepts whose frequencies are least like chance."""
+    """Make the table of the pairs of concepts whose frequencies are least like chance.
+
+    `pairs` are the rows of all pairs, as `concept_pairs` returns them; `n_unlike` of them are significant.
+    """
     by_p = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))
     first_pairs = by_p[:N_SHOWN_PAIRS]
     counts = {"shown": len(first_pairs), "all": len(pairs), "unlike": n_unlike}
@@ -508,7 +546,10 @@ def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
 
 
 def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
-    """Make the table of clips by their number of visual concepts and their level."""
+    """Make the table of clips by their number of visual concepts and their level.
+
+    `sets` are counts as `concept_sets` returns them: set -> level -> number of clips.
+    """
     marked_levels = levels[1:]  # clips of the lowest level have no concept
     counts_of_number: dict[int, Counter[str]] = {}
     for concepts, counts_of_set in sets.items():

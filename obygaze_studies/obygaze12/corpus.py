@@ -60,8 +60,8 @@ PRINTED = {"printed", "printed_sd", "printed_in"}
 def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.Column]:
     """Make the columns of a table as captions.toml declares them.
 
-    Each is declared by its heading, the keys of the row's values that it shows, and its writer: the name of a
-    function that formats these values as text, or a format string.
+    This file declares a column by three texts: its heading; the key, or keys, of the values of a row that it
+    shows; and its writer, the name of a function that formats these values as text, or a format string.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.C
     writer_of = {**WRITERS, **writers}
     table_columns: list[reports.Column] = []
     for heading, keys, writer in CAPTIONS[name]["columns"][table]:
+        title = heading.format_map(METRIC_TITLES)  # "{auc}" becomes the metric's title
         column_keys = keys if isinstance(keys, str) else tuple(keys)
         # A writer that is not the name of a function is a format string, such as "{:g}".
         write = writer_of.get(writer, writer.format)
-        title = heading.format_map(METRIC_TITLES)  # "{auc}" becomes the metric's title
         table_columns.append((title, column_keys, write))
     return table_columns
 
@@ -128,7 +128,10 @@ def refuse_other_codebook(codebook: manifests.Codebook, subject: str) -> None:
 
 
 def _parts_with_meaning(codebook: manifests.Codebook) -> tuple[object, ...]:
-    """Return the parts of a codebook that give its labels their meaning, whatever its name."""
+    """Return the parts of a codebook that give its labels their meaning: levels, visual concepts and tasks.
+
+    Two codebooks with equal parts can be used in place of each other, whatever their names.
+    """
     sides = [(task.negatives, task.positives) for task in codebook.tasks]
     return codebook.level_names, codebook.labels, codebook.visual_concepts, sides
 
@@ -250,22 +253,27 @@ class PaperCorpus:
             The folds of the `paper` protocol; None under `strict`.
         """
         protocol = "strict" if folds is None else "paper"
-        captions = CAPTIONS[name]
         rows = list(chain.from_iterable(part.rows for part in parts))
         blocks = list(chain.from_iterable(part.blocks for part in parts))
         answers = chain.from_iterable(part.answers for part in parts)
+
+        captions = CAPTIONS[name]
         all_notes = [
             *self._notes(folds),
-            *captions.get(protocol, ()),
+            *captions.get(protocol, ()),  # notes on this table or figure under the protocol
             *notes,
             *self._notes_on_printed(captions, protocol),
             *after,
         ]
+
+        # If the papers print no numbers of any of the backbones, the columns for them are empty: they are
+        # left out, and a note says so.
         if not any(self.printed_backbones):
             blocks_without_printed = [_without_empty_printed(table) for table in blocks]
             if self.has_printed_numbers and blocks_without_printed != blocks:
                 all_notes.append(self._note_on_unprinted())
             blocks = blocks_without_printed
+
         return reports.Report(
             name=f"{name}-{protocol}",
             title=f"{captions['title']}, {protocol} protocol",
@@ -278,14 +286,18 @@ class PaperCorpus:
         )
 
     def _notes_on_printed(self, captions: Mapping[str, Any], protocol: str) -> tuple[str, ...]:
-        """Return the notes on a table's printed numbers: those of this protocol, or else those of both."""
+        """Return the notes on the numbers that the papers print, if they print any of these clips.
+
+        A table or figure has notes of its own for this protocol, or else the same for both protocols.
+        `captions` is what captions.toml says of it.
+        """
         notes_of_both = captions.get("printed", ())
         notes = captions.get(f"{protocol}_printed", notes_of_both)
         return self.if_printed(*notes)
 
     def _note_on_unprinted(self) -> str:
-        """Say that the papers print no numbers of these backbones, and of which they do."""
-        note: str = CAPTIONS["notes"]["unprinted"]
+        """Write a note that the papers print no numbers of these backbones, and of which they do."""
+        note: str = CAPTIONS["notes"]["unprinted"]  # a text of captions.toml, with fields
         titles = ", ".join(source.title for source in self.sources)
         return note.format(printed=", ".join(PAPER_NAME_OF_BACKBONE), titles=titles)
 
@@ -304,7 +316,7 @@ class PaperCorpus:
         return parts if self.has_printed_numbers else ()
 
     def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
-        """Write the notes on protocol, clips and features.
+        """Write the notes on protocol, clips and features, whose texts are in captions.toml.
 
         Parameters
         ----------
@@ -320,10 +332,13 @@ class PaperCorpus:
             notes.append(captions["clips"].format(**counts))
         else:
             notes = list(captions["paper"])
-            in_folds = {name for fold in folds for name in fold.train + fold.validation + fold.test}
-            n_absent = len(in_folds - clips.row_of.keys())
-            if n_absent:
-                notes.append(captions["absent"].format(absent=n_absent))
+            clips_in_folds: set[str] = set()
+            for fold in folds:
+                clips_in_folds.update(fold.train, fold.validation, fold.test)
+            n_without_features = len(clips_in_folds - clips.row_of.keys())
+            if n_without_features:
+                notes.append(captions["absent"].format(absent=n_without_features))
+
         notes += [captions["source"].format(source=source) for source in self.sources]
         untrained = ", ".join(source.label for source in self.sources if source.untrained)
         if untrained:
@@ -349,15 +364,17 @@ def load_corpus(
 
 
 def _pictures(name: str, protocol: str, parts: Sequence[SourcePart]) -> tuple[reports.Picture, ...]:
-    """Return the pictures of a table or figure with their captions, one for each source that has one."""
+    """Return the pictures of a table or figure with their captions, one for each source that draws one."""
     captions = CAPTIONS[name]
-    drawn_words = captions.get(f"{protocol}_drawn", "")  # what the figure shows
+    what_is_drawn = captions.get(f"{protocol}_drawn", "")
     pictures = []
     for part in parts:
-        if part.draw:
-            details = f"{part.source.title}{part.caption_words}; {drawn_words}"
-            caption = f"{captions['title']} under the {protocol} protocol, {details}"
-            pictures.append(reports.Picture(f"{name}-{protocol}-{part.source.label}", caption, part.draw))
+        if part.draw is None:
+            continue
+        details = f"{part.source.title}{part.caption_words}; {what_is_drawn}"
+        caption = f"{captions['title']} under the {protocol} protocol, {details}"
+        picture_name = f"{name}-{protocol}-{part.source.label}"
+        pictures.append(reports.Picture(picture_name, caption, part.draw))
     return tuple(pictures)
 
 
@@ -365,7 +382,9 @@ def _without_empty_printed(table: reports.Block) -> reports.Block:
     """Drop the columns of printed values, whose headings begin with "printed", that are empty in all rows."""
     shown_columns = []
     for index, heading in enumerate(table.headers):
-        if not heading.startswith("printed") or any(_is_value(row[index]) for row in table.rows):
+        is_printed = heading.startswith("printed")
+        has_value = any(_is_value(row[index]) for row in table.rows)
+        if has_value or not is_printed:
             shown_columns.append(index)
 
     def shown_cells(cells: Sequence[str]) -> tuple[str, ...]:
@@ -376,5 +395,8 @@ def _without_empty_printed(table: reports.Block) -> reports.Block:
 
 
 def _is_value(printed: str) -> bool:
-    """Return whether a cell of a printed column holds a value, not a sign that there is none."""
+    """Return whether a cell of a column of printed values holds a value.
+
+    Without one it is empty, or shows the sign for nothing, or says that there is no number.
+    """
     return printed not in {"", reports.NOTHING} and not printed.startswith("no number")

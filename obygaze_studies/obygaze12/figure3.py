@@ -33,8 +33,8 @@ def _format_printed(negatives: str, concept: str) -> str:
 
     It prints no numbers, but names some concepts as hard to separate, with all clips as negatives.
     """
-    hard = negatives == "all" and concept in PUBLISHED["figures"]["figure3_hard"]
-    return "no number; hard to separate" if hard else "no number"
+    is_named_as_hard = negatives == "all" and concept in PUBLISHED["figures"]["figure3_hard"]
+    return "no number; hard to separate" if is_named_as_hard else "no number"
 
 
 WRITERS: Writers = {"against": NEGATIVES_TITLES.__getitem__, "printed": _format_printed}
@@ -72,9 +72,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     fold 9 (Tores et al., section 5).
     """
     corpus = results[0].corpus
-    folds: list[Fold] = []
+    folds: list[Fold] = []  # of all concepts and choices of negatives
     for concept, negatives in CONCEPT_TASKS:
         folds += concept_folds(corpus.manifest, concept, negatives)
+
     leaks = leak_caption(folds, corpus.first_source)
     parts = []
     for result in results:
@@ -103,11 +104,12 @@ def _part(
     caption_words
         Words that the caption of the figure adds.
     """
-    shown = SHOWN_COLUMNS[protocol]
+    shown = SHOWN_COLUMNS[protocol]  # which columns are compared and drawn
     n_better = sum(row[shown.compared] > row["all_positive"] for row in rows)
     answer = (
         f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
     )
+
     return SourcePart(
         source=source,
         rows=rows,
@@ -121,7 +123,7 @@ def _part(
 def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
     """Return a function that draws a pair of bars for each concept, as in the paper.
 
-    A bar of a concept is for one choice of negatives. Where the rows have p-values, significant bars get a
+    A concept has a bar for each choice of negatives. Where the rows have p-values, significant bars get a
     star.
 
     Parameters
@@ -139,10 +141,11 @@ def _draw_chart(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], No
             rows_with_titles, column, condition="against", group="concept", groups=VISUAL_CONCEPTS
         )
 
-    starred = {}
+    starred = {}  # title of the negatives -> whether the bar of each concept gets a star
     if "p_holm" in rows[0]:
         for against, p_values in bars_of("p_holm").items():
             starred[against] = [p < ALPHA for p in p_values]
+
     return bar_chart(
         labels=VISUAL_CONCEPTS,
         series=bars_of("f1_pos"),
@@ -164,14 +167,16 @@ def _paper_rows(result: PaperResults) -> list[Row]:
     fitted = result.concepts
     table = fitted.predictions.table.assign(called=fitted.predictions.called)
     rows: list[Row] = []
-    for concept, negatives in CONCEPT_TASKS:
+    for concept, negatives in CONCEPT_TASKS:  # all concepts with each choice of negatives
         predictions = table[table["task"] == f"{concept}|{negatives}"]
         f1_of_fold = {}  # validation fold -> F1 of its CAV on the test clips
         for fold, rows_of_fold in predictions.groupby("fold"):
             f1_of_fold[fold] = f1_pos(rows_of_fold["label"].to_numpy(), rows_of_fold["called"].to_numpy())
-        elected = fitted.elected[concept, negatives]
+
+        elected = fitted.elected[concept, negatives]  # the number of a fold
         tested_clips = predictions[predictions["fold"] == elected]
         prevalence = float(tested_clips["label"].mean())
+
         rows.append(
             {
                 "features": result.source.title,
@@ -190,12 +195,16 @@ def _paper_rows(result: PaperResults) -> list[Row]:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests."""
+    """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests.
+
+    A note lists the concepts that cannot be learnt, as too few movies have clips of both classes.
+    """
     targets = results[0].concept_targets
     undefined = []
     for concept, negatives in CONCEPT_TASKS:
         if (concept, negatives) not in targets:
             undefined.append(f"{concept} against {NEGATIVES_TITLES[negatives]}")
+
     notes = []
     if undefined:
         notes.append(f"undefined, in too few movies to leave one out: {', '.join(undefined)}")
@@ -204,7 +213,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _strict_part(result: StrictResults) -> SourcePart:
-    """Make the part of one source under `strict`."""
+    """Make the table, the figure and the answer of one source under `strict`."""
     rows: list[Row] = []
     for negatives in NEGATIVES:
         rows += _strict_rows(result, negatives)
@@ -221,20 +230,26 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
     runs = {concept: run for (concept, against), run in result.concepts.items() if against is negatives}
     if not runs:
         return []
+
+    # Whether each clip has each concept: 1 or 0; NaN for clips that are neither positives nor negatives.
     targets = [result.concept_targets[concept, negatives] for concept in runs]
     codes = np.column_stack([target.of(result.source.labels) for target in targets])  # [N, concepts]
+    presences = np.where(codes == NOT_ASKED, np.nan, codes)
     tests = permutation_pvalues(
         result.source.X,
-        np.where(codes == NOT_ASKED, np.nan, codes),
+        presences,
         result.source.movies,
         n_permutations=N_PERMUTATIONS,
         seed=result.seed,
     )
+
     rows: list[Row] = []
-    for index, (concept, run) in enumerate(runs.items()):
-        metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
+    for index, (concept, run) in enumerate(runs.items()):  # in the order of the tests
+        metrics_of_cav = run.metrics[run.metrics["model"] == "cav"]
+        metrics = metrics_of_cav.set_index("metric").to_dict(orient="index")  # name -> columns
         f1 = metrics["f1_pos"]
         within_movie_auc = metrics["within_movie_auc"]
+
         rows.append(
             {
                 "features": result.source.title,

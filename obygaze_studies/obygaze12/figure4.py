@@ -30,6 +30,9 @@ Timelines = dict[str, tuple[Clip, ...]]
 def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> Timelines:
     """Make the timelines: each annotator's segments, their projection onto the clips, and the merge.
 
+    A projection turns free segments into labels of given clips. The merge combines the projections of all
+    annotators into one label for each clip.
+
     Parameters
     ----------
     annotations
@@ -51,8 +54,10 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     for part, noun in ((segments_of_film, "annotations"), (clips_of_film, "clips")):
         if not len(part):
             raise ManifestError(f"movie {movie!r} has no {noun}; there are {', '.join(annotations.movies)}")
+
     by_annotator = project(segments_of_film, clips_of_film, threshold, per_annotator=True).manifest
     merged = project(segments_of_film, clips_of_film, threshold).manifest
+
     annotators = sorted({clip.annotator for clip in segments_of_film})
     annotations_of: Timelines = {}
     projections_of: Timelines = {}
@@ -61,11 +66,15 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
         annotations_of[f"Annotation {number}"] = _in_order_of_time(segments_of_film, annotator)
         projected = _with_unanswered(by_annotator, clips_of_film, annotator)
         projections_of[f"Projection {number}"] = _in_order_of_time(projected)
+
     return annotations_of | projections_of | {MERGED: _in_order_of_time(merged)}
 
 
 def _with_unanswered(projected: Manifest, clips: Manifest, annotator: str) -> Manifest:
-    """Return an annotator's row of each clip; one without a level for a clip that they did not answer for."""
+    """Return a projection with a row of one annotator for each clip.
+
+    `projected` has only the clips that an annotator answered for. The others get a row without a level.
+    """
     row_of_clip = {row.clip_id: row for row in projected if row.annotator == annotator}
     rows = []
     for clip in clips:
@@ -75,7 +84,7 @@ def _with_unanswered(projected: Manifest, clips: Manifest, annotator: str) -> Ma
 
 
 def _in_order_of_time(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
-    """Return the clips of an annotator, or all, in order of time."""
+    """Return the clips of an annotator, or all clips if none is named, in order of time."""
     spans = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
     return tuple(sorted(spans, key=lambda clip: clip.start_s or 0.0))
 
@@ -116,10 +125,13 @@ def figure4(
         shown = {name: _overlapping(spans, span) for name, spans in shown.items()}
         if not shown[MERGED]:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
+
     count_rows = [_count_row(name, spans) for name, spans in shown.items()]
     blocks = [_block_of_all_columns("Spans of each timeline", count_rows)]
     if len(shown[MERGED]) <= N_LISTED:
         blocks.append(_block_of_all_columns("Clips", _clip_rows(shown)))
+
+    # The texts of captions.toml have these words as fields.
     words = {"title": _title_of(annotations, movie), "threshold": threshold}
     captions = CAPTIONS["figure4"]
     draw = drawn_by("draw_timelines", rows=_spans_in_minutes(shown), shades=SHADES)
@@ -154,12 +166,13 @@ def _title_of(annotations: Manifest, movie: str) -> str:
 
 def _count_levels(spans: Sequence[Clip]) -> str:
     """Write how many clips have each level: `3 clips EN, 1 clip S`."""
-    counts = _count_row("", spans)
-    return ", ".join(f"{counted(counts[level], 'clip')} {level}" for level in CODEBOOK.level_names)
+    n_clips_of_level = _count_row("", spans)
+    levels = CODEBOOK.level_names  # those of ObyGaze12
+    return ", ".join(f"{counted(n_clips_of_level[level], 'clip')} {level}" for level in levels)
 
 
 def _count_row(name: str, spans: Sequence[Clip]) -> dict[str, Any]:
-    """Count the spans of a timeline, and those of each level."""
+    """Count the spans of a timeline, and those of each level: the row of the timeline in a table."""
     row: dict[str, Any] = {"timeline": name, "spans": len(spans)}
     for level in CODEBOOK.level_names:
         row[level] = sum(clip.level == level for clip in spans)
@@ -202,13 +215,16 @@ def _span_rows(shown: Timelines) -> list[dict[str, Any]]:
 
 
 def _overlapping(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
-    """Return the clips that overlap a part of the film, from its start to its end in seconds."""
+    """Return the clips that overlap a part of the film, from its start to its end in seconds.
+
+    All clips have times, as `timelines` refuses those without; the zeros only stand for the type's None.
+    """
     start, end = span
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
 
 
 def _spans_in_minutes(shown: Timelines) -> dict[str, list[tuple[float, float, str]]]:
-    """Convert the spans to minutes: timeline -> start, end and level of each.
+    """Convert the labelled spans to minutes, for the figure: timeline -> start, end and level of each.
 
     Free segments of the lowest level are left out of the annotators' timelines: they only fill the gaps
     between what was marked.
@@ -220,7 +236,8 @@ def _spans_in_minutes(shown: Timelines) -> dict[str, list[tuple[float, float, st
         for clip in clips:
             if clip.level is None or clip.start_s is None or clip.end_s is None:
                 continue
-            if clip.level == lowest_level and name.startswith("Annotation"):
+            only_fills_a_gap = clip.level == lowest_level and name.startswith("Annotation")
+            if only_fills_a_gap:
                 continue
             spans_of_timeline[name].append((clip.start_s / 60, clip.end_s / 60, clip.level))
     return spans_of_timeline

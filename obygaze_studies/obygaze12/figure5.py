@@ -21,28 +21,39 @@ PRINTED_DEPTH = 10
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Reproduce Figure 5 under the `paper` protocol."""
+    """Reproduce Figure 5, the decision tree of PCBM-DT, under the `paper` protocol.
+
+    Parameters
+    ----------
+    results
+        The trained models of each source, all of the same corpus.
+    """
     corpus = results[0].corpus
-    limits = TREES[TASK]
+    limits = TREES[TASK]  # of the tree for EN vs S, in the original code
     fold = head_fold(corpus.manifest, train=TASKS[TASK], test=TASKS[TASK])
-    note = f"{leak_caption([fold], corpus.first_source)}; its CAVs are fitted on its training clips"
-    trained = (
+
+    note_on_leaks = f"{leak_caption([fold], corpus.first_source)}; its CAVs are fitted on its training clips"
+    note_on_training = (
         "trained on the head's clips of EN vs S, CAVs against EN; "
         f"the original code's limits for this task are depth {limits['max_depth']} "
         f"and {limits['min_samples_leaf']} clips a leaf"
     )
     if corpus.has_printed_numbers and limits["max_depth"] < PRINTED_DEPTH:
-        trained += f", which can't give the printed depth of {PRINTED_DEPTH}"
+        note_on_training += f", which can't give the printed depth of {PRINTED_DEPTH}"
+
     parts = []
     for result in results:
         tree = result.heads.trees[TASK, Negatives.EN]
-        parts.append(_part(result, tree, VISUAL_CONCEPTS, note, caption_words=f": {note}"))
+        parts.append(_part(result, tree, VISUAL_CONCEPTS, note_on_leaks, caption_words=f": {note_on_leaks}"))
     record = {"task": TASK, "max_depth": limits["max_depth"]}
-    return corpus.report("figure5", parts, record, notes=[trained], folds=[fold])
+    return corpus.report("figure5", parts, record, notes=[note_on_training], folds=[fold])
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Figure 5 under `strict`: one tree of all movies, its depth chosen by inner folds."""
+    """Reproduce Figure 5 under `strict`: one tree of all movies, its depth chosen by inner folds.
+
+    `results` are the trained models of each source, all of the same corpus.
+    """
     parts = []
     for result in results:
         model = result.tree
@@ -63,6 +74,8 @@ def _part(
 
     Parameters
     ----------
+    result
+        The results that the tree is of; under `paper`, the table's title gives its depth.
     tree
         The fitted decision tree.
     concepts
@@ -76,27 +89,28 @@ def _part(
     source = result.source
     # Under `strict` the note of the table says which depth was chosen.
     depth = f", depth {tree.get_depth()}" if isinstance(result, PaperResults) else ""
+    shown_nodes = [node for node in nodes if node["depth"] < N_LEVELS]
+    block = declared_block(
+        source.title + depth,
+        ("figure5", "nodes"),
+        shown_nodes,
+        (note,),
+        writers={
+            "branch": _format_branch,
+            "asked": _format_concept,
+            "threshold": _format_threshold,
+        },
+    )
+
     if len(nodes) > 1:
         answer = f"the tree of {len(nodes)} nodes asks for {nodes[0]['concept']} first"
     else:
         answer = "the tree asks for no concept"
-    shown_nodes = [node for node in nodes if node["depth"] < N_LEVELS]
+
     return SourcePart(
         source=source,
         rows=[{"features": source.title} | node for node in nodes],
-        blocks=[
-            declared_block(
-                source.title + depth,
-                ("figure5", "nodes"),
-                shown_nodes,
-                (note,),
-                writers={
-                    "branch": _format_branch,
-                    "asked": _format_concept,
-                    "threshold": _format_threshold,
-                },
-            )
-        ],
+        blocks=[block],
         answers=[f"{source.title}: {answer}"],
         draw=drawn_by("draw_tree", tree=tree, features=concepts, classes=("EN", "S"), n_levels=N_LEVELS),
         caption_words=caption_words,
@@ -140,6 +154,7 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:
         low = int(arrays.children_left[number])
         high = int(arrays.children_right[number])
         is_leaf = low == high  # both are -1
+
         concept = ""
         threshold = math.nan
         if not is_leaf:
@@ -148,6 +163,7 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:
             position_of[high] = {"depth": depth, "parent": number, "side": "high"}
             concept = concepts[int(arrays.feature[number])]
             threshold = float(arrays.threshold[number])
+
         node = {"number": number, **position, "concept": concept, "threshold": threshold}
         node["n_train"] = int(arrays.n_node_samples[number])
         node["share_positive"] = float(counts[number, 1] / counts[number].sum())

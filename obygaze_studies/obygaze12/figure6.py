@@ -58,19 +58,24 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
-    """Make the part of one source under `paper`; the figure has the movies that the paper draws."""
+    """Make the table of one source under `paper`, and its figure of the movies that the paper draws.
+
+    `leaks` is the note on test clips that are seen in training.
+    """
     rows = _paper_rows(result)
     source = result.source
     movies = PUBLISHED["figures"]["figure6_movies"]
     n_failed = sum(row["n_failed"] for row in rows)
     n_clips = sum(row["n_clips"] for row in rows)
-    panels = {}
+
+    panels = {}  # title of a movie's panel -> a value for each factor
     for row in rows:
         has_weights = not np.isnan(row[FACTORS[0]])  # all weights of a movie are NaN, or none
         if row["movie"] in movies and has_weights:
             title = f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong"
             # The rows hold weights of a success, the figure shows those of an error.
             panels[title] = [-row[name] for name in FACTORS]
+
     return SourcePart(
         source=source,
         rows=rows,
@@ -103,7 +108,8 @@ WEIGHTS: Sequence[Column] = (
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
     """List the movies with the weights of a logistic regression of which clips one model calls correctly.
 
-    Of the models that are tested on a movie, it is the typical one (`_predictions_of_typical_model`).
+    The regression has a weight for each factor: a concept or a level of the clip. Of the models that are
+    tested on a movie, the typical one is taken (`_predictions_of_typical_model`).
     """
     table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
@@ -111,6 +117,7 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
         typical = _predictions_of_typical_model(predictions)
         is_correct = (typical["label"] == typical["called"]).to_numpy()
         weights = _weights_of_success(result.source, typical["clip_id"].tolist(), is_correct)
+
         rows.append(
             {
                 "features": result.source.title,
@@ -139,15 +146,16 @@ def _predictions_of_typical_model(predictions: pd.DataFrame) -> pd.DataFrame:
     f1_of_models = [
         f1_weighted(rows["label"].to_numpy(), rows["called"].to_numpy()) for rows in predictions_of_models
     ]
-    distances = np.abs(np.array(f1_of_models) - np.mean(f1_of_models))
-    nearest = int(np.argmin(np.nan_to_num(distances)))  # of undefined distances the first
+    distances_to_mean = np.abs(np.array(f1_of_models) - np.mean(f1_of_models))
+    nearest = int(np.argmin(np.nan_to_num(distances_to_mean)))  # of undefined distances the first
     return predictions_of_models[nearest]
 
 
 def _weights_of_success(data: Dataset, clip_ids: Sequence[str], is_correct: NDArray[np.bool_]) -> Floats:
     """Fit a logistic regression of which clips are called correctly, and return a weight per factor.
 
-    The weights are NaN if all clips are called correctly, or none.
+    The factors are the visual concepts and the levels of clips (`FACTORS`). The weights are NaN if all clips
+    are called correctly, or none, as nothing can be learnt then.
     """
     if is_correct.all() or not is_correct.any():
         return np.full(len(FACTORS), np.nan)
@@ -168,9 +176,10 @@ def _strict_part(result: StrictResults) -> SourcePart:
     all_rows: list[dict[Any, Any]] = []
     blocks = []
     answers = []
-    for kind in KINDS_OF_ERROR:
+    for kind in KINDS_OF_ERROR:  # false alarms and misses
         rows = _effect_rows(result, kind)
         all_rows += rows
+
         n_errors = rows[0]["n_errors"]  # the same in all rows, as n_clips is
         n_clips = rows[0]["n_clips"]
         notes = [f"{n_errors} errors of {counted(n_clips, 'clip')}"]
@@ -179,9 +188,11 @@ def _strict_part(result: StrictResults) -> SourcePart:
         if undefined:
             notes.append(undefined)
             shown_rows = ()
+
         blocks.append(declared_block(f"{source.title}: {kind}", ("figure6", "strict"), shown_rows, notes))
         answers.append(f"{source.title}, {kind}: {_write_significant(rows)}")
-    factors = list(dict.fromkeys(row["factor"] for row in all_rows))
+
+    factors = list(dict.fromkeys(row["factor"] for row in all_rows))  # each once
 
     def bars_of(column: str) -> dict[str, Any]:
         """Return the values of a column for the chart: kind of error -> a value per factor."""
@@ -197,14 +208,19 @@ def _strict_part(result: StrictResults) -> SourcePart:
 
 
 def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
-    """Estimate the effect of each factor on a kind of error: a row per factor."""
+    """Estimate the effect of each factor on a kind of error: a row per factor.
+
+    `kind` is "false alarms", which are errors on negative clips, or "misses", on positive ones.
+    """
     source = result.source
     label_of_kind, names = KINDS_OF_ERROR[kind]
-    clips = result.pair_rows()
-    clips = clips[clips["label"] == label_of_kind]
+    predictions = result.pair_rows()
+    clips = predictions[predictions["label"] == label_of_kind]
     errors = (clips["label"] != clips["called"]).to_numpy()
+
+    all_factors = factors_of_clips(source, source.rows(clips["clip_id"].tolist()))
     columns = [FACTORS.index(name) for name in names]
-    factors = factors_of_clips(source, source.rows(clips["clip_id"].tolist()))[:, columns]
+    factors = all_factors[:, columns]
     with one_blas_thread():
         effects = error_factors(factors, errors, clips["movie"].to_numpy(dtype=str))
     # False alarms are errors on EN and HN clips: the effect of HN is its difference from EN.
@@ -226,7 +242,7 @@ def _why_undefined(kind: str, n_errors: int, n_clips: int) -> str:
 
 
 def factors_of_clips(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the `FACTORS` of some clips of the data as 0 or 1, [N, factors]."""
+    """Return the `FACTORS` of some clips as 0 or 1, [N, factors]: first visual concepts, then levels."""
     levels = [data.levels[rows] == level for level in ("S", "HN", "EN")]
     return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
 
@@ -298,11 +314,13 @@ def _estimate_effects(factors: Floats, errors: NDArray[np.bool_], movies: NDArra
     if movie_names.size == 1:
         undefined = np.full(len(estimates), np.nan)
         return _Effects(estimates, low=undefined, high=undefined, p=undefined)
+
     estimates_without_movie = []
     for name in movie_names:
         is_of_other_movie = (movies != name).astype(np.float64)
         estimates_without_movie.append(_fit_effects(design, errors, is_of_other_movie, factors.shape[1]))
     standard_error = jackknife_error(np.stack(estimates_without_movie))
+
     degrees_of_freedom = movie_names.size - 1
     reach = student.ppf((1 + INTERVAL_LEVEL) / 2, degrees_of_freedom) * standard_error
     t = np.abs(estimates) / np.maximum(standard_error, SMALLEST_ERROR)

@@ -47,12 +47,14 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     for row in table.checked():
         collected.add(_clip(row, table.problems, root, videos), row.line)
     clips = collected.clips
+
     notices = _notices_on_lines(table.rows, clips)
     if videos:
         notices.append(manifests.videos_found(clips, root, videos))
     if source.is_dir():
         clips, notices_on_folds = _with_fold_columns(clips, source)
         notices += notices_on_folds
+
     return manifests.Imported(manifests.Manifest(tuple(clips), root, CODEBOOK), tuple(notices))
 
 
@@ -72,13 +74,27 @@ def _notices_on_lines(rows: Iterable[manifests.Row], clips: Iterable[manifests.C
 @checked
 def is_obygaze12(manifest: manifests.Manifest) -> bool:
     """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
-    return manifest.codebook.name == CODEBOOK.name and set(manifest.movies) == set(PUBLISHED["films"])
+    has_its_codebook = manifest.codebook.name == CODEBOOK.name
+    has_its_films = set(manifest.movies) == set(PUBLISHED["films"])
+    return has_its_codebook and has_its_films
 
 
 def _clip(
     row: manifests.Row, problems: manifests.Problems, root: Path, videos: Path | None
 ) -> manifests.Clip | None:
-    """Make a clip of a row of the annotations; None if the row is broken, with its problems noted."""
+    """Make a clip of a row of the annotations; None if the row is broken.
+
+    Parameters
+    ----------
+    row
+        The row.
+    problems
+        The list to which the row's problems are added. All of them are reported together.
+    root
+        Folder of the manifest.
+    videos
+        Folder of the clips' video files; without it, videos are bare file names.
+    """
     n_problems_before = len(problems.messages)
     cells = row.cells
     level = problems.attempt(row.line, "label", CODEBOOK.level_spelled, cells["label"])
@@ -88,12 +104,15 @@ def _clip(
     has_new_problems = len(problems.messages) > n_problems_before
     if has_new_problems:
         return None
+
     video = cells["video_name"]
     if video and videos:
         video = manifests.stored_path(videos / video, root)
+
     extras = {ours: cells[theirs] for ours, theirs in ANNOTATIONS["extras"].items()}
     film = PUBLISHED["films"].get(cells["movie"], {})  # empty for a film that Table 3 does not list
     extras |= {name: film.get(name, "") for name in ("year", "genres")}
+
     return problems.attempt(
         row.line,
         "",  # the error names the column
@@ -122,6 +141,7 @@ def _with_fold_columns(clips: list[manifests.Clip], folder: Path) -> tuple[list[
         if not path.is_file():
             notices.append(f"no {split['path']}: no column {column}")
             continue
+
         fold_of_clip = _read_split_file(path, split, by_id)
         clips_with_fold = []
         for clip in clips:
@@ -153,6 +173,8 @@ def _read_split_file(path: Path, split: Split, clips: Mapping[str, manifests.Cli
             continue
         if clip_id in fold_of_clip:
             problems.add(row.line, f"clip {clip_id!r} is there twice", "id")
+
+        # `attempt` calls a function, and notes the error that it raises as a problem of this line.
         fold = problems.attempt(row.line, "fold", manifests.whole_number, row.cells["fold"])
         problems.attempt(row.line, "label", _check_label, row.cells["label"], split, clip)
         problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip)
@@ -161,7 +183,10 @@ def _read_split_file(path: Path, split: Split, clips: Mapping[str, manifests.Cli
 
 
 def _check_label(label: str, split: Split, clip: manifests.Clip) -> None:
-    """Raise a ManifestError if a split file's label is unknown, or does not mean the clip's level."""
+    """Raise a ManifestError if a split file's label is unknown, or does not mean the clip's level.
+
+    A split file has labels of its own, each of which stands for some levels (``split["meaning"]``).
+    """
     if label not in split["meaning"]:
         raise ManifestError(f"unknown label {label!r} (expected {', '.join(split['meaning'])})")
     if clip.level not in split["meaning"][label]:

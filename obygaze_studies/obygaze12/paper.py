@@ -30,7 +30,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.commands import read_inputs, under_policy
 from obygaze_models.report import Report, asset, to_csv
 from obygaze_studies.errors import FoldsError
-from obygaze_studies.obygaze12.corpus import load_corpus, refuse_other_codebook
+from obygaze_studies.obygaze12.corpus import PaperCorpus, load_corpus, refuse_other_codebook
 from obygaze_studies.obygaze12.figure4 import figure4
 from obygaze_studies.obygaze12.paper_folds import CAPTION_WITHOUT_LEAK
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults
@@ -125,89 +125,110 @@ def redo(
     """
     reports_without_training: list[Report] = []
     if FIGURE2 in names:
-        report = figure2(manifest)
-        reports_without_training.append(report)
-        on_report(report)
+        report_without_training = figure2(manifest)
+        reports_without_training.append(report_without_training)
+        on_report(report_without_training)
+
     trained_names = [name for name in names if name != FIGURE2]
-    made = _Made([], [], {}, [])
-    for protocol_name in _protocols(protocol) if trained_names else ():
+    protocols = _protocols(protocol) if trained_names else ()
+    reports: list[Report] = []
+    notes: list[str] = []
+    tables: dict[str, pd.DataFrame] = {}
+    last_error: FoldsError | None = None
+    for protocol_name in protocols:
         policy_of_protocol = LabelPolicy.RAW if protocol_name == "paper" else policy
         corpus = load_corpus(stores, manifest, policy_of_protocol)
-        task = _ShownTask(progress)
-        results_class: type[Any] = PaperResults if protocol_name == "paper" else StrictResults
-        results = [
-            results_class(corpus, source, seed, task.show, results_folder) for source in corpus.sources
-        ]
-        for name in trained_names:
-            task.name = f"{name}, {protocol_name} protocol"
-            _make_report(name, task.name, results, made, on_report)
-        for result in results:
-            for kind, table in result.tables.items():
-                made.tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
-    if made.errors and not made.reports:
-        raise made.errors[-1]
-    return Redone((*reports_without_training, *made.reports), tuple(made.notes), made.tables)
+        redone = _redo_protocol(
+            protocol_name,
+            trained_names,
+            corpus,
+            seed=seed,
+            progress=progress,
+            results_folder=results_folder,
+            on_report=on_report,
+        )
+        reports += redone.reports
+        notes += redone.notes
+        tables |= redone.tables
+        if redone.last_error is not None:
+            last_error = redone.last_error
+
+    if last_error is not None and not reports:
+        raise last_error
+    return Redone((*reports_without_training, *reports), tuple(notes), tables)
 
 
-class _Made(NamedTuple):
-    """The reports of trained models that are made so far.
+class _RedoneUnderProtocol(NamedTuple):
+    """The tables and figures of trained models under one protocol.
 
     Attributes
     ----------
-    reports
-        The reports.
-    notes
-        For each report that cannot be made, the reason.
-    tables
-        Name of a file without ending -> its table.
-    errors
-        The errors for want of clips with features, each of which also has its note.
+    reports, notes, tables
+        As of a `Redone`.
+    last_error
+        The last error for want of clips with features; None if there was none.
     """
 
     reports: list[Report]
     notes: list[str]
     tables: dict[str, pd.DataFrame]
-    errors: list[FoldsError]
+    last_error: FoldsError | None
 
 
-def _make_report(
-    name: str,
-    title: str,
-    results: Sequence[Any],
-    made: _Made,
+def _redo_protocol(
+    protocol: str,
+    names: Sequence[str],
+    corpus: PaperCorpus,
+    *,
+    seed: int,
+    progress: Progress,
+    results_folder: Path | None,
     on_report: Callable[[Report], None],
-) -> None:
-    """Make a table or figure and add it to those made; or add a note that says why it cannot be made.
+) -> _RedoneUnderProtocol:
+    """Reproduce tables and figures of trained models under one protocol, "paper" or "strict".
 
-    Parameters
-    ----------
-    name
-        Name of the table or figure.
-    title
-        Its name with the protocol, for the note.
-    results
-        The results of each source under this protocol.
-    made
-        What is made so far.
-    on_report
-        Called with the report.
+    A table or figure that cannot be made has a note that says why. `names` are those of tables and figures,
+    `corpus` holds the clips and their features, and the other arguments are those of `redo`.
     """
-    try:
-        report = _trained_report(name, results)
-    except FoldsError as error:
-        made.errors.append(error)
-        made.notes.append(f"{title}: not made, {error}")
-        return
-    if report is None:
-        made.notes.append(f"{title}: not made, no concept is marked in enough movies")
-        return
-    made.reports.append(report)
-    on_report(report)
+    task = _ShownTask(progress)
+    results_class: type[Any] = PaperResults if protocol == "paper" else StrictResults
+    results = [results_class(corpus, source, seed, task.show, results_folder) for source in corpus.sources]
+
+    reports = []
+    notes = []
+    last_error = None
+    for name in names:
+        task.name = f"{name}, {protocol} protocol"
+        try:
+            report = _trained_report(name, results)
+        except FoldsError as error:
+            last_error = error
+            notes.append(f"{task.name}: not made, {error}")
+            continue
+        if report is None:
+            notes.append(f"{task.name}: not made, no concept is marked in enough movies")
+            continue
+        reports.append(report)
+        on_report(report)
+
+    tables = {}
+    for result in results:
+        for kind, table in result.tables.items():
+            tables[f"{kind}-{protocol}-{result.source.label}"] = table
+    return _RedoneUnderProtocol(reports, notes, tables, last_error)
 
 
 @dataclass
 class _ShownTask:
-    """The table that models are being trained for, which the progress names."""
+    """Adds to the progress the name of the table or figure that models are being trained for.
+
+    Attributes
+    ----------
+    progress
+        As `redo` takes it.
+    name
+        The name, which is set before each table or figure is made.
+    """
 
     progress: Progress
     name: str = ""
@@ -222,7 +243,7 @@ def _trained_report(name: str, results: Sequence[PaperResults] | Sequence[Strict
 
     Returns None if it needs concepts, and no concept is marked in enough movies.
     """
-    # The module of a table or figure has its name (`MODULES`), and two functions.
+    # The module of a table or figure has its name (`MODULES`), and a function for each protocol.
     module = import_module(f"obygaze_studies.obygaze12.{name}")
     report: Report
     if isinstance(results[0], StrictResults):
@@ -237,7 +258,7 @@ def _trained_report(name: str, results: Sequence[PaperResults] | Sequence[Strict
 
 
 def _protocols(protocol: Protocol) -> tuple[str, ...]:
-    """List the protocols to use, in the order of work."""
+    """List the protocols to use, in the order in which reports are made."""
     return ("paper", "strict") if protocol == "both" else (protocol,)
 
 
@@ -264,8 +285,9 @@ def prepare_study(
     ProtocolError
         The labels are not those of the paper.
     """
-    loaded_manifest, opened = read_inputs(manifest, stores)
+    loaded_manifest, opened_stores = read_inputs(manifest, stores)
     refuse_other_codebook(loaded_manifest.codebook, "this table or figure")
+
     notices: list[str] = []
     trains_models = set(names) != {FIGURE2}
     if protocol != "paper" and trains_models:
@@ -277,7 +299,7 @@ def prepare_study(
         redone = redo(
             names,
             loaded_manifest,
-            opened,
+            opened_stores,
             protocol,
             policy=labels,
             seed=seed,
@@ -288,14 +310,15 @@ def prepare_study(
         folder = results_folder.parent if results_folder else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))
-        page = index_page(redone, loaded_manifest, opened, policy=labels, seed=seed)
+        page = index_page(redone, loaded_manifest, opened_stores, policy=labels, seed=seed)
         write_whole(folder / "index.md", page)
         return redone
 
+    # What the results depend on, so that those of an earlier, interrupted call are used for the same inputs.
     inputs = {
         "tables": list(names),
         "manifest": loaded_manifest.digest(),
-        "stores": [store.fingerprint for store in opened],
+        "stores": [store.fingerprint for store in opened_stores],
         "policy": policy,
         "protocol": protocol,
         "seed": seed,
@@ -355,5 +378,7 @@ def index_page(
 
 def leak_notes(report: Report) -> list[tuple[str, str]]:
     """List a report's notes that say whether its folds leak, each with the title of its table."""
-    notes = [(block.title, note) for block in report.blocks for note in block.notes]
-    return [(title, note) for title, note in notes if "LEAKS" in note or CAPTION_WITHOUT_LEAK in note]
+    titles_and_notes = [(block.title, note) for block in report.blocks for note in block.notes]
+    return [
+        (title, note) for title, note in titles_and_notes if "LEAKS" in note or CAPTION_WITHOUT_LEAK in note
+    ]

@@ -122,10 +122,12 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
     n_in_validation = [leak.in_validation for leak in leaks]
     if not any(n_in_training) and not any(n_in_validation):
         return CAPTION_WITHOUT_LEAK
+
     n_tested = []
     for fold in folds:
         tested_clips = fold.test if data is None else data.rows(fold.test)
         n_tested.append(len(tested_clips))
+
     return (
         f"LEAKS: {_format_range(n_in_training)} of {_format_range(n_tested)} test clips are in training, "
         f"{_format_range(n_in_validation)} in validation"
@@ -157,19 +159,9 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
     test_clips = _released_clips(manifest, test, f"fold_{test.name}")
     folds = []
     for validation in VALIDATION_FOLDS:
-        # Whether a clip is positive -> the clips of this class; the class of the first clip comes first.
-        clips_of_class: dict[bool, list[ClipInFold]] = {}
-        for clip in train_clips:
-            if clip.fold not in (TEST_FOLD, validation):
-                clips_of_class.setdefault(clip.level in train.positives, []).append(clip)
-        n_smallest = min(map(len, clips_of_class.values()), default=0)
-        training_ids: tuple[str, ...] = ()
-        for clips in clips_of_class.values():
-            drawn_folds = draw_folds(len(clips), n_smallest, validation)
-            training_ids += _ids_in_folds(clips, *drawn_folds)
         fold = Fold(
             name=validation,
-            train=training_ids,
+            train=_balanced_training_ids(train_clips, train, validation),
             validation=_ids_in_folds(train_clips, validation),
             test=_ids_in_folds(test_clips, TEST_FOLD),
         )
@@ -177,16 +169,44 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
     return tuple(folds)
 
 
+def _balanced_training_ids(clips: Sequence["ClipInFold"], task: Task, validation: int) -> tuple[str, ...]:
+    """Choose the clips to train on, about equally many of each class; return their ids, class by class.
+
+    Parameters
+    ----------
+    clips
+        All clips of the task's split file.
+    task
+        The task, which says the levels of positive clips.
+    validation
+        The fold that is validated on. Its clips are left out, and so are those of the tested fold.
+    """
+    # Whether a clip is positive -> the clips of this class. The class of the first clip comes first.
+    clips_of_class: dict[bool, list[ClipInFold]] = {}
+    for clip in clips:
+        if clip.fold not in (TEST_FOLD, validation):
+            is_positive = clip.level in task.positives
+            clips_of_class.setdefault(is_positive, []).append(clip)
+
+    n_smallest = min(map(len, clips_of_class.values()), default=0)
+    training_ids: tuple[str, ...] = ()
+    for clips_of_one_class in clips_of_class.values():
+        drawn_folds = draw_folds(len(clips_of_one_class), n_smallest, validation)
+        training_ids += _ids_in_folds(clips_of_one_class, *drawn_folds)
+    return training_ids
+
+
 def draw_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ...]:
     """Choose the folds whose clips of one class are trained on, so that classes have about equal numbers.
 
-    The choice is that of the original code. With m = n // 10 clips per fold, a class keeps
-    round(8 m_smallest / m) consecutive folds of the eight that may be drawn. The folds drawn for validation
-    fold k follow those drawn for fold k - 1; after the last fold comes the first again.
+    The choice is that of the original code, mistake included. There are ten folds, and a class of n clips has
+    about m = n // 10 clips in each. To be about as large as the smallest class, whose folds have m_smallest
+    clips, it keeps round(8 m_smallest / m) of the eight folds that may be drawn. These are consecutive, and
+    follow those that were drawn for validation fold k - 1; after the last fold comes the first again.
 
-    The original code numbers the validation fold from 1 here. So the draw avoids fold k + 1 instead of k, and
-    may draw the folds k and 9, whose clips are held out already. Classes are therefore less balanced than
-    intended.
+    The mistake: the original code numbers the validation fold from 1 here. So the draw avoids fold k + 1
+    instead of k, and may draw fold k or fold 9, whose clips are held out. Their clips are not among the given
+    n, so that classes become less balanced than intended.
 
     Parameters
     ----------
@@ -195,12 +215,14 @@ def draw_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ...
     validation : int
         The validation fold k, from 0.
     """
-    clips_per_fold = max(n_class // N_FOLDS, 1)  # of less than N_FOLDS clips too, to divide by it
+    clips_per_fold = max(n_class // N_FOLDS, 1)  # at least 1, since it divides below
     clips_per_fold_of_smallest = n_smallest // N_FOLDS
     avoided_fold = validation + 1  # the original's mistake: it means the validation fold
     allowed = [fold for fold in range(1, N_FOLDS) if fold != avoided_fold]
+
     n_kept = round(len(allowed) * clips_per_fold_of_smallest / clips_per_fold)
     start = validation * n_kept
+    # After the last of the allowed folds comes the first again.
     return tuple(allowed[index % len(allowed)] for index in range(start, start + n_kept))
 
 
@@ -220,11 +242,13 @@ def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]
             raise ProtocolError(
                 f"the movie set was released for {' and '.join(MOVIE_SET_TASKS)} only: it has no {task.name}"
             )
+
     train_clips = _released_clips(manifest, train, f"fold_movieset_{train.name}")
     test_clips = _released_clips(manifest, test, f"fold_movieset_{test.name}")
-    # A fold of the movie set is a film.
+    # A fold of the released movie set is a film. Below, folds are its numbers.
     movie_of_fold = {clip.fold: clip.movie for clip in train_clips + test_clips}
     held_out = [fold for fold in sorted(movie_of_fold) if fold not in ALWAYS_TRAINED]
+
     folds = []
     for tested, validated in permutations(held_out, 2):
         name = f"test {tested} {movie_of_fold[tested]}, validation {validated} {movie_of_fold[validated]}"
@@ -247,7 +271,9 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
         The manifest does not have the folds of the released split file.
     """
     labels = concept_labels(manifest, concept, negatives)
-    clips = [clip for clip in _clips_with_fold(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
+    # The column with the folds of the released split file of concepts.
+    clips_of_file = _clips_with_fold(manifest, CONCEPT_COLUMN)
+    clips = [clip for clip in clips_of_file if clip.clip_id in labels]
     folds = []
     for validation in CONCEPT_VALIDATION_FOLDS:
         fold = Fold(
@@ -263,8 +289,9 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
 def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
     """Make the only fold of a PCBM's head: it is tested on the last fold and trained on all others.
 
-    It has no validation side. Both sides come from one file and share no clip. But the head's inputs are
-    distances from CAVs, and these CAVs are fitted on the same training clips.
+    A head decides by concept values, as the last part of a concept bottleneck (PCBM). The fold has no
+    validation side. Both sides come from one file and share no clip. But the head's inputs are distances from
+    CAVs, and these CAVs are fitted on the same training clips.
 
     Raises
     ------
@@ -283,14 +310,16 @@ def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
 
 
 def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Mapping[str, int]:
-    """Label the clips that a concept's CAV is trained and tested on: 1 for a positive, 0 for a negative.
+    """Label the clips that a concept's CAV is trained and tested on: clip id -> 1 if positive, 0 if negative.
 
-    Other clips are left out, among them all NS clips. An EN clip is never a positive, even if the concept was
-    marked in it.
+    Positives are the S and HN clips with the concept. An EN clip is never a positive, even if the concept was
+    marked in it. `negatives` says from which levels the negatives are; all other clips, among them all NS
+    clips, are left out.
     """
     negative_levels = NEGATIVE_LEVELS[negatives]
     if negatives is Negatives.ALL:
-        negative_levels = ("EN", "HN", "S")  # all levels except NS
+        # The table has no levels here, which stands for all. NS clips are in no task of the papers.
+        negative_levels = ("EN", "HN", "S")
     labels = {}
     for clip in manifest:
         is_positive = clip.level in ("HN", "S") and concept in clip.concepts
@@ -313,6 +342,8 @@ class ClipInFold(NamedTuple):
 def _released_clips(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
     """List the clips of a task's split file.
 
+    Importing ObyGaze12 wrote the fold that a clip has in this file to a column of the manifest, `column`.
+
     Raises
     ------
     ProtocolError
@@ -331,6 +362,9 @@ def _released_clips(manifest: Manifest, task: Task, column: str) -> list[ClipInF
 
 def _clips_with_fold(manifest: Manifest, column: str) -> list[ClipInFold]:
     """List the clips that have a video and a fold in a column, in the manifest's order.
+
+    Columns hold the folds of the released split files, one file a column. Clips without a video were in none
+    of the original folds.
 
     Raises
     ------
@@ -352,7 +386,10 @@ def _clips_with_fold(manifest: Manifest, column: str) -> list[ClipInFold]:
 
 
 def _error_without_folds(manifest: Manifest, column: str) -> ProtocolError:
-    """Make the error for a manifest without a clip that has a video and a fold in a column."""
+    """Make the error for a manifest without a clip that has a video and a fold in a column.
+
+    Either the clips with a fold lack a video, or none has a fold; the message says how to mend it.
+    """
     n_without_video = count_without_video(manifest, [column])
     if n_without_video:
         return ProtocolError(
@@ -389,7 +426,10 @@ def count_without_video(manifest: Manifest, columns: Sequence[str]) -> int:
 
 
 def s_labels(data: Dataset) -> NDArray[np.int64]:
-    """Label the clips: 1 for S clips, 0 for the others [N]."""
+    """Label the clips: 1 for S clips, 0 for the others [N].
+
+    The labels are those of every task of the papers, since S is the positive level of all of them.
+    """
     return TASKS["enhn_s"].labels(data.levels)
 
 
@@ -420,6 +460,7 @@ def check_sides(data: Dataset, fold: Fold, label_of_clip: Mapping[str, int], sub
     where = f"{subject}, fold {fold.name}"
     for side, clips in (("training", fold.train), ("validation", fold.validation), ("test", fold.test)):
         clips_with_features = [clip_id for clip_id in clips if clip_id in data.row_of]
+        # A side may be empty by design, such as the validation side of a bottleneck's head.
         if clips and not clips_with_features:
             raise _error_of_side(where, side, "no clip", clips, clips_with_features)
         if side == "training":
@@ -456,6 +497,9 @@ def prediction_rows(
 ) -> Rows:
     """Make the rows of the table of predictions for one model that is tested on some clips.
 
+    Columns that are not given have the defaults of the published evaluations: labels of S against other
+    levels, and a call of positive above a score of 0.
+
     Parameters
     ----------
     data
@@ -466,7 +510,7 @@ def prediction_rows(
         Their scores.
     columns
         Further columns, at least `model` and `task`: one value for all rows, or one for each. They replace
-        the defaults below.
+        defaults of the same name.
 
     Returns
     -------
@@ -539,6 +583,7 @@ def list_folds(
         listing = _strict_listing(apply_policy(clips, policy), trained, tested)
     by_movie = movies or protocol == "strict"
     records = [_fold_record(fold, listing.labelled, by_movie=by_movie) for fold in listing.folds]
+
     document = {
         "protocol": protocol,
         "policy": str(policy),
@@ -550,12 +595,17 @@ def list_folds(
         "folds": records,
         "labels": _labels_in_folds(listing, trained, tested),
     }
-    rows = [_fold_row(record) for record in records]
-    if protocol == "strict":
-        for row, record in zip(rows, records, strict=True):
-            row[0] = f"{record['fold']} {record['test_movie']}"
+
+    rows = []
+    for record in records:
+        # A strict fold is named by the movie that it tests; released folds have names of their own.
+        name = record["fold"]
+        if protocol == "strict":
+            name = f"{name} {record['test_movie']}"
+        rows.append([name, *_numbers_of_fold(record)])
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
     fold_table = table(rows, headers, right=range(1, 6))
+
     tasks = f"task {trained.name}, test {tested.name}"
     settings = f"protocol {protocol}, label policy {policy}"
     return Answer(document, "\n".join([fold_table, "", tasks, settings, *listing.notes]))
@@ -606,11 +656,12 @@ def _strict_listing(labelled: Manifest, trained: Target, tested: Target) -> _Lis
 def _labels_in_folds(listing: _Listing, trained: Target, tested: Target) -> dict[str, int]:
     """Return the labels of the clips that are in a fold: clip id -> 1 for positive, 0 for negative."""
     labels = labels_of(listing.labelled)
-    # A clip that is in one of the targets only is -1 in the other: the larger code is its label.
+    # Each target gives clips the codes 1, 0, or -1 for clips that it does not have. The larger of the two
+    # codes is therefore the label, also of clips that one of the targets does not have.
     codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
-    in_folds = _clips_of_folds(listing.folds)
     code_of_clip = zip(labels.clip_ids.tolist(), codes, strict=True)
-    return {clip_id: code for clip_id, code in code_of_clip if clip_id in in_folds}
+    clips_in_folds = _clips_of_folds(listing.folds)
+    return {clip_id: code for clip_id, code in code_of_clip if clip_id in clips_in_folds}
 
 
 def _clips_of_folds(folds: Sequence[Fold]) -> set[str]:
@@ -633,18 +684,23 @@ def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str,
     sides = {"train": fold.train, "validation": fold.validation, "test": fold.test}
     if by_movie:
         for side in ("validation", "test"):
-            if sides[side]:
-                record[f"{side}_movie"] = manifest.by_id[sides[side][0]].movie
+            clip_ids = sides[side]
+            if clip_ids:
+                # All clips of the side are of the same film.
+                record[f"{side}_movie"] = manifest.by_id[clip_ids[0]].movie
     leaks = count_leaks(fold)
     leak_record = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
     return {**record, **sides, "leaks": leak_record}
 
 
-def _fold_row(record: Mapping[str, Any]) -> list[Any]:
-    """Return the row of a fold's record: its name, the numbers of clips on its sides, and its leaks."""
+def _numbers_of_fold(record: Mapping[str, Any]) -> list[int]:
+    """Return the numbers in a fold's row of the table: how many clips its sides have, and how many leak.
+
+    `record` is the fold as `_fold_record` makes it. A test clip leaks if it is in training or validation too.
+    """
     n_clips = [len(record[side]) for side in ("train", "validation", "test")]
     leaks = record["leaks"]
-    return [record["fold"], *n_clips, leaks["test_in_training"], leaks["test_in_validation"]]
+    return [*n_clips, leaks["test_in_training"], leaks["test_in_validation"]]
 
 
 class PublishedFolds(NamedTuple):
@@ -659,8 +715,13 @@ def published_folds(
 ) -> PublishedFolds:
     """Make the paper's folds for models trained on one target and tested on another.
 
+    There are three kinds: the folds of a concept's CAV, the pairs of films of Table 4 (`movies`), and the
+    folds of Table 2.
+
     Parameters
     ----------
+    trained, tested
+        The two targets. If one is a concept, it must be both.
     movies
         Whether there is a fold for each pair of movies.
 
@@ -680,11 +741,13 @@ def published_folds(
                 "from HN and S, or from all of them"
             )
         return PublishedFolds(concept_folds(manifest, trained.concept, negatives), [CONCEPT_COLUMN])
+
     for target in (trained, tested):
         if target.name not in TASKS:
             raise ProtocolError(f"the paper protocol has the tasks {', '.join(TASKS)}, and no {target.name}")
     train_task = TASKS[trained.name]
     test_task = TASKS[tested.name]
+
     if movies:
         columns = [f"fold_movieset_{task.name}" for task in (train_task, test_task)]
         return PublishedFolds(movie_folds(manifest, train_task, test_task), columns)
@@ -693,7 +756,10 @@ def published_folds(
 
 
 def _negatives_of(levels: Sequence[str]) -> Negatives | None:
-    """Return the choice of negatives that takes them from these levels; None if the papers have none."""
+    """Return the papers' choice of a concept's negatives that takes them from these levels.
+
+    No levels stand for all of them. None is returned if the papers have no such choice.
+    """
     for choice, levels_of_choice in NEGATIVE_LEVELS.items():
         if set(levels_of_choice) == set(levels):
             return choice

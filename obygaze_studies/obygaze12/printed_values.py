@@ -48,7 +48,10 @@ class Printed:
 
 
 def _printed_cells(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
-    """Read a printed row of Table 2: cell -> number."""
+    """Read a printed row of Table 2: (task trained on, task tested on) -> number.
+
+    `row` is a record of published.toml, with the values in the order of print.
+    """
     # A value is [mean], or [mean, SD].
     numbers = [Printed(row["source"], *value) for value in row["values"]]
     return dict(zip(CELLS, numbers, strict=True))
@@ -82,6 +85,8 @@ def _compare_trivial(published: Sequence[Any]) -> Row:
     """
     row, called, test, average, printed, source = published
     computed = trivial_f1(PREVALENCE[test], called, average)
+
+    # Numbers are printed with two digits after the point.
     agrees_rounded = f"{computed:.2f}" == f"{printed:.2f}"
     agrees_cut_off = int(computed * 100) == round(printed * 100)
     if agrees_rounded:
@@ -90,6 +95,7 @@ def _compare_trivial(published: Sequence[Any]) -> Row:
         verdict = "agrees, cut off"
     else:
         verdict = "DIFFERS"
+
     return {
         "row": row,
         "called": called,
@@ -107,11 +113,21 @@ def trivial_f1(prevalence: float, called: float, average: Average) -> float:
 
     The precision of the positive class is the prevalence, and its recall is `called` (arXiv 2401.13296,
     Appendix 8.2); likewise for the other class. The weighted F1 weights both classes by their clips.
+
+    Parameters
+    ----------
+    prevalence
+        Share of clips that are positive.
+    called
+        Share of clips that are called positive.
+    average
+        "f1_pos" for the F1 of the positive class, or "f1_weighted".
     """
     positive = _harmonic_mean(prevalence, called)
     if average == "f1_pos":
         return positive
-    return prevalence * positive + (1 - prevalence) * _harmonic_mean(1 - prevalence, 1 - called)
+    negative = _harmonic_mean(1 - prevalence, 1 - called)
+    return prevalence * positive + (1 - prevalence) * negative
 
 
 def _harmonic_mean(precision: float, recall: float) -> float:

@@ -102,7 +102,8 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
 
     A CAV is the hyperplane of a linear SVM, fitted on one fold. The one with the highest F1 on the validation
     clips of its fold is elected, as in the original code. All SVMs are solved in one call, which shares their
-    work.
+    work. Below, a task is a pair of a concept and a choice of negatives: the EN clips, or all clips without
+    the concept.
 
     Raises
     ------
@@ -110,23 +111,29 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
         Too few clips of a fold have features.
     """
     problems = {task: _concept_problem(manifest, data, task) for task in CONCEPT_TASKS}
-    # For each CAV its training rows, whether each is positive, and C.
+
+    # What each CAV is trained on: its training rows, whether each of them is positive, and C of its SVM.
     trainings: list[tuple[NDArray[np.intp], NDArray[np.bool_], float]] = []
-    # Task and number of the fold of a CAV -> its place in `trainings`.
+    # Task and number of the fold of a CAV -> its index in `trainings`, and so among the hyperplanes.
     index_of_cav: dict[tuple[ConceptTask, int], int] = {}
     for task, problem in problems.items():
         concept, _ = task
         for k, fold in enumerate(problem.folds):
             index_of_cav[task, k] = len(trainings)
             rows = data.rows(fold.train)
-            trainings.append((rows, problem.labels[rows] == 1, CAV_C[concept]))
+            is_positive = problem.labels[rows] == 1
+            C_of_concept = CAV_C[concept]  # of the original code
+            trainings.append((rows, is_positive, C_of_concept))
     hyperplanes = svm_hyperplanes(data.X, trainings)
+
+    # Test the CAVs of each task, and elect one of them by its validation clips.
     predictions = []
     elected = {}
     for task, problem in problems.items():
         hyperplanes_of_task = [hyperplanes.one(index_of_cav[task, k]) for k in range(len(problem.folds))]
         predictions += _predict_tests(data, task, problem, hyperplanes_of_task)
         elected[task] = _elected_fold(data, problem, hyperplanes_of_task)
+
     elected_hyperplanes = {}
     for negatives in NEGATIVES:
         tasks = [(concept, negatives) for concept in VISUAL_CONCEPTS]
@@ -140,7 +147,19 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
 def _predict_tests(
     data: Dataset, task: ConceptTask, problem: _ConceptProblem, hyperplanes: Sequence[Hyperplanes]
 ) -> list[paper_folds.Rows]:
-    """Make the rows of predictions of a concept's CAVs, one per fold, each on the test clips of its fold."""
+    """Make the rows of predictions of a concept's CAVs, one per fold, each on the test clips of its fold.
+
+    Parameters
+    ----------
+    data
+        The features.
+    task
+        The concept and the choice of its negatives.
+    problem
+        The folds and labels of the concept.
+    hyperplanes
+        The CAV of each fold.
+    """
     rows_of_folds = []
     for k, (fold, hyperplane) in enumerate(zip(problem.folds, hyperplanes, strict=True)):
         test_rows = data.rows(fold.test)
@@ -171,6 +190,7 @@ def _elected_fold(data: Dataset, problem: _ConceptProblem, hyperplanes: Sequence
     validation_f1 = []
     for fold, hyperplane in zip(problem.folds, hyperplanes, strict=True):
         validation_rows = data.rows(fold.validation)
+        # ABOVE_ZERO is the smallest number above 0: a distance of 0 is called negative.
         is_called = _distances(hyperplane, data, validation_rows) >= ABOVE_ZERO
         f1 = f1_pos(problem.labels[validation_rows], is_called)
         validation_f1.append(float(np.nan_to_num(f1)))
@@ -180,26 +200,33 @@ def _elected_fold(data: Dataset, problem: _ConceptProblem, hyperplanes: Sequence
 def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _ConceptProblem:
     """Collect the folds of a concept, and the label of each clip of the data: 1 if positive, else 0.
 
-    Clips that are neither positive nor negative are 0 too; they are on no side of a fold.
+    Clips that are neither positive nor negative are 0 too; they are on no side of a fold. `task` is the
+    concept and the choice of its negatives.
 
     Raises
     ------
     FoldsError
         Too few clips of a fold have features.
     """
-    folds = paper_folds.concept_folds(manifest, *task)
-    label_of_clip = paper_folds.concept_labels(manifest, *task)
+    concept, negatives = task
+    folds = paper_folds.concept_folds(manifest, concept, negatives)
+    label_of_clip = paper_folds.concept_labels(manifest, concept, negatives)
     for fold in folds:
-        paper_folds.check_sides(data, fold, label_of_clip, " against ".join(task))
+        paper_folds.check_sides(data, fold, label_of_clip, f"{concept} against {negatives}")
     labels = np.array([label_of_clip.get(clip_id, 0) for clip_id in data.clip_ids.tolist()])
     return _ConceptProblem(folds, labels)
 
 
 def make_head(name: str, task: str) -> DecisionTreeClassifier | LogisticRegression:
-    """Make the head of a bottleneck, PCBM-DT or PCBM-LR, with the settings for a training task."""
+    """Make the unfitted head of a bottleneck, with the settings of the original code for a training task.
+
+    `name` is "pcbm_dt", whose head is a decision tree, or "pcbm_lr", whose head is logistic regression.
+    """
     if name == "pcbm_dt":
-        return DecisionTreeClassifier(**TREES[task], random_state=SEED_OF_HEADS)
-    return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED_OF_HEADS)
+        limits = TREES[task]  # depth, and clips of a leaf
+        return DecisionTreeClassifier(**limits, random_state=SEED_OF_HEADS)
+    penalty = LOGISTICS[task]
+    return LogisticRegression(**penalty, solver="liblinear", random_state=SEED_OF_HEADS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +262,8 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
             head = make_head(name, train).fit(decisions[training_rows], y[training_rows])
             if name == "pcbm_dt":
                 trees[train, negatives] = head
+
+            # The same head is tested on each task that Table 2 has for its training task.
             for test in TEST_TASKS_OF[train]:
                 test_rows = _test_rows_of_head(manifest, data, train, test)
                 rows_of_test = paper_folds.prediction_rows(
@@ -249,7 +278,13 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
 
 
 def _training_rows_of_head(manifest: Manifest, data: Dataset, train: str) -> NDArray[np.intp]:
-    """Return the rows of the data that the heads of a training task are trained on; refuse too few."""
+    """Return the rows of the data that the heads of a training task are trained on.
+
+    Raises
+    ------
+    FoldsError
+        Too few of these clips have features.
+    """
     fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
     labels = paper_folds.s_label_of_clip(data)
     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}")
@@ -257,7 +292,13 @@ def _training_rows_of_head(manifest: Manifest, data: Dataset, train: str) -> NDA
 
 
 def _test_rows_of_head(manifest: Manifest, data: Dataset, train: str, test: str) -> NDArray[np.intp]:
-    """Return the rows of the data that the heads of a training task are tested on; refuse too few."""
+    """Return the rows of the data of a test task that the heads of a training task are tested on.
+
+    Raises
+    ------
+    FoldsError
+        Too few of these clips have features.
+    """
     fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
     labels = paper_folds.s_label_of_clip(data)
     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
@@ -323,17 +364,21 @@ class PaperResults(Results):
 
     @cached_property
     def movie_pairs(self) -> Predictions:
-        """The perceptron on the film pairs of Table 4; fold i of the table is the i-th pair."""
-        train, test = MOVIE_PAIR_CELL
+        """The predictions of the perceptron on the film pairs of Table 4; fold i is the i-th pair.
+
+        A pair is a film that is tested and one that is validated on; all others are trained on.
+        """
+        train, test = MOVIE_PAIR_CELL  # the training task and the test task of Table 4
         task = f"movies:{train}>{test}"  # Table 2 has a task of the same name, without "movies:"
         folds = pair_folds(self.corpus.manifest)
         jobs = [Job(task=task, number=k, fold=fold) for k, fold in enumerate(folds)]
         return self._train_or_load("movie_pairs", jobs)
 
     def _train_or_load(self, name: str, jobs: Sequence[Job]) -> Predictions:
-        """Train perceptrons on folds and return their predictions; or read those from the results folder.
+        """Train perceptrons on folds and return their predictions; or read those of an earlier call.
 
-        `name` is part of the name of their file.
+        Predictions are kept in a file of the results folder, if there is one. `name` is part of the file's
+        name.
         """
         compute = partial(train_perceptrons, self.source, jobs, self.seed, self.progress)
         return load_or_compute(self.results_folder, f"paper-{self.source.label}-{name}", compute)
@@ -353,6 +398,7 @@ class PaperResults(Results):
         """The predictions computed so far: name of the file without ending -> table."""
         # Cached properties that were read have their values here; reading others would train their models.
         computed = self.__dict__
+        # The first two are predictions themselves, the others have predictions.
         parts = [computed[name].table for name in ("classifiers", "movie_pairs") if name in computed]
         parts += [computed[name].predictions.table for name in ("heads", "concepts") if name in computed]
         if not parts:
@@ -361,7 +407,7 @@ class PaperResults(Results):
 
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
-    """Make the eight folds of each cell of Table 2."""
+    """Make the eight folds of each cell of Table 2: (training task, test task) -> folds."""
     folds = {}
     for train, test in CELLS:
         folds[train, test] = paper_folds.classifier_folds(manifest, TASKS[train], TASKS[test])
@@ -369,8 +415,8 @@ def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
 
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
-    """Make the film pairs of Table 4."""
-    train, test = MOVIE_PAIR_CELL
+    """Make the film pairs of Table 4, for the tasks that its models are trained and tested on."""
+    train, test = MOVIE_PAIR_CELL  # names of tasks
     return paper_folds.movie_folds(manifest, TASKS[train], TASKS[test])
 
 
@@ -390,9 +436,11 @@ def train_perceptrons(
     progress
         Called with the number of trained models and the number of all models.
     """
+    # Too few clips are refused before anything is trained.
     labels = paper_folds.s_label_of_clip(data)
     for job in jobs:
         paper_folds.check_sides(data, job.fold, labels, job.task)
+
     probes = _probes_of(jobs, seed)
     fit_many(
         list(probes.values()),
@@ -402,6 +450,7 @@ def train_perceptrons(
         validation=[data.rows(validation) for _, validation in probes],
         progress=progress,
     )
+
     predictions = []
     for job in jobs:
         probe = probes[job.fold.train, job.fold.validation]
@@ -424,12 +473,12 @@ ClipIds = tuple[str, ...]
 
 
 def _probes_of(jobs: Sequence[Job], seed: int) -> dict[tuple[ClipIds, ClipIds], MLPProbe]:
-    """Make the perceptrons that jobs need: training and validation clips -> a model that is not trained yet.
+    """Make the unfitted perceptrons that jobs need: (training clips, validation clips) -> perceptron.
 
-    Jobs with the same training and validation clips share one model. Jobs with the same training clips only
-    have models of the same seed, that of the first such job: these are the same training, stopped at another
-    time by another validation side. Such jobs are any two film pairs in which the tested and the validated
-    film are exchanged.
+    Jobs with the same training and validation clips share one model. Jobs with the same training clips, but
+    other validation clips, get models of the same seed: their training takes the same steps, and stops at
+    another time. `fit_many` can then share the steps. Such jobs are two film pairs in which the tested and
+    the validated film are exchanged.
     """
     first_job_of: dict[ClipIds, int] = {}  # training clips -> the first job with them
     probes: dict[tuple[ClipIds, ClipIds], MLPProbe] = {}
@@ -448,6 +497,8 @@ class StrictResults(Results):
     def runs(self) -> Mapping[str, Run]:
         """The zoo's models: task that they are trained on -> their run on all test tasks of Table 2."""
         runs = {}
+        # Each cell of Table 2 has a training task and a test task; cells with the same training task are run
+        # together.
         for train, tests in TEST_TASKS_OF.items():
             runs[train] = self._evaluate_or_load(train, models=None, task=train, tests=tests)
         return runs
@@ -456,12 +507,15 @@ class StrictResults(Results):
     def concepts(self) -> Mapping[ConceptTask, Run]:
         """The run of the CAV of each concept and choice of negatives that can be learnt."""
         targets = self.concept_targets
+
         # The CAVs against all clips are trained on the clips of Table 2's bottlenecks. They come first, while
-        # the matrix decompositions of these clips are still cached; the result is in the order of `targets`.
+        # the matrix decompositions of these clips are still cached.
         all_first = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
         runs = {}
         for task in all_first:
             runs[task] = self._evaluate_or_load("-".join(task), models=["cav"], task=targets[task])
+
+        # Returned in the order of the targets.
         return {task: runs[task] for task in targets}
 
     def _evaluate_or_load(
@@ -503,6 +557,7 @@ class StrictResults(Results):
         target = find_target("en_s", self.source.codebook)
         all_rows = np.arange(len(data))
         concepts = varying(data, all_rows)  # those that some clips have and some do not
+
         # The seed of a fold is derived from the name of the movie that is left out; here none is.
         model_seed = seed_of(self.seed, "")
         fitted = fit(
@@ -518,7 +573,10 @@ class StrictResults(Results):
 
     @property
     def concept_targets(self) -> Mapping[ConceptTask, Target]:
-        """The targets of the concepts that enough movies have clips with and clips without."""
+        """The target of each concept and choice of negatives that can be learnt (`is_learnable`).
+
+        A concept cannot be learnt if too few movies have clips with it, or clips without it.
+        """
         targets = {}
         for concept, negatives in CONCEPT_TASKS:
             target = concept_target(concept, self.source.codebook, paper_folds.NEGATIVE_LEVELS[negatives])
@@ -554,11 +612,13 @@ class StrictResults(Results):
         runs = [*computed.get("runs", {}).values(), *computed.get("concepts", {}).values()]
         if not runs:
             return {}
+
         parts_of_table = {
             "predictions": [run.predictions.table for run in runs],
             "selection": [run.selection for run in runs],
             "curves": [run.curves for run in runs],
         }
+
         tables = {}
         for name, parts in parts_of_table.items():
             parts_with_rows = [part for part in parts if len(part)]
@@ -574,12 +634,15 @@ def is_learnable(target: Target, data: Dataset) -> bool:
     leaving out a second movie. The worst case for a class is that its two largest movies are taken. And two
     movies must have clips of both classes, for the permutation test.
     """
-    codes = target.of(data.labels)
+    codes = target.of(data.labels)  # 1 with the concept, 0 without, -1 for clips that are not used
     names, movie_of_clip = np.unique(data.movies, return_inverse=True)
-    # Number of clips of each class in each movie, [2, movies].
-    counts_of_classes = [np.bincount(movie_of_clip[codes == rank], minlength=names.size) for rank in (0, 1)]
-    counts = np.stack(counts_of_classes)
+    negatives_of_movies = np.bincount(movie_of_clip[codes == 0], minlength=names.size)
+    positives_of_movies = np.bincount(movie_of_clip[codes == 1], minlength=names.size)
+    counts = np.stack([negatives_of_movies, positives_of_movies])  # clips of each class, [2, movies]
+
     clips_in_two_largest = np.sort(counts, axis=1)[:, -2:].sum(axis=1)
     n_remaining = counts.sum(axis=1) - clips_in_two_largest
-    n_movies_of_both = (counts > 0).all(axis=0).sum()
-    return bool((n_remaining > 0).all() and n_movies_of_both > 1)
+    has_enough_movies = bool((n_remaining > 0).all())
+
+    n_movies_of_both = int((counts > 0).all(axis=0).sum())
+    return has_enough_movies and n_movies_of_both >= 2

@@ -176,12 +176,15 @@ def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
     columns = ("annotator", "movie", *extras)
     if column not in columns:
         raise ManifestError(f"no column {column!r} to group clips by: there are {', '.join(columns)}", column)
+
     groups: dict[str, list[Clip]] = {}
     for clip in manifest:
         cell: str = clip.extras[column] if column in extras else getattr(clip, column)
         values = [part.strip() for part in cell.split(";")]
-        for value in dict.fromkeys(values):
+        different_values = dict.fromkeys(values)
+        for value in different_values:
             groups.setdefault(value, []).append(clip)
+
     has_empty_cells_only = set(groups) <= {""}
     if has_empty_cells_only:
         raise ManifestError(f"column {column!r} is empty for all clips: nothing to group by", column)
@@ -234,15 +237,19 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
     """
     codebook = counted.codebook
     numbers = [Number(f"{level} of all clips", counted.share(level), ".1%") for level in codebook.level_names]
+
+    # The codebook's `labels` are the levels that are in a task.
     in_no_task = [level for level in codebook.level_names if level not in codebook.labels]
     if in_no_task:
         for level in codebook.labels:
             share_in_tasks = counted.share(level, *codebook.labels)
             numbers.append(Number(f"{level} without {_join_names(in_no_task)}", share_in_tasks, ".1%"))
+
     for task in codebook.tasks:
         levels = [level for level in codebook.level_names if level in task.levels]
         name = f"{_join_names(task.positives)} of {_join_names(levels)}"
         numbers.append(Number(name, _share_of_levels(counted, task.positives, levels), ".1%"))
+
     if codebook.visual_concepts:
         for level in codebook.level_names:
             mean = counted.mean_concepts(level)
@@ -251,7 +258,10 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
 
 
 def _share_of_levels(counted: Statistics, levels: Sequence[str], among: Sequence[str]) -> float | None:
-    """Compute the share of the clips of some levels among those of others; None if these have no clips."""
+    """Compute the share that the clips of some levels have together among those of the levels `among`.
+
+    It is None if these have no clips.
+    """
     shares = []
     for level in levels:
         share_of_level = counted.share(level, *among)
@@ -325,6 +335,7 @@ def _concept_table(counted: Statistics) -> str:
     headers = ["concept"]
     headers += [f"of {level}\nclips" for level in levels_of_clips]
     headers += [f"of {level}\nmarks" for level in levels_of_marks]
+
     rows = []
     for concept in counted.codebook.concept_names:
         title = concept
@@ -363,9 +374,10 @@ def figure2(manifest: Manifest) -> Report:
         The labels are not those of the paper.
     """
     refuse_other_codebook(manifest.codebook, "Figure 2")
-    counted = {}
+    counted = {}  # label policy -> the counts under it
     for policy in manifests.policies_of(manifest.codebook):
         counted[str(policy)] = statistics(manifests.apply_policy(manifest, policy))
+
     printed = printed_count_table(manifest)
     columns: list[Column] = [("share or mean", "number", str), ("ours", "ours", str)]
     if printed:
@@ -380,6 +392,7 @@ def figure2(manifest: Manifest) -> Report:
         blocks.append(block(title, columns, rows_of_policy))
         levels = ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
         answers.append(f"label policy {policy_name}: {number_with_noun(counts.n_clips, 'clip')}, {levels}")
+
     first_policy = next(iter(counted))
     caption = (
         f"Visual concepts marked at each level under the label policy {first_policy}, "
@@ -429,10 +442,12 @@ def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, 
         )
         shares = {concept: first_counts.share_of_marks(level, concept) or 0.0 for concept in VISUAL_CONCEPTS}
         concept_bars[label] = shares
+
     level_bars = {}
     for policy_name, counts in counted.items():
         label = f"{policy_name}\n{number_with_noun(sum(counts.clips.values()), 'clip')}"
         level_bars[label] = {level: counts.share(level) or 0.0 for level in CODEBOOK.level_names}
+
     return {
         f"a   visual concepts marked at each level, label policy {first_policy}": concept_bars,
         "b   levels by label policy": level_bars,

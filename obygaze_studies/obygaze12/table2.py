@@ -52,7 +52,10 @@ def cell_title(cell: Cell) -> str:
 
 
 def model_title(model: str) -> str:
-    """Write the title of a model, with the negatives of its CAVs if its name has them."""
+    """Write the title of a model for a table, with the negatives of its CAVs if its name has them.
+
+    The name of a bottleneck is joined with its negatives by "|". The row of chance levels keeps its name.
+    """
     if model == CHANCE:
         return model
     name, *negatives = model.split("|")  # such as "pcbm_dt|en", or "mlp"
@@ -63,15 +66,20 @@ def model_title(model: str) -> str:
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Reproduce Table 2 under the `paper` protocol: mean and SD over the eight validation folds."""
+    """Reproduce Table 2 under the `paper` protocol: mean and SD over the eight validation folds.
+
+    The report begins with a table in the form of the papers' Table 2; a table of each of its cells follows.
+    `results` are those of each source, all of the same corpus.
+    """
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
     rows_of = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
-    # The rows of the table in the form of the papers' Table 2.
+
     compact = {cell: [row for row in rows if _has_papers_metric(row)] for cell, rows in rows_of.items()}
     blocks = [compact_block(compact)]
     blocks += [_paper_block(corpus, cell, folds[cell], rows) for cell, rows in rows_of.items()]
     blocks += corpus.if_printed(trivial_block())
+
     # One part has the rows of all sources, which are compared in each table.
     part = SourcePart(
         source=results[0].source,
@@ -96,7 +104,10 @@ def _has_papers_metric(row: Mapping[str, Any]) -> bool:
 
 
 def _trivial_rows() -> list[dict[str, Any]]:
-    """List the papers' numbers of trivial models with the values computed by formula."""
+    """List the papers' numbers of trivial models with the values computed by formula, as rows of the data.
+
+    A trivial model calls clips positive at random, or all of them.
+    """
     rows = []
     for trivial in TRIVIAL:
         row = {
@@ -130,7 +141,8 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
         Cell -> rows with ``model``, ``features``, ``metric``, ``ours`` and ``_printed_text``, the printed
         number as text.
     """
-    texts: dict[tuple[str, str, str], dict[Cell, str]] = {}
+    # Model, features and metric of a line -> the text of each cell of Table 2, such as "0.512 (0.50)".
+    texts_of_line: dict[tuple[str, str, str], dict[Cell, str]] = {}
     any_printed = False
     for cell, rows_of_cell in rows.items():
         for row in rows_of_cell:
@@ -138,11 +150,13 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
             if row["_printed_text"] != NOTHING:
                 any_printed = True
                 text += f" ({row['_printed_text']})"
-            name = (model_title(row["model"]), row["features"], METRIC_TITLES[row["metric"]])
-            texts.setdefault(name, {})[cell] = text
+            names = (model_title(row["model"]), row["features"], METRIC_TITLES[row["metric"]])
+            texts_of_line.setdefault(names, {})[cell] = text
+
     lines = []
-    for name, text_of_cell in texts.items():
-        lines.append((*name, *(text_of_cell.get(cell, NOTHING) for cell in CELLS)))
+    for names, text_of_cell in texts_of_line.items():
+        texts = [text_of_cell.get(cell, NOTHING) for cell in CELLS]
+        lines.append((*names, *texts))
     return Block(
         "Table 2: F1 by training and test task",
         ("model", "features", "metric", *(">".join(cell) for cell in CELLS)),
@@ -152,24 +166,29 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
 
 
 def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Write for each cell which concept model has the highest F1, and the F1 of calling all positive.
+    """Write for each cell of Table 2 which concept model has the highest F1, and the F1 of a trivial one.
+
+    The trivial model calls every clip positive. Nothing is written for a cell without a defined F1.
 
     Parameters
     ----------
     rows
-        As for `compact_block`.
+        Cell -> rows with ``model``, ``features``, ``metric`` and ``ours``, the measured F1 or NaN. Rows of
+        concept models also have ``prevalence``, the share of positives among the test clips.
     """
     answers = []
     for cell, rows_of_cell in rows.items():
         defined = [row for row in rows_of_cell if _is_concept_model(row) and not np.isnan(row["ours"])]
-        if defined:
-            best = max(defined, key=lambda row: float(row["ours"]))
-            trivial = trivial_f1(best["prevalence"], 1.0, "f1_pos")
-            answers.append(
-                f"{'>'.join(cell)}: highest {METRIC_TITLES['f1_pos']} {number(best['ours'])}, "
-                f"{model_title(best['model'])} on {best['features']}; "
-                f"calling all positive has {number(trivial)}"
-            )
+        if not defined:
+            continue
+
+        best = max(defined, key=lambda row: float(row["ours"]))
+        f1_of_all_positive = trivial_f1(best["prevalence"], called=1.0, average="f1_pos")
+        answers.append(
+            f"{'>'.join(cell)}: highest {METRIC_TITLES['f1_pos']} {number(best['ours'])}, "
+            f"{model_title(best['model'])} on {best['features']}; "
+            f"calling all positive has {number(f1_of_all_positive)}"
+        )
     return answers
 
 
@@ -205,15 +224,27 @@ def _test_title(task: str) -> str:
 
 
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    """List the rows of a cell: measured and printed F1 of the perceptron, bottlenecks and trivial models."""
+    """List the rows of a cell: measured and printed F1 of the perceptron, bottlenecks and trivial models.
+
+    Parameters
+    ----------
+    results
+        The results of each source.
+    cell
+        Training task and test task.
+    folds
+        The folds of the perceptron for these tasks.
+    """
     corpus = results[0].corpus
     train, test = cell
+
     # The perceptron and the bottlenecks are tested on different clips, as their folds are of two files.
     fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
     test_counts_of_kind = {
         "mlp": _count_tested(results[0].classifiers, cell, folds, corpus),
         "pcbm": _count_tested(results[0].heads.predictions, cell, [fold_of_head], corpus),
     }
+
     rows = []
     for kind, test_counts in test_counts_of_kind.items():
         for result in results:
@@ -232,6 +263,7 @@ def _printed_only_rows(
     The parameters are those of `_measured_rows`.
     """
     rows = []
+    # Each entry holds the numbers that the papers print of a model and a backbone: cell -> number.
     for (model, backbone), printed in TABLE2.items():
         is_of_kind = model.startswith(kind)
         if is_of_kind and backbone not in corpus.printed_backbones:
@@ -247,7 +279,10 @@ def _printed_only_rows(
 def _trivial_rows_of_test(
     corpus: PaperCorpus, test: str, test_counts: dict[str, float]
 ) -> list[dict[str, Any]]:
-    """List the F1 of trivial models on a test task, computed at the prevalence of its test clips."""
+    """List the F1 of trivial models on a test task, computed at the prevalence of its test clips.
+
+    `test_counts` describes these clips, as `_count_tested` returns it.
+    """
     rows = []
     for trivial in TRIVIAL:
         if trivial["test"] == test:
@@ -301,10 +336,11 @@ def _measured_rows(
     """
     if kind == "mlp":
         predictions = result.classifiers
-        metrics = list(F1_OF_AVERAGE)
+        metrics = list(F1_OF_AVERAGE)  # names of both kinds of F1
     else:
         predictions = result.heads.predictions
         metrics = ["f1_pos"]
+
     backbone = result.corpus.printed_backbone(result.source)
     rows = []
     for model in predictions.table["model"].unique():
@@ -340,10 +376,12 @@ def _number_columns(values: Sequence[float] | None, printed: Printed | None) -> 
     if values:
         sd = float(np.std(values)) if len(values) > 1 else stats.NAN
         measured_columns = {"ours": float(np.mean(values)), "ours_sd": sd, "n_folds": len(values)}
+
     printed_columns: dict[str, Any] = {"printed": stats.NAN, "printed_sd": stats.NAN, "printed_in": ""}
     if printed:
         sd = stats.NAN if printed.sd is None else printed.sd
         printed_columns = {"printed": printed.mean, "printed_sd": sd, "printed_in": printed.source}
+
     # The texts that the table shows for these numbers.
     shown_texts = {
         "_ours_text": NOTHING if values is None else mean_sd(values),
@@ -353,7 +391,10 @@ def _number_columns(values: Sequence[float] | None, printed: Printed | None) -> 
 
 
 def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
-    """Compute both F1 of a model on a task in each fold: a row per fold, a column per F1."""
+    """Compute two kinds of F1 of a model on a task in each fold: a row per fold, a column per F1.
+
+    They are the F1 of the positive class (`f1_pos`), and the mean over classes (`f1_weighted`).
+    """
     table = predictions.table.assign(called=predictions.called)
     part = table[(table["model"] == model) & (table["task"] == task)]
     rows = []
@@ -367,7 +408,10 @@ def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.Data
 def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    """Make the table of a cell under the `paper` protocol, with notes on its test clips and leaks."""
+    """Make the table of a cell under the `paper` protocol, with notes on its test clips and leaks.
+
+    `folds` are those of the perceptron; a bottleneck's head has one fold of its own.
+    """
     train, test = cell
     fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
     leaks_of_head = leak_caption([fold_of_head], corpus.first_source)
@@ -386,22 +430,29 @@ def _describe_tested(rows: Sequence[Mapping[str, Any]], kind: str) -> str:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Table 2 under `strict`: metrics pooled over movies, with intervals and baselines."""
+    """Reproduce Table 2 under `strict`: metrics pooled over movies, with intervals and baselines.
+
+    The report begins with a table in the form of the papers' Table 2. A table of each of its cells follows,
+    and the test whether the perceptron knows more than a clip's movie.
+    """
     corpus = results[0].corpus
     metrics = []
     for result in results:
         metrics += [run.metrics.assign(features=result.source.title) for run in result.runs.values()]
     summary = pd.concat(metrics, ignore_index=True)
     knowledge = movie_knowledge(results)
+
     rows_of = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
     compact = {cell: [row for row in rows if _is_in_papers_table(row)] for cell, rows in rows_of.items()}
     blocks = [compact_block(compact)]
     blocks += [_strict_block(summary, cell, rows) for cell, rows in rows_of.items()]
     blocks.append(_knowledge_block(knowledge))
+
     first_run = next(iter(results[0].runs.values()))  # all runs have the same models
     left_out = []
     for model, reason in first_run.record["models_left_out"].items():
         left_out.append(f"{model_title(model)} left out: {reason}")
+
     # One part has the rows of all sources, which are compared in each table.
     part = SourcePart(
         source=results[0].source,
@@ -418,7 +469,10 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _is_in_papers_table(row: Mapping[str, Any]) -> bool:
-    """Return whether the papers' Table 2 has such a row: a model of features, or one of their baselines."""
+    """Return whether the papers' Table 2 has such a row: a model of features, or one of their baselines.
+
+    Rows of models that read no features have a dash in place of the features.
+    """
     return row["features"] != NOTHING or row["model"] in TRIVIAL_MODELS
 
 
@@ -434,7 +488,7 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
         summary_of_source = summary_of_cell[summary_of_cell["features"] == result.source.title]
         for name, summary_of_model in summary_of_source.groupby("model", sort=False):
             model = str(name)
-            reads_features = BUILTIN_MODELS[model].looks_at_features
+            reads_features = BUILTIN_MODELS[model].looks_at_features  # no baseline does
             if reads_features or is_first_source:  # a baseline has the same numbers in all sources
                 metrics = summary_of_model.set_index("metric").to_dict(orient="index")
                 rows.append(_strict_row(result, cell, model, metrics))
@@ -444,7 +498,10 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
 def _strict_row(
     result: StrictResults, cell: Cell, model: str, metrics: Mapping[Any, Mapping[Any, Any]]
 ) -> dict[str, Any]:
-    """Make the row of a model in a cell, from the pooled values of its metrics (metric -> columns)."""
+    """Make the row of a model in a cell of Table 2, with the number that the papers print if they do.
+
+    `metrics` are the model's rows of the run's metrics: name of a metric -> columns, such as `pooled`.
+    """
     metric = papers_metric(model)
     reads_features = BUILTIN_MODELS[model].looks_at_features
     printed = _printed_number(model, result.corpus.printed_backbone(result.source), cell)
@@ -462,13 +519,24 @@ def _strict_row(
 
 
 def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Block:
-    """Make the table of a cell under `strict`, with the chance levels in its last row."""
+    """Make the table of a cell under `strict`, with the chance levels in its last row.
+
+    Parameters
+    ----------
+    summary
+        The metrics of all sources, models and tasks, a row each.
+    cell
+        Training task and test task.
+    rows
+        The cell's rows, as `_strict_rows` makes them.
+    """
     summary_of_cell = summary[summary["task"] == ">".join(cell)]
     # Chance levels, clips and movies depend on the test clips, and are the same for all models.
     of_any_model = summary_of_cell.drop_duplicates("metric").set_index("metric")
     chance = of_any_model["pooled_chance"]
     chance_levels = {metric: number(float(chance[metric])) for metric in SHOWN_METRICS}
     chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_printed_text": NOTHING}
+
     first = summary_of_cell.iloc[0]
     note = (
         f"{counted(first['n_clips'], 'test clip')}, prevalence {first['prevalence']:.3f}; "
@@ -487,7 +555,11 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
 
 
 def _format_metric(row: Mapping[Any, Any], with_interval: bool) -> str:
-    """Format a pooled metric, with its interval if asked."""
+    """Format a metric that is pooled over movies, with its interval if asked.
+
+    `row` is the metric's row of a run: its value is `pooled`, with an interval from `pooled_low` to
+    `pooled_high`.
+    """
     if not with_interval:
         return number(row["pooled"])
     return interval(row["pooled"], row["pooled_low"], row["pooled_high"])
@@ -503,10 +575,13 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     for result, (train, test) in product(results, CELLS):
         task = f"{train}>{test}"
         run = stats.saved(result.runs[train])
-        comparison = stats.compare(stats.side(run, "mlp", task), stats.side(run, "movie_prior", task))
+        perceptron = stats.side(run, "mlp", task)
+        movie_prior = stats.side(run, "movie_prior", task)
+        comparison = stats.compare(perceptron, movie_prior)
         auc = comparison.metrics.set_index("metric").loc["auc"]
         columns = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
         rows.append({"features": result.source.title, "task": task, **columns})
+
     table = pd.DataFrame(rows)
     table["p_holm"] = stats.holm(table["p"])
     # Whether the test tells the perceptron apart from the prior, as the better one.
@@ -520,9 +595,18 @@ def _knowledge_block(knowledge: pd.DataFrame) -> Block:
     n_tests = len(rows)
 
     def verdict(told_apart: bool, n_movies: float) -> str:
-        """Say whether a model knows more than the movie of a clip, or why this cannot be decided."""
+        """Say whether a model knows more than the movie of a clip, or why this cannot be decided.
+
+        Parameters
+        ----------
+        told_apart
+            Whether the test finds the model better than the prior.
+        n_movies
+            Movies in the test.
+        """
         if told_apart:
             return "knows more than the movie"
+
         not_told_apart = "NOT told apart from knowing the movie alone"
         # Holm multiplies the smallest p by the number of tests. If even the smallest p that the test can give
         # for so few movies is then not significant, no result could have been.

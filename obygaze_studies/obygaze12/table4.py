@@ -41,7 +41,10 @@ def _format_printed(printed: float, movie: str) -> str:
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films."""
+    """Reproduce Table 4 under the `paper` protocol: mean and SD over each film's nine validation films.
+
+    `results` are those of each source, all of the same corpus.
+    """
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
     parts = [_paper_part(result, leak_caption(folds, result.source)) for result in results]
@@ -50,7 +53,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
-    """Make the table of one source under the `paper` protocol: a row per tested film."""
+    """Make the table of one source under the `paper` protocol: a row per tested film.
+
+    `leaks` is the note on test clips that are seen in training.
+    """
     source = result.source
     pairs = _film_pairs(result)
     shows_printed = _shows_printed(result)
@@ -58,6 +64,7 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
     for movie, pairs_of_movie in pairs.groupby("movie", sort=False):
         printed = TABLE4.get(str(movie)) if shows_printed else None
         rows.append(_paper_row(source, str(movie), pairs_of_movie, printed))
+
     table = declared_block(
         source.title,
         ("table4", "paper"),
@@ -92,7 +99,7 @@ def _paper_row(source: Dataset, movie: str, pairs: pd.DataFrame, printed: Printe
     # All pairs of a tested movie have the same test clips.
     row = _film_row(source, movie, pairs["n_clips"].iloc[0], pairs["prevalence"].iloc[0])
     row["n_pairs"] = len(pairs)
-    for name in F1_OF_AVERAGE:
+    for name in F1_OF_AVERAGE:  # "f1_weighted" and "f1_pos"
         row[name] = pairs[name].mean()
         row[f"{name}_sd"] = pairs[name].std(ddof=0)
         row[f"_{name}_values"] = pairs[name].tolist()
@@ -102,8 +109,12 @@ def _paper_row(source: Dataset, movie: str, pairs: pd.DataFrame, printed: Printe
 
 
 def _paper_mean_line(pairs: pd.DataFrame, *, shows_printed: bool) -> tuple[str, ...]:
-    """Write the last line of the table under `paper`: the means over films, blank where there is none."""
-    means_of_films = pairs.groupby("movie", sort=False)[list(F1_OF_AVERAGE)].mean()
+    """Write the last line of the table under `paper`: the means over films, blank where there is none.
+
+    `pairs` are all film pairs, as `_film_pairs` describes them.
+    """
+    both_f1 = list(F1_OF_AVERAGE)  # "f1_weighted" and "f1_pos"
+    means_of_films = pairs.groupby("movie", sort=False)[both_f1].mean()
     cells = {
         "movie": "mean over films",
         "clips": "",
@@ -122,7 +133,7 @@ def _format_all_positive(prevalence: float) -> str:
 
 
 def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict[str, Any]:
-    """Make the first columns of a film's row."""
+    """Make the first columns of a film's row: features, film, number of its clips and share of positives."""
     return {
         "features": source.title,
         "movie": movie,
@@ -137,6 +148,7 @@ def _mean_and_range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: 
     films = [(float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])]
     if not films:
         return []
+
     films.sort()  # by the metric's value
     lowest_value, lowest_film = films[0]
     highest_value, highest_film = films[-1]
@@ -158,7 +170,11 @@ def _printed_note(corpus: PaperCorpus) -> list[str]:
 
 
 def _film_pairs(result: PaperResults) -> pd.DataFrame:
-    """Describe each film pair, in their order: the tested movie, its clips, their prevalence, and both F1."""
+    """Describe each film pair, in their order, as a table.
+
+    Its columns are the tested movie, the number of its clips, the share of positive ones (prevalence), and
+    the weighted F1 and the F1 of S of the perceptron.
+    """
     tested_movies = result.movie_pairs.table.groupby("fold").agg(
         movie=("movie", "first"), n_clips=("label", "size"), prevalence=("label", "mean")
     )
@@ -183,6 +199,7 @@ def _strict_part(result: StrictResults) -> SourcePart:
     for movie, predictions in result.pair_rows().groupby("movie"):
         printed = TABLE4.get(str(movie)) if shows_printed else None
         rows.append(_strict_row(source, str(movie), predictions, printed))
+
     table = declared_block(
         source.title,
         ("table4", "strict"),
@@ -198,7 +215,10 @@ def _strict_part(result: StrictResults) -> SourcePart:
 def _strict_row(
     source: Dataset, movie: str, predictions: pd.DataFrame, printed: Printed | None
 ) -> dict[str, Any]:
-    """Make the row of a movie under `strict`: the metrics of its predictions, and the printed number."""
+    """Make the row of a movie under `strict`: the metrics of its predictions, and the printed number.
+
+    `printed` is None if the paper prints none, or none of these features.
+    """
     labels = predictions["label"].to_numpy()
     scores = predictions["score"].to_numpy()
     predicted = predictions["called"].to_numpy()
@@ -214,6 +234,7 @@ def _strict_last_lines(result: StrictResults, *, shows_printed: bool) -> list[tu
 
     The columns are the movie, two of its clips that stay blank, the shown metrics, and the printed number.
     """
+    # The run of the models that are trained on Table 4's training task; TASK is its part in that table.
     metrics = result.runs[TRAIN].metrics
     is_of_mlp = (metrics["model"] == "mlp") & (metrics["task"] == TASK)
     metrics_of_mlp = metrics[is_of_mlp].set_index("metric").to_dict(orient="index")
@@ -223,6 +244,7 @@ def _strict_last_lines(result: StrictResults, *, shows_printed: bool) -> list[tu
         metric = metrics_of_mlp[name]
         means.append(interval(metric["movie_mean"], metric["movie_low"], metric["movie_high"]))
         chance_levels.append(number(metric["movie_chance"]))
+
     printed_mean = str(TABLE4_MEAN) if shows_printed else NOTHING
     return [
         ("mean over movies [95 %]", "", "", *means, printed_mean),
