@@ -88,12 +88,15 @@ class _Task(NamedTuple):
         Model -> its values of a metric by movie.
     constant : list of str
         Models whose scores do not vary within movies.
+    variance_by_chance : float
+        Variance of the metric of a movie whose clips are ranked by chance; NaN if it is not known.
     """
 
     prefix: str
     name: str
     values: "dict[str, pd.Series[float]]"
     constant: list[str]
+    variance_by_chance: float
 
 
 def _tasks_by_movie(run: Run, metric: Metric) -> Iterator[_Task]:
@@ -109,7 +112,24 @@ def _tasks_by_movie(run: Run, metric: Metric) -> Iterator[_Task]:
             name=str(task),
             values=values,
             constant=constant_models(run.predictions, str(task)),
+            variance_by_chance=_auc_variance_by_chance(run, task) if metric.name == "auc" else math.nan,
         )
+
+
+def _auc_variance_by_chance(run: Run, task: object) -> float:
+    """Compute the variance of a movie's AUC if its clips were ranked by chance, as a mean over movies.
+
+    Of p positive and q negative clips it is (p + q + 1) / (12 p q) (Mann and Whitney 1947).
+    """
+    table = run.predictions.table
+    clips = table[table["task"] == task].drop_duplicates("clip_id")
+    variances = []
+    for _, clips_of_movie in clips.groupby("movie"):
+        n_positive = int(clips_of_movie["label"].sum())
+        n_negative = len(clips_of_movie) - n_positive
+        if n_positive and n_negative:
+            variances.append((n_positive + n_negative + 1) / (12 * n_positive * n_negative))
+    return sum(variances) / len(variances) if variances else math.nan
 
 
 # --- which models beat the baselines
@@ -235,7 +255,9 @@ def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_mode
     else:
         leads = -differences
         possible = (-most, -least)
-    interval_of_lead = t_interval(leads, level, covers="method", possible=possible)
+    interval_of_lead = t_interval(
+        leads, level, covers="method", possible=possible, variance_by_chance=task.variance_by_chance
+    )
     n_movies_ahead = int((leads > 0).sum())
     return _Lead(interval_of_lead, baseline, n_movies_ahead)
 
@@ -286,7 +308,7 @@ def _describe_lead(comparison: _BaselineComparison) -> str:
     mean = comparison.difference.mean
     low = comparison.difference.low
     high = comparison.difference.high
-    has_interval = high > low  # not if the lead is the same on every movie, or undefined
+    has_interval = high > low  # not if the lead is 0 on every movie, or undefined
     if not has_interval:
         low = math.nan
         high = math.nan
