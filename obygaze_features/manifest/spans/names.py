@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
-from obygaze_features.text import composed, first_few
+from obygaze_features.text import SIGNS_OF_DIRECTION, composed, first_few
 
 MOST_COMPARED = 200
 """Longest name, in characters, that is compared for likeness: the time grows with the product of lengths."""
@@ -24,7 +24,7 @@ _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
-_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
+_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", f"\u200b\u2060\ufeff\xad{SIGNS_OF_DIRECTION}")
 _ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 MOST_SUFFIXES = 4
