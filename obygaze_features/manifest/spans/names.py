@@ -27,6 +27,7 @@ texts of up to `SHORT_NAME` letters: `si` has two thirds in common with `s`."""
 MOST_NAMES = 40
 """Names that a message lists; of more it says how many there are."""
 
+_TYPED_TWICE = re.compile(r"(.)\1")
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
@@ -77,7 +78,7 @@ def nearest(text: str, names: Iterable[str]) -> str:
 
     First comes the same IMDb id written in another way, then the same number without decimals (2 for 2.0),
     then the name that is spelled most alike. Another number is no spelling of a number, such as -1 of 1, and
-    a text of two letters none of a name of one: `sí` does not mean the level S.
+    a text of two letters none of a name of one, such as `sí` of the level S, unless a letter was typed twice.
     """
     if len(text) > MOST_COMPARED:
         return ""
@@ -96,6 +97,9 @@ def nearest(text: str, names: Iterable[str]) -> str:
     possible = spelling_of
     if _is_number(spelling):
         possible = {near: name for near, name in spelling_of.items() if not _is_number(near)}
+    typed_once = _TYPED_TWICE.sub(r"\1", spelling)
+    if typed_once in possible:
+        return possible[typed_once]
     least_likeness = LEAST_LIKENESS if len(spelling) > SHORT_NAME else LEAST_LIKENESS_OF_SHORT
     near_names = get_close_matches(spelling, possible, n=1, cutoff=least_likeness)
     return possible[near_names[0]] if near_names else ""

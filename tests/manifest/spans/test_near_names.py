@@ -14,7 +14,7 @@ def test_a_short_word_is_no_level_of_one_letter_more_or_less(text):
     assert nearest(text, LEVELS) == ""
 
 
-@pytest.mark.parametrize("text", ["-1", "12", "1.5", "0"])
+@pytest.mark.parametrize("text", ["-1", "11", "12", "1.5", "0"])
 def test_another_number_is_no_misspelt_one(text):
     """On a scale from 1 to 5, -1 may be no answer and 1.5 a mean."""
     assert nearest(text, LIKERT) == ""
@@ -24,6 +24,7 @@ def test_another_number_is_no_misspelt_one(text):
     ("text", "names", "name"),
     [
         ("ENN", LEVELS, "EN"),
+        ("SS", LEVELS, "S"),
         ("ns?", LEVELS, "NS"),
         ("vilent", ["calm", "violent"], "violent"),
         ("2.0", LIKERT, "2"),
