@@ -20,8 +20,8 @@ from obygaze_features.workbook_parts import (
     Parts,
     SheetFacts,
     TooLargeError,
+    read_document_parts,
     read_parts,
-    refuse_large_document,
 )
 
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
@@ -49,6 +49,8 @@ FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cell
 SHEET = "sheet"
 """Heading of the column that names the sheet of each row, where several with one header are read."""
 
+DURATION = re.compile(r"PT(\d{1,6})H(\d{1,2})M(\d{1,2}(?:\.\d{1,9})?)S")
+"""A time of a day or more of OpenDocument, which the library returns as it is written there: PT25H00M01S."""
 CLOCK_CELL = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
 """A time as cells of workbooks are written here."""
 
@@ -389,8 +391,7 @@ def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Par
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if is_open_document(content):
-                refuse_large_document(archive, len(content))
-                return Parts({}, [])
+                return read_document_parts(archive, len(content))
             return read_parts(archive, len(content))
     except TooLargeError as error:
         raise refusal(f"{path}: {error}") from None
@@ -413,7 +414,16 @@ def _cell_text(cell: Any) -> str:
         return cell.isoformat() if long_time is None else _clock_text(long_time)
     if isinstance(cell, date | time):
         return cell.isoformat()
-    return str(cell)
+    return _clock_of_duration(str(cell))
+
+
+def _clock_of_duration(text: str) -> str:
+    """Return a duration of OpenDocument as hh:mm:ss.sss; any other text as it is."""
+    duration = DURATION.fullmatch(text)
+    if duration is None:
+        return text
+    hours, minutes, seconds = duration.groups()
+    return _clock_text(timedelta(hours=int(hours), minutes=int(minutes), seconds=float(seconds)))
 
 
 def _time_beyond_a_day(moment: datetime) -> timedelta | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import IO, Final, NamedTuple
 from xml.parsers import expat
 
-from obygaze_features.cells import NEVER_COMPUTED
+from obygaze_features.cells import NEVER_COMPUTED, is_unreadable
 from obygaze_features.errors import ObygazeError
 from obygaze_features.text import counted
 
@@ -62,6 +62,10 @@ _SHOWS_MORE = re.compile(
     re.DOTALL,
 )
 """A format, of no date, with zeros in front, per cent, words, or in thousands."""
+NUMBERS_OF_DOCUMENTS: Final = {"float", "percentage", "currency"}
+"""Types of values of OpenDocument that are numbers."""
+_SHOWS_WORDS = re.compile(r"%|[^\W\d_]{2}|[^\W\d_](?![+-]?\d)|\A0\d")
+"""A number as people see it with a per cent sign, words or zeros in front; the E of 1E+05 is no word."""
 MOST_DIGITS_OF_LINE: Final = 7
 """Digits of the number of a row: `MOST_ROWS` has seven."""
 _PLACE = re.compile(rf"([A-Za-z]{{1,3}})([0-9]{{1,{MOST_DIGITS_OF_LINE}}})")
@@ -163,16 +167,25 @@ def read_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
     names = [member.filename for member in members]
     if len(set(names)) < len(names) or not OTHER_KINDS.isdisjoint(names):
         raise DamagedPartError
-    places_of_note = {note: Places() for note in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
+    places_of_note = _no_places()
     sheet_of_part = _read_sheets(archive, members, places_of_note)
     where = "cells of any sheet" if len(sheet_of_part) > 1 else "cells"
-    notes = [f"{where} {note}: {places.line()}" for note, places in places_of_note.items() if places.n]
     facts_of_sheet = {}
     for name, part in _part_of_sheet(archive).items():
         sheet = sheet_of_part.get(part)
         if sheet is not None:
             facts_of_sheet[name] = SheetFacts(sheet.unreadable, sheet.merged)
-    return Parts(facts_of_sheet, notes)
+    return Parts(facts_of_sheet, _notes(where, places_of_note))
+
+
+def _no_places() -> dict[str, Places]:
+    """Return the notes that there may be on cells, without places yet."""
+    return {note: Places() for note in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
+
+
+def _notes(where: str, places_of_note: Mapping[str, Places]) -> list[str]:
+    """Return the notes that have places; `where` says of which sheets the cells are."""
+    return [f"{where} {note}: {places.line()}" for note, places in places_of_note.items() if places.n]
 
 
 def _read_sheets(
@@ -216,10 +229,11 @@ def _read_sheets(
     return sheets
 
 
-def refuse_large_document(archive: zipfile.ZipFile, packed_bytes: int) -> None:
-    """Refuse an OpenDocument spreadsheet that would need much memory.
+def read_document_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
+    """Read from a spreadsheet of OpenDocument what the library for cells does not tell, and check its size.
 
-    Such a file can repeat a cell or row any number of times by stating a number.
+    It tells the same as `read_parts` does of an Excel workbook, so that a table says the same however it was
+    saved. Such a file can repeat a cell or row any number of times by stating a number.
 
     Parameters
     ----------
@@ -241,44 +255,182 @@ def refuse_large_document(archive: zipfile.ZipFile, packed_bytes: int) -> None:
     is_of_another_kind = any(name.startswith("xl/") for name in names) or CONTENT_TYPES in names
     if len(set(names)) < len(names) or is_of_another_kind or DOCUMENT not in names:
         raise DamagedPartError
-    cells = _DocumentCells()
-    _parse(archive.open(DOCUMENT), cells.start, cells.end)
-    cells.refuse_repetition()
+    document = _Document()
+    _parse(archive.open(DOCUMENT), document.start, document.end, document.text)
+    document.refuse_repetition()
+    where = "cells of any sheet" if len(document.sheets) > 1 else "cells"
+    return Parts(document.facts_of_sheet(), _notes(where, document.places_of_note))
 
 
-class _DocumentCells:
-    """Count the cells of a spreadsheet of OpenDocument that have a value, as its elements come."""
+class _RepeatedCell(NamedTuple):
+    """A cell of OpenDocument that cannot be read, and how often it is repeated to the right and downwards."""
+
+    cell: Cell
+    n_columns: int
+    n_rows: int
+
+
+class _DocumentSheet(NamedTuple):
+    """What is known of a sheet of OpenDocument so far."""
+
+    unreadable: list[_RepeatedCell]
+    merged: list[Merged]
+
+
+class _Document:
+    """What is known of a spreadsheet of OpenDocument, which grows as `start`, `end` and `text` are called.
+
+    Source: OpenDocument 1.3, part 3, chapter 9. A cell has its value in attributes, and in its paragraphs the
+    text that people see. Cells below or beside the first one of merged cells are called *covered*.
+
+    Attributes
+    ----------
+    sheets
+        Name of a sheet -> its cells that cannot be read, and its merged cells.
+    places_of_note
+        Note -> the places of cells that it is about.
+    """
 
     def __init__(self) -> None:
-        self._n_written = 0  # cells in the file
-        self._n_cells = 0  # cells of the rows so far, with repetitions
-        self._n_cells_of_row = 0  # cells of the current row, with repetitions
-        self._n_times = 1  # how often the current row is repeated
+        """Begin a document without sheets."""
+        self.sheets: dict[str, _DocumentSheet] = {}
+        self.places_of_note = _no_places()
+        # The document so far.
+        self._n_written = 0  # cells with a value in the file
+        self._n_cells = 0  # cells with a value of the rows so far, with repetitions
+        # The current sheet and row.
+        self._sheet = _DocumentSheet([], [])
+        self._line = 0  # number of the current row, from 1
+        self._n_rows = 1  # how often the current row is repeated
+        self._n_cells_of_row = 0  # its cells with a value, with repetitions
+        self._column = 0  # index of the current cell, from 0; before the rows, of the current column
+        self._n_columns = 0  # how often the current cell, or column, is repeated
+        # The current cell.
+        self._attributes: Mapping[str, str] = {}
+        self._shown = ""  # the beginning of the text that people see
+        self._n_paragraphs_open = 0
+        self._is_in_comment = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Count the cells of an element of the XML that begins: a row or a cell."""
+        """Read an element that begins: a sheet, column, row, cell, paragraph or comment."""
         tag = _local(name)
         value_of = {_local(key): value for key, value in attributes.items()}
-        if tag == "table-row":
-            self._n_cells_of_row = 0
-            self._n_times = _parse_repetitions(value_of.get("number-rows-repeated", "1"))
-        elif tag == "table-cell" and "value-type" in value_of:
-            self._n_written += 1
-            self._n_cells_of_row += _parse_repetitions(value_of.get("number-columns-repeated", "1"))
-            n_cells = self._n_cells + self._n_cells_of_row * self._n_times
-            if n_cells > MOST_CELLS:
-                raise TooLargeError(f"a workbook of more than {MOST_CELLS:,} cells; save its table as CSV")
+        if tag == "table":
+            self._sheet = _DocumentSheet([], [])
+            self.sheets[value_of.get("name", "")] = self._sheet
+            self._line, self._n_rows = 0, 1
+            self._column, self._n_columns = 0, 0
+        elif tag == "table-column":
+            self._begin_column(value_of)
+        elif tag == "table-row":
+            self._begin_row(value_of)
+        elif tag in {"table-cell", "covered-table-cell"}:
+            self._begin_cell(value_of)
+        elif tag == "annotation":  # a comment on a cell, which is no part of its text
+            self._is_in_comment = True
+        elif tag == "p":
+            self._n_paragraphs_open += 1
 
     def end(self, name: str) -> None:
-        """Add the cells of a row when its element ends, as often as the row is repeated."""
-        if _local(name) == "table-row":
-            self._n_cells += self._n_cells_of_row * self._n_times
+        """Read the end of an element: of a cell, row, paragraph or comment."""
+        tag = _local(name)
+        if tag in {"table-cell", "covered-table-cell"}:
+            self._end_cell()
+        elif tag == "table-row":
+            self._n_cells += self._n_cells_of_row * self._n_rows
+        elif tag == "annotation":
+            self._is_in_comment = False
+        elif tag == "p":
+            self._n_paragraphs_open -= 1
+
+    def text(self, text: str) -> None:
+        """Read a piece of text; if people see it in a cell, store it, unless `MOST_TEXT` characters are."""
+        is_shown = self._n_paragraphs_open > 0 and not self._is_in_comment
+        if is_shown and len(self._shown) < MOST_TEXT:
+            self._shown += text[:MOST_TEXT]
+
+    def _begin_column(self, attributes: Mapping[str, str]) -> None:
+        """Note a column that is hidden."""
+        self._column += self._n_columns
+        self._n_columns = _parse_repetitions(attributes.get("number-columns-repeated", "1"))
+        if attributes.get("visibility", "visible") != "visible":
+            self.places_of_note[HIDDEN].add(_letters_of(self._column))
+
+    def _begin_row(self, attributes: Mapping[str, str]) -> None:
+        """Store the line of a row that begins, and note it if the row is hidden."""
+        self._line = self._line + self._n_rows if self._line else 1
+        self._n_rows = _parse_repetitions(attributes.get("number-rows-repeated", "1"))
+        self._n_cells_of_row = 0
+        self._column, self._n_columns = 0, 0
+        if attributes.get("visibility", "visible") != "visible":
+            self.places_of_note[HIDDEN].add(str(self._line))
+
+    def _begin_cell(self, attributes: Mapping[str, str]) -> None:
+        """Store the place of a cell that begins, and count it if it has a value.
+
+        Raises
+        ------
+        TooLargeError
+            If the document has too many cells with this one.
+        """
+        self._column += self._n_columns
+        self._n_columns = _parse_repetitions(attributes.get("number-columns-repeated", "1"))
+        self._attributes = attributes
+        self._shown = ""
+        if "value-type" not in attributes:
+            return
+        self._n_written += 1
+        self._n_cells_of_row += self._n_columns
+        n_cells = self._n_cells + self._n_cells_of_row * self._n_rows
+        if n_cells > MOST_CELLS:
+            raise TooLargeError(f"a workbook of more than {MOST_CELLS:,} cells; save its table as CSV")
+
+    def _end_cell(self) -> None:
+        """Store a cell that ends if it cannot be read or is merged, and note what people see otherwise."""
+        place = f"{_letters_of(self._column)}{self._line}"
+        is_computed = "formula" not in self._attributes or "value-type" in self._attributes
+        if is_unreadable(self._shown):
+            self._add_unreadable(self._shown)
+            self.places_of_note[ERRORS].add(place)
+        elif not is_computed:
+            self._add_unreadable(NEVER_COMPUTED)
+            self.places_of_note[UNCOMPUTED].add(place)
+        elif self._attributes.get("value-type") in NUMBERS_OF_DOCUMENTS and _SHOWS_WORDS.search(self._shown):
+            self.places_of_note[STYLED].add(place)
+        n_lines = _parse_repetitions(self._attributes.get("number-rows-spanned", "1"))
+        n_wide = _parse_repetitions(self._attributes.get("number-columns-spanned", "1"))
+        if n_wide > 1:
+            last = f"{_letters_of(self._column + n_wide - 1)}{self._line + n_lines - 1}"
+            self.places_of_note[MERGED].add(f"{place}:{last}")
+        elif n_lines > 1:
+            self._sheet.merged.append(Merged(self._line, self._line + n_lines - 1, self._column))
+
+    def _add_unreadable(self, text: str) -> None:
+        """Store the current cell as one that cannot be read; `text` is shown in its place."""
+        cell = Cell(self._line, self._column, text)
+        self._sheet.unreadable.append(_RepeatedCell(cell, self._n_columns, self._n_rows))
 
     def refuse_repetition(self) -> None:
         """Raise a TooLargeError if few cells are repeated very often."""
-        if self._n_cells > max(FREE_REPEATED, MOST_REPEATED * self._n_written):
-            what = f"a workbook of {self._n_written:,} cells, repeated to {self._n_cells:,}"
+        n_unreadable = 0
+        for sheet in self.sheets.values():
+            n_unreadable += sum(cell.n_columns * cell.n_rows for cell in sheet.unreadable)
+        n_cells = max(self._n_cells, n_unreadable)
+        if n_cells > max(FREE_REPEATED, MOST_REPEATED * self._n_written):
+            what = f"a workbook of {self._n_written:,} cells, repeated to {n_cells:,}"
             raise TooLargeError(f"{what}; save its table as CSV")
+
+    def facts_of_sheet(self) -> dict[str, SheetFacts]:
+        """Return what is known of each sheet, by its name, with each repeated cell in all of its places."""
+        facts = {}
+        for name, sheet in self.sheets.items():
+            unreadable = []
+            for repeated in sheet.unreadable:
+                line, column, text = repeated.cell
+                for row in range(line, line + repeated.n_rows):
+                    unreadable += [Cell(row, column + index, text) for index in range(repeated.n_columns)]
+            facts[name] = SheetFacts(unreadable, sheet.merged)
+        return facts
 
 
 def _parse_repetitions(text: str) -> int:
@@ -575,6 +727,16 @@ def _number_of(letters: str) -> int:
     for letter in letters.upper():
         number = 26 * number + ord(letter) - 64
     return number
+
+
+def _letters_of(index: int) -> str:
+    """Return the letters of a column, given its index from 0: 0 is "A", 26 is "AA"."""
+    letters = ""
+    number = index + 1
+    while number > 0:
+        number, letter = divmod(number - 1, 26)
+        letters = chr(65 + letter) + letters
+    return letters
 
 
 def _local(name: str) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import same_names
 from obygaze_features.io import local_path
 from obygaze_features.manifest import (
     Manifest,
@@ -911,14 +912,11 @@ def _note_of_films_not_scored(films: Sequence[Timeline], judgements: Manifest) -
 
 
 def _notes_of_spellings(compared: Sequence[ComparedFilm]) -> list[str]:
-    """Write a note for each set of groups whose names differ by capitals alone."""
-    spellings_of: dict[str, list[str]] = {}  # by the name without capitals
-    for film in compared:
-        spellings = spellings_of.setdefault(film.group.casefold(), [])
-        if film.group not in spellings:
-            spellings.append(film.group)
-    with_several = [spellings for spellings in spellings_of.values() if len(spellings) > 1]
-    return [message("note_case", names=", ".join(spellings)) for spellings in with_several]
+    """Write a note for each set of groups whose names are spellings of one name (`same_names`)."""
+    spellings_of: dict[str, list[str]] = {}  # by the first of them
+    for spelling, first in same_names(film.group for film in compared).same:
+        spellings_of.setdefault(first, [first]).append(spelling)
+    return [message("note_case", names=", ".join(spellings)) for spellings in spellings_of.values()]
 
 
 class _FilmSummary(NamedTuple):

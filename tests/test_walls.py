@@ -18,6 +18,7 @@ SUPPORT = {
     "obygaze_features.cores",
     "obygaze_features.door",
     "obygaze_features.errors",
+    "obygaze_features.identity",
     "obygaze_features.io",
     "obygaze_features.lines",
     "obygaze_features.locks",

@@ -45,6 +45,8 @@ UNKNOWN: Final = NOT_ASKED
 """Label of a clip that an annotator or machine did not judge."""
 CONTROLS: Final = ("constant", "shuffled")
 """Names of the controls that are compared like a machine, and know nothing of the clips."""
+ROUNDING_ERROR: Final = 1e-9
+"""Standard errors below it are 0 but for rounding."""
 N_SHUFFLES: Final = 20
 """Number of shuffled controls. A single one could pass the test, or fail it, by chance."""
 
@@ -533,6 +535,9 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
 
     the mean changes by -S / ((1 - h) N) when the cluster is left out. The variance is (G - 1) / G times the
     sum of the squares of these changes.
+
+    A few clips have a few possible means, so that those of two or three clusters are often equal, by chance.
+    This is no certainty: the error then is the one that independent values have.
     """
     mean = float(values.mean())
     sizes = np.bincount(clusters)
@@ -550,4 +555,6 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     changes_times_n = residual_sums / (1 - shares)  # their sign does not count, as they are squared
     sum_of_squares = np.sum(changes_times_n**2)
     error = float(np.sqrt(sum_of_squares * (n_clusters - 1) / n_clusters)) / n_values
+    if error < ROUNDING_ERROR:
+        error = float(values.std(ddof=1)) / np.sqrt(n_values)
     return _ClusteredMean(mean, error, degrees_of_freedom=n_clusters - 1)

@@ -30,7 +30,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, stdtrit
+from scipy.special import expit, ndtri, stdtrit
 
 from obygaze_features.arguments import checked
 
@@ -78,6 +78,9 @@ MOST_TIMES_CLOSER = 4
 If one movie has all the errors, the estimate without it is at the bound, which is infinite on the logit
 scale: the interval would be infinite too."""
 
+ROUNDING = 1e-9
+"""Metrics that differ by less are equal."""
+
 LARGEST_EXPONENT = 700.0
 """The exponential of a larger number would overflow a float."""
 
@@ -108,8 +111,12 @@ def t_interval(
     covers: Covers = "models",
     bounds: Bounds | None = None,
     possible: Bounds | None = None,
+    variance_by_chance: float = NAN,
 ) -> Interval:
     """Compute the mean over movies and its Student's t interval.
+
+    If all movies have one and the same difference, they tell nothing of how movies differ: of few clips a
+    movie's metric has few possible values. The interval is then undefined, or that of `variance_by_chance`.
 
     Parameters
     ----------
@@ -126,6 +133,8 @@ def t_interval(
     possible : tuple of float, optional
         For differences of metrics: smallest and largest value that the mean can have (`difference_bounds`).
         The symmetric interval is clipped to this range, beyond which no value is possible.
+    variance_by_chance : float
+        For differences of metrics: the variance of a movie's value if its clips were ranked by chance.
 
     Examples
     --------
@@ -145,10 +154,19 @@ def t_interval(
     means_without = (defined.sum() - defined) / (n_defined - 1)
     variance_scale = n_defined * variance_factor(n_defined, covers)
     low, high = _interval_ends(mean, means_without, level, bounds, variance_scale)
+    if possible is not None and are_equal(defined) and abs(mean) > ROUNDING:
+        error = (variance_by_chance * variance_factor(n_defined, covers)) ** 0.5
+        half_width = float(ndtri((1 + level) / 2)) * error  # of a variance that is known, not estimated
+        low, high = mean - half_width, mean + half_width
     if possible is not None:
         low = float(np.clip(low, *possible))
         high = float(np.clip(high, *possible))
     return Interval(mean, low, high, n_defined, n_undefined)
+
+
+def are_equal(values: NDArray[np.float64]) -> bool:
+    """Tell whether the values of all movies are one number, but for rounding."""
+    return bool(np.ptp(values) <= ROUNDING)
 
 
 def difference_bounds(bounds: Bounds, *, first: float | None = None, second: float | None = None) -> Bounds:

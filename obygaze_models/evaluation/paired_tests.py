@@ -16,7 +16,7 @@ from scipy.stats import nct
 from scipy.stats import t as student
 
 from obygaze_features.arguments import checked
-from obygaze_models.evaluation.intervals import FEWEST_MOVIES, variance_factor
+from obygaze_models.evaluation.intervals import FEWEST_MOVIES, are_equal, variance_factor
 
 EXACT_UP_TO = 20
 """Up to this number of pairs all sign patterns are counted: 2^20 are a million."""
@@ -31,6 +31,9 @@ POWER = 0.8
 
 ROUNDING = 1e-10
 """Sums that are equal on paper differ by rounding, which is far below this share of the sum of sizes."""
+
+EQUAL_TO_0 = 1e-9
+"""Differences that are nearer to 0 are 0 but for rounding."""
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "two classes": ("average_precision", "f1_pos", "f1_weighted", "f1_macro", "balanced_accuracy", "auc"),
@@ -124,7 +127,8 @@ class CorrectedT:
     Attributes
     ----------
     t : float
-        Student's statistic; its degrees of freedom are the number of pairs less 1.
+        Student's statistic; its degrees of freedom are the number of pairs less 1. NaN if all differences are
+        equal, and not 0.
     p : float
         Two-sided; NaN with fewer than three pairs: two may differ alike by chance.
     """
@@ -142,6 +146,9 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     movies: it is 1/K + 1/(K - 1) times the variance between movies (`t_interval` with ``covers="method"``
     gives the interval).
 
+    If all differences are equal, their variance is unknown, and so is t: movies of few clips have few
+    possible values. The p-value is then that of their signs (`smallest_p`).
+
     Examples
     --------
     >>> test = corrected_t([0.08, 0.11, 0.02, 0.07, 0.10, 0.04])
@@ -155,12 +162,10 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
         return CorrectedT(float("nan"), float("nan"))
     mean = float(values.mean())
     error = float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5
-    if error:
-        t = mean / error
-    elif mean:
-        t = float(np.copysign(np.inf, mean))  # all differences are equal and not 0: p is 0
-    else:
-        t = 0.0  # all differences are 0: p is 1
+    if are_equal(values):
+        has_difference = abs(mean) > EQUAL_TO_0
+        return CorrectedT(float("nan"), smallest_p(n)) if has_difference else CorrectedT(0.0, 1.0)
+    t = mean / error
     return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)))
 
 

@@ -125,13 +125,13 @@ def test_the_methods_interval_at_the_level_of_the_corrected_p_ends_at_0(differen
 
 @pytest.mark.parametrize(
     ("differences", "p"),
-    [([0.0] * 5, 1.0), ([1.0] * 5, 0.0), ([0.1], np.nan), ([0.5, 0.5], np.nan)],
+    [([0.0] * 5, 1.0), ([1.0] * 5, 1 / 16), ([0.1], np.nan), ([0.5, 0.5], np.nan)],
     ids=["all are 0", "all are 1", "one film", "two films"],
 )
 def test_the_corrected_t_of_differences_that_do_not_vary_or_are_too_few(differences, p):
-    """Differences that are all 0 show nothing (p = 1), and equal ones beside 0 leave no doubt (p = 0).
+    """Differences that are all 0 show nothing (p = 1), and equal ones beside 0 no more than their signs.
 
-    Of one or two films nothing can be said (NaN).
+    Five coins show one side in one of 16 throws. Of one or two films nothing can be said (NaN).
     """
     np.testing.assert_equal(corrected_t(differences).p, p)  # takes NaN as equal to NaN
 

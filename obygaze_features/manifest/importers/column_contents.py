@@ -306,9 +306,11 @@ def _are_marks_of_concept(cells: Sequence[str], words: LabelWords) -> bool:
     Besides marks of yes, other cells such as `?` are allowed, as the person is asked about them later. But if
     most cells are labels, it is a column of labels and not of marks.
     """
-    if are_marks(cells):
+    unexplained = _unexplained(cells, words)
+    if are_marks(unexplained):
         return True
-    return has_yes_marks(cells) and not count_labels(cells, words).are_labels
+    has_yes = has_yes_marks(cells) or any(words.is_yes(cell) for cell in cells)
+    return has_yes and not count_labels(unexplained, words).are_labels
 
 
 def _are_marks_of_level(cells: Sequence[str], words: LabelWords) -> bool:
@@ -317,10 +319,16 @@ def _are_marks_of_level(cells: Sequence[str], words: LabelWords) -> bool:
     A codebook may have levels that look like marks, such as 0 and 1. If it has, a column `S` with both 0 and
     1 holds levels; one with nothing but 1 still holds marks.
     """
-    if not are_marks(cells):
+    unexplained = _unexplained(cells, words)
+    if not are_marks(unexplained):
         return False
     has_one_value = len(set(cells)) <= 1
-    return has_one_value or not count_labels(cells, words).are_labels
+    return has_one_value or not count_labels(unexplained, words).are_labels
+
+
+def _unexplained(cells: Sequence[str], words: LabelWords) -> list[str]:
+    """Return the cells that the person does not explain as marks of yes or no, such as `是=yes`."""
+    return [cell for cell in cells if not words.is_yes(cell) and not words.is_explained_as_nothing(cell)]
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:

@@ -829,7 +829,9 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
         label = label_of_heading(column, words)
         n_labels = count_labels(cells, words).n_labels
         if label:
-            yield f"column {column!r} is headed as {label} and not read: its cells are no marks ({shown})"
+            reason = f"its cells are no marks ({shown})"
+            remedy = "if they are, say of each what it means: --word MARK=yes, --word MARK=no"
+            yield f"column {column!r} is headed as {label} and not read: {reason}; {remedy}"
         elif n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells):
             share = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
             yield f"column {column!r} is not read, and {share}"

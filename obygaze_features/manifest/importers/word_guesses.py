@@ -43,7 +43,7 @@ LEAST_REPEATS: Final = 1.5
 LEAST_COMBINATIONS: Final = 3
 """Different combinations of words that lists have at least."""
 
-_CODED = re.compile(r"\W*(?:\d{1,2}|[^\W\d_]{1,3})\s*[-–—:.)=]\s*(?P<text>\D.*)")
+_CODED = re.compile(r"\W*(?P<code>\d{1,2}|[^\W\d_]{1,3})\s*[-–—:.)=]\s*(?P<text>\D.*)")
 """A label with its code in front: `3 – Sure`, `EN: easy negative`."""
 
 _IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]+)[)\]]")
@@ -54,6 +54,8 @@ _EXPLAINED = re.compile(r"([^\W_]{1,4})\s*[=:]\s*([^,;|\n)\]]+)")
 
 def label_like(text: str, words: LabelWords) -> str:
     """Return the level or concept that a text names, ignoring a code in front or a remark; "" if none.
+
+    A code that is another label is none: who writes `EN-HN` names two levels, or a range of them.
 
     Examples
     --------
@@ -67,11 +69,17 @@ def label_like(text: str, words: LabelWords) -> str:
     if coded is not None:
         forms += [coded["text"], bare_heading(coded["text"])]
     forms += _IN_BRACKETS.findall(text)
+    label_of_code = _label_of(coded["code"], words) if coded is not None else ""
     for form in forms:
-        label = words.level_of(form.strip()) or words.concept_of(form.strip())
+        label = _label_of(form.strip(), words)
         if label:
-            return label
+            return label if label_of_code in {"", label} else ""
     return ""
+
+
+def _label_of(text: str, words: LabelWords) -> str:
+    """Return the level or concept that a whole text stands for; "" if none."""
+    return words.level_of(text) or words.concept_of(text)
 
 
 def label_near(text: str, words: LabelWords) -> str:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.text import number_of
+from obygaze_features.text import SIGNS_OF_DIRECTION, number_of
 
 SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
@@ -48,7 +48,7 @@ SPELLED = re.compile(
 DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
 """A clock with dots, as some languages write it; one dot alone would be a decimal sign."""
 
-_SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,")
+_SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,", SIGNS_OF_DIRECTION)
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
 # Decimal sign -> pattern of numbers without signs between thousands, such as 1234.5 or 1e-3.
 _PLAIN_NUMBER = {
@@ -68,6 +68,8 @@ _MANY_DIGITS = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE
 
 def with_ascii_digits(text: str) -> str:
     """Replace digits of any script, and full-width signs such as `：`, by those of ASCII.
+
+    Signs of direction, which editors of Hebrew and Arabic put around a time, are removed.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """Compare names: of films, annotators, levels, concepts, tiers and files, however they are spelled."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,19 +13,26 @@ from urllib.parse import parse_qsl, unquote
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
-from obygaze_features.text import composed, first_few
+from obygaze_features.text import SIGNS_OF_DIRECTION, composed, first_few, number_of
 
 MOST_COMPARED = 200
 """Longest name, in characters, that is compared for likeness: the time grows with the product of lengths."""
 
+SHORT_NAME = 2
+LEAST_LIKENESS = 0.6
+LEAST_LIKENESS_OF_SHORT = 0.75
+"""Least share of letters that a misspelling has in common with a name (as `difflib` counts them), and that of
+texts of up to `SHORT_NAME` letters: `si` has two thirds in common with `s`."""
+
 MOST_NAMES = 40
 """Names that a message lists; of more it says how many there are."""
 
+_TYPED_TWICE = re.compile(r"(.)\1")
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
-_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
+_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", f"\u200b\u2060\ufeff\xad{SIGNS_OF_DIRECTION}")
 _ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 MOST_SUFFIXES = 4
@@ -69,7 +77,8 @@ def nearest(text: str, names: Iterable[str]) -> str:
     """Find the name that a person most likely meant by a text; "" if no name is near.
 
     First comes the same IMDb id written in another way, then the same number without decimals (2 for 2.0),
-    then the name that is spelled most alike.
+    then the name that is spelled most alike. Another number is no spelling of a number, such as -1 of 1, and
+    a text of two letters none of a name of one, such as `sí` of the level S, unless a letter was typed twice.
     """
     if len(text) > MOST_COMPARED:
         return ""
@@ -82,8 +91,23 @@ def nearest(text: str, names: Iterable[str]) -> str:
     number_text = without_zeros(text)
     if number_text in spelling_of.values():
         return number_text
-    near_names = get_close_matches(plain(text), spelling_of, n=1)
-    return spelling_of[near_names[0]] if near_names else ""
+    spelling = plain(text)
+    if spelling in spelling_of:
+        return spelling_of[spelling]
+    possible = spelling_of
+    if _is_number(spelling):
+        possible = {near: name for near, name in spelling_of.items() if not _is_number(near)}
+    typed_once = _TYPED_TWICE.sub(r"\1", spelling)
+    if typed_once in possible:
+        return possible[typed_once]
+    least_likeness = LEAST_LIKENESS if len(spelling) > SHORT_NAME else LEAST_LIKENESS_OF_SHORT
+    near_names = get_close_matches(spelling, possible, n=1, cutoff=least_likeness)
+    return possible[near_names[0]] if near_names else ""
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number, such as -1 or 1.5."""
+    return not math.isnan(number_of(text))
 
 
 @lru_cache(4096)  # a column has the same numbers in many rows

@@ -22,7 +22,7 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.xml_names import local_name
 from obygaze_features.manifest.text_tables import content_of, error_context, header_test
 from obygaze_features.templates import packaged
-from obygaze_features.text import shortened
+from obygaze_features.text import SIGNS_OF_DIRECTION, shortened
 from obygaze_features.text_records import first_rows, marked_encoding, split_records
 from obygaze_features.workbook import (
     HEADER_ROWS,
@@ -45,6 +45,7 @@ HEAD_BYTES = 1 << 16
 
 _ENCODING = re.compile(r"""\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf)([\w.-]+)""", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"\r++\n?")
+_WITHOUT_DIRECTION = str.maketrans("", "", SIGNS_OF_DIRECTION)
 _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
 """Letters that were saved in a wrong encoding; U+0085 is none of them, as it ends lines."""
 
@@ -165,7 +166,10 @@ class SpanFile:
 
     @cached_property
     def head(self) -> str:
-        """The first characters of the file, whatever its encoding; undecodable ones are replaced."""
+        """The first characters of the file, whatever its encoding; undecodable ones are replaced.
+
+        Signs of direction, which may stand before the times of Hebrew and Arabic subtitles, are left out.
+        """
         part = self.content[:HEAD_BYTES]
         if len(part) == HEAD_BYTES:
             part = part[: part.rfind(b"\n") + 1] or part  # whole lines, so that no letter is cut in two
@@ -173,7 +177,7 @@ class SpanFile:
             text, _ = decoded(part, self.reading.encoding)
         except ManifestError:
             text = part.decode(marked_encoding(part) or "utf-8-sig", "replace")
-        text = text.replace("\0", "").removeprefix("\ufeff")
+        text = text.replace("\0", "").replace("\ufeff", "").translate(_WITHOUT_DIRECTION)
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property

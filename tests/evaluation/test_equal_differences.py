@@ -1,0 +1,89 @@
+"""Differences that are equal in all movies prove nothing: of few clips, a metric has few possible values."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from obygaze_features.manifest import builtin_codebook
+from obygaze_models import Dataset, evaluate
+from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.evaluation.paired_tests import corrected_t
+from obygaze_models.protocol.targets import Labels
+from obygaze_models.report.run_tables import run_report
+
+POSSIBLE = (-0.5, 0.5)
+"""Ends of the difference between an AUC and .5."""
+
+
+def test_equal_differences_have_no_interval_as_nothing_is_known_of_their_variance():
+    interval = t_interval([0.25, 0.25, 0.25], covers="method", possible=POSSIBLE)
+
+    assert interval.mean == 0.25
+    assert np.isnan(interval.low)
+    assert np.isnan(interval.high)
+
+
+def test_movies_without_any_difference_differ_by_nothing():
+    """A model that is compared with itself is no better and no worse."""
+    interval = t_interval([0.0, 0.0, 0.0], covers="method", possible=POSSIBLE)
+
+    assert (interval.low, interval.high) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("n_positive", "n_negative", "is_above_0"),
+    [(1, 1, False), (2, 2, False), (10, 20, True)],
+)
+def test_equal_differences_have_the_interval_of_rankings_by_chance(n_positive, n_negative, is_above_0):
+    """All three movies have an AUC of 1: of two or four clips by luck, of thirty hardly."""
+    variance = (n_positive + n_negative + 1) / (12 * n_positive * n_negative)
+
+    interval = t_interval([0.5, 0.5, 0.5], covers="method", possible=POSSIBLE, variance_by_chance=variance)
+
+    assert (interval.low > 0) == is_above_0
+
+
+def test_the_p_of_equal_differences_is_that_of_their_signs():
+    """Three coins show the same side in one of four throws."""
+    assert corrected_t([0.5, 0.5, 0.5]).p == 0.25
+    assert corrected_t([0.0, 0.0, 0.0]).p == 1
+
+
+def noise(rng, n_clips_of_movie, n_movies):
+    """Draw features that know nothing of labels; each movie has one positive clip."""
+    n_clips = n_clips_of_movie * n_movies
+    movies = np.repeat([f"film{number}" for number in range(n_movies)], n_clips_of_movie)
+    levels = np.concatenate(
+        [rng.permutation(["S"] + ["EN"] * (n_clips_of_movie - 1)) for _ in range(n_movies)]
+    )
+    ids = np.array([f"clip{number}" for number in range(n_clips)])
+    codebook = builtin_codebook("obygaze12")
+    concepts = tuple(concept.name for concept in codebook.concepts)
+    labels = Labels(ids, movies, levels, np.zeros((n_clips, len(concepts)), np.bool_), concepts, {})
+    features = rng.normal(size=(n_clips, 6)).astype(np.float32)
+    return Dataset(features, labels, codebook, "toy", "pooled", "as stored", "0" * 64)
+
+
+def first_answer(data):
+    return run_report(evaluate(data, ["linear"], "en_s")).answers[0]
+
+
+@pytest.mark.long
+def test_noise_on_four_movies_of_two_clips_is_not_called_better_than_baselines():
+    """A coin orders the two clips of all four movies rightly in one of sixteen corpora, and that is luck."""
+    rng = np.random.default_rng(0)
+
+    answers = [first_answer(noise(rng, n_clips_of_movie=2, n_movies=4)) for _ in range(40)]
+
+    n_better = sum(answer.startswith("better than") for answer in answers)
+    assert n_better <= 2
+
+
+@pytest.mark.long
+def test_a_model_that_ranks_all_clips_of_four_longer_movies_rightly_is_better():
+    data = noise(np.random.default_rng(0), n_clips_of_movie=15, n_movies=4)
+    features = data.X.copy()
+    features[:, 0] += 20 * (data.labels.levels == "S")
+
+    assert first_answer(replace(data, X=features)).startswith("better than")

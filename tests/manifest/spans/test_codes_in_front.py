@@ -1,0 +1,23 @@
+"""A code in front of a label is left out where a word's meaning is proposed, unless it is a label itself."""
+
+import pytest
+
+from obygaze_features.manifest import builtin_codebook
+from obygaze_features.manifest.importers.word_guesses import label_like
+from obygaze_features.manifest.spans.label_words import LabelWords
+
+
+@pytest.fixture
+def words():
+    return LabelWords(builtin_codebook("obygaze12"))
+
+
+@pytest.mark.parametrize("text", ["3 – Sure", "a) sure", "S: sure", "S - S", "sure (clearly)"])
+def test_a_code_that_is_no_other_label_is_left_out(words, text):
+    assert label_like(text, words) == "S"
+
+
+@pytest.mark.parametrize("text", ["EN-HN", "HN - sure", "NS: S", "S-NS"])
+def test_two_labels_are_not_the_second(words, text):
+    """They are a range of levels, or what somebody hesitates between; the person is asked what they mean."""
+    assert label_like(text, words) == ""

@@ -1,0 +1,46 @@
+"""Below a concept's heading people write yes and no in words and signs of their own, and may explain any."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+
+COLUMNS = {"concepts": ["Body", "Look"]}
+
+
+def table_of_marks(yes, no):
+    """Write a table in which the first clip has Body, the second has Look, and the third has neither."""
+    return f"movie;start_s;end_s;level;Body;Look\nf;0;1;S;{yes};{no}\nf;1;2;EN;{no};{yes}\nf;2;3;HN;{no};\n"
+
+
+OTHER_WORDS = [("是", "否"), ("Jawohl", "nö"), ("s", "n"), ("2", "0"), ("+++", "---"), ("there", "not there")]
+"""What says yes, and what says no; `s` is Spanish for yes, and a spelling of the level S elsewhere."""
+
+
+@pytest.mark.parametrize(("yes", "no"), OTHER_WORDS)
+@pytest.mark.parametrize("answer", ["no", ""], ids=["no", "no label"])
+def test_marks_are_what_the_person_says(import_files, yes, no, answer):
+    clips, said = import_files(
+        {"t.csv": table_of_marks(yes, no)}, columns=COLUMNS, words={yes: "yes", no: answer}
+    )
+
+    assert [clip.concepts for clip in clips] == [("Body",), ("Look",), ()]
+    assert "no label in the files" not in said
+
+
+def test_a_mark_that_stands_alone_is_what_the_person_says(import_files):
+    clips, _ = import_files({"t.csv": table_of_marks("是", "")}, columns=COLUMNS, words={"是": "yes"})
+
+    assert [clip.concepts for clip in clips] == [("Body",), ("Look",), ()]
+
+
+def test_explained_marks_of_columns_that_are_not_named_are_asked_for_as_concepts(import_files):
+    """They are no levels of three annotators called `level`, `Body` and `Look`."""
+    with pytest.raises(ManifestError, match="give --column concepts=Body --column concepts=Look"):
+        import_files({"t.csv": table_of_marks("s", "n")}, words={"s": "yes", "n": "no"})
+
+
+def test_a_column_whose_cells_are_no_marks_says_what_to_type(import_files):
+    _, said = import_files({"t.csv": table_of_marks("是", "否")})
+
+    assert "column 'Body' is headed as Body and not read: its cells are no marks ('否', '是')" in said
+    assert "--word MARK=yes, --word MARK=no" in said

@@ -1,0 +1,36 @@
+"""A name is proposed for a misspelt one, and none where a person who takes it would say something else."""
+
+import pytest
+
+from obygaze_features.manifest.spans.names import nearest
+
+LEVELS = ["EN", "HN", "NS", "S"]
+LIKERT = ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("text", ["sí", "si", "S?", "N"])
+def test_a_short_word_is_no_level_of_one_letter_more_or_less(text):
+    """`sí` is yes in Spanish, and `S?` may be less than sure: neither is proposed as S."""
+    assert nearest(text, LEVELS) == ""
+
+
+@pytest.mark.parametrize("text", ["-1", "11", "12", "1.5", "0"])
+def test_another_number_is_no_misspelt_one(text):
+    """On a scale from 1 to 5, -1 may be no answer and 1.5 a mean."""
+    assert nearest(text, LIKERT) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "name"),
+    [
+        ("ENN", LEVELS, "EN"),
+        ("SS", LEVELS, "S"),
+        ("ns?", LEVELS, "NS"),
+        ("vilent", ["calm", "violent"], "violent"),
+        ("2.0", LIKERT, "2"),
+        ("1990", ["1980s", "1990s"], "1990s"),
+        ("54215", ["tt0054215"], "tt0054215"),
+    ],
+)
+def test_a_misspelt_name_is_proposed(text, names, name):
+    assert nearest(text, names) == name
