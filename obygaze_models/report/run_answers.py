@@ -47,6 +47,7 @@ def answers(run: Run) -> tuple[str, ...]:
     model_sentences: list[str] = []
     concept_sentences: list[str] = []
     for task in _tasks_by_movie(run, main_metric):
+        # Models of single layers of a network are compared with each other, other models with baselines.
         if layers:
             model_sentences += _layer_sentences(run, task, layers)
         else:
@@ -64,7 +65,10 @@ def title_prefix(run: Run, task: object) -> str:
 
 
 def is_yardstick(name: str) -> bool:
-    """Tell whether a row of a table only serves comparison: a baseline, a control, or the row of chance."""
+    """Tell whether a row of a table only serves comparison: a baseline, a control, or the row of chance.
+
+    `name` is the row's first cell, which is mostly the name of a model.
+    """
     if name == CHANCE_ROW or name in YARDSTICKS:
         return True
     return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
@@ -73,6 +77,7 @@ def is_yardstick(name: str) -> bool:
 def constant_controls(run: Run, task: str) -> list[str]:
     """List the controls whose scores do not vary within movies, so that comparing with them shows nothing."""
     constant = constant_models(run.predictions, task)
+    # Models that are not the zoo's own are never controls.
     return [name for name in constant if name in BUILTIN_MODELS and BUILTIN_MODELS[name].control]
 
 
@@ -194,15 +199,19 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     several models is named.
     """
     values = task.values
+    # OTHER stands for the other annotators of a clip, who are no model.
     models = [name for name in values if name != OTHER and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
     if not models or not baselines:
         return None
+
     leads = {}
     for model in models:
         leads[model] = _lead_over_nearest(task, metric, model, baselines, n_models=len(models))
     beating = [model for model in models if leads[model].interval.low > 0]
+
+    # The best of the models that beat all baselines or, if none does, of all models.
     best = max(beating or models, key=lambda model: leads[model].interval.mean)
     lead = leads[best]
     return _BaselineComparison(
@@ -221,19 +230,17 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
 def _lead_over_nearest(
     task: _Task, metric: Metric, model: str, baselines: Sequence[str], *, n_models: int
 ) -> _Lead:
-    """Compute the lead of a model over the baseline that it beats least certainly, if at all.
+    """Compute the lead of a model over the nearest baseline: that which it beats least certainly, if at all.
 
-    The model beats a baseline if the lower end of the interval of its lead is above 0. So the nearest
-    baseline is that with the lowest lower end: a model that beats it beats all baselines.
-
-    Of baselines with equal ends the last one is taken. An undefined end (NaN) is neither above nor below
-    another: a baseline that has one is taken over those before it, and one after it is taken in its place.
+    The model beats a baseline if the whole interval of its lead is above 0. The nearest baseline is the one
+    whose interval begins lowest: a model that beats it beats all baselines. Of intervals that begin equally
+    low, the last is taken; so it is if none has a beginning, as the intervals of fewer than two movies.
     """
     leads = [_lead_over(task, metric, model, baseline, n_models=n_models) for baseline in baselines]
     nearest = leads[0]
     for lead in leads[1:]:
-        is_farther = lead.interval.low > nearest.interval.low  # False if either end is NaN
-        if not is_farther:
+        begins_higher = lead.interval.low > nearest.interval.low  # False if they are undefined (NaN)
+        if not begins_higher:
             nearest = lead
     return nearest
 
@@ -246,9 +253,12 @@ def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_mode
     """
     level = 1 - 0.05 / n_models
     differences = task.values[model] - task.values[baseline]  # by movie
+
     # A baseline whose scores do not vary has a known AUC, so that fewer differences are possible.
     value_of_baseline = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
     least, most = difference_bounds(metric.bounds, second=value_of_baseline)
+
+    # A lead is above 0 if the model is better, also in a metric whose lower values are better.
     if metric.higher_is_better:
         leads = differences
         possible = (least, most)
@@ -281,12 +291,14 @@ def _baseline_sentences(task: _Task, metric: Metric) -> list[str]:
             "nothing can be ranked, and calls are shown over all clips"
         )
         return [task.prefix + nothing_ranked]
+
     beating = (
         f"{_describe_beating(comparison)}; {comparison.best} is {_describe_lead(comparison)} in "
         f"{metric.title} by movie, {_describe_movies(comparison)} ({_describe_interval(comparison)})"
     )
     if metric.name != "auc":
         return [task.prefix + beating]
+
     n_higher = f"{100 * comparison.mean:.0f}"
     meaning_of_auc = (
         f"{MEANING}{comparison.best} gives the positive one the higher score in {n_higher} of 100 draws; "
@@ -321,7 +333,10 @@ def _describe_lead(comparison: _BaselineComparison) -> str:
 
 
 def _describe_movies(comparison: _BaselineComparison) -> str:
-    """Write on how many movies the best model is better than the nearest baseline."""
+    """Write on how many movies the best model is better than the nearest baseline.
+
+    The text follows `_describe_lead` in a sentence, which says by how much it is better or worse.
+    """
     movies = f"on {comparison.n_better} of {counted(comparison.difference.n_movies, 'movie')}"
     # After "behind ... by", the number would be taken for that of movies on which it is behind.
     is_behind = comparison.difference.mean < 0
@@ -358,7 +373,10 @@ def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
 
 
 def chosen_layers(run: Run) -> list[str]:
-    """Write for each model that chooses a layer which layers inner folds chose, and in how many folds."""
+    """Write for each model that chooses a layer which layers inner folds chose, and in how many folds.
+
+    The table `run.selection` names the candidate that was chosen in each fold.
+    """
     chosen = run.selection[run.selection["chosen"] == 1]  # a row for each model and fold
     # A candidate that is a layer is named "layer 6"; others, such as "C=0.1", have no layer.
     layers = chosen["candidate"].astype(str).str.extract(rf"{LAYER_PREFIX}(\d+)$", expand=False)
@@ -374,7 +392,7 @@ def chosen_layers(run: Run) -> list[str]:
 def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Write for each model which layer is best, and what the best of as many layers reaches by chance.
 
-    `layers` is what `models_of_layers` returns.
+    The best of many layers is above chance by luck alone. `layers` is what `models_of_layers` returns.
     """
     lines = []
     for model, model_of_layer in layers.items():
@@ -384,6 +402,7 @@ def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, st
                 f"{task.prefix}{model}: no movie has clips of two classes, by which layers are ranked"
             )
             continue
+
         title = metrics_of(run.predictions.n_classes)[best.metric].title
         lines.append(
             f"{task.prefix}{model}: of {best.n_layers} layers {best.layer} is best, {title} by movie "
@@ -421,12 +440,14 @@ class _Completeness:
 def _measure_completeness(task: _Task) -> _Completeness | None:
     """Measure the completeness of the annotated concepts, and how much models gain beyond their labels.
 
-    None if the task has no model of the concepts' labels, or none of all features.
+    It needs a model that decides by the concepts' labels and one that decides by all features; None if the
+    task lacks one of them.
     """
     aucs = task.values  # model -> AUC by movie
     models_of_features = [name for name in MODELS_OF_FEATURES if name in aucs]
     if CONCEPT_LABELS not in aucs or not models_of_features:
         return None
+
     model_of_features = models_of_features[0]
     aucs_of_labels = aucs[CONCEPT_LABELS]
     aucs_of_features = aucs[model_of_features]
@@ -435,6 +456,7 @@ def _measure_completeness(task: _Task) -> _Completeness | None:
     for name in (model_of_features, *MODELS_OF_CONCEPTS):
         if name in aucs:
             gain_of_model[name] = t_interval(aucs[name] - aucs_of_labels, covers="method", possible=possible)
+
     return _Completeness(
         model_of_features=model_of_features,
         auc_labels=float(aucs_of_labels.mean()),
@@ -452,14 +474,17 @@ def _concept_sentences(task: _Task) -> list[str]:
     completeness = _measure_completeness(task)
     if completeness is None:
         return []
+
     share = completeness.share
     # Features that are no better than chance have no information, of which concepts could contain a share.
     is_defined = completeness.auc_features > 0.5
     share_text = interval(share.mean, share.low, share.high) if is_defined else "undefined"
     features = f"all features ({completeness.model_of_features})"
+
     gains = []
     for model, gain in completeness.gain_of_model.items():
         gains.append(f"{model} {interval(gain.mean, gain.low, gain.high, signed=True)}")
+
     sentence = (
         f"{task.prefix}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of "
         f"{features} {number(completeness.auc_features)}: completeness {share_text}; "
@@ -471,9 +496,13 @@ def _concept_sentences(task: _Task) -> list[str]:
 # --- p by refits
 # ---------------------------------------------------------------------------
 def _refit_sentences(run: Run, metrics: Mapping[str, Metric]) -> list[str]:
-    """Write the p-value of each model that was tested by refits with exchanged labels, if the run has any."""
+    """Write the p-value of each model that was tested by refits with exchanged labels, if the run has any.
+
+    A refit is a training anew with the labels of whole films exchanged; p is the share of results as good.
+    """
     if "refits" not in run.record:
         return []
+
     record: Mapping[str, Any] = run.record["refits"]
     title = metrics[record["metric"]].title
     failed = f"; {record['left_out']} could not be trained" if record["left_out"] else ""
