@@ -36,28 +36,39 @@ class FilmColumns:
         self._proposal = unread.proposal
 
     def propose_films(self) -> None:
-        """Propose the columns that name each row's video and film, else that all rows are of one film."""
-        if self._unread.has_column_for("video") or self._file.reading.movie:
+        """Propose the columns that name each row's video and film, else that all rows are of one film.
+
+        Nothing is proposed if the video is known already, or if option --movie names the film.
+        """
+        has_movie_option = bool(self._file.reading.movie)
+        if self._unread.has_column_for("video") or has_movie_option:
             return
+
         file_columns = [column for column in self._unread.remaining if are_files(self._cells[column])]
-        headed_as_films = self._unread.column_meant_as(
+        column_of_titles = self._unread.column_meant_as(
             "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
         are_titles_read = self._unread.has_column_for("movie")
         if file_columns:
             self._propose_files(file_columns)
-            if headed_as_films and not are_titles_read:
+            if column_of_titles and not are_titles_read:
                 # Titles are proposed too, but the table can be read without them.
-                self._unread.propose("movie", [headed_as_films])
+                self._unread.propose("movie", [column_of_titles])
         elif not are_titles_read:
-            self._propose_films_without_files(headed_as_films)
+            self._propose_films_without_files(column_of_titles)
 
-    def _propose_films_without_files(self, headed_as_films: str) -> None:
+    def _propose_films_without_files(self, column_of_titles: str) -> None:
         """Propose the column of titles, sections, names or ids, else that all rows are of one film.
 
-        `headed_as_films` is the column that is headed as films; "" if there is none.
+        Rows need a film, so that the import is refused until the person accepts the proposal
+        (`Proposal.must_be_read`).
+
+        Parameters
+        ----------
+        column_of_titles
+            The column whose heading means films; "" if there is none.
         """
-        column = headed_as_films or self._column_of_sections() or self._first_column_of_names()
+        column = column_of_titles or self._column_of_sections() or self._first_column_of_names()
         if column:
             self._unread.propose("movie", [column])
             self._proposal.must_be_read.append(f"films ({column!r})")
@@ -67,7 +78,11 @@ class FilmColumns:
             self._propose_one_film()
 
     def _propose_files(self, columns: Sequence[str]) -> None:
-        """Propose one of the columns that name video files: the one that is headed so, else the first."""
+        """Propose one of the columns that name video files: the one that is headed so, else the first.
+
+        It must be read if nothing else names the films (`Proposal.must_be_read`), and could be read otherwise
+        (`Proposal.could_be_read`).
+        """
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         self._unread.propose("video", [column])
         if self._unread.has_column_for("movie"):
@@ -126,7 +141,11 @@ class FilmColumns:
         return bool(cells) and not are_labels and not are_clocks(cells)
 
     def _first_column_of_names(self) -> str:
-        """Return the table's first column if it holds names and its heading has no known meaning; else ""."""
+        """Return the table's first column if it may hold names of films; else "".
+
+        Its cells must look like names, and its heading must have no known meaning: people who give the films
+        no heading write them first.
+        """
         column = self._table.columns[0]
         is_unread = column in self._unread.remaining
         if not is_unread or meanings_of_heading(column) or self._is_of_tiers(column):

@@ -101,7 +101,12 @@ def _is_longer_than_films(table: Table, name: str) -> bool:
 
 
 def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
-    """Read the clocks of some columns as minutes and seconds, and note it: 1:30:00 as 90 seconds."""
+    """Read the clocks of some columns as minutes and seconds, and note it: 1:30:00 as 90 seconds.
+
+    Returns
+    -------
+    The table with these times in seconds, and with a note for the person.
+    """
     rows = []
     for row in table.rows:
         cells = dict(row.cells)
@@ -112,10 +117,11 @@ def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
                 # The hours were minutes and the minutes were seconds: all is a sixtieth.
                 cells[name] = f"{time_s / 60:g}"
         rows.append(Row(row.line, cells))
-    first = cells_of(table, names[0])[0]
-    hours, minutes, _ = first.split(":")
+
+    example = cells_of(table, names[0])[0]
+    hours, minutes, _ = example.split(":")
     note = (
-        f"{' and '.join(names)}: clocks of whole minutes read as minutes and seconds ({first} as "
+        f"{' and '.join(names)}: clocks of whole minutes read as minutes and seconds ({example} as "
         f"{int(hours)}:{minutes} min), as spans would last half an hour, or the film five; write 0:01:30 "
         "where 90 s are meant"
     )
