@@ -185,7 +185,7 @@ def draw_bars(
 
 
 def _height_of_bars(labels: Sequence[str], n_conditions: int) -> float:
-    """Compute the height in inches of a figure whose groups have room for their bars and their labels' lines.
+    """Compute the height in inches of a figure of bars: each group has room for its bars and its label.
 
     Parameters
     ----------
@@ -194,13 +194,13 @@ def _height_of_bars(labels: Sequence[str], n_conditions: int) -> float:
     n_conditions
         Number of bars of a group.
     """
-    most_line_breaks = max(label.count("\n") for label in labels)
-    # Both in the height of a group with one bar and a label of one line.
-    height_of_bars = n_conditions / 2
-    height_of_label = 1 + most_line_breaks / 2
     inches_of_axis_and_legend = 1.0
-    inches_of_simple_groups = 0.28 * len(labels)
-    return inches_of_axis_and_legend + inches_of_simple_groups * max(height_of_bars, height_of_label)
+    inches_of_simple_groups = 0.28 * len(labels)  # if each had one bar, and a label of one line
+    # How many times higher a group is than a simple one; a further bar, or line of a label, takes half of it.
+    most_line_breaks = max(label.count("\n") for label in labels)
+    factor_of_bars = n_conditions / 2
+    factor_of_label = 1 + most_line_breaks / 2
+    return inches_of_axis_and_legend + inches_of_simple_groups * max(factor_of_bars, factor_of_label)
 
 
 def _first_row_on_top(n_rows: int) -> tuple[float, float]:
@@ -217,6 +217,10 @@ def _rows_of_condition(index: int, n_conditions: int, n_groups: int, step_height
     ----------
     index
         Index of the condition.
+    n_conditions
+        Number of bars of a group.
+    n_groups
+        Number of groups.
     step_height
         Distance from one bar of a group to the next.
     """
@@ -225,7 +229,10 @@ def _rows_of_condition(index: int, n_conditions: int, n_groups: int, step_height
 
 
 def _look_of_condition(condition: str, index: int) -> dict[str, Any]:
-    """Return matplotlib's options for the bars of a condition; its index gives colour and hatching."""
+    """Return matplotlib's options for the bars of a condition: its name in the legend, and its looks.
+
+    Colour and hatching follow from the index of the condition, so that all charts show the first one alike.
+    """
     colour, hatch = SERIES_LOOKS[index % len(SERIES_LOOKS)]
     return {"color": colour, "hatch": hatch, "edgecolor": "white", "label": condition}
 
@@ -262,17 +269,18 @@ def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) 
     places = []
     # Not strict: a condition without published values has an empty list.
     for value, row in zip(values, rows, strict=False):
-        position = _none_if_nan(value)
-        if position is not None:
-            places.append((position, row))
+        length = _none_if_nan(value)
+        if length is not None:
+            places.append((length, row))
     return places
 
 
 def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
     """Write the values of the bars in a column to the right of the axes, where nothing covers them."""
+    right_of_axes = 1.01  # in widths of the axes
     for row, text, has_star in zip(rows, texts, stars, strict=True):
         label = f"{text} *" if has_star else text
-        axes.text(1.01, row, label, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
+        axes.text(right_of_axes, row, label, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
 
 
 def _none_if_nan(value: float | None) -> float | None:
@@ -362,10 +370,12 @@ def draw_timelines(
         """Draw a row of coloured spans for each name into an empty figure."""
         axes = figure.subplots()
         edge: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.3}
+        half_height = 0.32  # of a timeline, whose neighbours are 1 away
         for row, spans in enumerate(rows.values()):
-            lengths = [(start, end - start) for start, end, _ in spans]
+            starts_and_lengths = [(start, end - start) for start, end, _ in spans]
             colours = [shades[label] for *_, label in spans]
-            axes.broken_barh(lengths, (row - 0.32, 0.64), facecolors=colours, **edge)
+            bottom_and_height = (row - half_height, 2 * half_height)
+            axes.broken_barh(starts_and_lengths, bottom_and_height, facecolors=colours, **edge)
         axes.set_yticks(range(len(rows)), list(rows))
         axes.set(ylim=_first_row_on_top(len(rows)), xlabel="minutes")
         keys = [Patch(facecolor=shade, label=label, **edge) for label, shade in shades.items()]
@@ -468,6 +478,10 @@ def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
 
     Parameters
     ----------
+    axes
+        The axes to draw into, without ticks.
+    panel
+        What is drawn.
     end_of_scale
         Value at the upper end of a scale of colours from 0; None to scale the map by its own values.
     """
@@ -486,12 +500,18 @@ def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
 def _draw_map(
     axes: Axes, saliency: NDArray[np.float32], picture: NDArray[np.uint8] | None, end_of_scale: float | None
 ) -> Any:
-    """Draw a map [h, w], half transparent and in the size of the picture if there is one; return the map.
+    """Draw a map over a picture, half transparent and stretched to its size, or alone; return the drawn map.
 
     Parameters
     ----------
+    axes
+        The axes to draw into.
+    saliency
+        The map, [h, w].
+    picture
+        The picture, [H, W, 3], which is drawn already; None if the map stands alone.
     end_of_scale
-        As for `_draw_panel`.
+        Value at the upper end of a scale of colours from 0; None to scale the map by its own values.
     """
     look: dict[str, Any] = {"cmap": "viridis"}
     if picture is not None:

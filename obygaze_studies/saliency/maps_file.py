@@ -281,7 +281,7 @@ def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
     )
 )
 def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Finding:
-    """Measure every map in every region of its image.
+    """Measure how much of every map lies in every region of its image, and average by group and region.
 
     Images that have regions but no map are counted.
 
@@ -305,24 +305,27 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
                 raise AuditError(f"image {pair['image_id']} has no region of interest")
             regions_of_image = regions[pair["image_id"]]
         rows += _rows_of_map(pair, saliency.astype(np.float64), regions_of_image)
+
     images = {pair["image_id"] for pair in maps.pairs}
     unmapped = set(regions or ()) - images
     notes = []
     if unmapped:
         notes.append(f"regions of {counted(len(unmapped), 'image')} that have no map were not used")
-    groups = _means_by_group(rows)
+
+    group_rows = _means_by_group(rows)
+    titles = [_panel_title(name, group_rows) for name in maps.by_group()]
     return Finding(
         rows=rows,
-        table_rows=groups,
+        table_rows=group_rows,
         record=maps.about,
         sentence_values={
             "n_maps": len(maps.pairs),
             "n_images": len(images),
             "n_empty": sum(not saliency.any() for saliency in maps.raw),
         },
-        summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
+        summary={"groups": group_rows, "n_images_with_regions_only": len(unmapped)},
         notes=notes,
-        draw=partial(_draw_means, maps, [_panel_title(name, groups) for name in maps.by_group()]),
+        draw=partial(_draw_means, maps, titles),
     )
 
 
@@ -366,11 +369,11 @@ def _means_by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     Empty maps, which have no share and no hit, are counted and don't enter the means.
     """
-    rows_of: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
+    rows_of_group: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}  # (group, region) -> its rows
     for row in rows:
-        rows_of.setdefault((row["group"], row["roi"]), []).append(row)
+        rows_of_group.setdefault((row["group"], row["roi"]), []).append(row)
     means: list[dict[str, Any]] = []
-    for (group, roi), map_rows in rows_of.items():
+    for (group, roi), map_rows in rows_of_group.items():
         n_empty = sum(row["empty"] for row in map_rows)
         mean_row: dict[str, Any] = {"group": group, "roi": roi, "n_maps": len(map_rows), "n_empty": n_empty}
         mean_row["mean_share"] = _mean([row["share"] for row in map_rows])
@@ -388,7 +391,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
-    """Draw the mean maps of all groups side by side into a file."""
+    """Draw the mean map of each group side by side into a file; `titles` has one title for each group."""
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
     means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]
@@ -411,6 +414,8 @@ def draw_overlays(maps: Maps, manifest: Path, folder: Path) -> None:
     images = [pair["image_id"] for pair in maps.pairs]
     files = charts.find_pictures(images, manifest)
     for index, (image, saliency) in enumerate(zip(images, maps.raw, strict=True)):
+        # The map is of the middle square, which is the part that the network saw.
         square = charts.middle_square(charts.read_picture(files[image]))
+        panel = charts.Panel(picture=square, saliency=saliency)
         path = folder / f"{index:04}-{image.replace('/', '_')}.png"
-        charts.draw_panels([[charts.Panel(picture=square, saliency=saliency)]], (3, 3), path)
+        charts.draw_panels([[panel]], (3, 3), path)

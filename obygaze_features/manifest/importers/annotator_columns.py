@@ -44,9 +44,9 @@ class AnnotatorColumns:
         message = f"annotators ({column!r})"
         if has_rows_of_one_span:
             # Without their annotators, these rows would be repeated labels of one span.
-            self._proposal.must_be_read.append(message)
+            self._proposal.needed_unread.append(message)
         else:
-            self._proposal.could_be_read.append(message)
+            self._proposal.optional_unread.append(message)
 
     def _are_annotators_known(self) -> bool:
         """Return whether a column or an option says who annotated, or annotators have their own columns."""

@@ -61,7 +61,7 @@ class FilmColumns:
         """Propose the column of titles, sections, names or ids, else that all rows are of one film.
 
         Rows need a film, so that the import is refused until the person accepts the proposal
-        (`Proposal.must_be_read`).
+        (`Proposal.needed_unread`).
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class FilmColumns:
         column = column_of_titles or self._column_of_sections() or self._first_column_of_names()
         if column:
             self._unread.propose("movie", [column])
-            self._proposal.must_be_read.append(f"films ({column!r})")
+            self._proposal.needed_unread.append(f"films ({column!r})")
             return
         were_ids_proposed = self._propose_ids_as_files()
         if not were_ids_proposed:
@@ -80,20 +80,20 @@ class FilmColumns:
     def _propose_files(self, columns: Sequence[str]) -> None:
         """Propose one of the columns that name video files: the one that is headed so, else the first.
 
-        It must be read if nothing else names the films (`Proposal.must_be_read`), and could be read otherwise
-        (`Proposal.could_be_read`).
+        The import needs it if nothing else names the films (`Proposal.needed_unread`); otherwise it is only
+        mentioned (`Proposal.optional_unread`).
         """
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         self._unread.propose("video", [column])
         if self._unread.has_column_for("movie"):
-            self._proposal.could_be_read.append(f"files ({column!r})")
+            self._proposal.optional_unread.append(f"files ({column!r})")
         else:
-            self._proposal.must_be_read.append(f"files ({column!r})")
+            self._proposal.needed_unread.append(f"files ({column!r})")
 
     def _propose_one_film(self) -> None:
         """Propose that all rows are of one film, named by a row of titles, else by the table's file.
 
-        Rows need a film. So the import is refused (`Proposal.must_be_read`), and its message proposes an
+        Rows need a film. So the import is refused (`Proposal.needed_unread`), and its message proposes an
         option --movie that the person can type. A file's name need not be the film's: then the message adds
         that the person should check it (`Proposal.doubts`).
         """
@@ -103,7 +103,7 @@ class FilmColumns:
         else:
             self._proposal.movie = self._file.path.stem
             self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
-        self._proposal.must_be_read.append("rows of one film (no column video or movie says which)")
+        self._proposal.needed_unread.append("rows of one film (no column video or movie says which)")
 
     def _column_of_sections(self) -> str:
         """Return the unread column that names the table's sections, else sheets; "" if there is none."""
@@ -125,7 +125,7 @@ class FilmColumns:
         if not column:
             return False
         self._unread.propose("video", [column])
-        self._proposal.must_be_read.append(f"files ({column!r})")
+        self._proposal.needed_unread.append(f"files ({column!r})")
         return True
 
     def _can_be_ids(self, column: str) -> bool:

@@ -433,11 +433,11 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
-        if proposal.must_be_read:
+        if proposal.needed_unread:
             refused.append((file, proposal))
-        elif proposal.could_be_read:
+        elif proposal.optional_unread:
             options = " ".join(proposal.options(Headings()))
-            parts = [part for part in (*proposal.could_be_read, options) if part]
+            parts = [part for part in (*proposal.optional_unread, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
     if refused:
         raise _error_on_unread(refused)
@@ -459,9 +459,9 @@ def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColu
         shown = first_few(needing_other_options, 3)
         proposal.doubts.append(f"import apart, as they need other options: {shown}")
     headings = file.reading.headings
-    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.could_be_read]
+    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.optional_unread]
     return UnreadColumnsError(
-        f"{file.path}: it holds {', '.join(proposal.must_be_read)}, which no heading of a manifest names",
+        f"{file.path}: it holds {', '.join(proposal.needed_unread)}, which no heading of a manifest names",
         proposal.options(headings),
         doubts,
     )

@@ -346,7 +346,7 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     codebook = options.codebook or _codebook_named_first(_codebook_names(content))
     words = LabelWords(codebook, options.words)
     proposal = proposal_for(file, layout, words, options.annotator)
-    will_be_refused = bool(proposal.must_be_read)  # columns without which no row can be read
+    will_be_refused = bool(proposal.needed_unread)  # columns without which no row can be read
     if will_be_refused:
         # The refusal needs the proposal and the codebooks, but no rows: most are not sent to the parent.
         content = replace(content, table=_rows_naming_codebooks(layout.table))

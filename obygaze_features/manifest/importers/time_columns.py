@@ -61,7 +61,7 @@ class TimeColumns:
             if not self._unread.has_column_for(name):
                 self._unread.propose(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
-        self._proposal.must_be_read.append(f"times ({shown})")
+        self._proposal.needed_unread.append(f"times ({shown})")
         self._propose_unit(list(columns.values()))
         self._propose_rate(list(columns.values()))
 
@@ -233,7 +233,9 @@ class TimeColumns:
         return is_filled and column not in self._unread.mark_columns and self._unread.is_of_times(column)
 
     def _first_possible_end(self, start: str, columns: Sequence[str]) -> str:
-        """Return the first column whose times are, in most rows, not before the start; "" if there is none.
+        """Return the first column that can hold the ends of spans; "" if there is none.
+
+        In most rows (two thirds) its times must not be before the start; the others may be mistyped.
 
         Parameters
         ----------
@@ -245,7 +247,8 @@ class TimeColumns:
         for column in columns:
             lengths = self._span_lengths(start, column)
             not_negative = [length for length in lengths if length >= 0]
-            if lengths and len(not_negative) >= MOST_SHARE * len(lengths):
+            are_mostly_later = len(not_negative) >= MOST_SHARE * len(lengths)
+            if lengths and are_mostly_later:
                 return column
         return ""
 
@@ -259,14 +262,14 @@ class TimeColumns:
         """
         clocks = [column for column in columns if are_clocks(self._cells[column])]
         candidates = clocks if len(clocks) > 1 else columns
-        pairs = []
+        pairs = []  # (median length of the spans, column of starts, column of ends)
         for start, end in combinations(candidates[:MOST_PAIRED], 2):
             lengths = self._span_lengths(start, end)
             if lengths and min(lengths) > 0 and not self._are_ratings(end):
                 pairs.append((median(lengths), start, end))
         if not pairs:
             return {}
-        _, start, end = min(pairs)
+        _, start, end = min(pairs)  # with the shortest spans
         return {START: start, END: end}
 
     def _are_ratings(self, column: str) -> bool:
@@ -293,19 +296,23 @@ class TimeColumns:
             column = self._single_time_column(name)
             if column:
                 self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
-                self._proposal.must_be_read.append(f"times ({column!r}), and no column {missing}")
+                self._proposal.needed_unread.append(f"times ({column!r}), and no column {missing}")
                 self._proposal.doubts.append(
                     f"--column {missing}=HEADING, or --column {DURATION}=HEADING, says where spans end"
                 )
                 return
 
     def _single_time_column(self, name: str) -> str:
-        """Return the column of starts, or of ends, and propose it if it is not read yet; "" for none.
+        """Find the column of starts, or of ends, and propose it if it is not read yet.
 
         Parameters
         ----------
         name
             `start_s` or `end_s`.
+
+        Returns
+        -------
+        The column; "" if there is none.
         """
         if self._unread.has_column_for(name):
             return name  # a column that is read has its manifest's name

@@ -140,7 +140,7 @@ class WordProposals:
             The numbers that the table has.
         """
         self._proposal.words |= level_of_number
-        self._proposal.must_be_read.append(f"levels as numbers ({', '.join(numbers)})")
+        self._proposal.needed_unread.append(f"levels as numbers ({', '.join(numbers)})")
         meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
         # A condition of the proposal: "if 0 is EN and 3 is S".
         self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
@@ -238,7 +238,7 @@ class WordProposals:
             return
         texts = [text for text, _ in words.most_common()]
         translations = self._translations(texts)
-        has_proposal = is_proposed or bool(self._proposal.must_be_read) or bool(translations)
+        has_proposal = is_proposed or bool(self._proposal.needed_unread) or bool(translations)
         if not has_proposal and words.total() <= SHOWN_PROBLEMS:
             return
         corrections = self._corrections([text for text in texts if text not in translations])
@@ -254,8 +254,8 @@ class WordProposals:
         unexplained = [text for text in texts if text not in label_of_word]
         if unexplained:
             self._ask_for_words(words, unexplained)
-        elif not self._proposal.must_be_read:
-            self._proposal.must_be_read.append(f"labels in other words ({_shown_words(words, texts)})")
+        elif not self._proposal.needed_unread:
+            self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
 
     def _translations(self, texts: Sequence[str]) -> dict[str, str]:
         """Return word -> label, of the words that are translations of labels or that the table explains."""
@@ -287,7 +287,7 @@ class WordProposals:
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
-        self._proposal.must_be_read.append(
+        self._proposal.needed_unread.append(
             f"words that the codebook {codebook.name!r} does not have ({shown})"
         )
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
@@ -304,7 +304,7 @@ class WordProposals:
         They are proposed only beside something else that must be read: alone, the errors of their rows say
         enough.
         """
-        if not self._proposal.must_be_read:
+        if not self._proposal.needed_unread:
             return
         for cell, place in self._first_places_of_errors().items():
             self._proposal.words[cell] = ""
