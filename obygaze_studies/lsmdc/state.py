@@ -281,10 +281,12 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
 
     The measures are those of `retrieval.measures`; of the three tie-safe ones, the mean is shown.
     """
-    measures_of = {f"validation, epoch {number}": measures for number, measures in enumerate(epochs)}
-    measures_of["test, chosen epoch"] = test
+    measures_of_evaluation = {}  # title of an evaluation -> its measures
+    for number, measures_of_epoch in enumerate(epochs):
+        measures_of_evaluation[f"validation, epoch {number}"] = measures_of_epoch
+    measures_of_evaluation["test, chosen epoch"] = test
     rows = []
-    for title, measures in measures_of.items():
+    for title, measures in measures_of_evaluation.items():
         data = f"{title} ({measures['sentences']} sentences, {counted(measures['clips'], 'clip')})"
         for direction, published in measures["published"].items():
             name = direction.replace("_", " ")
@@ -295,7 +297,10 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """List the differences between two records of runs, except in the fields that may change."""
+    """List the differences between two records of runs, except in the fields that may change.
+
+    `before` is the record in the folder of the run, and `now` that of the training that would resume it.
+    """
     differences = []
     fields = set(before).union(now).difference(MAY_CHANGE)
     for field in sorted(fields):

@@ -97,7 +97,7 @@ class _SpanKey(NamedTuple):
 
     @classmethod
     def of(cls, span: RawSpan, movie: str, default_annotator: str) -> "_SpanKey":
-        """Return the key of a span of a film, whose annotator is the default if the file names none."""
+        """Return the key of a span of a film; its annotator is the default if the file names none."""
         people_tier = PeopleTier.parse(span.tier)
         return cls(
             movie=movie,
@@ -215,12 +215,16 @@ class ToolSpans:
                 yield clip, mark.raw.where
 
     def _marked_spans(self, file: SpanFile, records: Iterable[RawSpan]) -> list[MarkedSpan]:
-        """Return the spans of a file with their levels, concepts and texts; doubts go to its account."""
-        # Which records are spans that count, and what of a model's answers counts.
+        """Return the spans of a file with their levels, concepts and texts.
+
+        What is left out or doubtful is noted in the file's account.
+        """
+        # Leave out what is no span of a person, and concepts that a model cannot perceive.
         spans = _without_short_or_model_spans(file.account, file.account.spans(records))
         answers = [span for span in spans if isinstance(span, Answered)]
         spans = self._without_unperceived_concepts(file, spans, answers)
-        # What they hold: levels and texts are spans of their own, concepts are added to their levels.
+
+        # Levels and texts are spans of their own; concepts are added to the spans of their levels.
         marked, concepts = self._divide_by_role(file, spans)
         file.account.note(*_doubtful_questions(answers, self._words))
         marked += self._add_concepts_to_levels(file, marked, concepts)
@@ -232,11 +236,12 @@ class ToolSpans:
 
         Columns that a person added to a tool's table are imported only if they hold labels.
         """
-        records = list(records)
-        file.account.note(*_absent_tiers(file, records))
-        if SOURCES[file.account.kind].leaves_texts:
-            return self._without_tiers_of_texts(file, records)
-        return self._without_added_columns_of_texts(file, records)
+        all_records = list(records)
+        file.account.note(*_absent_tiers(file, all_records))
+        imports_only_labels = SOURCES[file.account.kind].leaves_texts
+        if imports_only_labels:
+            return self._without_tiers_of_texts(file, all_records)
+        return self._without_added_columns_of_texts(file, all_records)
 
     def _without_tiers_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
         """Leave out the records of tiers that hold no labels, and note how many there are.
@@ -300,6 +305,7 @@ class ToolSpans:
             if answer.perceives not in reasons_of_modalities:
                 reasons_of_modalities[answer.perceives] = unperceived(codebook, answer.perceives)
         self._note_unperceived_answers(file, answers, reasons_of_modalities)
+
         concept_of_spelling = spellings_of(codebook.concepts)
         result: list[RawSpan] = []
         for span in spans:
@@ -348,7 +354,11 @@ class ToolSpans:
             file.account.note(f"answers that do not count: {'; '.join(reasons)}")
 
     def _role(self, source: SpanSource, record: RawSpan) -> str:
-        """Return what the tier of a record holds, such as levels, concepts or texts."""
+        """Return what the tier of a record holds, such as levels, concepts or texts.
+
+        `source` is the kind of the record's file. It has the name of tiers of records that name none, and
+        says whether its texts are speech, which is no label.
+        """
         return self._roles.role_of(record, source.tier, is_speech=source.is_said)
 
     def _divide_by_role(
@@ -436,7 +446,7 @@ class ToolSpans:
         return self._codebook_words if file.account.kind == ANSWERS else self._words
 
     def _level_as_explained(self, file: SpanFile, span: RawSpan) -> str:
-        """Return the text of a tier of levels, or the level that the person says it stands for."""
+        """Return the level of a span on a tier of levels: its text, or what the person says it stands for."""
         explained = self._words_of(file).explained(span.text)
         if explained is not None and explained.level:
             return explained.level
@@ -448,16 +458,16 @@ class ToolSpans:
         Words that the person explains as no label are left out.
         """
         words = self._words_of(file)
-        explained = words.explained(span.text)
-        if explained is not None and explained.concepts:
-            return list(explained.concepts)
+        explained_text = words.explained(span.text)
+        if explained_text is not None and explained_text.concepts:
+            return list(explained_text.concepts)
         concepts = []
-        for text in words.codebook.split_concepts(span.text):
-            explained = words.explained(text)
-            if explained is None or explained.level:
-                concepts.append(text)  # the codebook refuses what is no concept
+        for word in words.codebook.split_concepts(span.text):
+            explained_word = words.explained(word)
+            if explained_word is None or explained_word.level:
+                concepts.append(word)  # the codebook refuses what is no concept
             else:
-                concepts += explained.concepts
+                concepts += explained_word.concepts
         return concepts
 
     def _movie(self, file: SpanFile, span: RawSpan) -> str:
@@ -495,6 +505,8 @@ class ToolSpans:
         levels = [mark for mark in marked if mark.level]
         finder = _LevelFinder(levels, self._annotator)
         names_of_spans = [self._concepts_as_explained(file, span) for span in concepts]
+
+        # Work is limited, as it grows with the square of the number of spans that have the same times.
         n_labels = len(levels) + sum(map(len, names_of_spans))
         n_additions = 0  # of a concept to a level
         without_level = []
@@ -514,6 +526,7 @@ class ToolSpans:
                 level.concepts += names
             # Spans that become clips are counted with their clip. This one becomes a part of other clips.
             file.account.used += 1
+
         if without_level and levels:
             what = counted(len(without_level), "span")
             file.account.note(
@@ -583,7 +596,8 @@ class ToolSpans:
             There is none in a file of a tool that names annotators.
         """
         annotator = _annotator_of(span, self._annotator)
-        if not annotator and SOURCES[file.account.kind].is_signed:
+        needs_annotator = SOURCES[file.account.kind].is_signed
+        if needs_annotator and not annotator:
             remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
             raise file.error(f"{span.where}: nobody's: {remedy}, or give --annotator")
         return annotator
@@ -604,21 +618,25 @@ class ToolSpans:
         if first is None:
             self._first_clips[key] = _FirstClip(clip, file, mark.raw.where)
             return ""
+
         is_text_of_same_file = first.file is file and not mark.level
         has_id_in_file = bool(mark.raw.cells.get("clip_id"))
         if is_text_of_same_file or has_id_in_file:
             return ""
+
         earlier = f"{first.where} of {first.file.path.name}"
-        if first.clip.level != clip.level or set(first.clip.concepts) != set(clip.concepts):
+        has_same_labels = first.clip.level == clip.level and set(first.clip.concepts) == set(clip.concepts)
+        if not has_same_labels:
             raise file.error(
                 f"{mark.raw.where}: {_written_labels(clip)} where {earlier}, of its times and annotator, "
                 f"says {_written_labels(first.clip)}: keep one; tiers of different people are imported "
                 "apart, with --tier and --annotator"
             )
+
         first_extras = first.clip.extras
-        different = [name for name, cell in clip.extras.items() if cell != first_extras.get(name, "")]
-        if different:
-            return f"the same as {earlier} but for {', '.join(different)}"
+        differing_columns = [name for name, cell in clip.extras.items() if cell != first_extras.get(name, "")]
+        if differing_columns:
+            return f"the same as {earlier} but for {', '.join(differing_columns)}"
         return f"the same as {earlier}"
 
 
@@ -838,18 +856,25 @@ def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -
         yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
 
 
-def _notices_on_missing_questions(missing: Sequence[str], reason_of: Mapping[str, str]) -> Iterator[str]:
+def _notices_on_missing_questions(
+    missing: Sequence[str], reason_of_concept: Mapping[str, str]
+) -> Iterator[str]:
     """Yield notices on the concepts that a model was not asked about.
 
     Parameters
     ----------
     missing
         Names of the concepts.
-    reason_of
+    reason_of_concept
         Concept that the model cannot perceive -> the reason. No question about it is expected.
     """
-    perceivable = [name for name in missing if name not in reason_of]
-    reasons = [reason_of[name] for name in missing if name in reason_of]
+    perceivable = []
+    reasons = []
+    for name in missing:
+        if name in reason_of_concept:
+            reasons.append(reason_of_concept[name])
+        else:
+            perceivable.append(name)
     if perceivable:
         what = counted(len(perceivable), "concept")
         yield f"nothing asked of {what} ({first_few(perceivable, 3)}), marked on no clip"
