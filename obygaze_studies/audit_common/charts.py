@@ -247,7 +247,10 @@ def _draw_bands(axes: Axes, bands: Sequence[float]) -> None:
 def _draw_intervals(
     axes: Axes, rows: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
 ) -> None:
-    """Draw the interval of each bar as a line from its lower to its upper end; no line for None and NaN."""
+    """Draw the interval of each bar as a line from its lower to its upper end; no line for None and NaN.
+
+    `rows` are the vertical positions of the bars, and `lows` and `highs` the ends of their intervals.
+    """
     axes.hlines(
         rows,
         np.array(lows, dtype=np.float64),
@@ -276,7 +279,10 @@ def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) 
 
 
 def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
-    """Write the values of the bars in a column to the right of the axes, where nothing covers them."""
+    """Write the values of the bars in a column to the right of the axes, where nothing covers them.
+
+    `rows` are the vertical positions of the bars, `texts` their values, and `stars` whether a star follows.
+    """
     right_of_axes = 1.01  # in widths of the axes
     for row, text, has_star in zip(rows, texts, stars, strict=True):
         label = f"{text} *" if has_star else text

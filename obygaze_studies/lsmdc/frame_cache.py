@@ -89,7 +89,11 @@ class FrameCache:
     """
 
     def __init__(self, folder: Path, preset: Preset, max_frames: int) -> None:
-        """Describe how frames of this cache are prepared; no file is read or written yet."""
+        """Describe how frames of this cache are prepared; no file is read or written yet.
+
+        The recipe has all that changes their pixels: which frames are taken (at most `max_frames`), how they
+        are resized and cropped (`preset`), and the version of the decoder.
+        """
         self.folder = folder
         self.geometry = preset.geometry
         self.max_frames = max_frames

@@ -526,7 +526,10 @@ def make_network(plan: LsmdcPlan) -> Any:
 
 
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> None:
-    """Tell of sentences left out, damaged clips, films shared with ObyGaze12, and titles without clips."""
+    """Show notes on sentences left out, damaged clips, films shared with ObyGaze12, and titles without clips.
+
+    `left_out` has a row for each sentence that is left out, and for each damaged clip.
+    """
     notes = [
         *_notes_on_left_out(plan, left_out),
         *_notes_on_damaged(left_out),

@@ -190,7 +190,22 @@ def _is_uncompressed_array(path: Path, n_maps: int) -> bool:
 
 
 def _read_map(path: Path, index: int, image: str) -> NDArray[np.float32]:
-    """Read a map [224, 224] from its file; raise a StoreError if the file has the wrong length."""
+    """Read a map [224, 224] from its file.
+
+    Parameters
+    ----------
+    path
+        Folder of the group of maps.
+    index
+        The map's number in the array, which names its file.
+    image
+        Id of its image, for messages.
+
+    Raises
+    ------
+    StoreError
+        The file cannot be read, or has the wrong length.
+    """
     chunk_file = path / "raw" / "c" / str(index) / "0" / "0"
     try:
         data = read_bytes(chunk_file, MAP_BYTES, within=path)

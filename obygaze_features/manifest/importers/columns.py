@@ -317,7 +317,10 @@ def with_ends(table: Table, rate: Fraction | None) -> Table:
 
 
 def _seconds(table: Table, name: str, rate: Fraction | None) -> list[float | ManifestError | None]:
-    """Read a column of times as seconds; None for an empty cell, an error for a cell that is no time."""
+    """Read a column of times as seconds; None for an empty cell, an error for a cell that is no time.
+
+    `rate` is frames per second, for time codes that end in frames; None if it is not known.
+    """
     # If commas do not separate the cells, the decimal sign may be a comma: the cells themselves tell it then.
     decimal_sign = "" if table.delimiter in SIGNS_WITH_COMMAS else "."
     with error_context(f"{table.path}: column {name}"):

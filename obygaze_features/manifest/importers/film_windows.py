@@ -208,7 +208,10 @@ def _clips_of_spans(film: Film, spans: Sequence[tuple[float, float]], root: Path
 
 
 def _window_notices(n_films: int, window_s: float, hop_s: float) -> list[str]:
-    """Return notices that say how films were cut into windows, and how long gaps between windows are."""
+    """Return notices that say how films were cut into windows, and how long gaps between windows are.
+
+    `window_s` is the length of a window, and `hop_s` the time from one start to the next.
+    """
     windows = (
         f"{counted(n_films, 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
         "the last one of a film moved back to end with it"

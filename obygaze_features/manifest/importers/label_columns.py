@@ -407,10 +407,13 @@ class LabelColumns:
 
     def _columns_of_unknown_marks(self) -> list[str]:
         """Return the unread columns of marks whose headings are neither labels nor known to mean anything."""
-        # `mark_columns` are those that are headed by a label.
-        unlabelled = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
-        unnamed = [column for column in unlabelled if not meanings_of_heading(column)]
-        return [column for column in unnamed if self._unread.has_yes_and_no(column)]
+        columns = []
+        for column in self._unread.remaining:
+            is_headed_by_label = column in self._unread.mark_columns
+            has_known_heading = is_headed_by_label or bool(meanings_of_heading(column))
+            if not has_known_heading and self._unread.has_yes_and_no(column):
+                columns.append(column)
+        return columns
 
     def _beside_known_marks(self, columns: Sequence[str]) -> list[str]:
         """Return those of some columns that are among, or directly beside, the proposed marks of concepts.

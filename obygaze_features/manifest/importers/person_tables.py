@@ -231,6 +231,15 @@ class PersonTables:
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
 
+        Parameters
+        ----------
+        file
+            The table's file.
+        line
+            The line of the row.
+        cells
+            Its cells, those in a manifest's columns without outer blanks.
+
         Raises
         ------
         ManifestError
@@ -529,7 +538,10 @@ def without_explained(table: Table, words: LabelWords) -> Table:
 
 
 def _without_other_rows(file: SpanFile, table: Table, words: LabelWords) -> Table:
-    """Leave out the rows that are no clips, such as sums, and fill in films that only a row above names."""
+    """Leave out the rows that are no clips, such as sums, and fill in films that only a row above names.
+
+    The rows are counted as left out in the file's account.
+    """
     rows = clip_rows(without_explained(table, words), file.reading.headings, words)
     for entry in rows.left_out:
         file.account.seen += 1
@@ -712,10 +724,13 @@ class _RowsOfSpan:
         """Begin with the cells of the first row."""
         self._line = first.line
         # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
-        self._parts = {name: [cell] if cell else [] for name, cell in first.cells.items()}
+        self._parts: dict[str, list[str]] = {}
         # Column -> the length that this cell would have now. A text of another length differs from the cell,
         # which is found out without joining its parts (`_is_joined_cell`).
-        self._lengths = {name: len(cell) for name, cell in first.cells.items()}
+        self._lengths: dict[str, int] = {}
+        for name, cell in first.cells.items():
+            self._parts[name] = [cell] if cell else []
+            self._lengths[name] = len(cell)
         self._concepts = set(split_concepts(first.cells["concepts"]))
 
     def can_join(self, row: Row) -> bool:

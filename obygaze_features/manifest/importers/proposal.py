@@ -48,6 +48,7 @@ class UnreadColumnsError(ManifestError):
     """
 
     def __init__(self, reason: str, options: Sequence[str], doubts: Sequence[str] = ()) -> None:
+        """Write the message: what the table holds, the options that read it, and what a person has to add."""
         super().__init__(reason)
         self.reason = reason
         self.options = tuple(options)

@@ -212,7 +212,10 @@ def _film_by_file_name(file: SpanFile) -> str:
 
 
 def _two_places_error(movie: str, earlier_place: str, place: str, column: str) -> ManifestError:
-    """Return the error for a film whose name stands for two different places."""
+    """Return the error for a film whose name stands for two different places.
+
+    `column` is the table's column of the places, for the message; "" if they are in no table.
+    """
     return ManifestError(
         f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
         "name each in a column movie, or import them apart with --movie",

@@ -304,10 +304,11 @@ Content = FileContent[RawSpan]
 def _codebook_names(content: Content) -> list[str]:
     """Return the codebooks that the rows or records of a file name, each once."""
     if content.table is not None:
-        names = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
+        cells = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
     else:
-        names = [record.cells.get(CODEBOOK_COLUMN, "") for record in content.records]
-    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+        cells = [record.cells.get(CODEBOOK_COLUMN, "") for record in content.records]
+    names = dict.fromkeys(cell.strip() for cell in cells)  # each once, in order
+    return [name for name in names if name]
 
 
 def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
@@ -393,6 +394,7 @@ class _ChosenCodebook:
     """The codebook of an import: the person's, or the one that its files name."""
 
     def __init__(self, codebook: Codebook | None) -> None:
+        """Start with the person's codebook; None if the person gives none."""
         self._codebook = codebook
         self._is_given = codebook is not None
 
@@ -454,6 +456,7 @@ class _ManifestMaker:
     def __init__(
         self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths", budget: MemoryBudget
     ) -> None:
+        """Keep what all files of an import share; the class describes the parameters."""
         self._films = films
         self._budget = budget
         self._words = words
@@ -499,9 +502,16 @@ class _ManifestMaker:
     def _clips_within_films(
         self, contents: Sequence[Content], tables: PersonTables, tools: ToolSpans
     ) -> Iterable[_ReadClip]:
-        """Return the clips of all files, cut where their films end.
+        """Return the clips of all files, cut where their films end, and count them in the files' accounts.
 
         Of several judgements of one span only the last is kept.
+
+        Parameters
+        ----------
+        contents
+            The contents of the files.
+        tables, tools
+            Make clips of people's tables, and of files of other tools.
         """
         clips: list[_ReadClip] = []
         index_of_judgement: dict[str, int] = {}  # id of a judgement -> index of its clip in the list
@@ -522,10 +532,11 @@ class _ManifestMaker:
 
     def _with_same_columns(self, clips: Sequence[Clip]) -> list[Clip]:
         """Give all clips the same extra columns, and clips of one id the video of the clip that names one."""
-        names: dict[str, None] = {}  # in the order of their first clip
+        names: dict[str, None] = {}  # of the extra columns, in the order of their first clip
         for clip in clips:
             names |= dict.fromkeys(clip.extras)
         columns = tuple(names)
+        # The new empty cells are counted before they are made.
         n_cells = sum(len(columns) - len(clip.extras) for clip in clips)
         self._budget.add("the columns of all files together", cells=n_cells)
         videos = {clip.clip_id: clip.video for clip in clips if clip.video}
@@ -567,6 +578,13 @@ class _ManifestMaker:
 
         A judgement is a row in which a person judges what a model answered on a span. Repeated judgements of
         one span share their id; it is None if the clip is no judgement.
+
+        Parameters
+        ----------
+        content
+            The content of the file.
+        tables, tools
+            Make clips of people's tables, and of files of other tools.
         """
         file = content.file
         if content.table is not None:
@@ -692,6 +710,10 @@ class _Lengths:
     """The lengths of films, where they are known."""
 
     def __init__(self, root: Path, length_of: Callable[[Path], float | None] | None) -> None:
+        """Keep how lengths are found: `length_of` measures a video, whose path is relative to `root`.
+
+        Without `length_of`, no length is known.
+        """
         self._root = root
         # Cached, as opening a film takes time, and many clips are of one film.
         self._length_of = None if length_of is None else cache(length_of)

@@ -190,6 +190,17 @@ def _kinds_without_labels(table: Table, kind_column: str, value_column: str, wor
 
     It is no column of values, and the set is empty, if no kind has labels in it, or if a kind has labels in
     some rows and other texts in others.
+
+    Parameters
+    ----------
+    table
+        The table.
+    kind_column
+        The column that names the kind of each row, such as `level` or `remark`.
+    value_column
+        The column that may hold what each row says.
+    words
+        The words of labels that are known.
     """
     kinds = set[str]()
     kinds_with_labels = set[str]()
@@ -278,11 +289,16 @@ def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, 
         For each row the cells that name its film; they are empty if it names none.
     """
     named_films = [film for film in films if any(film)]
-    if any(film == next_film for film, next_film in pairwise(named_films)):
+    is_film_repeated = any(film == next_film for film, next_film in pairwise(named_films))
+    if is_film_repeated:
         return False
     start_column, _ = TIMES
-    unnamed_rows = [row for row, film in zip(rows, films, strict=True) if not any(film)]
-    return all(row.cells.get(start_column, "").strip() for row in unnamed_rows)
+    for row, film in zip(rows, films, strict=True):
+        names_film = any(film)
+        has_start = row.cells.get(start_column, "").strip() != ""
+        if not names_film and not has_start:
+            return False
+    return True
 
 
 # --- parts of rows
@@ -374,10 +390,10 @@ def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
     starts
         The table's columns of starts.
     """
-    films = [column for column in row.cells if _is_film_column(column)]
-    if not starts or not films:
+    film_columns = [column for column in row.cells if _is_film_column(column)]
+    if not starts or not film_columns:
         return False
-    cells = [row.cells[column].strip() for column in (*starts, *films)]
+    cells = [row.cells[column].strip() for column in (*starts, *film_columns)]
     return all(cell and is_unreadable(cell) for cell in cells)
 
 

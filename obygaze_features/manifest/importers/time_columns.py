@@ -285,8 +285,12 @@ class TimeColumns:
         """Return the seconds from start to end of each row in which both columns hold times."""
         starts = seconds_in([row.cells[start].strip() for row in self._table.rows])
         ends = seconds_in([row.cells[end].strip() for row in self._table.rows])
-        lengths = [end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]
-        return [length for length in lengths if not math.isnan(length)]
+        lengths = []
+        for start_s, end_s in zip(starts, ends, strict=True):
+            are_times = not math.isnan(start_s) and not math.isnan(end_s)
+            if are_times:
+                lengths.append(end_s - start_s)
+        return lengths
 
     def _propose_single_time_column(self) -> None:
         """Propose the only column of times as starts or as ends, and ask the person for the other one."""

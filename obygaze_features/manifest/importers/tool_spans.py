@@ -125,6 +125,10 @@ class _LevelFinder:
     """
 
     def __init__(self, levels: Iterable[MarkedSpan], annotator: str) -> None:
+        """Index the spans of levels by their ids, and by their film, times and annotator.
+
+        `annotator` is who annotated where the file does not say it.
+        """
         self._annotator = annotator
         self._level_of_id: dict[str, MarkedSpan] = {}
         self._levels_of_key: dict[_SpanKey, list[MarkedSpan]] = {}
@@ -175,6 +179,7 @@ class ToolSpans:
     def __init__(
         self, films: FilmNames, words: LabelWords, roles: TierRoles, annotator: str, ids: ClipIds
     ) -> None:
+        """Keep what all files share; the class describes the parameters."""
         self._films = films
         self._words = words
         # Answers of machines are in the codebook's own words, whatever a person's words stand for.
@@ -792,16 +797,23 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     """
     if file.account.kind == "eaf":
         return []  # the reader of ELAN's documents refuses such names itself
-    source = SOURCES[file.account.kind]
-    # The option --tier has no effect on records whose role the file itself says.
-    tiers = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
+    default_tier = SOURCES[file.account.kind].tier  # of records that name no tier
+    tiers: dict[str, None] = {}  # each once, in order
+    for record in records:
+        # The option --tier has no effect on records whose role the file itself says.
+        if not record.role:
+            tiers[record.tier or default_tier] = None
     if not tiers:
         return []
+
     named_tier_of_key = {tier_key(name): name for name in file.reading.tiers}
     keys_in_file = {matching_key(tier, named_tier_of_key) for tier in tiers}
-    absent_keys = named_tier_of_key.keys() - keys_in_file
-    absent_names = [named_tier_of_key[key] for key in sorted(absent_keys)]
-    return [f"no tier {name!r} is there{name_hint(name, tiers)}" for name in absent_names]
+    notices = []
+    for key in sorted(named_tier_of_key):
+        if key not in keys_in_file:
+            name = named_tier_of_key[key]
+            notices.append(f"no tier {name!r} is there{name_hint(name, tiers)}")
+    return notices
 
 
 def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
@@ -830,14 +842,16 @@ def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Itera
     """
     questions = sorted({question for answer in answers for question in answer.answers})
     yield from _notices_on_unknown_questions(questions, words)
+
     concept_of_spelling = spellings_of(words.codebook.concepts)
-    spellings = [
-        question.removeprefix("concept:") for question in questions if question.startswith("concept:")
-    ]
-    if not spellings:
+    concepts_asked_about = set[str | None]()  # None for one that the codebook does not have
+    for question in questions:
+        kind, _, spelling = question.partition(":")
+        if kind == "concept":
+            concepts_asked_about.add(concept_of_spelling.get(plain(spelling)))
+    if not concepts_asked_about:
         return
-    asked = {concept_of_spelling.get(plain(spelling)) for spelling in spellings}
-    missing = [name for name in words.codebook.concept_names if name not in asked]
+    missing = [name for name in words.codebook.concept_names if name not in concepts_asked_about]
     modalities = sorted({name for answer in answers for name in answer.perceives})
     yield from _notices_on_missing_questions(missing, unperceived(words.codebook, modalities))
 

@@ -86,13 +86,17 @@ def _seconds(table: Table, name: str) -> list[float]:
 
 
 def _has_long_spans(table: Table) -> bool:
-    """Return whether the median length of spans is `LONG_SPAN_S` or more; no row may have both ends."""
+    """Return whether spans last half an hour or more (median), read as hours and minutes.
+
+    False if no row has both a start and an end.
+    """
     rows = [row for row in table.rows if row.cells[START].strip() and row.cells[END].strip()]
     if not rows:
         return False
     starts = seconds_in([row.cells[START].strip() for row in rows])
     ends = seconds_in([row.cells[END].strip() for row in rows])
-    return median([end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]) >= LONG_SPAN_S
+    lengths_s = [end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]
+    return median(lengths_s) >= LONG_SPAN_S
 
 
 def _is_longer_than_films(table: Table, name: str) -> bool:

@@ -378,10 +378,10 @@ def _lengths_of_media(observation: Observation, n_media: int) -> list[float]:
     """
     if len(observation.lengths_of_media) != 1:
         return []
-    (list_of_lengths,) = observation.lengths_of_media.values()
+    (list_of_lengths,) = observation.lengths_of_media.values()  # such as "10;12.5"
     lengths_s = [time_or_nan(length) for length in list_of_lengths.split(";")]
-    are_known = len(lengths_s) == n_media and all(length > 0 for length in lengths_s)
-    return lengths_s if are_known else []
+    are_positive = all(length > 0 for length in lengths_s)  # NaN is not
+    return lengths_s if len(lengths_s) == n_media and are_positive else []
 
 
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:

@@ -114,23 +114,25 @@ def is_headless(file: SpanFile) -> bool:
     holds. Or each row has its times in another form too (`_has_third_time`).
     """
     rows = [cells for cells in file.first_rows_of_tabs if len(cells) > 2]
+    if not rows:
+        return False
     times_of_rows = []
     for cells in rows:
         times = _two_times(cells)
         if times is None:
             return False
         times_of_rows.append(times)
-    if not rows:
-        return False
+
     names = [cells[0].strip() for cells in rows]
     are_repeated_names = len(set(names)) < len(names) and all(_is_name(name) for name in names)
-    are_named_by_role = all(matching_key(name, NAMED_KEYS) for name in names)
-    if are_repeated_names or are_named_by_role:
+    say_what_tiers_hold = all(matching_key(name, NAMED_KEYS) for name in names)
+    if are_repeated_names or say_what_tiers_hold:
         return True
-    return all(
-        _has_third_time(cells, first_s, second_s)
-        for cells, (first_s, second_s) in zip(rows, times_of_rows, strict=True)
-    )
+
+    for cells, (first_s, second_s) in zip(rows, times_of_rows, strict=True):
+        if not _has_third_time(cells, first_s, second_s):
+            return False
+    return True
 
 
 def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
@@ -154,6 +156,13 @@ def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bo
 
     If the two times are begin and end, a later cell is the duration between them. If ELAN wrote each time in
     two forms, both are the begin: 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and milliseconds).
+
+    Parameters
+    ----------
+    cells
+        The cells of the row: tier, participant, the two times, and others.
+    first_s, second_s
+        The two times, as numbers of seconds.
     """
     is_one_time = abs(first_s - second_s) <= SLACK_S
     is_one_time_in_ms = abs(1000 * first_s - second_s) <= 1

@@ -158,6 +158,15 @@ def _original_place(place: str) -> str:
 def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], where: str) -> float | None:
     """Return the frames per second of the film, if a rectangle states its frames and length; else None.
 
+    Parameters
+    ----------
+    file
+        The file, with the rate that the person gives by --rate, if any.
+    regions
+        The regions of an annotation.
+    where
+        The place of the annotation, for messages.
+
     Raises
     ------
     ManifestError

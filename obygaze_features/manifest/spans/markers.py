@@ -207,6 +207,7 @@ class _AvidText:
     """
 
     def __init__(self, number: int, line: str, *, is_marker: bool) -> None:
+        """Begin with the first line and its number in the file; `is_marker` is whether a marker begins so."""
         self.number = number
         self.lines = [line]
         self._is_marker = is_marker
@@ -219,8 +220,9 @@ class _AvidText:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the next line is none of this marker: the tab before its length was there."""
-        return not self._is_marker or self._n_tabs >= AVID_LENGTH
+        """Whether the text ends here: it is no marker, or the tab before the marker's length was there."""
+        has_length = self._n_tabs >= AVID_LENGTH
+        return has_length or not self._is_marker
 
 
 def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:

@@ -58,12 +58,12 @@ def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
 
 def _unread_keys(graph: Mapping[str, Any]) -> list[str]:
     """List the keys of a graph, and of its interactions, that are not read."""
-    keys = [name for name in graph if name not in READ_KEYS]
+    unread_keys = [name for name in graph if name not in READ_KEYS]
     for interaction in _items_or_invalid(graph.get("interactions")):
-        if isinstance(interaction, dict):
-            unread = [name for name in interaction if name not in KEYS_OF_INTERACTION]
-            keys += [f"{name} of interactions" for name in unread]
-    return keys
+        keys_of_interaction = interaction if isinstance(interaction, dict) else {}
+        unread_keys_of_interaction = [name for name in keys_of_interaction if name not in KEYS_OF_INTERACTION]
+        unread_keys += [f"{name} of interactions" for name in unread_keys_of_interaction]
+    return unread_keys
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -281,7 +281,10 @@ def read_apart(
 
 
 def _content_of_parts(received: "_ReceivedParts", path: Path, reading: Reading) -> FileContent[Any]:
-    """Put the parts of a file together that the child process sent."""
+    """Make the content of a file from the parts that the child process sent.
+
+    `path` and `reading` are those by which the child read the file; they are not sent back.
+    """
     rest = received.rest
     assert rest is not None  # noqa: S101 - the child sends it last, or raises an error
     file = SpanFile(path, reading)
@@ -335,7 +338,15 @@ class _ReceivedParts:
             self._add_records(part.content, n_bytes)
 
     def _add_rows(self, lines_and_cells: Sequence[tuple[int, list[str]]], n_bytes: int) -> None:
-        """Add rows of a table, each with its line and its cells in the order of their names."""
+        """Add rows of a table, and count their memory.
+
+        Parameters
+        ----------
+        lines_and_cells
+            For each row its line, and its cells in the order of their names.
+        n_bytes
+            Length in bytes of the rows, as they were sent.
+        """
         columns = self._names
         n_texts_before = self._cells.n_texts
         new_rows = []
@@ -355,17 +366,15 @@ class _ReceivedParts:
         )
 
     def _add_records(self, records: Sequence[RawSpan], n_bytes: int) -> None:
-        """Add records of another tool."""
+        """Add records of another tool, which were sent as n bytes, and count their memory."""
         self.records += records
-        names_in_cells = (record.cells.get(name, "") for record in records for name in NAMING)
-        tiers = (record.tier for record in records)
-        self._budget.add(
-            self._path,
-            records=len(records),
-            cells=sum(len(record.cells) + len(record.parent_ids) for record in records),
-            n_bytes=n_bytes,
-            names=chain(names_in_cells, tiers),
-        )
+        n_cells = 0
+        names = []  # of films, annotators and tiers
+        for record in records:
+            n_cells += len(record.cells) + len(record.parent_ids)
+            names += [record.cells.get(name, "") for name in NAMING]
+            names.append(record.tier)
+        self._budget.add(self._path, records=len(records), cells=n_cells, n_bytes=n_bytes, names=names)
 
 
 def content_parts(task: Task) -> Iterator[bytes]:

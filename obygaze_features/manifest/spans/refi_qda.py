@@ -383,9 +383,11 @@ def refi_qda_archive(document: str) -> bytes:
 
 def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
     """Write the lines of the coders; no lines without coders."""
-    coders = dict.fromkeys(span.coder for span in spans)
+    coders = dict.fromkeys(span.coder for span in spans)  # each once, in order
+    if not coders:
+        return []
     users = [f'<User guid="{ids.of("user", coder)}" name={_quoted(coder)}/>' for coder in coders]
-    return ["<Users>", *users, "</Users>"] if users else []
+    return ["<Users>", *users, "</Users>"]
 
 
 def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:

@@ -120,6 +120,17 @@ def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = 
 
     Exports of obygaze write labels into transcripts, as `human: level@AB = S`: then the text is on the tier
     that it names.
+
+    Parameters
+    ----------
+    where
+        Its place in the file, such as `segment 3`.
+    start_s, end_s
+        Its times in seconds; NaN if they cannot be read.
+    text
+        What is said.
+    speaker
+        Who says it; "" if nobody is named.
     """
     tier, text_on_tier = split_people_tier(one_line(text))
     cells = {"subject": one_line(speaker)} if speaker else {}
@@ -372,6 +383,10 @@ def _sentence(words: Sequence[Word], place: int) -> RawSpan:
     timed = [word for word in words if not math.isnan(word.start_s + word.end_s)]
     start_s = timed[0].start_s if timed else math.nan
     end_s = max((word.end_s for word in timed), default=math.nan)
-    text = NO_SPACE_BEFORE.sub("", " ".join(word.text.strip() for word in words))
-    speaker = next((word.speaker for word in words if word.speaker), "")
+
+    words_with_blanks = " ".join(word.text.strip() for word in words)
+    text = NO_SPACE_BEFORE.sub("", words_with_blanks)
+
+    speakers = [word.speaker for word in words if word.speaker]
+    speaker = speakers[0] if speakers else ""
     return _record(f"sentence {place}", start_s, end_s, text, speaker)

@@ -485,6 +485,8 @@ class _Reader:
     def _record(self, node: Element, interval: Interval, text: str, style: Inherited) -> RawSpan:
         """Make the record of a text, which is shown only while its region is shown too.
 
+        The text is counted, and its language is remembered for `note_languages`.
+
         Parameters
         ----------
         node

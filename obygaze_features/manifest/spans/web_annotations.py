@@ -83,8 +83,9 @@ def _movie(manifest: Mapping[str, Any]) -> str:
     in the entry whose label is `MOVIE`.
     """
     for entry in objects_of(manifest.get("metadata")):
-        labels = [text_of(texts) for texts in object_of(entry.get("label")).values()]
-        if MOVIE in labels:
+        labels_in_languages = object_of(entry.get("label")).values()
+        is_of_movie = MOVIE in [text_of(texts) for texts in labels_in_languages]
+        if is_of_movie:
             values = [text_of(texts) for texts in object_of(entry.get("value")).values()]
             return values[0] if values else ""
     return ""
