@@ -68,6 +68,7 @@ def evaluate(
     n_clips = len(clips_of_process)
     total = n_clips + len(tokens_of_process)
     runner = _Runner(network, device, arithmetic)
+
     embeddings = runner.embed_clips(pairs, clips_of_process, lambda n_done: progress(n_done, total))
     all_embeddings = VideoEmbeddings(
         frames=processes.gather(embeddings.frames, len(clip_ids)),
@@ -76,7 +77,8 @@ def evaluate(
     scores_of_process = runner.score_sentences(
         tokens_of_process, all_embeddings, lambda n_done: progress(n_clips + n_done, total)
     )
-    scores = processes.gather(scores_of_process, len(pairs))
+    scores = processes.gather(scores_of_process, len(pairs))  # [sentences, clips]
+
     column_of_clip = {clip_id: column for column, clip_id in enumerate(clip_ids)}
     column_of_text = np.array([column_of_clip[clip_id] for clip_id in pairs.clip_ids])
     return measures(scores.cpu().numpy(), column_of_text)

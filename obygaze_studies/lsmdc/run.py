@@ -463,16 +463,22 @@ class Training:
         self.position = replace(position, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
 
     def _test(self) -> dict[str, Any]:
-        """Evaluate the chosen epoch on the test set, and write the model card."""
+        """Load the weights of the chosen epoch, evaluate them on the test set, and write the model card.
+
+        Returns
+        -------
+        The measures (`retrieval.measures`).
+        """
         self.processes.wait()  # until process 0 has written the weights
         weights = Weights(files=(self.folder.model,))
         tensors_by_our_name = self.plan.size.to_port(weights.name, load_state_dict(weights))
         self.network.load_state_dict(tensors_by_our_name)
-        measures = self._measure("test", self.position.best_epoch)
+
+        best_epoch = self.position.best_epoch
+        measures = self._measure("test", best_epoch)
         if self.processes.rank == 0:
             self.folder.write("test.json", json_bytes(measures))
-            epochs = self.position.measures
-            self.folder.write("README.md", card(self.record, epochs, self.position.best_epoch, measures))
+            self.folder.write("README.md", card(self.record, self.position.measures, best_epoch, measures))
         return measures
 
     def _measure(self, split: str, epoch: int) -> dict[str, Any]:

@@ -468,7 +468,7 @@ class BertAdam:
     def __init__(
         self, parameters: Mapping[str, torch.Tensor], groups: Mapping[str, ParameterGroup], total: int
     ) -> None:
-        """Begin before the first step, with all moments zero."""
+        """Begin before the first step, with all moments zero; the class describes the parameters."""
         self.parameters = dict(parameters)
         self.groups = {name: groups[name] for name in parameters}
         self.total = total

@@ -242,7 +242,9 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
     regions: dict[str, list[Region]] = {}
     for row in read_rows(path, ["image_id", "roi", *sides], unique=["image_id", "roi"]):
         region = Region(row["roi"], *(_pixel(row[side]) for side in sides))
-        if not (0 <= region.y0 < region.y1 <= SIDE and 0 <= region.x0 < region.x1 <= SIDE):
+        has_height_in_map = 0 <= region.y0 < region.y1 <= SIDE
+        has_width_in_map = 0 <= region.x0 < region.x1 <= SIDE
+        if not (has_height_in_map and has_width_in_map):
             raise AuditError(
                 f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, "
                 f"x0 < x1 in 0 .. {SIDE}, found {', '.join(row[side] for side in sides)}"

@@ -437,9 +437,7 @@ class LabelReader:
         label_columns = []
         for role in LABEL_COLUMNS:
             label_columns += self._label_columns(role, headings)
-        return [
-            label_column for label_column in label_columns if label_column.column not in columns_of_annotators
-        ]
+        return [entry for entry in label_columns if entry.column not in columns_of_annotators]
 
     def _annotator_columns(self) -> list[LabelColumn]:
         """Return the columns that hold the labels of one annotator each."""
@@ -449,9 +447,16 @@ class LabelReader:
         return all_columns
 
     def _label_columns(self, role: str, headings: Headings) -> list[LabelColumn]:
-        """Return the columns of levels or concepts (`role`): those the person names, else the one so called.
+        """Return the columns of levels, or those of concepts: those the person names, else the one so called.
 
         If the person names others, the column that is called `level` or `concepts` is left out with a note.
+
+        Parameters
+        ----------
+        role
+            `level` or `concepts`.
+        headings
+            The headings that the person's options name.
         """
         columns = []
         for heading in headings.columns.get(role, ()):
@@ -471,11 +476,13 @@ class LabelReader:
         return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
     def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
-        """Return the columns of labels whose headings hold an annotator's name."""
+        """Return the columns of labels whose headings hold an annotator's name.
+
+        Below a heading such as `Look (AB)`, which has a label beside the name, the cells are marks.
+        """
         label_columns = []
         for column in columns_headed_by(name, self._table.columns):
-            # `Look` of the heading `Look (AB)`: under a label, the annotator's cells are marks.
-            heading = without_name(name, column)
+            heading = without_name(name, column)  # `Look` of `Look (AB)`
             self._note_heading_read(heading)
             marked_label = self._label_of_marks(column)
             if not marked_label and heading != column:

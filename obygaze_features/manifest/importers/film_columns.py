@@ -160,11 +160,11 @@ class FilmColumns:
     def _can_be_repeated_names(self, column: str) -> bool:
         """Return whether a column has a text in each row, and the same in several, like names of films."""
         cells = self._cells[column]
+        is_filled = len(cells) == len(self._table.rows)
         are_texts = all(math.isnan(number_of(cell)) for cell in cells)
         has_one_row = len(cells) == 1  # then nothing can be repeated
         are_repeated = has_one_row or len(set(cells)) < len(cells)
-        is_filled = len(cells) == len(self._table.rows)
-        return are_texts and are_repeated and is_filled and not are_marks(cells)
+        return is_filled and are_texts and are_repeated and not are_marks(cells)
 
     def _film_by_title(self) -> str:
         """Return the film that a row of titles names; "" if none does."""

@@ -255,7 +255,11 @@ class LabelColumns:
         all_words = set[str]()
         for column in all_columns:
             all_words |= self._different_words(column)
-        return all(len(all_words) <= 2 * len(self._different_words(column)) for column in columns)
+        for column in columns:
+            has_half = 2 * len(self._different_words(column)) >= len(all_words)
+            if not has_half:
+                return False
+        return True
 
     def _different_words(self, column: str) -> set[str]:
         """Return the different cells of a column, without regard to case and blanks (`plain`)."""

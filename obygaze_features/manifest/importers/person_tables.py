@@ -127,7 +127,14 @@ class PersonTables:
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        `consumed` frees the memory of rows and clips while they are used.
+        Parameters
+        ----------
+        file
+            The table's file.
+        table
+            The table, whose identified columns have a manifest's names.
+        words
+            The words of labels that are known.
 
         Raises
         ------
@@ -135,27 +142,32 @@ class PersonTables:
             With all cells of the table that cannot be read.
         """
         account = file.account
-        is_judged = account.kind == JUDGEMENTS
+        are_judgements = account.kind == JUDGEMENTS
+
         # 1. Leave out the rows that are no clips.
-        if not is_judged:
+        if not are_judgements:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
         account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
+
         # 2. Read the labels, and leave out the rows that lack their times.
         labels = LabelReader(table, file.reading.headings, words)
         self._reserve_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
-        # 3. Make all clips before the first is yielded, as any row may have a problem.
-        clips_of = self._clips_of_judgements if is_judged else self._clips_of_rows
-        clips = list(clips_of(file, table, consumed(rows), words.codebook))
+
+        # 3. Make all clips before the first is yielded, as any row may have a problem. `consumed` frees the
+        # memory of rows and clips while they are used.
+        make_clips = self._clips_of_judgements if are_judgements else self._clips_of_rows
+        clips = list(make_clips(file, table, consumed(rows), words.codebook))
         table.problems.refuse()
         has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
+
         # 4. Note what is doubtful. The caller may have noted more about single clips meanwhile.
         account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
-        is_written_by_obygaze = is_judged or account.shows_model_output
+        is_written_by_obygaze = are_judgements or account.shows_model_output
         if not is_written_by_obygaze:  # else the other columns hold what a model found
             account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))
 

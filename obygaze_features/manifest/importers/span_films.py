@@ -185,8 +185,9 @@ class FilmNames:
             if kind in PERSON_TABLES:
                 places += place_of_file.values()
         folders = {path_of(place).parent for place in places}
+        has_several_folders = len(folders) > 1
         has_folder_of_several_places = len(folders) < len(places)
-        if len(folders) < 2 or not has_folder_of_several_places:
+        if not (has_several_folders and has_folder_of_several_places):
             return []
         fact = f"videos of {len(folders)} folders are taken as of {len(places)} movies"
         return [f"{fact}: if a folder is a film, add a column movie, or give the folders by --videos"]

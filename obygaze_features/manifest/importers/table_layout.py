@@ -177,20 +177,25 @@ def _with_sections_as_column(table: Table) -> Table:
     if not is_large_enough or not _are_in_sections(are_titles):
         return table
 
-    title_column = _filled_columns(rows[0])[0]
+    first_title_column = _filled_columns(rows[0])[0]
     other_rows = [row for row, is_title in zip(rows, are_titles, strict=True) if not is_title]
-    holds_only_titles = not any(row.cells[title_column].strip() for row in other_rows)
-    *_, free_name = _unique_names([*table.columns, SECTION], [])
-    section_column = title_column if holds_only_titles else free_name
+    holds_only_titles = not any(row.cells[first_title_column].strip() for row in other_rows)
+    if holds_only_titles:
+        section_column = first_title_column
+        columns = table.columns
+    else:
+        *_, section_column = _unique_names([*table.columns, SECTION], [])
+        columns = (*table.columns, section_column)
 
     rows_with_title = []
-    title = ""
+    title = ""  # of the section so far
     for row, is_title in zip(rows, are_titles, strict=True):
         if is_title:
-            title = row.cells[_filled_columns(row)[0]].strip()
+            (title_column,) = _filled_columns(row)
+            title = row.cells[title_column].strip()
         else:
             rows_with_title.append(Row(row.line, {**row.cells, section_column: title}))
-    columns = table.columns if holds_only_titles else (*table.columns, section_column)
+
     n_titles = counted(sum(are_titles), "row")
     note = f"{n_titles} of one cell read as column {section_column!r} of the rows below"
     return replace(table, columns=columns, rows=tuple(rows_with_title), notes=(*table.notes, note))

@@ -95,15 +95,15 @@ class TimeColumns:
         """
         if self._file.reading.rate is not None:
             return
-        frames = self._frame_numbers(columns)
+        frame_numbers = self._frame_numbers(columns)  # at the ends of time codes
         counted_in_frames = [column for column in columns if self._is_counted_in_frames(column)]
-        if not frames and not counted_in_frames:
+        if not frame_numbers and not counted_in_frames:
             return
         written_rate = self._written_rate()
         if written_rate:
             self._proposal.rate = written_rate
             return
-        highest_frame = max(frames, default=0)
+        highest_frame = max(frame_numbers, default=0)
         possible_rates = [rate for rate in COMMON_RATES if highest_frame < rate]
         self._proposal.rate = str(min(possible_rates, default=max(COMMON_RATES)))
         remedy = "give the film's rate by --rate"

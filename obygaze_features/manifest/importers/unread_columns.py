@@ -195,10 +195,13 @@ class UnreadColumns:
     def has_yes_and_no(self, column: str) -> bool:
         """Return whether a column holds marks of two kinds: yes and no, or yes and empty cells."""
         cells = self.cells[column]
+        if not are_marks(cells):
+            return False
         marks = {plain(cell) for cell in cells}
+        has_yes = not marks.isdisjoint(YES)
         has_empty_cells = len(cells) < len(self.table.rows)
-        is_divided = len(marks) > 1 or has_empty_cells
-        return not marks.isdisjoint(YES) and are_marks(cells) and is_divided
+        has_anything_else = len(marks) > 1 or has_empty_cells
+        return has_yes and has_anything_else
 
     def can_be_people(self, column: str) -> bool:
         """Return whether a column can name annotators: few different texts, not labels, times or fractions.

@@ -106,10 +106,12 @@ def answered_clips(file: SpanFile) -> list[Answered]:
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
+
     usual_questions = _usual_questions([clip for clip in clips if not clip.reason])
     clips_with_reasons = []
     first_answers: dict[tuple[str, str], Mapping[str, float]] = {}  # (clip id, model) -> its first answers
     for clip in clips:
+        # The first reason that there is; "" if the answers count.
         reason = (
             clip.reason
             or _unanswered_question(clip, usual_questions)

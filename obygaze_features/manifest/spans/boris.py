@@ -387,7 +387,9 @@ def _lengths_of_media(observation: Observation, n_media: int) -> list[float]:
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
     """Yield the parts of a span in the media of its observation, with times from the start of each medium.
 
-    If its row names another media file than those in which its time lies, it is left out with the reason.
+    The media of an observation were played one after the other, and the span counts its times from the start
+    of the first. If its row names another media file than those in which its time lies, it is left out with
+    the reason.
     """
     is_no_span = bool(span.fault())
     if is_no_span:

@@ -524,19 +524,20 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
     """
     n_forms = layout.end - layout.begin
     has_durations = n_groups == 3
-    fits = []
+    rows_fit = []  # whether each row, in each form of its times, fits
     for form in range(n_forms):
         begins = times[layout.begin + form]
         ends = times[layout.end + form]
         if not has_durations:
-            fits += [begin <= end for begin, end in zip(begins, ends, strict=True)]
+            rows_fit += [begin <= end for begin, end in zip(begins, ends, strict=True)]
             continue
         durations = times[layout.end + n_forms + form]
         for begin, end, duration in zip(begins, ends, durations, strict=True):
             # The tolerance is relative for durations above a second.
-            is_duration = abs(end - begin - duration) <= SLACK_S * max(1.0, duration)
-            fits.append(begin <= end and is_duration)
-    return _are_most(fits)
+            tolerance = SLACK_S * max(1.0, duration)
+            is_duration = abs(end - begin - duration) <= tolerance
+            rows_fit.append(begin <= end and is_duration)
+    return _are_most(rows_fit)
 
 
 def _are_one_time(columns: Sequence[Sequence[float]]) -> bool:

@@ -92,18 +92,19 @@ def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
     """
     # Bytes that are not UTF-8 become lone surrogates, which `_ESCAPED` finds.
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
-    bytes_not_utf8 = {  # index of a line -> its bytes
-        index: line.encode("utf-8", "surrogateescape")
-        for index, line in enumerate(lines)
-        if _ESCAPED.search(line)
-    }
+    bytes_not_utf8 = {}  # index of a line that is not UTF-8 -> its bytes
+    for index, line in enumerate(lines):
+        if _ESCAPED.search(line):
+            bytes_not_utf8[index] = line.encode("utf-8", "surrogateescape")
     choice = _encoding_of_lines(content, encoding, bytes_not_utf8)
+
     # Lines of nothing but ASCII are the same in all encodings, and show nothing.
     n_beyond_ascii = sum(not line.isascii() for line in lines)
     is_half_utf8 = n_beyond_ascii >= 2 * len(bytes_not_utf8)
     is_mostly_utf8 = is_half_utf8 or content.startswith(BOM_UTF8)
     if not is_mostly_utf8:
         return _text_in(choice.name, content), choice.notice
+
     for index, line_bytes in bytes_not_utf8.items():
         lines[index] = _text_in(choice.name, line_bytes)
     where = first_few([f"line {index + 1}" for index in bytes_not_utf8], 1)

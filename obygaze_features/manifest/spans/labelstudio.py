@@ -206,6 +206,7 @@ def _region(
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
+
     # Stretches of frames are in `ranges`, or follow from the key frames of a rectangle.
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))]
     if not stretches:

@@ -109,14 +109,15 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
 def decoded_line(line: bytes, name: str) -> str | None:
     """Decode a line that was cut to `MOST_LINE` bytes; None if it is no text in this encoding.
 
-    Half a letter at the end of a line that was cut is left out.
+    Half a letter at the end of a line that was cut is left out. `name` is Python's name of the encoding.
     """
     try:
         return line.decode(name)
     except UnicodeDecodeError as error:
         may_be_cut = len(line) >= MOST_LINE
         is_wrong_at_end = error.end >= len(line)
-        if not (may_be_cut and is_wrong_at_end):
+        has_half_a_letter = may_be_cut and is_wrong_at_end
+        if not has_half_a_letter:
             return None
     try:
         return line[:-1].decode(name)

@@ -321,7 +321,10 @@ class _ReceivedParts:
         self._reasons: dict[str, str] = {}
 
     def add(self, part: "_Part", n_bytes: int) -> None:
-        """Add a part that was sent as n bytes."""
+        """Add a part that was sent as n bytes: records, rows, names of their cells, or the rest.
+
+        The kind of a part (`_Part.kind`) says which. The names come before the rows that have them.
+        """
         if part.kind == NAMES:
             self._names = part.content
         elif part.kind == ROWS:
@@ -457,10 +460,11 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
     become one record with their number (`n_records`), yielded last.
     """
     n_faults = 0
+    # Key of records that differ only in their places -> the first of them, and their number.
     first_of_key: dict[tuple[object, ...], R] = {}
     n_of_key: Counter[tuple[object, ...]] = Counter()
     for record in records:
-        fault = record.fault()
+        fault = record.fault()  # why it is no span; "" if it is one
         if fault:
             n_faults += 1
         if not fault or n_faults <= MOST_LISTED:

@@ -87,9 +87,11 @@ def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
     """
     lines = []
     for label, span in sorted(spans, key=lambda turn: turn[1].start_s):
+        # Rounded before the length is computed, so that start + length is the rounded end.
         start_ms = round(1000 * span.start_s)
         end_ms = round(1000 * span.end_s)
-        times = f"{start_ms / 1000:.3f} {(end_ms - start_ms) / 1000:.3f}"
+        length_ms = end_ms - start_ms
+        times = f"{start_ms / 1000:.3f} {length_ms / 1000:.3f}"
         lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_speaker(label)} <NA> <NA>\n")
     return "".join(lines)
 
@@ -99,7 +101,8 @@ def _speaker(label: str) -> str:
 
     If it names a tier of people, `%` and `_` are escaped, so that `read_rttm` restores the very same text.
     """
-    if split_people_tier(label)[0]:
+    people_tier, _ = split_people_tier(label)
+    if people_tier:
         label = label.replace("%", "%25").replace("_", "%5F")
     return _cell(label)
 

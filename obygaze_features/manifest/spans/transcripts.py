@@ -198,7 +198,10 @@ def _have_decimals(items: Iterable[Mapping[str, Any]]) -> bool:
 def _in_seconds(
     file: SpanFile, segments: Sequence[Segment], *, has_decimals: bool, longest_s: float
 ) -> Iterator[RawSpan]:
-    """Yield segments with their times in seconds; the parameters are those of `_seconds_per_number`."""
+    """Yield the records of segments whose times are numbers of a unit that is found out here.
+
+    The parameters are those of `_seconds_per_number`, which finds the unit.
+    """
     unit_s = _seconds_per_number(file, segments, has_decimals=has_decimals, longest_s=longest_s)
     for where, start, end, text, speaker in segments:
         yield _record(where, start * unit_s, end * unit_s, text, speaker)

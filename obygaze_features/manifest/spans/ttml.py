@@ -108,9 +108,13 @@ class Clock(NamedTuple):
             raise self._no_time(match[0])
         if int(frames) >= self.frame_rate:
             raise self._no_time(match[0])
-        if self.is_smpte and self.is_dropping and match["frames"] and self.real_rate in DROPPING:
+
+        has_frames = match["frames"] is not None
+        is_drop_frame = self.is_smpte and self.is_dropping and self.real_rate in DROPPING
+        if has_frames and is_drop_frame:
             code = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
             return Fraction(time_in(code, self.real_rate) or 0.0)
+
         clock_s = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
         n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
         if self.is_smpte:
@@ -471,7 +475,10 @@ class _Reader:
     def _text_element(
         self, node: Element, interval: Interval, style: Inherited, depth: int
     ) -> Iterator[RawSpan]:
-        """Yield the text of a paragraph or span, and separately those of the timed spans in it."""
+        """Yield the text of a paragraph or span, and separately those of the timed spans in it.
+
+        The parameters are those of `_texts_of_children`.
+        """
         has_timed_spans = _has_timed_spans(node)
         text = one_line(_text_outside_spans(node)) if has_timed_spans else _text(node)
         if text and _is_sequence(node):

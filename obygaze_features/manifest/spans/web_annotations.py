@@ -236,10 +236,12 @@ def _stretch(target: Any) -> Stretch:
         target = target[0] if target else None
     if isinstance(target, str):
         return _with_fragment(target, target)
-    place = object_of(target)
-    source = place.get("source", place.get("id", ""))
+
+    target_object = object_of(target)
+    source = target_object.get("source", target_object.get("id", ""))
     address = source if isinstance(source, str) else text_of(object_of(source).get("id"))
-    selectors = place.get("selector")
+
+    selectors = target_object.get("selector")
     if not isinstance(selectors, list):
         selectors = [selectors]
     for selector in objects_of(selectors):
