@@ -202,7 +202,17 @@ class _Data:
 
 
 def _begin_folder(folder: RunFolder, plan: LsmdcPlan, data: _Data, n_processes: int) -> None:
-    """Write the first files of a run, or check that the run in the folder is the same and can be resumed."""
+    """Write the first files of a run, or check that the run in the folder is the same and can be resumed.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    plan, data
+        The checked inputs and settings, and the data, of which the run's record is made.
+    n_processes
+        Number of processes that train together.
+    """
     record = plan.record() | {"data": data.record, "processes": n_processes, "chunk": plan.chunk}
     header_and_rows = (samples.LeftOut._fields, *data.left_out)
     left_out_csv = "".join(map(csv_line, header_and_rows))

@@ -39,7 +39,7 @@ from obygaze_features.manifest.spans.instant import (
     is_clock,
     with_ascii_digits,
 )
-from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.label_words import Labels, LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.spans.units import FRAMES, UnitOfHeading, seconds_of_unit, unit_of_heading
@@ -622,7 +622,10 @@ class LabelReader:
                 if self._is_marked(place, cell, label):
                     labels_so_far.append(label)
             elif label_column.role == "level":
-                self._add_labels(place, cell, levels, concepts)
+                labels = self._labels_in(place, cell)
+                if labels.level:
+                    levels.append(labels.level)
+                concepts += labels.concepts
             else:
                 concepts += self._concepts_in(place, cell)
         return LabelCells(";".join(levels), ";".join(concepts))
@@ -655,28 +658,27 @@ class LabelReader:
             self._table.problems.add(place.line, f"{cell!r} is neither yes nor no: {remedy}", place.column)
         return False
 
-    def _add_labels(self, place: CellPlace, cell: str, levels: list[str], concepts: list[str]) -> None:
-        """Add the labels in a cell of a column of levels to `levels` and `concepts`.
+    def _labels_in(self, place: CellPlace, cell: str) -> Labels:
+        """Return the level and concepts that a cell of a column of levels holds.
 
-        Such a cell may hold concepts besides its level, or in place of it. An unknown word is a problem.
+        Such a cell may hold concepts besides its level, or in place of it, which `has_single_labels`
+        remembers. An unknown word is a problem, and no label.
         """
+        no_labels = Labels("", ())
         words = self._words
         if not cell or words.is_no_level(cell):
-            return
+            return no_labels
         level = words.level_of(cell)
         if level:
             self._count_respelled(cell, level)
-            levels.append(level)
-            return
+            return Labels(level, ())
         labels = words.labels_of(cell)
         if labels is None:
             self._note_unknown_word(place, cell, words.codebook.level_spelled)
-            return
-        if labels.level:
-            levels.append(labels.level)
-        else:
+            return no_labels
+        if not labels.level:
             self.has_single_labels = True
-        concepts += labels.concepts
+        return labels
 
     def _concepts_in(self, place: CellPlace, cell: str) -> list[str]:
         """Return the concepts that a cell lists, by the codebook's names; an unknown word is a problem."""

@@ -231,7 +231,17 @@ class PersonTables:
     def _clip_of_cells(
         self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
     ) -> Clip | None:
-        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
+        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems.
+
+        Parameters
+        ----------
+        file, line, cells
+            The table's file, the line of the row, and its cells.
+        problems
+            Collects what is wrong in the table's cells.
+        codebook
+            The codebook, whose levels, concepts and scales the cells must have.
+        """
         for scale in codebook.scales:
             # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))

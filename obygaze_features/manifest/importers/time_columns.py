@@ -155,16 +155,21 @@ class TimeColumns:
         """
         time_columns = [column for column in self._unread.remaining if self._can_be_times(column)]
         time_columns += [column for column in self._headed_times() if column not in time_columns]
+
         start = self._column_of_starts(time_columns)
-        by_headings = self._pair_by_headings(start, time_columns)
-        if by_headings:
-            return by_headings
-        ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
-        if ranges and not self._unread.has_column_for(START, END):
-            return {START: ranges[0], END: ranges[0]}
+        pair_by_headings = self._pair_by_headings(start, time_columns)
+        if pair_by_headings:
+            return pair_by_headings
+
+        columns_of_ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
+        if columns_of_ranges and not self._unread.has_column_for(START, END):
+            return {START: columns_of_ranges[0], END: columns_of_ranges[0]}
+
         if not start:
             return self._pair_by_cells(time_columns)
-        end = self._first_possible_end(start, [column for column in time_columns if column != start])
+
+        other_columns = [column for column in time_columns if column != start]
+        end = self._first_possible_end(start, other_columns)
         return {START: start, END: end} if end else {}
 
     def _column_of_starts(self, time_columns: Sequence[str]) -> str:

@@ -742,13 +742,16 @@ def _extras(mark: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_outpu
     for name in EXTRA_COLUMNS:
         if cells.get(name):
             extras[name] = cells[name]
-    if mark.raw.tier and (mark.text or has_tier):
-        extras["tier"] = mark.raw.tier
-    people_tier = PeopleTier.parse(mark.raw.tier)
+
+    tier = mark.raw.tier
+    if tier and (mark.text or has_tier):
+        extras["tier"] = tier
+    people_tier = PeopleTier.parse(tier)
     if people_tier and people_tier.how:
-        extras[HOW] = people_tier.how  # whether the annotator saw the model's score
+        extras[HOW] = people_tier.how  # such as `blind`
+
     # "1" if the annotator saw the model's score, "0" if not: by the tier's name, else by the whole file.
-    seen_score = seen_score_of_tier(mark.raw.tier)
+    seen_score = seen_score_of_tier(tier)
     if not seen_score and has_model_output:
         seen_score = "1"
     if seen_score:

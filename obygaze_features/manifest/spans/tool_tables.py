@@ -126,12 +126,14 @@ def with_added_labels(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]
         The columns with labels, from `added_label_columns`.
     """
     yield span
-    if span.fault():
+    is_no_span = bool(span.fault())
+    if is_no_span:
         return
     for name in columns:
-        texts = [one_line(row.cells[name]) for row in rows]
-        for text in dict.fromkeys(filter(None, texts)):
-            yield replace(span, text=text, tier=name, span_id="", parent_ids=(), is_added_column=True)
+        texts = dict.fromkeys(one_line(row.cells[name]) for row in rows)  # each once, in order
+        for text in texts:
+            if text:
+                yield replace(span, text=text, tier=name, span_id="", parent_ids=(), is_added_column=True)
 
 
 def decimal_sign(delimiter: str) -> str:
