@@ -159,6 +159,7 @@ def draw_bars(
         axes = figure.subplots()
         if chance_bands:
             _draw_bands(axes, chance_bands)
+
         diamonds: list[tuple[float, float]] = []
         for index, (condition, values) in enumerate(values_of_condition.items()):
             rows = _rows_of_condition(index, n_conditions, len(values), step_height)
@@ -167,13 +168,16 @@ def draw_bars(
             if intervals:
                 lows, highs = intervals
                 _draw_intervals(axes, rows, lows[condition], highs[condition])
+
             texts = [_format_value(value, n_decimals) for value in values]
             stars = (starred or {}).get(condition, [False] * len(rows))
             _write_values(axes, rows, texts, stars)
+
             published_values = (published or {}).get(condition, ())
             diamonds += _places_of_published(published_values, rows)
         if diamonds:
             _draw_diamonds(axes, diamonds, published_label)
+
         axes.axvline(0, color="black", linewidth=0.8)
         label_size = _LABEL_SIZE_BESIDE_BANDS if chance_bands else None
         axes.set_yticks(range(len(labels)), labels, fontsize=label_size)

@@ -221,7 +221,8 @@ def _clip(
     number = read("clip_index", lambda cell: manifests.whole_number(cell.removeprefix("id_")))
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
-    if len(problems.messages) > n_problems_before:
+    is_broken = len(problems.messages) > n_problems_before
+    if is_broken:
         return None
     if end_frame < start_frame:
         problems.add(line, f"{end_frame} is before start_frame {start_frame}", "end_frame")

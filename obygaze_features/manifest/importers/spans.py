@@ -490,7 +490,8 @@ class _ManifestMaker:
         notices = self._account_lines(accounts, read_clips)
         notices += roles.notices()
         notices += _unused_words(self._words)
-        notices += self._clip_notices(manifest_clips, root, len(all_clips) - len(manifest_clips))
+        n_unlabelled = len(all_clips) - len(manifest_clips)
+        notices += self._clip_notices(manifest_clips, root, n_unlabelled)
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]

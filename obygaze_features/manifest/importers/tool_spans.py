@@ -140,7 +140,10 @@ class _LevelFinder:
         self.n_compared = 0
 
     def levels_of(self, span: RawSpan, movie: str) -> list[MarkedSpan]:
-        """Return the levels that a span names as its parents, else those of its film, times and annotator."""
+        """Return the levels that a span names as its parents, else those of its film, times and annotator.
+
+        The levels that were compared for this are counted in `n_compared`. `movie` is the film of the span.
+        """
         parents = [self._level_of_id[name] for name in span.parent_ids if name in self._level_of_id]
         if parents:
             return parents

@@ -120,8 +120,8 @@ def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
             clock = cells[name].strip()
             if clock:
                 [time_s] = seconds_in([clock])
-                # The hours were minutes and the minutes were seconds: all is a sixtieth.
-                cells[name] = f"{time_s / 60:g}"
+                time_as_typed_s = time_s / 60  # the hours were minutes, and the minutes seconds
+                cells[name] = f"{time_as_typed_s:g}"
         rows.append(Row(row.line, cells))
 
     example = cells_of(table, names[0])[0]

@@ -529,7 +529,7 @@ class _Times:
         return next_slots_of_tiers
 
     def _depth(self, tier: Element) -> int:
-        """Count the tiers above a tier; a circle of tiers is counted once."""
+        """Count the tiers above a tier, up to `MOST_ABOVE`; a circle of tiers is counted once."""
         names_above = set[str]()
         name = tier.get("PARENT_REF", "")
         while name in self._tier_of_name and name not in names_above and len(names_above) < MOST_ABOVE:
